@@ -1,0 +1,1 @@
+"""Pure maths and the shared error type; knows nothing of GPUs."""

@@ -1,0 +1,107 @@
+"""Integer expressions in headers and array shapes: arithmetic on named integers, and nothing else."""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable, Mapping
+from typing import Any
+
+_BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+}
+_COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+}
+_UNARY: dict[type[ast.unaryop], Callable[[Any], Any]] = {ast.USub: operator.neg, ast.Not: operator.not_}
+_FUNCTIONS: dict[str, Callable[..., Any]] = {"min": min, "max": max, "cdiv": lambda a, b: -(-a // b)}
+
+GRAMMAR = "integers, names, + - * // %, comparisons, and/or/not, a if c else b, min(), max(), cdiv()"
+
+
+class ExpressionError(ValueError):
+    """The text is not an expression of the grammar, or it uses a name that has no value."""
+
+
+def parse(text: str) -> ast.expr:
+    """The expression's tree, checked against the grammar; raises ExpressionError with what is not allowed."""
+    try:
+        tree = ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, ValueError) as error:
+        raise ExpressionError(f"'{text}' is not an expression; allowed are {GRAMMAR}") from error
+    _check(tree, text)
+    return tree
+
+
+def names(text: str) -> set[str]:
+    """The names an expression needs values for."""
+    return {
+        node.id for node in ast.walk(parse(text)) if isinstance(node, ast.Name) and node.id not in _FUNCTIONS
+    }
+
+
+def evaluate(text: str, values: Mapping[str, Any]) -> Any:
+    """The expression's value.
+
+    >>> evaluate("cdiv(n, BLOCK) if n > 1 else 1", {"n": 1000, "BLOCK": 256})
+    4
+    """
+    try:
+        return _value(parse(text), values)
+    except ZeroDivisionError as error:
+        raise ExpressionError(f"'{text}' divides by zero") from error
+
+
+def _check(node: ast.expr, text: str) -> None:
+    for child in ast.walk(node):
+        allowed = (
+            isinstance(child, ast.Name | ast.IfExp | ast.BoolOp | ast.boolop | ast.expr_context)
+            or (isinstance(child, ast.Constant) and isinstance(child.value, int | str))
+            or (isinstance(child, ast.BinOp) and type(child.op) in _BINARY)
+            or (isinstance(child, ast.UnaryOp) and type(child.op) in _UNARY)
+            or (isinstance(child, ast.Compare) and all(type(op) in _COMPARE for op in child.ops))
+            or (isinstance(child, ast.Call) and isinstance(child.func, ast.Name) and child.func.id in _FUNCTIONS)
+            or isinstance(child, ast.operator | ast.unaryop | ast.cmpop)
+        )
+        if not allowed or (isinstance(child, ast.Call) and child.keywords):
+            raise ExpressionError(f"'{text}' uses something that is not allowed; allowed are {GRAMMAR}")
+
+
+def _value(node: ast.expr, values: Mapping[str, Any]) -> Any:
+    match node:
+        case ast.Constant():
+            return node.value
+        case ast.Name():
+            if node.id not in values:
+                known = ", ".join(sorted(values)) or "none"
+                raise ExpressionError(f"'{node.id}' has no value here; known names: {known}")
+            return values[node.id]
+        case ast.BinOp():
+            return _BINARY[type(node.op)](_value(node.left, values), _value(node.right, values))
+        case ast.UnaryOp():
+            return _UNARY[type(node.op)](_value(node.operand, values))
+        case ast.BoolOp():
+            results = (_value(part, values) for part in node.values)
+            return all(results) if isinstance(node.op, ast.And) else any(results)
+        case ast.Compare():
+            left = _value(node.left, values)
+            for op, part in zip(node.ops, node.comparators, strict=True):
+                right = _value(part, values)
+                if not _COMPARE[type(op)](left, right):
+                    return False
+                left = right
+            return True
+        case ast.IfExp():
+            return _value(node.body if _value(node.test, values) else node.orelse, values)
+        case ast.Call(func=ast.Name(id=name)):
+            return _FUNCTIONS[name](*(_value(argument, values) for argument in node.args))
+    raise ExpressionError("unreachable: parse() admits no other node")

@@ -1,0 +1,142 @@
+"""Kernel: source text in one language, with its tunables; its identity is the hash of its normalised source."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from presage.core.errors import PresageError
+from presage.kernels import header as headers
+from presage.kernels.header import Header, Value
+from presage.kernels.normalise import digest, normalise
+
+LANGUAGES = ("c", "cuda", "triton", "torch", "numpy")
+_SUFFIXES = {".c": "c", ".cu": "cuda", ".py": "module"}
+_MAX_BYTES = 4 << 20
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """Source in one language. A family has tunables; `render` gives a concrete kernel."""
+
+    source: str
+    language: str
+    header: Header
+    name: str
+    values: Mapping[str, Value] = field(default_factory=dict)
+    """The tunables' values this kernel was rendered with; empty for a hand-written concrete kernel."""
+
+    @cached_property
+    def hash(self) -> str:
+        return digest(self.source, self.language)
+
+    @cached_property
+    def normalised(self) -> str:
+        return normalise(self.source, self.language)
+
+    @property
+    def is_family(self) -> bool:
+        return bool(self.header.tunables)
+
+    @property
+    def is_bare(self) -> bool:
+        """Bare kernels are launched by the harness; modules bring their own host code."""
+        return self.language in ("c", "cuda")
+
+    def configurations(self) -> Iterator[dict[str, Value]]:
+        """Every assignment of the tunables that satisfies the constraints, in the declared order."""
+        tunables = self.header.tunables
+        for combination in itertools.product(*tunables.values()):
+            values = dict(zip(tunables, combination, strict=True))
+            if self.header.admits(values):
+                yield values
+
+    def render(self, values: Mapping[str, Value] | None = None) -> Kernel:
+        """The concrete kernel for these values; unnamed tunables keep the first admitted value."""
+        if not self.is_family:
+            if values:
+                raise PresageError(f"{self.name} has no tunables, so nothing can be set in it")
+            return self
+        chosen = self._complete(values or {})
+        source = headers.render(self.source, chosen)
+        label = ",".join(f"{name}={value}" for name, value in chosen.items())
+        return Kernel(source, self.language, headers.parse(source, self.name), f"{self.name}@{label}", chosen)
+
+    def _complete(self, values: Mapping[str, Value]) -> dict[str, Value]:
+        tunables = self.header.tunables
+        for name, value in values.items():
+            if name not in tunables:
+                raise PresageError(f"{self.name} has no tunable '{name}'; it has: {', '.join(tunables)}")
+            if value not in tunables[name]:
+                allowed = ", ".join(map(str, tunables[name]))
+                raise PresageError(f"{self.name}: {name} cannot be {value}; it can be: {allowed}")
+        for configuration in self.configurations():
+            if all(configuration[name] == value for name, value in values.items()):
+                return configuration
+        asked = ", ".join(f"{name}={value}" for name, value in values.items()) or "any values"
+        rules = "; ".join(self.header.constraints)
+        raise PresageError(f"{self.name}: no configuration has {asked} and satisfies its constraints: {rules}")
+
+
+def from_source(source: str, suffix: str, name: str) -> Kernel:
+    """A kernel from text; `suffix` (.c, .cu, .py) says which kind of file it would be."""
+    kind = _SUFFIXES.get(suffix)
+    if kind is None:
+        raise PresageError(f"{name}: '{suffix}' is no kernel file; kernels end in {', '.join(_SUFFIXES)}")
+    header = headers.parse(source, name)
+    language = _module_language(source) if kind == "module" else kind
+    if language in ("c", "cuda") and not header.launches:
+        raise headers.HeaderError(
+            f"{name}:1: the header declares no entry; add a line like '// presage: entry my_function' at the top"
+        )
+    if language == "c" and len(header.launches) > 1:
+        raise headers.HeaderError(f"{name}:1: a C kernel has one entry; keep one 'entry' line")
+    return Kernel(source, language, header, name)
+
+
+def read(spec: str | Path) -> Kernel:
+    """Read `PATH` or `PATH@NAME=VALUE,NAME=VALUE`; a family without values is rendered with its first ones."""
+    path, values = split_spec(str(spec))
+    file = Path(path)
+    try:
+        data = file.read_bytes()
+    except FileNotFoundError as error:
+        raise PresageError(f"there is no kernel file {path}") from error
+    except OSError as error:
+        raise PresageError(f"cannot read {path}: {error.strerror}") from error
+    if len(data) > _MAX_BYTES:
+        raise PresageError(f"{path} has {len(data)} bytes; a kernel file has at most {_MAX_BYTES}")
+    try:
+        source = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise PresageError(f"{path} is not UTF-8 text (byte {error.start}); save it as UTF-8") from error
+    return from_source(source, file.suffix, path).render(values)
+
+
+def split_spec(spec: str) -> tuple[str, dict[str, Value]]:
+    """Split `PATH@A=1,B=2` into the path and the values.
+
+    >>> split_spec("softmax.c@BLOCK=64")
+    ('softmax.c', {'BLOCK': 64})
+    """
+    match = re.fullmatch(r"(.*)@(\w+=[^@/]*)", spec)
+    if not match:
+        return spec, {}
+    values = {}
+    for part in match[2].split(","):
+        name, equals, text = part.partition("=")
+        if not equals or not text:
+            raise PresageError(f"'{part}' in '{spec}' is no setting; write PATH@NAME=VALUE,NAME=VALUE")
+        values[name.strip()] = headers.parse_value(text)
+    return match[1], values
+
+
+def _module_language(source: str) -> str:
+    imported = set(re.findall(r"^\s*(?:import|from)\s+(\w+)", source, re.MULTILINE))
+    if "triton" in imported:
+        return "triton"
+    return "torch" if "torch" in imported else "numpy"

@@ -1,0 +1,159 @@
+"""Problem: one operation with its cases. It makes inputs, knows the right answer, and counts what a case must cost."""
+
+from __future__ import annotations
+
+import math
+import random
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from types import ModuleType
+from typing import Any, ClassVar
+
+import numpy as np
+
+from presage.kernels import expression
+from presage.problems.sampler import Sampler
+
+_C_TYPES = {
+    "float32": "float",
+    "float64": "double",
+    "float16": "half",
+    "int8": "int8_t",
+    "uint8": "uint8_t",
+    "int32": "int32_t",
+    "int64": "int64_t",
+}
+
+
+@dataclass(frozen=True)
+class Array:
+    """An input or output: its shape as expressions over the case's dimensions, its dtype `T` for the case's own."""
+
+    name: str
+    shape: str
+    dtype: str = "T"
+
+
+@dataclass(frozen=True)
+class Case:
+    """One size to run at, and how its inputs look."""
+
+    dims: Mapping[str, int]
+    dtype: str = "float32"
+    values: str = "uniform"
+
+    @property
+    def name(self) -> str:
+        parts = [f"{name}={size}" for name, size in self.dims.items()]
+        if self.dtype != "float32":
+            parts.append(self.dtype)
+        if self.values != "uniform":
+            parts.append(self.values)
+        return " ".join(parts)
+
+
+@dataclass(frozen=True)
+class Cost:
+    """The least a case costs any implementation: bytes that must move and operations that must be done."""
+
+    bytes: int
+    flops: int
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """|output - expected| <= relative * magnitude + absolute, element by element, and why that much."""
+
+    relative: float
+    reason: str
+    absolute: float = 1e-30
+
+
+class Problem(ABC):
+    """One operation. A subclass fills in the class attributes and four methods; see problems/softmax/softmax."""
+
+    summary: ClassVar[str]
+    """One sentence: what is computed, with the constants that matter."""
+    inputs: ClassVar[tuple[Array, ...]]
+    outputs: ClassVar[tuple[Array, ...]]
+    parameters: ClassVar[tuple[str, ...]] = ()
+    """Names in a case's dims that are not visible in the inputs' shapes (a stride, a number of bins)."""
+    timed: ClassVar[Mapping[str, tuple[Case, ...]]]
+    """The cases that are timed, for each kind of device: `cpu`, `gpu`."""
+    checks: ClassVar[tuple[Case, ...]]
+    """Cases that are only checked: odd sizes, sizes of 1, extreme values."""
+
+    @abstractmethod
+    def make_inputs(self, case: Case, sampler: Sampler) -> tuple[Any, ...]:
+        """The inputs, in the order of `inputs`, with the case's shapes and dtypes."""
+
+    @abstractmethod
+    def oracle(self, xp: ModuleType, case: Case, *inputs: Any) -> tuple[Any, ...]:
+        """The right outputs. Float inputs arrive in double precision; `xp` is an array-API namespace."""
+
+    @abstractmethod
+    def tolerance(self, case: Case) -> Tolerance:
+        """How far a float output may be from the oracle's; integer outputs must be equal."""
+
+    @abstractmethod
+    def flops(self, case: Case) -> int:
+        """The operations that any implementation must do."""
+
+    @abstractmethod
+    def draw_case(self, rng: random.Random) -> Case:
+        """A checking case that nobody has seen: sizes (and perhaps a style) drawn at random."""
+
+    def magnitude(self, xp: ModuleType, case: Case, expected: tuple[Any, ...], *inputs: Any) -> tuple[Any, ...]:
+        """What the tolerance is relative to, per output; by default the size of the expected value.
+
+        Operations that add up many terms return the root of the sum of their squares instead, since an honest
+        rounding error scales with the terms and not with a result that may have cancelled out.
+        """
+        return tuple(xp.abs(output) for output in expected)
+
+    def bytes(self, case: Case) -> int:
+        """Bytes that must move: every input read once and every output written once."""
+        return sum(self.array_bytes(array, case) for array in (*self.inputs, *self.outputs))
+
+    def cost(self, case: Case) -> Cost:
+        return Cost(self.bytes(case), self.flops(case))
+
+    @cached_property
+    def folder(self) -> Path:
+        import sys
+
+        return Path(str(sys.modules[type(self).__module__].__file__)).parent
+
+    @property
+    def name(self) -> str:
+        return self.folder.name
+
+    @property
+    def room(self) -> str:
+        return self.folder.parent.name
+
+    def shape(self, array: Array, case: Case) -> tuple[int, ...]:
+        return tuple(int(expression.evaluate(part, case.dims)) for part in array.shape.split(","))
+
+    def dtype(self, array: Array, case: Case) -> str:
+        return case.dtype if array.dtype == "T" else array.dtype
+
+    def array_bytes(self, array: Array, case: Case) -> int:
+        return math.prod(self.shape(array, case)) * np.dtype(self.dtype(array, case)).itemsize
+
+    @property
+    def scalars(self) -> tuple[str, ...]:
+        """The integers passed to a bare kernel after its pointers: the case's dimensions, in order."""
+        return tuple(self.timed["cpu"][0].dims)
+
+    def signature(self, entry: str, dtype: str = "float32") -> str:
+        """The C prototype a bare kernel implements."""
+        pointers = [
+            f"{const}{_C_TYPES[dtype if array.dtype == 'T' else array.dtype]} *{array.name}"
+            for const, arrays in (("const ", self.inputs), ("", self.outputs))
+            for array in arrays
+        ]
+        return f"void {entry}({', '.join([*pointers, *(f'int {name}' for name in self.scalars)])})"

@@ -1,0 +1,1 @@
+"""Softmax and the losses that are built on it."""
