@@ -1,0 +1,46 @@
+"""`presage devices`."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from presage.cli import terminal
+from presage.core.errors import PresageError
+from presage.devices import registry
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    return
+
+
+def run(arguments: argparse.Namespace) -> int:
+    found = [_describe(name) for name in registry.names()]
+    if arguments.json:
+        terminal.print_json({"devices": found})
+        return 0
+    for device in found:
+        if not device["available"]:
+            print(f"{device['name']}: not available: {device['reason']}")
+            continue
+        print(device["name"])
+        for key, value in device["facts"].items():
+            print(f"  {key.replace('_', ' '):16} {_show(key, value)}")
+    return 0
+
+
+def _describe(name: str) -> dict[str, Any]:
+    try:
+        return {"name": name, "available": True, "facts": registry.get(name).describe()}
+    except PresageError as error:
+        return {"name": name, "available": False, "reason": str(error)}
+
+
+def _show(key: str, value: Any) -> str:
+    if key == "peak_flops":
+        return f"{value / 1e9:.4g} GFLOP/s"
+    if key == "peak_bandwidth":
+        return f"{value / 1e9:.4g} GB/s"
+    if isinstance(value, dict):
+        return ", ".join(name if held is True else f"no {name}" if held is False else f"{name} {held}" for name, held in value.items())
+    return {True: "yes", False: "no"}.get(value, str(value)) if isinstance(value, bool) else str(value)

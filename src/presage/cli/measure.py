@@ -1,0 +1,134 @@
+"""`presage measure PROBLEM KERNEL…`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from dataclasses import replace
+from typing import Any
+
+from presage.cli import terminal
+from presage.core.errors import PresageError
+from presage.core.statistics import Interval
+from presage.devices import registry as devices
+from presage.devices.base import Effort, Measurement, Status, speedup
+from presage.kernels.kernel import Kernel
+from presage.problems import registry as problems
+from presage.problems.base import Problem
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    default = Effort()
+    parser.add_argument("problem", help="a problem of the catalogue; 'presage problems' lists them")
+    parser.add_argument(
+        "kernels",
+        nargs="+",
+        metavar="KERNEL",
+        help="a kernel file, or one of the problem's own by name; PATH@NAME=VALUE,… sets tunables;"
+        " several are measured side by side and compared with the first",
+    )
+    parser.add_argument("--device", default="cpu", help="where to measure (default: cpu)")
+    parser.add_argument("--anchor", metavar="KERNEL", help="what speedups are relative to; 'none' for no anchor")
+    parser.add_argument(
+        "--precision", type=_positive, default=default.precision, metavar="SHARE",
+        help="stop when each median's 95 %% interval is within this share of it (default: %(default)s)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--seconds", type=_positive, default=default.case_seconds, metavar="S",
+        help="stop sampling a case after this long in any event (default: %(default)s)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--timeout", type=_positive, default=default.timeout, metavar="S",
+        help="kill a kernel that has run for this long in all (default: %(default)s)",
+    )  # fmt: skip
+    parser.add_argument("--cc", metavar="PATH", help="the C compiler to use (default: $CC, gcc, clang or cc)")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    problem = problems.get(arguments.problem)
+    kernels = [problems.find_kernel(problem, spec) for spec in arguments.kernels]
+    device = devices.get(arguments.device, arguments.cc)
+    anchor = _anchor(problem, arguments.anchor, device.kind)
+    effort = Effort(arguments.precision, arguments.seconds, arguments.timeout)
+    progress = terminal.ProgressLine()
+    try:
+        measured = device.measure(problem, [*([anchor] if anchor else []), *kernels], effort, progress)
+    finally:
+        progress.clear()
+    reference = measured.pop(0) if anchor else None
+    if reference:
+        if reference.status is not Status.OK:
+            print(f"presage: the anchor {_short(reference.kernel)} is {reference.status}: {reference.reason}", file=sys.stderr)
+        measured = [replace(m, speedup=speedup(reference, m)) for m in measured]
+    ratios = [_ratio(measured[0], other) for other in measured[1:]]
+    if arguments.json:
+        terminal.print_json(_document(measured, reference, ratios))
+    else:
+        _print(measured, reference, ratios)
+    return 0
+
+
+def _anchor(problem: Problem, spec: str | None, kind: str) -> Kernel | None:
+    if spec == "none":
+        return None
+    if spec:
+        return problems.find_kernel(problem, spec)
+    seeds = problems.seed_kernels(problem, "c" if kind == "cpu" else "torch")
+    return seeds[0].render() if seeds else None
+
+
+def _ratio(first: Measurement, other: Measurement) -> dict[str, Any]:
+    """How many times as fast the second is as the first."""
+    ratio = speedup(first, other)
+    return {"of": other.kernel.name, "to": first.kernel.name, "speedup": ratio._asdict() if ratio else None}
+
+
+def _document(measured: list[Measurement], anchor: Measurement | None, ratios: list[dict[str, Any]]) -> dict[str, Any]:
+    documents = [{**m.to_json(), "anchor": anchor.to_json()["kernel"] if anchor else None} for m in measured]
+    return documents[0] if len(documents) == 1 else {"measurements": documents, "ratios": ratios}
+
+
+def _print(measured: list[Measurement], anchor: Measurement | None, ratios: list[dict[str, Any]]) -> None:
+    shown = [*([anchor] if anchor else []), *measured]
+    rows = []
+    for m in shown:
+        role = "anchor" if m is anchor else "kernel"
+        if m.status is not Status.OK:
+            rows.append([role, _short(m.kernel), str(m.status), "", "", "", ""])
+        for i, case in enumerate(m.cases):
+            value, _, _ = case.median
+            interval = f"±{100 * case.median.relative_half_width:.1f} %"
+            cells = [role, _short(m.kernel), "ok"] if i == 0 else ["", "", ""]
+            rows.append([*cells, case.case, terminal.duration(value), interval, f"{100 * case.floor_ns / value:.0f} %"])
+    print(terminal.table(rows, ["", "file", "status", "case", "median", "95 %", "roofline"]))
+    for m in shown:
+        if m.status is not Status.OK:
+            print(f"\n{_short(m.kernel)}: {m.reason}")
+            if m.output:
+                print("  " + m.output.replace("\n", "\n  "))
+    for m in measured:
+        if m.speedup:
+            print(f"\n{_short(m.kernel)} is {_times(m.speedup)} the anchor's speed")
+    for ratio in ratios:
+        if ratio["speedup"]:
+            of, to = os.path.basename(ratio["of"]), os.path.basename(ratio["to"])
+            print(f"{of} is {_times(Interval(**ratio['speedup']))} the speed of {to}")
+
+
+def _times(interval: Interval) -> str:
+    return f"{interval.value:.3g}x ({interval.low:.3g} to {interval.high:.3g})"
+
+
+def _short(kernel: Kernel) -> str:
+    return os.path.basename(kernel.name)
+
+
+def _positive(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 < value < 1e6:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a positive number")
+    return value

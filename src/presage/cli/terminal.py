@@ -1,0 +1,68 @@
+"""What people see: aligned tables, readable numbers, and progress that is a bar on a terminal and lines elsewhere."""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+_UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "us"), (1.0, "ns"))
+
+
+def duration(ns: float) -> str:
+    """
+    >>> duration(1_234_567)
+    '1.235 ms'
+    """
+    if not math.isfinite(ns):
+        return "?"
+    scale, unit = next(((s, u) for s, u in _UNITS if ns >= s), _UNITS[-1])
+    return f"{ns / scale:.4g} {unit}"
+
+
+def table(rows: Sequence[Sequence[str]], header: Sequence[str]) -> str:
+    """Columns as wide as their widest cell."""
+    lines = [list(header), *(list(row) for row in rows)]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(header))]
+    return "\n".join("  ".join(cell.ljust(w) for cell, w in zip(line, widths, strict=True)).rstrip() for line in lines)
+
+
+def print_json(document: Any) -> None:
+    """One document; numbers that JSON cannot hold become null."""
+    json.dump(_finite(document), sys.stdout, indent=2)
+    sys.stdout.write("\n")
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {str(key): _finite(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(part) for part in value]
+    return value
+
+
+class ProgressLine:
+    """Shows what is being done: redrawn in place on a terminal, one line a step otherwise. Always on stderr."""
+
+    def __init__(self) -> None:
+        self._terminal = sys.stderr.isatty()
+        self._last = ""
+
+    def __call__(self, doing: str, share: float) -> None:
+        if self._terminal:
+            width = shutil.get_terminal_size().columns
+            filled = round(20 * share)
+            text = f"[{'#' * filled}{'.' * (20 - filled)}] {doing}"[: width - 1]
+            print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
+        elif doing != self._last:
+            print(doing, file=sys.stderr, flush=True)
+        self._last = doing
+
+    def clear(self) -> None:
+        if self._terminal and self._last:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)

@@ -1,0 +1,147 @@
+"""What a device answers: Measurement, and the small base class that every device implements."""
+
+from __future__ import annotations
+
+import enum
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from presage.core.statistics import Interval, median_interval, speedup_interval
+from presage.kernels.kernel import Kernel
+from presage.problems.base import Problem
+
+
+class Status(enum.StrEnum):
+    OK = "ok"
+    COMPILE_ERROR = "compile_error"
+    WRONG_RESULT = "wrong_result"
+    RUNTIME_ERROR = "runtime_error"
+    TIMEOUT = "timeout"
+    CHEATING = "cheating"
+    DEVICE_FAULT = "device_fault"
+
+
+@dataclass(frozen=True)
+class CaseTiming:
+    """One timed case of one kernel."""
+
+    case: str
+    samples_ns: tuple[float, ...]
+    """Nanoseconds per call, one sample a window."""
+    rounds: tuple[int, ...]
+    """The round each sample was taken in; kernels measured together share their rounds."""
+    floor_ns: float
+    """The least the case can take at the device's measured peak: the roofline."""
+    calls: int
+    """How many calls one window, and so one sample, is the mean of."""
+
+    @property
+    def median(self) -> Interval:
+        return median_interval(self.samples_ns)
+
+    def to_json(self) -> dict[str, Any]:
+        value, low, high = self.median
+        return {
+            "case": self.case,
+            "median_ns": value,
+            "ci_low_ns": low,
+            "ci_high_ns": high,
+            "samples": len(self.samples_ns),
+            "samples_ns": list(self.samples_ns),
+            "calls": self.calls,
+            "floor_ns": self.floor_ns,
+            "roofline": self.floor_ns / value,
+        }
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """What a device said of one kernel. Timings are present exactly when the status is ok; else there is a reason."""
+
+    problem: str
+    kernel: Kernel
+    device: str
+    status: Status
+    reason: str = ""
+    cases: tuple[CaseTiming, ...] = ()
+    speedup: Interval | None = None
+    """Relative to the anchor measured in the same rounds, where there is one."""
+    output: str = ""
+    """The last the kernel or its compiler wrote to stdout and stderr."""
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        ok = self.status is Status.OK
+        if ok != bool(self.cases) or ok == bool(self.reason):
+            raise ValueError(f"a measurement with status {self.status} has {'no reason' if ok else 'no cases'}")
+
+    def to_json(self) -> dict[str, Any]:
+        kernel = {"hash": self.kernel.hash, "language": self.kernel.language, "name": self.kernel.name}
+        return {
+            "problem": self.problem,
+            "kernel": kernel | ({"values": dict(self.kernel.values)} if self.kernel.values else {}),
+            "device": self.device,
+            "status": str(self.status),
+            "reason": self.reason,
+            "cases": [case.to_json() for case in self.cases],
+            "speedup": self.speedup._asdict() if self.speedup else None,
+            "output": self.output,
+            "facts": dict(self.facts),
+        }
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How hard to try, and when to stop."""
+
+    precision: float = 0.01
+    """Stop sampling a case when the 95 % interval of every median is within this fraction of it."""
+    case_seconds: float = 3.0
+    """Stop sampling a case after this long in any event."""
+    timeout: float = 60.0
+    """The longest one kernel may keep the device, checks included, before it is killed."""
+
+
+Progress = Callable[[str, float], None]
+"""Called with what is being done and the share of the work that is done."""
+
+
+class Device(ABC):
+    """A place where kernels compile and run."""
+
+    kind: ClassVar[str]
+    """Which of a problem's timed cases it runs: `cpu` or `gpu`."""
+    languages: ClassVar[tuple[str, ...]]
+
+    @property
+    @abstractmethod
+    def name(self) -> str: ...
+
+    @abstractmethod
+    def describe(self) -> dict[str, Any]:
+        """Facts a person or a data set wants: the hardware, the toolchain, measured peaks, the sandbox's layers."""
+
+    @abstractmethod
+    def measure(
+        self, problem: Problem, kernels: Sequence[Kernel], effort: Effort, progress: Progress
+    ) -> list[Measurement]:
+        """Measure kernels side by side: each round runs every one of them on the same inputs."""
+
+
+def speedup(anchor: Measurement, candidate: Measurement) -> Interval | None:
+    """Anchor time over candidate time, from the rounds that both were measured in; None unless both are ok."""
+    if anchor.status is not Status.OK or candidate.status is not Status.OK:
+        return None
+    pairs = [_paired(a, c) for a, c in zip(anchor.cases, candidate.cases, strict=True)]
+    return speedup_interval([a for a, _ in pairs], [c for _, c in pairs])
+
+
+def _paired(one: CaseTiming, other: CaseTiming) -> tuple[np.ndarray, np.ndarray]:
+    common, at_one, at_other = np.intersect1d(one.rounds, other.rounds, return_indices=True)
+    if common.size == 0:  # never in the same round: the two medians are all there is
+        return np.array([one.median.value]), np.array([other.median.value])
+    return np.asarray(one.samples_ns)[at_one], np.asarray(other.samples_ns)[at_other]

@@ -1,0 +1,262 @@
+"""Child: the parent's handle on one disposable worker process. It stops, resumes, reads and kills it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from presage.devices.arena import ARENA_BYTES, Arena
+from presage.devices.base import Status
+from presage.devices.worker import sandbox, wire
+
+MEMORY_BYTES = min(6 << 30, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * 3 // 4)
+FILE_BYTES = 32 << 20
+START_SECONDS = 60.0
+_OUTPUT_TAIL = 2000
+_SOURCE = str(Path(__file__).parents[2])
+
+
+class VerdictError(Exception):
+    """The kernel's trial is over: this is its status, and why."""
+
+    def __init__(self, status: Status, reason: str) -> None:
+        super().__init__(reason)
+        self.status, self.reason = status, reason
+
+
+class ChildLostError(VerdictError):
+    """The child was killed by something that is neither us nor the kernel, so the trial deserves another try."""
+
+    def __init__(self) -> None:
+        super().__init__(Status.DEVICE_FAULT, "its worker was killed from outside, perhaps because memory ran out")
+
+
+@dataclass(frozen=True)
+class Window:
+    """One uninterrupted run of calls, as both clocks saw it."""
+
+    child_ns: int
+    parent_ns: int
+    cpu_ns: int
+    answer: dict[str, Any]
+
+
+class Child:
+    """A worker process, started ahead of need; after `load` it belongs to one kernel and dies with it."""
+
+    def __init__(self, imports: Sequence[str] = ("numpy",), threads: int = 1) -> None:
+        self.scratch = tempfile.mkdtemp(prefix="presage-")
+        self.arena = Arena()
+        self.sandbox: dict[str, bool] = {}
+        self.arena_address = 0
+        self._frozen = False
+        self._deadline = time.monotonic() + START_SECONDS
+        commands_in, self._commands = os.pipe()
+        self._answers, answers_out = os.pipe()
+        settings = {
+            "scratch": self.scratch,
+            "memory_bytes": MEMORY_BYTES + ARENA_BYTES,
+            "file_bytes": FILE_BYTES,
+            "readable": [*sandbox.system_paths(), _SOURCE],
+            "imports": list(imports),
+            "commands": commands_in,
+            "answers": answers_out,
+            "arena": self.arena.fd,
+            "arena_bytes": ARENA_BYTES,
+        }
+        start = f"import sys; sys.path.insert(0, {_SOURCE!r}); from presage.devices.worker.main import main; main()"
+        with open(self._log, "wb") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-I", "-c", start, json.dumps(settings)],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                pass_fds=(commands_in, answers_out, self.arena.fd),
+                start_new_session=True,
+                cwd=self.scratch,
+                env=environment(self.scratch, threads),
+            )
+        os.close(commands_in)
+        os.close(answers_out)
+
+    # -- life ---------------------------------------------------------------------------------------------------------
+
+    def wait_ready(self) -> None:
+        """Wait until the worker has started; that it does not is never a kernel's fault."""
+        try:
+            ready = wire.receive(self._answers, self._deadline)
+            self.sandbox, self.arena_address = ready["sandbox"], ready["arena"]
+        except (wire.SilenceError, wire.ClosedError, wire.WireError, KeyError) as error:
+            raise VerdictError(
+                Status.DEVICE_FAULT, f"a worker process did not start: {self.output() or error}"
+            ) from error
+
+    def give(self, seconds: float) -> None:
+        """Set the instant at which whatever it is doing counts as too long."""
+        self._deadline = time.monotonic() + seconds
+
+    def kill(self) -> None:
+        """End the whole process group and take back everything it held."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        with contextlib.suppress(ChildProcessError):
+            self._process.wait()
+        for fd in (self._commands, self._answers):
+            with contextlib.suppress(OSError):
+                os.close(fd)
+        self.arena.close()
+        shutil.rmtree(self.scratch, ignore_errors=True)
+
+    def output(self) -> str:
+        """The last of what it wrote to stdout and stderr."""
+        try:
+            with open(self._log, "rb") as log:
+                log.seek(max(0, os.path.getsize(self._log) - _OUTPUT_TAIL))
+                return log.read(_OUTPUT_TAIL).decode(errors="replace").strip()
+        except OSError:
+            return ""
+
+    @property
+    def _log(self) -> str:
+        return os.path.join(self.scratch, "output")
+
+    # -- talk ---------------------------------------------------------------------------------------------------------
+
+    def command(self, do: str, **details: Any) -> dict[str, Any]:
+        """Send a command and wait for its answer; the child runs only in between."""
+        return self._exchange(do, details)[0]
+
+    def window(self) -> Window:
+        """Run the calls that are laid out. The clocks start with the child stopped and end with it stopped again."""
+        answer, parent_ns, cpu_ns = self._exchange("run", {})
+        child_ns = answer.get("ns")
+        if not isinstance(child_ns, int) or child_ns < 0:
+            raise VerdictError(Status.CHEATING, "the worker's answer was forged: it names no time")
+        return Window(child_ns, parent_ns, cpu_ns, answer)
+
+    def _exchange(self, do: str, details: dict[str, Any]) -> tuple[dict[str, Any], int, int]:
+        token = secrets.token_hex(8)
+        if wire.pending(self._answers):
+            raise VerdictError(Status.CHEATING, "wrote to the harness's channel when nothing had been asked")
+        try:
+            wire.send(self._commands, {"do": do, "token": token, **details})
+        except BrokenPipeError:
+            self._raise_death()
+        cpu = self._cpu_ns()
+        start = time.perf_counter_ns()
+        self.resume()
+        try:
+            answer = wire.receive(self._answers, self._deadline)
+        except wire.SilenceError as error:
+            raise VerdictError(Status.TIMEOUT, "did not finish in time and was killed") from error
+        except wire.WireError as error:
+            raise VerdictError(Status.CHEATING, f"sent {error} on the harness's channel") from error
+        except wire.ClosedError:
+            self._raise_death()
+        elapsed = time.perf_counter_ns() - start
+        self.freeze()
+        cpu = self._cpu_ns() - cpu
+        if answer.get("token") != token:
+            raise VerdictError(Status.CHEATING, "the worker's answer was forged: it carries the wrong token")
+        if "error" in answer:
+            raise VerdictError(Status.RUNTIME_ERROR, str(answer["error"])[:2000])
+        return answer, elapsed, cpu
+
+    # -- stop and look ------------------------------------------------------------------------------------------------
+
+    def freeze(self) -> None:
+        """Stop every thread; returns when they have stopped."""
+        if self._frozen:
+            return
+        os.kill(self._process.pid, signal.SIGSTOP)
+        _, status = os.waitpid(self._process.pid, os.WUNTRACED)
+        if os.WIFSTOPPED(status):
+            self._frozen = True
+        else:
+            self._died(status)
+
+    def resume(self) -> None:
+        if self._frozen:
+            self._frozen = False
+            os.kill(self._process.pid, signal.SIGCONT)
+
+    def read_memory(self, address: int, size: int) -> np.ndarray:
+        """The child's bytes at an address, read from outside while it is stopped."""
+        try:
+            with open(f"/proc/{self._process.pid}/mem", "rb", buffering=0) as memory:
+                memory.seek(address)
+                data = bytearray(size)
+                got = memory.readinto(data)
+        except PermissionError as error:
+            raise VerdictError(
+                Status.DEVICE_FAULT,
+                "this system forbids reading a worker's memory (kernel.yama.ptrace_scope above 1?)",
+            ) from error
+        except (OSError, ValueError, OverflowError):
+            got = 0
+        if got != size:
+            raise VerdictError(Status.CHEATING, "returned an array whose memory does not exist")
+        return np.frombuffer(data, dtype=np.uint8)
+
+    def _cpu_ns(self) -> int:
+        """CPU time of all its threads, dead ones included: Linux names a process's clock by its id."""
+        try:
+            return time.clock_gettime_ns((~self._process.pid) << 3 | 2)
+        except OSError:
+            return 0
+
+    def _raise_death(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self._process.pid, signal.SIGCONT)
+        left = max(0.1, self._deadline - time.monotonic())
+        while left > 0:
+            pid, status = os.waitpid(self._process.pid, os.WNOHANG)
+            if pid:
+                self._died(status)
+            time.sleep(0.002)
+            left -= 0.002
+        raise VerdictError(Status.TIMEOUT, "closed the harness's channel and went on running; it was killed")
+
+    def _died(self, status: int) -> None:
+        self._process.returncode = os.waitstatus_to_exitcode(status)
+        if not os.WIFSIGNALED(status):
+            raise VerdictError(Status.RUNTIME_ERROR, f"ended the process with exit status {os.WEXITSTATUS(status)}")
+        number = os.WTERMSIG(status)
+        if number == signal.SIGSYS:
+            raise VerdictError(
+                Status.CHEATING,
+                "made a system call that no kernel needs (starting a process, opening a socket, signalling or tracing"
+                " another process) and was killed",
+            )
+        if number == signal.SIGKILL:
+            raise ChildLostError()
+        if number == signal.SIGXFSZ:
+            raise VerdictError(Status.RUNTIME_ERROR, f"wrote a file or output of more than {FILE_BYTES >> 20} MiB")
+        raise VerdictError(Status.RUNTIME_ERROR, f"was killed by {signal.Signals(number).name}")
+
+
+def environment(scratch: str, threads: int) -> dict[str, str]:
+    """All the child may know: nothing of the caller's environment, so no key can leak."""
+    return {
+        "PATH": "/usr/local/bin:/usr/bin:/bin",
+        "HOME": scratch,
+        "TMPDIR": scratch,
+        "LANG": "C.UTF-8",
+        "OMP_NUM_THREADS": str(threads),
+        "OPENBLAS_NUM_THREADS": str(threads),
+        "GOMP_SPINCOUNT": "20000",  # idle threads that spin for long would keep the parent from its clock
+    }

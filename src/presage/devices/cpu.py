@@ -1,0 +1,227 @@
+"""The CPU device: bare C kernels through the system's compiler, and Python modules on numpy arrays."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar
+
+from presage.core.errors import PresageError
+from presage.devices.base import Device, Effort, Measurement, Progress, Status
+from presage.devices.c_compiler import Compiler, trampoline_source
+from presage.devices.child import Child, ChildLostError, VerdictError
+from presage.devices.trial import Trial, conduct
+from presage.kernels.kernel import Kernel
+from presage.problems.base import Cost, Problem
+
+_IDLE_SECONDS = 24 * 3600.0
+
+
+class CpuDevice(Device):
+    """This machine's processor. Every kernel runs in a disposable child that is stopped whenever it is not measured."""
+
+    kind: ClassVar[str] = "cpu"
+    languages: ClassVar[tuple[str, ...]] = ("c", "numpy")
+    name = "cpu"
+
+    def __init__(self, compiler: str | None = None) -> None:
+        if platform.system() != "Linux":
+            raise PresageError("the cpu device needs Linux: it stops, confines and reads its workers as only Linux can")
+        self._named_compiler = compiler
+        self.threads = len(os.sched_getaffinity(0))
+
+    @cached_property
+    def compiler(self) -> Compiler:
+        return Compiler.find(self._named_compiler)
+
+    def describe(self) -> dict[str, Any]:
+        idle = self._idle_child()
+        layers = idle.sandbox
+        idle.kill()
+        return {
+            "hardware": processor_name(),
+            "threads": self.threads,
+            "compiler": self.compiler.version,
+            "openmp": self.compiler.openmp,
+            "peak_flops": self.peaks.flops,
+            "peak_bandwidth": self.peaks.bandwidth(64 << 20),
+            "sandbox": layers,
+        }
+
+    @cached_property
+    def peaks(self) -> Peaks:
+        return Peaks(self.compiler, self.threads)
+
+    # -- measuring ----------------------------------------------------------------------------------------------------
+
+    def measure(
+        self, problem: Problem, kernels: Sequence[Kernel], effort: Effort, progress: Progress
+    ) -> list[Measurement]:
+        for kernel in kernels:
+            if kernel.language not in self.languages:
+                raise PresageError(f"{kernel.name} is {kernel.language}; the cpu device runs {', '.join(self.languages)}")
+        trials = [Trial(problem, kernel, effort) for kernel in kernels]
+        self._conduct(problem, trials, effort, progress)
+        for i, trial in enumerate(trials):
+            if isinstance(trial.verdict, ChildLostError):
+                trials[i] = self._try_again(problem, trial.kernel, effort, progress)
+        cases = problem.timed[self.kind]
+        floors = [self.peaks.floor_ns(problem.cost(case)) for case in cases]
+        return [trial.measurement(self.name, cases, floors) for trial in trials]
+
+    def _conduct(self, problem: Problem, trials: Sequence[Trial], effort: Effort, progress: Progress) -> None:
+        idle = self._idle_child()
+        try:
+            progress("compiling", 0.0)
+            self._load(problem, trials)
+            cases = problem.timed[self.kind]
+            conduct(trials, cases, self.peaks, lambda: idle.window().parent_ns, effort, progress)
+        finally:
+            idle.kill()
+            for trial in trials:
+                trial.close()
+
+    def _load(self, problem: Problem, trials: Sequence[Trial]) -> None:
+        """Start a child for each kernel, compile beside them on all cores, and hand the kernels over."""
+        for trial in trials:
+            trial.child = Child(threads=self.threads)
+        with ThreadPoolExecutor(self.threads) as pool:
+            commands = list(pool.map(lambda trial: self._prepare(problem, trial), trials))
+        for trial, command in zip(trials, commands, strict=True):
+            if isinstance(command, VerdictError):
+                trial.end(command)
+            else:
+                trial.attempt(trial.load, command)
+
+    def _prepare(self, problem: Problem, trial: Trial) -> dict[str, Any] | VerdictError:
+        """Put what the child will load into its scratch folder; says how to load it."""
+        assert trial.child is not None
+        kernel, folder = trial.kernel, trial.child.scratch
+        try:
+            if kernel.is_bare:
+                return {
+                    "kind": "bare",
+                    "library": self.compiler.compile(kernel.source, folder, "kernel"),
+                    "trampoline": self.compiler.compile(trampoline_source(problem), folder, "trampoline"),
+                    "entry": kernel.header.launches[0].entry,
+                }
+            path = Path(folder, "candidate.py")
+            path.write_text(kernel.source)
+            return {"kind": "module", "path": str(path)}
+        except OSError as error:
+            return VerdictError(Status.DEVICE_FAULT, f"cannot write to {folder}: {error.strerror}")
+        except VerdictError as verdict:
+            return verdict
+
+    def _try_again(self, problem: Problem, kernel: Kernel, effort: Effort, progress: Progress) -> Trial:
+        """A second, lone try for a kernel whose worker was killed from outside. If that happens again while a worker
+        with nothing in it survives, it is the kernel's doing, and the machine's otherwise."""
+        trial = Trial(problem, kernel, effort)
+        self._conduct(problem, [trial], effort, progress)
+        if isinstance(trial.verdict, ChildLostError):
+            try:
+                self._idle_child().kill()
+            except VerdictError:
+                return trial
+            trial.verdict = VerdictError(
+                Status.RUNTIME_ERROR, "was killed by the system twice, most likely for the memory it used"
+            )
+        return trial
+
+    def _idle_child(self) -> Child:
+        """A worker that calls nothing: its windows show what stopping, resuming and talking cost at this moment."""
+        child = Child(imports=())
+        try:
+            child.wait_ready()
+            child.give(_IDLE_SECONDS)
+            child.command("load", kind="null")
+        except VerdictError:
+            child.kill()
+            raise
+        return child
+
+
+class Peaks:
+    """The machine's peaks, measured once and kept on disk; a later, higher reading replaces a lower one."""
+
+    def __init__(self, compiler: Compiler, threads: int) -> None:
+        self._compiler, self._threads = compiler, threads
+        identity = json.dumps([processor_name(), compiler.version, threads, _PEAKS_SOURCE.read_text()])
+        name = f"peaks-{hashlib.sha256(identity.encode()).hexdigest()[:12]}.json"
+        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "presage"
+        self._file = cache / name
+        self._values = self._load() or self._measure()
+        self._save()
+
+    @property
+    def flops(self) -> float:
+        return float(self._values["flops"])
+
+    def bandwidth(self, footprint: int) -> float:
+        """Bytes a second for data of this size, the best of all levels at least as large as the next smaller probe."""
+        rates = {int(size): float(rate) for size, rate in self._values["bandwidth"].items()}
+        below = max((size for size in rates if size <= footprint), default=min(rates))
+        return max(rate for size, rate in rates.items() if size >= below)
+
+    def floor_ns(self, cost: Cost) -> float:
+        """The least time for this cost at the peaks."""
+        return 1e9 * max(cost.bytes / self.bandwidth(cost.bytes), cost.flops / self.flops)
+
+    def refresh(self) -> None:
+        """Measure again and keep the higher of each reading."""
+        old, new = self._values, self._measure()
+        rates = {size: max(float(rate), float(new["bandwidth"][size])) for size, rate in old["bandwidth"].items()}
+        self._values = {"flops": max(float(old["flops"]), float(new["flops"])), "bandwidth": rates}
+        self._save()
+
+    def _load(self) -> dict[str, Any] | None:
+        try:
+            values: dict[str, Any] = json.loads(self._file.read_text())
+            return values if values["flops"] > 0 and values["bandwidth"] else None
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+    def _measure(self) -> dict[str, Any]:
+        with tempfile.TemporaryDirectory() as folder:
+            program = f"{folder}/peaks"
+            openmp = ["-fopenmp"] if self._compiler.openmp else []
+            command = [self._compiler.path, "-O3", "-march=native", "-std=gnu11", "-w", *openmp]
+            built = subprocess.run(
+                [*command, str(_PEAKS_SOURCE), "-o", program], capture_output=True, text=True, timeout=120, check=False
+            )
+            if built.returncode:
+                raise PresageError(f"{self._compiler.path} cannot build a small program: {built.stderr[:500]}")
+            threads = str(self._threads if self._compiler.openmp else 1)
+            result = subprocess.run([program, threads], capture_output=True, text=True, timeout=120, check=True)
+        values: dict[str, Any] = json.loads(result.stdout)
+        return values
+
+    def _save(self) -> None:
+        try:
+            self._file.parent.mkdir(parents=True, exist_ok=True)
+            part = self._file.with_suffix(f".{os.getpid()}")
+            part.write_text(json.dumps(self._values))
+            part.replace(self._file)
+        except OSError:
+            return  # a cache that cannot be written is only slower
+
+
+_PEAKS_SOURCE = Path(__file__).with_name("peaks.c")
+
+
+def processor_name() -> str:
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.lower().startswith(("model name", "cpu part", "hardware")):
+                return f"{line.split(':', 1)[1].strip()} ({platform.machine()})"
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()

@@ -1,0 +1,19 @@
+"""Devices by name."""
+
+from __future__ import annotations
+
+from presage.core.errors import PresageError
+from presage.devices.base import Device
+
+
+def names() -> list[str]:
+    return ["cpu"]
+
+
+def get(name: str, compiler: str | None = None) -> Device:
+    """The device of this name, or a PresageError saying why it cannot be had."""
+    if name == "cpu":
+        from presage.devices.cpu import CpuDevice
+
+        return CpuDevice(compiler)
+    raise PresageError(f"there is no device '{name}'; there are: {', '.join(names())}")

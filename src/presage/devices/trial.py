@@ -1,0 +1,364 @@
+"""Trial: one kernel under measurement, and the rules by which its numbers are believed.
+
+Every call, checked or timed, runs on inputs nobody has seen before, drawn from a secret seed while the child is
+stopped. A sample is a window's time over its calls, so work put off to a later call of the window still counts.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import secrets
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Any, Protocol
+
+import numpy as np
+
+from presage.core.statistics import median_interval
+from presage.devices.arena import ARENA_BYTES, SLOT_BUDGET
+from presage.devices.base import CaseTiming, Effort, Measurement, Progress, Status
+from presage.devices.child import Child, VerdictError, Window
+from presage.kernels.kernel import Kernel
+from presage.problems.base import Case, Cost, Problem
+from presage.problems.compare import Answer, difference, solve
+from presage.problems.sampler import Sampler
+
+WINDOW_NS = 3_000_000
+"""Short calls are run in windows of about this long, so that stopping and starting the child does not show."""
+FRESH_CHECKS = 4
+"""Checking cases drawn anew for every measurement."""
+MIN_ROUNDS = 8
+MAX_CALLS = 512
+CHECKED_SHARE = 0.25
+"""The share of timed windows whose outputs are checked; which ones, only the parent knows."""
+CLOCK_SLACK = 0.05
+"""How far the child's clock may lag the parent's, as a share of the window, beyond what talking to it costs."""
+PATIENCE = 3
+"""On a machine too busy for the clocks to agree, keep trying for this many times the time cap."""
+FLOOR_MARGIN = 0.7
+"""Measured peaks are themselves uncertain; a time under this share of the floor is impossible, not just good."""
+_SLEEP_NS = 20_000_000
+
+_secret = random.SystemRandom()
+
+
+class Roof(Protocol):
+    """What the device can do at best."""
+
+    def floor_ns(self, cost: Cost) -> float:
+        """The least time for this cost at the device's measured peaks."""
+
+    def refresh(self) -> None:
+        """Measure the peaks again, keeping the higher readings."""
+
+
+class Inputs:
+    """The inputs of one round: made once for each slot, shared by all kernels, answered when asked."""
+
+    def __init__(self, problem: Problem, case: Case) -> None:
+        self._problem, self._case = problem, case
+        self._inputs: list[tuple[np.ndarray, ...]] = []
+        self._answers: dict[int, Answer] = {}
+
+    def __getitem__(self, slot: int) -> tuple[np.ndarray, ...]:
+        while len(self._inputs) <= slot:
+            sampler = Sampler(secrets.randbits(63), self._case.values)
+            self._inputs.append(self._problem.make_inputs(self._case, sampler))
+        return self._inputs[slot]
+
+    def answer(self, slot: int) -> Answer:
+        if slot not in self._answers:
+            self._answers[slot] = solve(self._problem, self._case, self[slot])
+        return self._answers[slot]
+
+
+@dataclass
+class _Record:
+    """What was seen of one timed case: a window each round, beside a pulse, which is a window that calls nothing."""
+
+    calls: int
+    windows: list[Window] = field(default_factory=list)
+    pulses: list[int] = field(default_factory=list)
+
+    @property
+    def unexplained_ns(self) -> float:
+        """The most that may pass on the parent's clock and not on the child's; a busy machine slows pulses too."""
+        return 4 * median(self.pulses) + 30_000
+
+    def believed(self) -> list[int]:
+        """The rounds in which both clocks agree. Others were interrupted, or are lies; neither is a sample."""
+        allowed = self.unexplained_ns
+        return [
+            i for i, w in enumerate(self.windows) if w.parent_ns - w.child_ns <= allowed + CLOCK_SLACK * w.child_ns
+        ]
+
+    def samples(self) -> list[float]:
+        return [self.windows[i].child_ns / self.calls for i in self.believed()]
+
+
+class Trial:
+    """One kernel, its child, and what has been seen so far. Its verdict, once there, is final."""
+
+    def __init__(self, problem: Problem, kernel: Kernel, effort: Effort) -> None:
+        self.problem, self.kernel, self.effort = problem, kernel, effort
+        self.child: Child | None = None
+        self.verdict: VerdictError | None = None
+        self.output = ""
+        self.records: dict[str, _Record] = {}
+        self._untimed: list[Window] = []
+        self._running_ns = 0
+
+    @property
+    def live(self) -> bool:
+        return self.verdict is None
+
+    def attempt(self, action: Callable[..., None], *arguments: Any) -> None:
+        """Do something with the child; a verdict it provokes ends the trial."""
+        if not self.live:
+            return
+        try:
+            action(*arguments)
+        except VerdictError as verdict:
+            self.end(verdict)
+
+    def end(self, verdict: VerdictError) -> None:
+        self.verdict = verdict
+        self.close()
+
+    def close(self) -> None:
+        if self.child is not None:
+            self.output = self.child.output()
+            self.child.kill()
+            self.child = None
+
+    # -- one window ---------------------------------------------------------------------------------------------------
+
+    def load(self, command: dict[str, Any]) -> None:
+        self._child.wait_ready()
+        self._child.give(self.effort.timeout)
+        self._child.command("load", **command)
+
+    def lay_out(self, case: Case, calls: int) -> None:
+        child, problem = self._child, self.problem
+        child.arena.lay_out(problem, case, calls, outputs=self.kernel.is_bare)
+        child.give(self.effort.timeout)
+        child.command(
+            "lay out",
+            slots=[[place.offset for place in slot] for slot in child.arena.slots],
+            scalars=[case.dims[name] for name in problem.scalars],
+            inputs=[
+                {"dtype": problem.dtype(array, case), "shape": problem.shape(array, case)} for array in problem.inputs
+            ],
+            parameters=[case.dims[name] for name in problem.parameters],
+        )
+
+    def run(self, case: Case, inputs: Inputs, checked: int, timed: bool) -> Window:
+        """One window on fresh inputs; afterwards `checked` randomly chosen calls of it are checked."""
+        child = self._child
+        slots = range(len(child.arena.slots))
+        for slot in slots:
+            child.arena.write_inputs(slot, inputs[slot])
+            child.arena.poison(slot)
+        left = self.effort.timeout - self._running_ns / 1e9
+        if left <= 0:
+            raise VerdictError(Status.TIMEOUT, f"ran for {self.effort.timeout:.0f} s in all and was stopped")
+        child.give(left)
+        window = child.window()
+        self._running_ns += window.parent_ns
+        for slot in _secret.sample(slots, min(checked, len(slots))):
+            self._check(case, inputs, slot, window, timed)
+        return window
+
+    def _check(self, case: Case, inputs: Inputs, slot: int, window: Window, timed: bool) -> None:
+        if self.kernel.is_bare:
+            outputs = self._child.arena.outputs(slot)
+        else:
+            outputs = self._returned(case, slot, window, timed)
+        wrong = self._child.arena.tampering(self.problem, slot, inputs[slot]) or difference(
+            self.problem, case, inputs.answer(slot), outputs
+        )
+        if wrong:
+            raise VerdictError(Status.WRONG_RESULT, f"case {case.name}: {wrong}")
+
+    def _returned(self, case: Case, slot: int, window: Window, timed: bool) -> tuple[np.ndarray, ...]:
+        """The arrays a module returned from one call, read out of the stopped child's memory."""
+        try:
+            described = window.answer["outputs"]
+            parts = described[slot]
+            if len(described) != len(self._child.arena.slots) or len(parts) != len(self.problem.outputs):
+                raise VerdictError(
+                    Status.WRONG_RESULT, f"returned {len(parts)} outputs, not {len(self.problem.outputs)}"
+                )
+            return tuple(self._array(case, i, part, described, timed) for i, part in enumerate(parts))
+        except (KeyError, TypeError, IndexError, ValueError) as error:
+            raise VerdictError(Status.CHEATING, "the worker's answer was forged: outputs are not described") from error
+
+    def _array(self, case: Case, index: int, part: dict[str, Any], described: list[Any], timed: bool) -> np.ndarray:
+        array = self.problem.outputs[index]
+        dtype, shape = np.dtype(self.problem.dtype(array, case)), self.problem.shape(array, case)
+        if part["type"] != "numpy.ndarray":
+            raise VerdictError(Status.WRONG_RESULT, f"returned a {part['type']} for {array.name}, not a numpy.ndarray")
+        if np.dtype(part["dtype"]) != dtype or tuple(part["shape"]) != shape:
+            got = f"{np.dtype(part['dtype'])}{part['shape']}"
+            raise VerdictError(Status.WRONG_RESULT, f"returned {array.name} as {got}, not {dtype}{list(shape)}")
+        if not part["contiguous"]:
+            raise VerdictError(Status.WRONG_RESULT, f"returned {array.name} as a strided view; it must be contiguous")
+        address = int(part["address"])
+        if timed:
+            self._refuse_aliases(array.name, index, address, described)
+        data = self._child.read_memory(address, math.prod(shape) * dtype.itemsize)
+        return data.view(dtype).reshape(shape)
+
+    def _refuse_aliases(self, name: str, index: int, address: int, described: list[Any]) -> None:
+        start = self._child.arena_address
+        if start <= address < start + ARENA_BYTES:
+            raise VerdictError(Status.CHEATING, f"returned a view of its input as {name}; nothing was computed")
+        if sum(parts[index].get("address") == address for parts in described) > 1:
+            raise VerdictError(
+                Status.WRONG_RESULT, f"returned the same memory as {name} of two calls; each call needs its own"
+            )
+
+    @property
+    def _child(self) -> Child:
+        assert self.child is not None
+        return self.child
+
+    # -- phases -------------------------------------------------------------------------------------------------------
+
+    def check(self, case: Case, inputs: Inputs) -> None:
+        """One checked call of a case that will not be timed."""
+        self.lay_out(case, 1)
+        self._untimed.append(self.run(case, inputs, checked=1, timed=False))
+
+    def warm_up(self, case: Case) -> None:
+        """Run a timed case until its speed is known, choose how many calls make a window, and touch their memory."""
+        self.lay_out(case, 1)
+        windows = [self.run(case, Inputs(self.problem, case), checked=1, timed=True) for _ in range(3)]
+        self._untimed += windows[1:]
+        bytes_per_call = sum(self.problem.array_bytes(a, case) for a in (*self.problem.inputs, *self.problem.outputs))
+        fits = max(1, min(MAX_CALLS, SLOT_BUDGET // max(1, bytes_per_call)))
+        fastest = max(1, min(window.child_ns for window in windows))
+        calls = max(1, min(fits, round(WINDOW_NS / fastest)))
+        self.records[case.name] = _Record(calls)
+        self.lay_out(case, calls)
+        self.run(case, Inputs(self.problem, case), checked=1, timed=True)
+
+    def sample(self, case: Case, inputs: Inputs, pulse_ns: int) -> None:
+        checked = 2 if _secret.random() < CHECKED_SHARE else 0
+        record = self.records[case.name]
+        record.windows.append(self.run(case, inputs, checked, timed=True))
+        record.pulses.append(pulse_ns)
+
+    def samples(self, case: Case) -> int:
+        return len(self.records[case.name].believed()) if self.records[case.name].windows else 0
+
+    def precise(self, case: Case) -> bool:
+        if self.samples(case) < MIN_ROUNDS:
+            return False
+        samples = self.records[case.name].samples()
+        return median_interval(samples).relative_half_width <= self.effort.precision
+
+    # -- belief -------------------------------------------------------------------------------------------------------
+
+    def judge(self, case: Case, roof: Roof) -> None:
+        """Believe a case's samples, or say why not."""
+        record = self.records[case.name]
+        self._compare_clocks(case, record)
+        typical = median(record.samples())
+        cost = self.problem.cost(case)
+        if typical < FLOOR_MARGIN * roof.floor_ns(cost):
+            roof.refresh()  # the peak may have been measured on a busy machine
+        floor_ns = roof.floor_ns(cost)
+        if typical < FLOOR_MARGIN * floor_ns:
+            raise VerdictError(
+                Status.CHEATING,
+                f"case {case.name}: {typical:.0f} ns a call, but moving its bytes and doing its operations takes at"
+                f" least {floor_ns:.0f} ns at this device's measured peak",
+            )
+        slept = [w for w in self._untimed if w.parent_ns - w.cpu_ns > max(_SLEEP_NS, 0.8 * w.parent_ns, 5 * typical)]
+        busy = median(w.cpu_ns / w.parent_ns for w in record.windows)
+        if len(slept) >= 2 and busy > 0.5:
+            raise VerdictError(Status.CHEATING, f"slept in {len(slept)} calls before it was timed, and not afterwards")
+
+    def _compare_clocks(self, case: Case, record: _Record) -> None:
+        """A busy machine delays some windows; a lie is in all of them, or in most."""
+        unseen = sorted(w.parent_ns - w.child_ns for w in record.windows)
+        quarter, allowed = unseen[len(unseen) // 4], record.unexplained_ns
+        if quarter > allowed + CLOCK_SLACK * median(w.child_ns for w in record.windows):
+            raise VerdictError(
+                Status.CHEATING,
+                f"case {case.name}: the clocks disagree: {quarter / 1e3:.0f} us and more of each window passed outside"
+                f" the time that the worker reported, where {allowed / 1e3:.0f} us can be explained",
+            )
+        if len(record.believed()) < MIN_ROUNDS:
+            raise VerdictError(Status.DEVICE_FAULT, "this machine is too busy to time anything; try when it is idle")
+
+    def measurement(self, device: str, cases: Sequence[Case], floors: Sequence[float]) -> Measurement:
+        if self.verdict is not None:
+            return Measurement(
+                self.problem.name,
+                self.kernel,
+                device,
+                self.verdict.status,
+                self.verdict.reason or str(self.verdict.status),
+                output=self.output,
+            )
+        timings = tuple(
+            CaseTiming(
+                case.name,
+                tuple(self.records[case.name].samples()),
+                tuple(self.records[case.name].believed()),
+                floor,
+                self.records[case.name].calls,
+            )
+            for case, floor in zip(cases, floors, strict=True)
+        )
+        return Measurement(self.problem.name, self.kernel, device, Status.OK, cases=timings, output=self.output)
+
+
+def conduct(
+    trials: Sequence[Trial],
+    cases: Sequence[Case],
+    roof: Roof,
+    pulse: Callable[[], int],
+    effort: Effort,
+    progress: Progress,
+) -> None:
+    """Check every kernel on every checking case, then time the survivors side by side, round by round.
+
+    `pulse` runs a window that calls nothing and says how long it took.
+    """
+    problem = trials[0].problem
+    fresh = [problem.draw_case(_secret) for _ in range(FRESH_CHECKS)]
+    checks = [*problem.checks, *fresh]
+    _secret.shuffle(checks)
+    steps = len(checks) + len(cases)
+    for done, case in enumerate(checks):
+        progress("checking", done / steps)
+        inputs = Inputs(problem, case)
+        for trial in trials:
+            trial.attempt(trial.check, case, inputs)
+    for done, case in enumerate(cases, start=len(checks)):
+        progress(f"timing {case.name}", done / steps)
+        _time_case([trial for trial in trials if trial.live], case, pulse, effort)
+        for trial in trials:
+            trial.attempt(trial.judge, case, roof)
+    progress("done", 1.0)
+
+
+def _time_case(trials: Sequence[Trial], case: Case, pulse: Callable[[], int], effort: Effort) -> None:
+    for trial in trials:
+        trial.attempt(trial.warm_up, case)
+    start = time.monotonic()
+    while live := [trial for trial in trials if trial.live]:
+        elapsed = time.monotonic() - start
+        enough = all(trial.samples(case) >= MIN_ROUNDS for trial in live)
+        late = elapsed > effort.case_seconds * (1 if enough else PATIENCE)
+        if late or all(trial.precise(case) for trial in live):
+            return
+        inputs, pulse_ns = Inputs(live[0].problem, case), pulse()
+        for trial in _secret.sample(live, len(live)):
+            trial.attempt(trial.sample, case, inputs, pulse_ns)

@@ -1,0 +1,66 @@
+"""Messages between parent and child: a length, then one JSON object. Whoever reads one believes nothing in it."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import struct
+import time
+from typing import Any
+
+MAX_BYTES = 1 << 20
+
+
+class WireError(Exception):
+    """What arrived is not a message: garbage, too long, or cut off."""
+
+
+class SilenceError(Exception):
+    """Nothing arrived before the deadline."""
+
+
+class ClosedError(Exception):
+    """The other side has closed the channel."""
+
+
+def send(fd: int, message: dict[str, Any]) -> None:
+    body = json.dumps(message).encode()
+    data = struct.pack("<I", len(body)) + body
+    while data:
+        data = data[os.write(fd, data) :]
+
+
+def receive(fd: int, deadline: float | None = None) -> dict[str, Any]:
+    """The next message; `deadline` is a time.monotonic() instant."""
+    (size,) = struct.unpack("<I", _read(fd, 4, deadline))
+    if size > MAX_BYTES:
+        raise WireError(f"a message of {size} bytes was announced")
+    try:
+        message = json.loads(_read(fd, size, deadline))
+    except ValueError as error:
+        raise WireError("a message that is not JSON") from error
+    if not isinstance(message, dict):
+        raise WireError("a message that is not an object")
+    return message
+
+
+def pending(fd: int) -> bool:
+    """Whether bytes are waiting that nobody asked for."""
+    return bool(select.select([fd], [], [], 0)[0])
+
+
+def _read(fd: int, size: int, deadline: float | None) -> bytes:
+    data = b""
+    while len(data) < size:
+        if deadline is not None:
+            left = deadline - time.monotonic()
+            if left <= 0 or not select.select([fd], [], [], left)[0]:
+                raise SilenceError("no answer in time")
+        part = os.read(fd, size - len(data))
+        if not part:
+            if data:
+                raise WireError("a message that was cut off")
+            raise ClosedError("the channel is closed")
+        data += part
+    return data

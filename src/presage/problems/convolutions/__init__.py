@@ -1,0 +1,1 @@
+"""Convolutions, dense and depthwise."""

@@ -1,0 +1,1 @@
+"""Operations that work on each element by itself."""

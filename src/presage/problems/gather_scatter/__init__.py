@@ -1,0 +1,1 @@
+"""Reads and writes at addresses that the data decide."""

@@ -1,0 +1,1 @@
+"""Operations that scale a row by its own statistics."""

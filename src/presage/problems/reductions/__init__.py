@@ -1,0 +1,1 @@
+"""Operations that make one value of many."""

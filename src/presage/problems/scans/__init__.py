@@ -1,0 +1,1 @@
+"""Prefix sums and other scans."""

@@ -1,0 +1,187 @@
+"""The `./presage` script as a user meets it: first use, later uses, and what it says when something is missing."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+BASIC_TOOLS = ("sh", "cat", "cksum", "dirname", "ls", "mkdir", "readlink", "rm", "tail", "touch")
+
+OFFLINE = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": "", "PIP_CONFIG_FILE": os.devnull}
+
+pytestmark = pytest.mark.slow
+
+
+def environment(**changes: str) -> dict[str, str]:
+    inherited = {name: value for name, value in os.environ.items() if name not in ("PRESAGE_VENV", "PYTHONPATH")}
+    return inherited | changes
+
+
+def run(script: Path, *arguments: str, **changes: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [script, *arguments], env=environment(**changes), cwd="/", capture_output=True, text=True, timeout=120
+    )
+
+
+def copy_tree(to: Path) -> Path:
+    """What a checkout needs to run, in `to`; the script's path is returned."""
+    to.mkdir(parents=True)
+    shutil.copytree(ROOT / "src", to / "src", ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("presage", "pyproject.toml", "constraints.txt", "LICENSE"):
+        shutil.copy2(ROOT / name, to / name)
+    return to / "presage"
+
+
+@pytest.fixture
+def fresh(tmp_path: Path) -> Path:
+    """A checkout that was never used."""
+    return copy_tree(tmp_path / "a checkout")
+
+
+@pytest.fixture
+def few_tools(tmp_path: Path) -> Path:
+    """A folder for PATH that has the basic tools and no Python."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    for tool in BASIC_TOOLS:
+        (folder / tool).symlink_to(shutil.which(tool) or f"/bin/{tool}")
+    return folder
+
+
+def add_program(folder: Path, name: str, body: str) -> None:
+    (folder / name).write_text(f"#!/bin/sh\n{body}\n")
+    (folder / name).chmod(0o755)
+
+
+@pytest.fixture(scope="module")
+def first_uses(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[tuple[int, str, str]]]:
+    """One checkout that two people use for the first time at once: its script, and what each of them saw."""
+    folder = tmp_path_factory.mktemp("first use")
+    probe = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", folder / "probe", "hatchling"]
+    if subprocess.run(probe, env=environment(PIP_RETRIES="0"), capture_output=True).returncode != 0:
+        pytest.skip("no package registry can be reached, so nothing can be installed")
+    script = copy_tree(folder / "a checkout")
+    users = [
+        subprocess.Popen(
+            [script, "--version"], env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        for _ in range(2)
+    ]
+    seen = [(*user.communicate(timeout=120), user.returncode) for user in users]
+    return script, [(status, out, err) for out, err, status in seen]
+
+
+@pytest.fixture
+def installed(first_uses: tuple[Path, list[tuple[int, str, str]]]) -> Path:
+    return first_uses[0]
+
+
+def stamp(script: Path) -> Path:
+    return script.parent / ".venv" / "presage.base"
+
+
+def test_two_first_uses_at_once_install_once(first_uses: tuple[Path, list[tuple[int, str, str]]]) -> None:
+    _, seen = first_uses
+    assert [(status, out) for status, out, _ in seen] == [(0, "presage 0.1.0\n")] * 2, seen
+    waiting, making = sorted((err for _, _, err in seen), key=len)
+    assert waiting == "presage: waiting for another presage, which is installing here\n"
+    assert "making a Python environment" in making
+    assert len(making.splitlines()) == 2
+
+
+def test_later_uses_are_quick_quiet_and_install_nothing(installed: Path) -> None:
+    before = stamp(installed).stat().st_mtime_ns
+    python = installed.parent / ".venv/bin/python"
+    ours, bare = [], []
+    for _ in range(5):
+        start = time.perf_counter()
+        result = run(installed, "--help")
+        middle = time.perf_counter()
+        subprocess.run([python, "-P", "-m", "presage.cli.main", "--help"], capture_output=True, check=True)
+        ours.append(middle - start)
+        bare.append(time.perf_counter() - middle)
+        assert (result.returncode, result.stderr) == (0, "")
+    assert stamp(installed).stat().st_mtime_ns == before
+    assert min(ours) - min(bare) < 0.1, "the script should add about 10 ms"
+
+
+def test_the_command_keeps_its_exit_status(installed: Path) -> None:
+    assert run(installed, "no-such-command").returncode == 2
+
+
+def test_a_changed_constraint_installs_again(installed: Path) -> None:
+    before = stamp(installed).read_text()
+    with (installed.parent / "constraints.txt").open("a") as constraints:
+        constraints.write("# changed\n")
+    result = run(installed, "--version", **OFFLINE)
+    assert (result.returncode, result.stdout) == (0, "presage 0.1.0\n"), result.stderr
+    assert result.stderr == "presage: installing presage and what it needs\n"
+    assert stamp(installed).read_text() != before
+
+
+def test_an_interrupted_environment_is_made_again(installed: Path) -> None:
+    venv = installed.parent / ".venv"
+    stamp(installed).unlink()
+    (venv / "presage.making").touch()
+    shutil.rmtree(next(venv.glob("lib/python3*/site-packages")))
+    result = run(installed, "--version")
+    assert (result.returncode, result.stdout) == (0, "presage 0.1.0\n"), result.stderr
+    assert "making a Python environment" in result.stderr
+
+
+def test_a_symbolic_link_to_the_script_works(installed: Path, tmp_path: Path) -> None:
+    (tmp_path / "presage").symlink_to(installed)
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "link").symlink_to("../presage")
+    assert run(tmp_path / "folder" / "link", "--version").stdout == "presage 0.1.0\n"
+
+
+def test_a_failed_install_shows_the_log_and_fails(fresh: Path) -> None:
+    result = run(fresh, "--version", **OFFLINE)
+    assert result.returncode == 1
+    assert "No matching distribution found for hatchling" in result.stderr
+    assert result.stderr.endswith("presage.log\n")
+
+
+def test_a_missing_python_is_explained(fresh: Path, few_tools: Path) -> None:
+    result = run(fresh, "--version", PATH=str(few_tools))
+    assert result.returncode == 1
+    assert result.stderr.startswith("presage: Python 3.11 or newer is needed. ")
+    assert "apt install python3" in result.stderr
+
+
+def test_an_old_python_is_named(fresh: Path, few_tools: Path) -> None:
+    add_program(few_tools, "python3", "echo 3.9")
+    result = run(fresh, "--version", PATH=str(few_tools))
+    assert result.returncode == 1
+    assert "3.11 or newer is needed; python3 here is 3.9." in result.stderr
+
+
+def test_a_python_without_venv_is_explained(fresh: Path, few_tools: Path) -> None:
+    add_program(few_tools, "python3.12", 'case $2 in *ensurepip*) exit 1 ;; *) echo 3.12 ;; esac')
+    result = run(fresh, "--version", PATH=str(few_tools))
+    assert result.returncode == 1
+    assert "apt install python3.12-venv" in result.stderr
+
+
+def test_an_unwritable_place_is_explained(fresh: Path) -> None:
+    result = run(fresh, "--version", PRESAGE_VENV="/dev/null/venv")
+    assert result.returncode == 1
+    assert "cannot write to /dev/null/venv" in result.stderr
+    assert "PRESAGE_VENV" in result.stderr
+
+
+def test_a_folder_of_other_things_is_left_alone(fresh: Path, tmp_path: Path) -> None:
+    precious = tmp_path / "home"
+    precious.mkdir()
+    (precious / "letter").write_text("dear")
+    result = run(fresh, "--version", PRESAGE_VENV=str(precious))
+    assert result.returncode == 1
+    assert [file.name for file in precious.iterdir()] == ["letter"]
