@@ -23,6 +23,7 @@ FLAGS = ("-O3", "-march=native", "-std=gnu11", "-fno-math-errno", "-fno-trapping
 COMPILE_SECONDS = 60.0
 _MEMORY = 4 << 30
 _FILE_BYTES = 256 << 20
+_LOG_BYTES = 64 << 10
 _MACHINE_FAULTS = ("No space left on device", "Cannot allocate memory", "Input/output error", "Read-only file system")
 
 
@@ -71,28 +72,39 @@ class Compiler:
         status, log = self._run_confined(command, folder)
         if status == 0 and os.path.exists(library):
             return library
-        if any(fault in log for fault in _MACHINE_FAULTS):
+        if any(fault in log for fault in _MACHINE_FAULTS) and not self._works(folder):
             raise VerdictError(Status.DEVICE_FAULT, f"the compiler could not work: {_first_error(log)}")
         raise VerdictError(Status.COMPILE_ERROR, _first_error(log) or f"the compiler ended with status {status}")
 
     def _run_confined(self, command: list[str], folder: str) -> tuple[int, str]:
         confine = [sys.executable, "-I", sandbox.__file__, folder, str(_MEMORY), str(_FILE_BYTES)]
-        process = subprocess.Popen(
-            [*confine, *command],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            cwd=folder,
-            env=environment(folder, 1),
-            start_new_session=True,
-        )
+        with tempfile.TemporaryFile() as log:  # not a pipe: what a source makes the compiler say may fill our memory
+            process = subprocess.Popen(
+                [*confine, *command],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                cwd=folder,
+                env=environment(folder, 1),
+                start_new_session=True,
+            )
+            try:
+                process.wait(timeout=COMPILE_SECONDS)
+            except subprocess.TimeoutExpired as error:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+                raise VerdictError(Status.COMPILE_ERROR, f"did not compile within {COMPILE_SECONDS:.0f} s") from error
+            log.seek(0)
+            said = log.read(_LOG_BYTES).decode(errors="replace")
+        return process.returncode, said.replace(f"{folder}/", "")
+
+    def _works(self, folder: str) -> bool:
+        """Whether a source that is certainly right compiles: any source can make the compiler say that a disk is full."""
         try:
-            log, _ = process.communicate(timeout=COMPILE_SECONDS)
-        except subprocess.TimeoutExpired as error:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.communicate()
-            raise VerdictError(Status.COMPILE_ERROR, f"did not compile within {COMPILE_SECONDS:.0f} s") from error
-        return process.returncode, log.decode(errors="replace").replace(f"{folder}/", "")
+            Path(folder, "nothing.c").write_text("int nothing;\n")
+        except OSError:
+            return False
+        return self._run_confined([self.path, "-c", "nothing.c", "-o", "nothing.o"], folder)[0] == 0
 
 
 def trampoline_source(problem: Problem) -> str:

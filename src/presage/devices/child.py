@@ -26,6 +26,7 @@ from presage.devices.worker import sandbox, wire
 MEMORY_BYTES = min(6 << 30, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * 3 // 4)
 FILE_BYTES = 32 << 20
 START_SECONDS = 60.0
+STOP_SECONDS = 10.0
 _OUTPUT_TAIL = 2000
 _SOURCE = str(Path(__file__).parents[2])
 
@@ -64,9 +65,12 @@ class Child:
         self.sandbox: dict[str, bool] = {}
         self.arena_address = 0
         self._frozen = False
+        self._given = self._left = 0.0
         self._deadline = time.monotonic() + START_SECONDS
         commands_in, self._commands = os.pipe()
         self._answers, answers_out = os.pipe()
+        for ours in (self._commands, self._answers):
+            os.set_blocking(ours, False)  # a child may fill or drain its end; that must not hold us up
         settings = {
             "scratch": self.scratch,
             "memory_bytes": MEMORY_BYTES + ARENA_BYTES,
@@ -79,17 +83,18 @@ class Child:
             "arena_bytes": ARENA_BYTES,
         }
         start = f"import sys; sys.path.insert(0, {_SOURCE!r}); from presage.devices.worker.main import main; main()"
-        with open(self._log, "wb") as log:
-            self._process = subprocess.Popen(
-                [sys.executable, "-I", "-c", start, json.dumps(settings)],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                pass_fds=(commands_in, answers_out, self.arena.fd),
-                start_new_session=True,
-                cwd=self.scratch,
-                env=environment(self.scratch, threads),
-            )
+        # Kept open: by the time it is read, its name may stand for any other file.
+        self._log = open(os.path.join(self.scratch, "output"), "w+b", buffering=0)  # noqa: SIM115
+        self._process = subprocess.Popen(
+            [sys.executable, "-I", "-c", start, json.dumps(settings)],
+            stdin=subprocess.DEVNULL,
+            stdout=self._log,
+            stderr=self._log,
+            pass_fds=(commands_in, answers_out, self.arena.fd),
+            start_new_session=True,
+            cwd=self.scratch,
+            env=environment(self.scratch, threads),
+        )
         os.close(commands_in)
         os.close(answers_out)
 
@@ -106,8 +111,8 @@ class Child:
             ) from error
 
     def give(self, seconds: float) -> None:
-        """Set the instant at which whatever it is doing counts as too long."""
-        self._deadline = time.monotonic() + seconds
+        """Set how long it may run in all from now on; while it is stopped, no time passes."""
+        self._given = self._left = seconds
 
     def kill(self) -> None:
         """End the whole process group and take back everything it held."""
@@ -119,20 +124,14 @@ class Child:
             with contextlib.suppress(OSError):
                 os.close(fd)
         self.arena.close()
-        shutil.rmtree(self.scratch, ignore_errors=True)
+        self._log.close()
+        _remove(self.scratch)
 
     def output(self) -> str:
         """The last of what it wrote to stdout and stderr."""
-        try:
-            with open(self._log, "rb") as log:
-                log.seek(max(0, os.path.getsize(self._log) - _OUTPUT_TAIL))
-                return log.read(_OUTPUT_TAIL).decode(errors="replace").strip()
-        except OSError:
-            return ""
-
-    @property
-    def _log(self) -> str:
-        return os.path.join(self.scratch, "output")
+        log = self._log.fileno()
+        start = max(0, os.fstat(log).st_size - _OUTPUT_TAIL)
+        return os.pread(log, _OUTPUT_TAIL, start).decode(errors="replace").strip()
 
     # -- talk ---------------------------------------------------------------------------------------------------------
 
@@ -144,30 +143,35 @@ class Child:
         """Run the calls that are laid out. The clocks start with the child stopped and end with it stopped again."""
         answer, parent_ns, cpu_ns = self._exchange("run", {})
         child_ns = answer.get("ns")
-        if not isinstance(child_ns, int) or child_ns < 0:
-            raise VerdictError(Status.CHEATING, "the worker's answer was forged: it names no time")
+        if type(child_ns) is not int or not 0 <= child_ns <= parent_ns:
+            raise VerdictError(Status.CHEATING, "the worker's answer was forged: it names no time that can have passed")
         return Window(child_ns, parent_ns, cpu_ns, answer)
 
     def _exchange(self, do: str, details: dict[str, Any]) -> tuple[dict[str, Any], int, int]:
         token = secrets.token_hex(8)
+        self._deadline = time.monotonic() + self._left
         if wire.pending(self._answers):
             raise VerdictError(Status.CHEATING, "wrote to the harness's channel when nothing had been asked")
         try:
             wire.send(self._commands, {"do": do, "token": token, **details})
+        except BlockingIOError as error:
+            raise VerdictError(Status.CHEATING, "stuffed the harness's channel, so that no command fits") from error
         except BrokenPipeError:
             self._raise_death()
+        self._refuse_motion()
         cpu = self._cpu_ns()
         start = time.perf_counter_ns()
         self.resume()
         try:
             answer = wire.receive(self._answers, self._deadline)
         except wire.SilenceError as error:
-            raise VerdictError(Status.TIMEOUT, "did not finish in time and was killed") from error
+            raise VerdictError(Status.TIMEOUT, f"was still running after {self._given:g} s and was killed") from error
         except wire.WireError as error:
             raise VerdictError(Status.CHEATING, f"sent {error} on the harness's channel") from error
         except wire.ClosedError:
             self._raise_death()
         elapsed = time.perf_counter_ns() - start
+        self._left -= elapsed / 1e9
         self.freeze()
         cpu = self._cpu_ns() - cpu
         if answer.get("token") != token:
@@ -183,16 +187,31 @@ class Child:
         if self._frozen:
             return
         os.kill(self._process.pid, signal.SIGSTOP)
-        _, status = os.waitpid(self._process.pid, os.WUNTRACED)
-        if os.WIFSTOPPED(status):
-            self._frozen = True
-        else:
-            self._died(status)
+        patience = time.monotonic() + STOP_SECONDS
+        while time.monotonic() < patience:
+            pid, status = os.waitpid(self._process.pid, os.WUNTRACED | os.WNOHANG)
+            if pid and not os.WIFSTOPPED(status):
+                self._died(status)
+            if pid:
+                self._frozen = True
+                return
+            time.sleep(2e-5)
+        raise VerdictError(Status.CHEATING, f"was told to stop, and had not after {STOP_SECONDS:g} s")
 
     def resume(self) -> None:
         if self._frozen:
             self._frozen = False
             os.kill(self._process.pid, signal.SIGCONT)
+
+    def _refuse_motion(self) -> None:
+        """A process that is stopped does not wake up by itself; Linux remembers whether it did."""
+        if not self._frozen:
+            return
+        pid, status = os.waitpid(self._process.pid, os.WCONTINUED | os.WNOHANG)
+        if pid and os.WIFCONTINUED(status):
+            raise VerdictError(Status.CHEATING, "resumed itself while it had been stopped")
+        if pid:
+            self._died(status)
 
     def read_memory(self, address: int, size: int) -> np.ndarray:
         """The child's bytes at an address, read from outside while it is stopped."""
@@ -247,6 +266,14 @@ class Child:
         if number == signal.SIGXFSZ:
             raise VerdictError(Status.RUNTIME_ERROR, f"wrote a file or output of more than {FILE_BYTES >> 20} MiB")
         raise VerdictError(Status.RUNTIME_ERROR, f"was killed by {signal.Signals(number).name}")
+
+
+def _remove(folder: str) -> None:
+    with contextlib.suppress(RecursionError):
+        shutil.rmtree(folder, ignore_errors=True)
+    if os.path.exists(folder):  # nested too deep for Python, or locked
+        for command in (["chmod", "-R", "u+rwx"], ["rm", "-rf"]):
+            subprocess.run([*command, folder], stderr=subprocess.DEVNULL, check=False)
 
 
 def environment(scratch: str, threads: int) -> dict[str, str]:

@@ -25,6 +25,7 @@ _COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
 _UNARY: dict[type[ast.unaryop], Callable[[Any], Any]] = {ast.USub: operator.neg, ast.Not: operator.not_}
 _FUNCTIONS: dict[str, Callable[..., Any]] = {"min": min, "max": max, "cdiv": lambda a, b: -(-a // b)}
 
+MAX_LENGTH = 500
 GRAMMAR = "integers, names, + - * // %, comparisons, and/or/not, a if c else b, min(), max(), cdiv()"
 
 
@@ -34,9 +35,11 @@ class ExpressionError(ValueError):
 
 def parse(text: str) -> ast.expr:
     """The expression's tree, checked against the grammar; raises ExpressionError with what is not allowed."""
+    if len(text) > MAX_LENGTH:
+        raise ExpressionError(f"an expression of {len(text)} characters; write at most {MAX_LENGTH}")
     try:
         tree = ast.parse(text.strip(), mode="eval").body
-    except (SyntaxError, ValueError) as error:
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise ExpressionError(f"'{text}' is not an expression; allowed are {GRAMMAR}") from error
     _check(tree, text)
     return tree
@@ -59,6 +62,8 @@ def evaluate(text: str, values: Mapping[str, Any]) -> Any:
         return _value(parse(text), values)
     except ZeroDivisionError as error:
         raise ExpressionError(f"'{text}' divides by zero") from error
+    except TypeError as error:
+        raise ExpressionError(f"'{text}' computes with text, or calls a function with the wrong number of values") from error
 
 
 def _check(node: ast.expr, text: str) -> None:
@@ -86,7 +91,10 @@ def _value(node: ast.expr, values: Mapping[str, Any]) -> Any:
                 raise ExpressionError(f"'{node.id}' has no value here; known names: {known}")
             return values[node.id]
         case ast.BinOp():
-            return _BINARY[type(node.op)](_value(node.left, values), _value(node.right, values))
+            left, right = _value(node.left, values), _value(node.right, values)
+            if isinstance(left, str) or isinstance(right, str):
+                raise TypeError("text has no arithmetic: 'a' * 10000000000 would take all memory")
+            return _BINARY[type(node.op)](left, right)
         case ast.UnaryOp():
             return _UNARY[type(node.op)](_value(node.operand, values))
         case ast.BoolOp():

@@ -36,7 +36,8 @@ class Hardware:
     shared_reserved: int
     """Bytes the system takes from every block's allocation."""
     shared_granularity: int
-    barriers_per_sm: int
+    barriers_per_sm: int | None = None
+    """Named barriers that resident blocks share; before Hopper they limit nothing."""
     aliases: tuple[str, ...] = ()
     multiprocessors: int | None = None
     l2_bytes: int | None = None
@@ -108,7 +109,7 @@ def _product(name: str, entry: Mapping[str, Any]) -> Hardware:
     )
 
 
-def _limits(entry: Mapping[str, int]) -> dict[str, int]:
+def _limits(entry: Mapping[str, Any]) -> dict[str, Any]:
     limits = dict(entry)
     limits["shared_per_sm"] = limits.pop("shared_per_sm_kib") << 10
     limits["shared_per_block"] = limits.pop("shared_per_block_kib") << 10

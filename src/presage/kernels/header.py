@@ -56,7 +56,7 @@ class Header:
 def parse(source: str, where: str) -> Header:
     """Read the header of a kernel's source; `where` names the file in errors."""
     reader = _Reader(where)
-    for number, line in enumerate(source.splitlines(), start=1):
+    for number, line in enumerate(source.split("\n"), start=1):
         if match := _DIRECTIVE.match(line):
             reader.line = number
             reader.directive(match[2], match[3])
@@ -76,9 +76,10 @@ def render(source: str, values: Mapping[str, Value]) -> str:
         value = values[name]
         if match[1] == "//":
             return f"#define {name} {value}"
-        return f"{name} = {value!r}"
+        indent = line[: len(line) - len(line.lstrip())]
+        return f"{indent}{name} = {value!r}"
 
-    return "\n".join(define(line) for line in source.splitlines()) + "\n"
+    return "\n".join(define(line) for line in source.split("\n"))
 
 
 class _Reader:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from presage.core.errors import PresageError
 from presage.kernels import header as headers
+from presage.kernels.expression import ExpressionError
 from presage.kernels.header import Header, Value
 from presage.kernels.normalise import digest, normalise
 
@@ -52,7 +53,11 @@ class Kernel:
         tunables = self.header.tunables
         for combination in itertools.product(*tunables.values()):
             values = dict(zip(tunables, combination, strict=True))
-            if self.header.admits(values):
+            try:
+                admitted = self.header.admits(values)
+            except ExpressionError as error:
+                raise PresageError(f"{self.name}: a constraint cannot be worked out: {error}") from error
+            if admitted:
                 yield values
 
     def render(self, values: Mapping[str, Value] | None = None) -> Kernel:
@@ -103,13 +108,14 @@ def read(spec: str | Path) -> Kernel:
     path, values = split_spec(str(spec))
     file = Path(path)
     try:
-        data = file.read_bytes()
+        with file.open("rb") as stream:
+            data = stream.read(_MAX_BYTES + 1)
     except FileNotFoundError as error:
         raise PresageError(f"there is no kernel file {path}") from error
     except OSError as error:
         raise PresageError(f"cannot read {path}: {error.strerror}") from error
     if len(data) > _MAX_BYTES:
-        raise PresageError(f"{path} has {len(data)} bytes; a kernel file has at most {_MAX_BYTES}")
+        raise PresageError(f"{path} has more than {_MAX_BYTES} bytes, the most that a kernel file may have")
     try:
         source = data.decode("utf-8")
     except UnicodeDecodeError as error:

@@ -6,15 +6,18 @@ import ast
 import hashlib
 import re
 
+_STRING = r"""(?:u8|[uUL])?(?:"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')"""
+_COMMENT = r"//[^\n]*|/\*.*?\*/"
 _C_TOKENS = re.compile(
-    r"""(?P<comment>//(?:\\\n|[^\n])*|/\*.*?\*/)
-      | (?P<literal>R"(?P<tag>[^()\\\s]{0,16})\(.*?\)(?P=tag)"|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')
-      | (?P<directive>^[ \t]*\#(?:\\\n|[^\n])*)
+    rf"""(?P<comment>{_COMMENT})
+      | (?P<literal>(?:u8|[uUL])?R"(?P<tag>[^()\\\s]{{0,16}})\(.*?\)(?P=tag)"|{_STRING})
+      | (?P<directive>^[ \t]*\#(?:{_STRING}|{_COMMENT}|[^\n])*)
       | (?P<space>\s+)
-      | (?P<code>\w+|.)""",
+      | (?P<code>\d(?:'?\w)*|\w+|[<>]{{2}}=|\.\.\.|->|::|\+\+|--|<<|>>|&&|\|\||\#\#|[-+*/%&|^<>=!]=|.)""",
     re.VERBOSE | re.DOTALL | re.MULTILINE,
 )
-_HEADER_LINE = re.compile(r"^\s*(?://|#)\s*presage:\s*(?:entry|grid|block|shared|scratch)\b.*$", re.MULTILINE)
+_CONTINUED_LINE = re.compile(r"\\[ \t]*\r?\n")
+_LAUNCH = re.compile(r"^\s*(?://|#)\s*presage:\s*(entry|grid|block|shared|scratch)\b(.*)$", re.MULTILINE)
 
 
 def normalise(source: str, language: str) -> str:
@@ -24,9 +27,8 @@ def normalise(source: str, language: str) -> str:
     'int f(){return 1;}'
     """
     if language in ("c", "cuda"):
-        launch = "\n".join(" ".join(line.split()) for line in _HEADER_LINE.findall(source))
-        code = _normalise_c(source)
-        return f"{launch}\n{code}" if launch else code
+        launch = [f"// presage: {keyword} {' '.join(rest.split())}" for keyword, rest in _LAUNCH.findall(source)]
+        return "\n".join([*launch, _normalise_c(source)])
     return _normalise_python(source)
 
 
@@ -37,36 +39,35 @@ def digest(source: str, language: str) -> str:
 
 
 def _normalise_c(source: str) -> str:
-    out: list[str] = []
-    space = False
-    for match in _C_TOKENS.finditer(source):
-        kind, text = match.lastgroup, match[0]
-        if kind == "tag":
-            kind = "literal"
-        if kind in ("comment", "space"):
-            space = True
-            continue
-        if kind == "directive":
-            text = _normalise_c_directive(text)
-            if out and not out[-1].endswith("\n"):
-                out.append("\n")
-            out.append(text + "\n")
-            space = False
-            continue
-        if space and out and _is_word(out[-1][-1]) and _is_word(text[0]):
-            out.append(" ")
-        out.append(text)
-        space = False
-    return "".join(out).strip()
+    lines: list[list[str]] = [[]]
+    for match in _C_TOKENS.finditer(_CONTINUED_LINE.sub("", source)):
+        text = match[0]
+        if match.lastgroup == "directive":
+            lines += [[_normalise_c_directive(text)], []]
+        elif match.lastgroup not in ("comment", "space"):
+            line = lines[-1]
+            if line and _would_merge(line[-1], text):
+                line.append(" ")
+            line.append(text)
+    return "\n".join("".join(line) for line in lines if line)
+
+
+def _would_merge(left: str, right: str) -> bool:
+    """Whether two tokens written without a space would be read as others: `int x`, `a + +b`, `a / *b`."""
+    if _is_word(left[-1]) and _is_word(right[0]) or (left == "/" and right[0] in "/*"):
+        return True
+    joined = _C_TOKENS.match(left + right)
+    return joined is not None and joined.end() != len(left)
 
 
 def _normalise_c_directive(text: str) -> str:
-    """A preprocessor line on one line, without comments; its spacing can carry meaning, so it is only collapsed."""
-    text = text.replace("\\\n", " ")
-    kept = [
-        m[0] for m in _C_TOKENS.finditer(text.lstrip().removeprefix("#")) if m.lastgroup != "comment"
-    ]
-    return "#" + " ".join("".join(kept).split())
+    """A preprocessor line without comments; its spacing can carry meaning, so it is only collapsed."""
+    kept: list[str] = []
+    for match in _C_TOKENS.finditer(text.lstrip().removeprefix("#").strip()):
+        blank = match.lastgroup in ("comment", "space")
+        if not (blank and (not kept or kept[-1] == " ")):
+            kept.append(" " if blank else match[0])
+    return "#" + "".join(kept).rstrip()
 
 
 def _is_word(character: str) -> bool:
@@ -76,10 +77,17 @@ def _is_word(character: str) -> bool:
 def _normalise_python(source: str) -> str:
     try:
         tree = ast.parse(source)
-    except (SyntaxError, ValueError):
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return "\n".join(line.rstrip() for line in source.splitlines() if line.strip())
     for node in ast.walk(tree):
-        if isinstance(node, ast.Module | ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            if ast.get_docstring(node, clean=False) is not None:
-                node.body = node.body[1:] or [ast.Pass()]
+        for block in ("body", "orelse", "finalbody"):
+            statements = getattr(node, block, None)
+            if isinstance(statements, list):
+                kept = [statement for statement in statements if not _is_remark(statement)]
+                setattr(node, block, kept or ([ast.Pass()] if statements and node is not tree else []))
     return ast.unparse(tree)
+
+
+def _is_remark(statement: ast.stmt) -> bool:
+    """A string or number that stands alone: a docstring, or a comment in all but name."""
+    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)

@@ -41,8 +41,9 @@ def occupancy(hardware: Hardware, threads: int, registers: int, shared: int = 0,
         "blocks": hardware.blocks_per_sm,
         "registers": _by_registers(warps, registers, hardware.blocks_per_sm),
         "shared_memory": _by_shared(hardware, shared),
-        "barriers": hardware.barriers_per_sm // max(barriers, 1),
     }
+    if hardware.barriers_per_sm is not None and barriers > 0:
+        limits["barriers"] = hardware.barriers_per_sm // barriers
     limiter = min(limits, key=lambda name: limits[name])
     blocks = limits[limiter]
     return Occupancy(blocks, blocks * warps, blocks * warps / hardware.warps_per_sm, limiter)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +16,9 @@ _UNIFORM_SPAN = math.sqrt(12.0)
 
 class Sampler:
     """Draws arrays; the same seed and the same calls give the same arrays."""
+
+    xp: Any = np
+    """The array namespace of what it draws."""
 
     def __init__(self, seed: int, style: str = "uniform") -> None:
         if style not in STYLES:

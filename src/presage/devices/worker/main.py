@@ -7,7 +7,6 @@ while this process is stopped, and holds its own clock over every window.
 from __future__ import annotations
 
 import ctypes
-import importlib.util
 import json
 import mmap
 import os
@@ -15,10 +14,10 @@ import signal
 import sys
 import time
 import traceback
-from types import ModuleType
 from typing import Any, Protocol
 
 from presage.devices.worker import sandbox, wire
+from presage.devices.worker.module import entry_point, load_module
 
 
 class Runner(Protocol):
@@ -57,10 +56,7 @@ class ModuleRunner:
         import numpy
 
         self._numpy, self._arena = numpy, arena
-        module = load_module(command["path"])
-        self._function = getattr(module, "custom_kernel", None)
-        if not callable(self._function):
-            raise AttributeError("the module defines no function custom_kernel(data)")
+        self._function = entry_point(load_module(command["path"]))
 
     def lay_out(self, layout: dict[str, Any]) -> None:
         self._outputs: list[Any] = []
@@ -120,16 +116,6 @@ class NullRunner:
 
     def run(self) -> dict[str, Any]:
         return {"ns": 0}
-
-
-def load_module(path: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location("candidate", path)
-    if spec is None or spec.loader is None:
-        raise ImportError(f"{path} cannot be imported")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["candidate"] = module
-    spec.loader.exec_module(module)
-    return module
 
 
 _RUNNERS: dict[str, Any] = {"bare": BareRunner, "module": ModuleRunner, "null": NullRunner}

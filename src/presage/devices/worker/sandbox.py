@@ -6,6 +6,7 @@ Landlock for files; seccomp for system calls. `enter` returns which of them hold
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import errno
 import os
@@ -42,7 +43,7 @@ def system_paths() -> list[str]:
     etc = ("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime", "passwd", "nsswitch.conf", "alternatives")
     package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     return [
-        *("/usr", "/lib", "/lib64", "/lib32", "/bin", "/sbin", "/proc", "/sys", "/dev", "/run/opengl-driver", "/nix"),
+        *("/usr", "/lib", "/lib64", "/lib32", "/bin", "/sbin", "/proc", "/sys", "/run/opengl-driver", "/nix"),
         *(f"/etc/{name}" for name in etc),
         *{sys.prefix, sys.base_prefix, sys.exec_prefix, package},
         *(path for path in sys.path if path.endswith(("site-packages", "dist-packages"))),
@@ -50,6 +51,8 @@ def system_paths() -> list[str]:
 
 
 def _limit(memory_bytes: int, file_bytes: int) -> bool:
+    with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as score:
+        score.write("1000")  # where memory runs out, we are the one to go
     limits = {resource.RLIMIT_FSIZE: file_bytes, resource.RLIMIT_CORE: 0, resource.RLIMIT_NOFILE: 1024}
     if memory_bytes:
         limits[resource.RLIMIT_AS] = memory_bytes
@@ -111,6 +114,8 @@ def _allow(ruleset: int, path: str, access: int) -> None:
 
 _ARCHITECTURES = {"x86_64": (0xC000003E, 0), "aarch64": (0xC00000B7, 1)}
 _CLONE, _CLONE3, _KILL, _TGKILL = (56, 220), (435, 435), (62, 129), (234, 131)
+_PRLIMIT, _SCHED_SETAFFINITY, _FCNTL, _PRCTL = (302, 261), (203, 122), (72, 25), (157, 167)
+_F_SETSIG = 10
 _NONE = 0xFFFF
 _REFUSED = {
     "fork": (57, _NONE),
@@ -150,6 +155,18 @@ _REFUSED = {
     "init_module": (175, 105),
     "finit_module": (313, 273),
     "kexec_load": (246, 104),
+    # They make other processes of the same user slower.
+    "setpriority": (141, 140),
+    "ioprio_set": (251, 30),
+    "sched_setparam": (142, 118),
+    "sched_setscheduler": (144, 119),
+    "sched_setattr": (314, 274),
+    # They send signals later, even to a process that is stopped.
+    "timer_create": (222, 107),
+    "mq_open": (240, 180),
+    # They get memory that no limit counts.
+    "memfd_create": (319, 279),
+    "shmget": (29, 194),
 }
 _RET_KILL, _RET_ERRNO, _RET_ALLOW = 0x80000000, 0x00050000, 0x7FFF0000
 _LOAD, _JUMP_EQ, _JUMP_GE, _JUMP_SET, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
@@ -184,11 +201,28 @@ def _filter(audit: int, column: int, refuse: int) -> bytes:
     out += [op(_JUMP_EQ, _CLONE3[column], 0, 1), op(_RETURN, _RET_ERRNO | errno.ENOSYS)]
     out += [op(_JUMP_EQ, _CLONE[column], 0, 4), op(_LOAD, _ARGUMENT_0)]
     out += [op(_JUMP_SET, _CLONE_THREAD, 0, 1), op(_RETURN, _RET_ALLOW), op(_RETURN, refuse)]
-    # Signals only to oneself, and not the two that would look as if the machine had sent them.
-    for numbers, signal_argument in ((_KILL, _ARGUMENT_1), (_TGKILL, _ARGUMENT_2)):
-        out += [op(_JUMP_EQ, numbers[column], 0, 7), op(_LOAD, _ARGUMENT_0), op(_JUMP_EQ, os.getpid(), 0, 3)]
-        out += [op(_LOAD, signal_argument), op(_JUMP_EQ, signal.SIGKILL, 1, 0), op(_JUMP_EQ, signal.SIGSTOP, 0, 1)]
-        out += [op(_RETURN, refuse), op(_RETURN, _RET_ALLOW)]
+
+    def only(argument: int, *values: int, otherwise: int = refuse) -> list[bytes]:
+        tests = [op(_JUMP_EQ, value, len(values) - i) for i, value in enumerate(values)]
+        return [op(_LOAD, argument), *tests, op(_RETURN, otherwise)]
+
+    def never(argument: int, *values: int) -> list[bytes]:
+        return [op(_LOAD, argument), *(part for v in values for part in (op(_JUMP_EQ, v, 0, 1), op(_RETURN, refuse)))]
+
+    itself = os.getpid()
+    # Signals only to oneself, and none that would look as if the machine or the parent had sent it.
+    unsent = (signal.SIGKILL, signal.SIGSTOP, signal.SIGCONT)
+    rules = {
+        _KILL: only(_ARGUMENT_0, itself) + never(_ARGUMENT_1, *unsent),
+        _TGKILL: only(_ARGUMENT_0, itself) + never(_ARGUMENT_2, *unsent),
+        _FCNTL: never(_ARGUMENT_1, _F_SETSIG),
+        _PRLIMIT: only(_ARGUMENT_0, 0, itself),
+        # A thread may bind itself; an honest kernel may try to bind its others, which look like other processes.
+        _SCHED_SETAFFINITY: only(_ARGUMENT_0, 0, itself, otherwise=_RET_ERRNO | errno.EPERM),
+        _PRCTL: never(_ARGUMENT_0, _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE),
+    }
+    for numbers, rule in rules.items():
+        out += [op(_JUMP_EQ, numbers[column], 0, len(rule) + 1), *rule, op(_RETURN, _RET_ALLOW)]
     out += [op(_RETURN, _RET_ALLOW)]
     return b"".join(out)
 

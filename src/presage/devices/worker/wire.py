@@ -38,7 +38,7 @@ def receive(fd: int, deadline: float | None = None) -> dict[str, Any]:
         raise WireError(f"a message of {size} bytes was announced")
     try:
         message = json.loads(_read(fd, size, deadline))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise WireError("a message that is not JSON") from error
     if not isinstance(message, dict):
         raise WireError("a message that is not an object")
@@ -57,7 +57,10 @@ def _read(fd: int, size: int, deadline: float | None) -> bytes:
             left = deadline - time.monotonic()
             if left <= 0 or not select.select([fd], [], [], left)[0]:
                 raise SilenceError("no answer in time")
-        part = os.read(fd, size - len(data))
+        try:
+            part = os.read(fd, size - len(data))
+        except BlockingIOError:  # the other side has taken it back
+            continue
         if not part:
             if data:
                 raise WireError("a message that was cut off")

@@ -30,27 +30,25 @@ static inline float output(const float *x, const float *weight, int t, int width
 
 static inline __attribute__((always_inline)) void row(const float *x, const float *weight, float *restrict y,
                                                       int length, int width) {
-#if METHOD == 1
-    for (int t = 0; t < length; t++) y[t] = 0.0f;
-    for (int j = 0; j < width; j++) {
-        int shift = width - 1 - j;
+    if (METHOD == 1) {
+        for (int t = 0; t < length; t++) y[t] = 0.0f;
+        for (int j = 0; j < width; j++) {
+            int shift = width - 1 - j;
 #pragma omp simd
-        for (int t = shift; t < length; t++) y[t] += weight[j] * x[t - shift];
+            for (int t = shift; t < length; t++) y[t] += weight[j] * x[t - shift];
+        }
+        return;
     }
-#else
     int t = 0;
-#if METHOD == 2
     for (; t < length && t < width - 1; t++) y[t] = output(x, weight, t, width);
-    for (; t + RUN <= length; t += RUN) {
+    for (; METHOD == 2 && t + RUN <= length; t += RUN) {
         vec sum[NV];
         for (int v = 0; v < NV; v++) sum[v] = (vec){0};
         for (int j = 0; j < width; j++)
             for (int v = 0; v < NV; v++) sum[v] += weight[j] * *(const vec *)(x + t - (width - 1) + j + v * LANES);
         for (int v = 0; v < NV; v++) *(vec *)(y + t + v * LANES) = sum[v];
     }
-#endif
     for (; t < length; t++) y[t] = output(x, weight, t, width);
-#endif
 }
 
 void causal_conv1d(const float *x, const float *weight, float *y, int batch, int channels, int length, int width) {

@@ -2,7 +2,7 @@
 // presage: entry gelu
 // presage: tune THREADS = 1, 2, 4
 // presage: tune ERF = 0, 1, 2, 3, 4
-// presage: tune LANES = 8, 4, 16, 32
+// presage: tune LANES = 8, 4, 16
 // presage: where ERF != 0 or LANES == 8
 //
 // ERF 0 is the library's; 1 is Abramowitz and Stegun 7.1.26, with an exponential; 2 a quotient of polynomials; 3 a
@@ -11,7 +11,12 @@
 
 #define SQRT_HALF 0.70710678f
 
-static inline float smaller(float a, float b) { return a < b ? a : b; }
+/* min(v, 4) for v >= 0, on integers: a float comparison would keep the loop from being vectorised. */
+static inline float at_most_4(float v) {
+    union { float f; int i; } u = {v};
+    u.i = u.i > 0x40800000 ? 0x40800000 : u.i;
+    return u.f;
+}
 
 #define POINTS 128
 #define STEP (4.0f / POINTS)
@@ -44,7 +49,7 @@ static inline float exp_poly(float v) {
 
 /* erf(a / sqrt(2)) for a >= 0; from a / sqrt(2) = 4 on it is 1 in float32. */
 static inline float erf_of(float a, const struct table *table) {
-    float z = smaller(a * SQRT_HALF, 4.0f);
+    float z = at_most_4(a * SQRT_HALF);
 #if ERF == 0
     (void)table;
     return erff(z);

@@ -3,55 +3,54 @@
 // presage: tune THREADS = 1, 2, 4
 // presage: tune SHARED = 0, 1
 // presage: tune COPIES = 1, 2, 4, 8
-// presage: tune COMPARE = 0, 1
+// presage: tune RUNS = 0, 1
 // presage: tune COUNTER = int32_t, int64_t
-// presage: where SHARED == 0 or (COPIES == 1 and COMPARE == 0 and COUNTER == "int64_t")
-// presage: where COMPARE == 0 or COPIES <= 2
+// presage: where SHARED == 0 or (COPIES == 1 and COUNTER == "int64_t")
+// presage: where RUNS == 0 or COPIES <= 4
 //
 // SHARED lets the threads add to one table with atomic operations; otherwise each has COPIES tables of its own, so
-// that neighbouring equal elements do not wait for each other's store. COMPARE counts few bins without any table, one
-// vector comparison per bin. COUNTER is the type of a private count.
+// that equal neighbours do not wait for each other's store. RUNS looks first whether the next STEP elements are all
+// alike, and then adds them at once. COUNTER is the type of a private count.
 #include <stdint.h>
 #include <stdlib.h>
 #include <omp.h>
 
-#define FEW 32
-#define BLOCK 4096
+#define STEP 16
 
 #if SHARED
-static void count(const int32_t *x, int64_t *counts, long start, long end) {
-    for (long i = start; i < end; i++) {
-#pragma omp atomic
-        counts[x[i]]++;
-    }
-}
+#define TABLE int64_t
 #else
-/* Blocks keep the elements in the first-level cache while every bin looks at them. */
-static void compare(const int32_t *x, COUNTER *table, long start, long end, int bins) {
-    for (long i = start; i < end; i += BLOCK) {
-        int size = end - i < BLOCK ? end - i : BLOCK;
-        for (int v = 0; v < bins; v++) {
-            int32_t found = 0;
-#pragma omp simd reduction(+ : found)
-            for (int e = 0; e < size; e++) found += x[i + e] == v;
-            table[v] += found;
-        }
-    }
+#define TABLE COUNTER
+#endif
+
+static inline void add(TABLE *bin, int amount) {
+#if SHARED
+#pragma omp atomic
+#endif
+    *bin += amount;
 }
 
-static void tally(const int32_t *x, COUNTER *table, long start, long end, int bins) {
-    long i = start;
-    for (; i + COPIES <= end; i += COPIES)
-        for (int k = 0; k < COPIES; k++) table[(long)k * bins + x[i + k]]++;
-    for (; i < end; i++) table[x[i]]++;
+static inline int alike(const int32_t *x) {
+    int32_t differences = 0;
+#pragma omp simd reduction(| : differences)
+    for (int e = 0; e < STEP; e++) differences |= x[e] ^ x[0];
+    return differences == 0;
 }
-#endif
+
+static void tally(const int32_t *x, TABLE *table, long count, int bins) {
+    long i = 0;
+    for (; i + STEP <= count; i += STEP) {
+        if (RUNS && alike(x + i))
+            add(table + x[i], STEP);
+        else
+            for (int e = 0; e < STEP; e++) add(table + (long)(e % COPIES) * bins + x[i + e], 1);
+    }
+    for (; i < count; i++) add(table + x[i], 1);
+}
 
 void histogram(const int32_t *x, int64_t *counts, int n, int bins) {
-#if !SHARED
-    COUNTER *tables = calloc((long)THREADS * COPIES * bins, sizeof(COUNTER));
-    /* A table that was never touched is zero. */
-#endif
+    /* Zero from the start, also where the runtime grants fewer threads than were asked for. */
+    TABLE *tables = SHARED ? NULL : calloc((long)THREADS * COPIES * bins, sizeof(TABLE));
 #pragma omp parallel num_threads(THREADS)
     {
         int team = omp_get_num_threads(), me = omp_get_thread_num();
@@ -59,13 +58,9 @@ void histogram(const int32_t *x, int64_t *counts, int n, int bins) {
 #if SHARED
 #pragma omp for
         for (int v = 0; v < bins; v++) counts[v] = 0;
-        count(x, counts, start, end);
+        tally(x + start, counts, end - start, bins);
 #else
-        COUNTER *own = tables + (long)me * COPIES * bins;
-        if (COMPARE && bins <= FEW)
-            compare(x, own, start, end, bins);
-        else
-            tally(x, own, start, end, bins);
+        tally(x + start, tables + (long)me * COPIES * bins, end - start, bins);
 #pragma omp barrier
 #pragma omp for
         for (int v = 0; v < bins; v++) {
@@ -75,7 +70,5 @@ void histogram(const int32_t *x, int64_t *counts, int n, int bins) {
         }
 #endif
     }
-#if !SHARED
     free(tables);
-#endif
 }

@@ -16,26 +16,30 @@ class Histogram(Problem):
     outputs = (Array("counts", "bins", "int64"),)
     parameters = ("bins",)
     timed = {
-        "cpu": (Case({"n": 2097152, "bins": 16}), Case({"n": 1048576, "bins": 65536})),
+        "cpu": (Case({"n": 2097152, "bins": 256}, values="outliers"), Case({"n": 1048576, "bins": 65536})),
         "gpu": (
             Case({"n": 67108864, "bins": 256}),
-            Case({"n": 67108864, "bins": 16}),
+            Case({"n": 67108864, "bins": 256}, values="outliers"),
             Case({"n": 33554432, "bins": 1048576}),
         ),
     }
-    # `equal` puts every element into one bin: the worst contention there is.
+    # `equal` puts every element into one bin, `outliers` all but one in a hundred: the worst contention there is.
     checks = (
         Case({"n": 1, "bins": 1}),
         Case({"n": 1001, "bins": 1}),
         Case({"n": 1, "bins": 977}),
         Case({"n": 100003, "bins": 7}, values="equal"),
-        Case({"n": 70001, "bins": 4099}),
+        Case({"n": 70001, "bins": 4099}, values="outliers"),
         Case({"n": 131, "bins": 100003}),
         Case({"n": 65537, "bins": 33}, values="equal"),
     )
 
     def make_inputs(self, case: Case, sampler: Sampler) -> tuple[Any, ...]:
-        return (sampler.integers((case.dims["n"],), 0, case.dims["bins"]),)
+        n, bins = case.dims.values()
+        x = sampler.integers((n,), 0, bins)
+        if case.values == "outliers":
+            x[sampler.integers((n,), 0, 100) > 0] = x[0]
+        return (x,)
 
     def oracle(self, xp: ModuleType, case: Case, *inputs: Any) -> tuple[Any, ...]:
         """Sorted, a value's count is the distance between where it and the next value would go."""
@@ -48,9 +52,9 @@ class Histogram(Problem):
         return Tolerance(0.0, "counts are integers, so they are equal or wrong", absolute=0.0)
 
     def flops(self, case: Case) -> int:
-        """One addition per element, less the bin that the total gives away."""
+        """One addition or comparison per element, less the bin that the total gives away."""
         return case.dims["n"] - case.dims["n"] // case.dims["bins"]
 
     def draw_case(self, rng: random.Random) -> Case:
         dims = {"n": rng.randint(1, 60000), "bins": rng.choice((rng.randint(1, 64), rng.randint(1, 20000)))}
-        return Case(dims, values=rng.choice(("uniform", "uniform", "equal")))
+        return Case(dims, values=rng.choice(("uniform", "outliers", "equal")))

@@ -1,7 +1,7 @@
 // presage: problem transpose
 // presage: entry transpose
 // presage: tune THREADS = 1, 2, 4
-// presage: tune TILE = 8, 16, 32, 64, 128
+// presage: tune TILE = 8, 16, 32, 128
 // presage: tune INNER = 0, 1, 2
 //
 // Tiles of TILE by TILE stay in the cache. Inside one, INNER 0 reads along x, 1 writes along y, and 2 gathers the tile

@@ -11,8 +11,8 @@
 //
 // KIND 0 reads a row for the mean and again for the variance; 1 finds both in one reading, in double precision since
 // the difference of sums cancels; 2 takes mean and squares of BLOCK elements at a time and merges them (Chan); 3 is
-// Welford's running mean, in BLOCK lanes. SCALED multiplies scale and weight first, which leaves one
-// multiplication and addition for each element but reads the bias with a correction.
+// Welford's running mean, in BLOCK lanes. SCALED multiplies the weight by the scale first, and moves the mean into the
+// bias.
 #include <math.h>
 
 /* The statistics of a stretch: how many, their mean, and the sum of squared distances from it. */

@@ -35,15 +35,11 @@ static inline __attribute__((always_inline)) void copy(float *restrict out, cons
 static inline __attribute__((always_inline)) void along(float *restrict out, float *in, int cols, int window,
                                                         int stride) {
     int wide = 1, last = (cols - 1) * stride + window;
-#if LADDER
-    for (; 2 * wide <= window; wide *= 2)
+    for (; LADDER && 2 * wide <= window; wide *= 2)
         for (int i = 0; i + wide < last; i++) {
             float a = in[i], b = in[i + wide];
             in[i] = larger(a, b);
         }
-#else
-    (void)last;
-#endif
     copy(out, in, cols, stride);
     for (int v = wide; v + wide <= window; v += wide) merge(out, in + v, cols, stride);
     if (window % wide) merge(out, in + window - wide, cols, stride);
@@ -52,25 +48,23 @@ static inline __attribute__((always_inline)) void along(float *restrict out, flo
 static inline __attribute__((always_inline)) void plane(const float *in, float *restrict out, float *scratch, int h,
                                                         int w, int window, int stride) {
     int rows = (h - window) / stride + 1, cols = (w - window) / stride + 1;
-#if METHOD == 2
-    for (int p = 0; p < (rows - 1) * stride + window; p++)
+    for (int p = 0; METHOD == 2 && p < (rows - 1) * stride + window; p++)
         along(scratch + (long)p * cols, (float *)in + (long)p * w, cols, window, stride);
-#endif
     for (int p = 0; p < rows; p++, out += cols) {
         const float *top = in + (long)p * stride * w;
-#if METHOD == 0
-        copy(out, top, cols, stride);
-        for (int u = 0; u < window; u++)
-            for (int v = 0; v < window; v++) merge(out, top + (long)u * w + v, cols, stride);
-#elif METHOD == 1
-        memcpy(scratch, top, sizeof(float) * w);
-        for (int u = 1; u < window; u++) merge(scratch, top + (long)u * w, w, 1);
-        along(out, scratch, cols, window, stride);
-#else
-        top = scratch + (long)p * stride * cols;
-        memcpy(out, top, sizeof(float) * cols);
-        for (int u = 1; u < window; u++) merge(out, top + (long)u * cols, cols, 1);
-#endif
+        if (METHOD == 0) {
+            copy(out, top, cols, stride);
+            for (int u = 0; u < window; u++)
+                for (int v = 0; v < window; v++) merge(out, top + (long)u * w + v, cols, stride);
+        } else if (METHOD == 1) {
+            memcpy(scratch, top, sizeof(float) * w);
+            for (int u = 1; u < window; u++) merge(scratch, top + (long)u * w, w, 1);
+            along(out, scratch, cols, window, stride);
+        } else {
+            top = scratch + (long)p * stride * cols;
+            memcpy(out, top, sizeof(float) * cols);
+            for (int u = 1; u < window; u++) merge(out, top + (long)u * cols, cols, 1);
+        }
     }
 }
 

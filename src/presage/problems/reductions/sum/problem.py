@@ -42,14 +42,14 @@ class Sum(Problem):
 
     def tolerance(self, case: Case) -> Tolerance:
         return Tolerance(
-            6e-5,
-            "adding one by one in float32 is off by about 0.2 * sqrt(cols) * 2^-24 of the terms' root of squares, 2e-6"
-            " for 32768 of them and 1e-5 in the worst of many rows; terms rounded to 11 bits are off by about 2e-4",
+            1e-4,
+            "adding one by one in float32 is off by about 0.3 * sqrt(cols) * 2^-24 of the terms' root of squares, 3e-6"
+            " for 32768 of them and 2e-5 in the worst of many rows; terms rounded to 11 bits are off by about 2e-4",
         )
 
     def flops(self, case: Case) -> int:
         return case.dims["rows"] * (case.dims["cols"] - 1)
 
     def draw_case(self, rng: random.Random) -> Case:
-        dims = {"rows": rng.randint(1, 130), "cols": rng.randint(1, 5000)}
+        dims = {"rows": rng.randint(1, 130), "cols": rng.randint(1, rng.choice((40, 5000)))}
         return Case(dims, values=rng.choice(("normal", "large", "tiny", "outliers")))

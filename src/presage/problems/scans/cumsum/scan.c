@@ -4,17 +4,19 @@
 // presage: tune SPLIT = 0, 1
 // presage: tune SCAN = 0, 1, 2, 3
 // presage: tune CHAINS = 4, 8
+// presage: tune LANES = 8, 16
 // presage: where SCAN >= 2 or CHAINS == 4
+// presage: where SCAN == 1 or LANES == 8
 // presage: where not (SPLIT == 1 and THREADS == 1)
 // presage: where not (SPLIT == 1 and SCAN == 3)
 //
-// An addition takes several cycles, so one chain of them leaves the core idle. SCAN 0 is that chain; 1 scans a vector
-// in log2(8) steps; 2 cuts a row into CHAINS parts, whose totals a first pass finds; 3 runs CHAINS rows side by side.
+// An addition takes several cycles, so one chain of them leaves the core idle. SCAN 0 is that chain; 1 scans LANES
+// at once in log2(LANES) steps; 2 cuts a row into CHAINS parts, whose totals a first pass finds; 3 runs CHAINS rows side by side.
 // SPLIT cuts each row between the threads in the same two passes; otherwise threads take whole rows.
 #include <omp.h>
 
-typedef float vec __attribute__((vector_size(32), aligned(4), may_alias));
-typedef int mask __attribute__((vector_size(32)));
+typedef float vec __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
+typedef int mask __attribute__((vector_size(4 * LANES)));
 #ifdef __clang__
 #define SHIFTED(v, ...) __builtin_shufflevector((vec){0}, v, __VA_ARGS__)
 #else
@@ -32,21 +34,28 @@ static inline void chain(const float *x, float *y, int count, float sum) {
     for (int i = 0; i < count; i++) y[i] = sum += x[i];
 }
 
-static inline void vectors(const float *x, float *y, int count, float sum) {
+static inline void vectors(const float *restrict x, float *restrict y, int count, float sum) {
     int i = 0;
-    for (; i + 8 <= count; i += 8) {
+    for (; i + LANES <= count; i += LANES) {
         vec v = *(const vec *)(x + i);
+#if LANES == 8
         v += SHIFTED(v, 7, 8, 9, 10, 11, 12, 13, 14);
         v += SHIFTED(v, 6, 7, 8, 9, 10, 11, 12, 13);
         v += SHIFTED(v, 4, 5, 6, 7, 8, 9, 10, 11);
+#else
+        v += SHIFTED(v, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30);
+        v += SHIFTED(v, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29);
+        v += SHIFTED(v, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27);
+        v += SHIFTED(v, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23);
+#endif
         *(vec *)(y + i) = v + sum;
-        sum += v[7];
+        sum += v[LANES - 1];
     }
     chain(x + i, y + i, count - i, sum);
 }
 
 /* CHAINS scans of `count` elements, `apart` from one another. */
-static inline void side_by_side(const float *x, float *y, int count, long apart, float sum[CHAINS]) {
+static inline void side_by_side(const float *restrict x, float *restrict y, int count, long apart, float sum[CHAINS]) {
     float running[CHAINS];
     for (int k = 0; k < CHAINS; k++) running[k] = sum[k];
     for (int i = 0; i < count; i++)
@@ -65,18 +74,17 @@ static inline void parts(const float *x, float *y, int count, float sum) {
 }
 
 static inline void scan(const float *x, float *y, int count, float sum) {
-#if SCAN == 1
-    vectors(x, y, count, sum);
-#elif SCAN == 2
-    /* Blocks that stay in the first-level cache between the two passes. */
-    for (int block = 4096; count > block; count -= block, x += block, y += block) {
+    /* Blocks stay in the first-level cache between the two passes over their parts. */
+    for (int block = 4096; SCAN == 2 && count > block; count -= block, x += block, y += block) {
         parts(x, y, block, sum);
         sum = y[block - 1];
     }
-    parts(x, y, count, sum);
-#else
-    chain(x, y, count, sum);
-#endif
+    if (SCAN == 2)
+        parts(x, y, count, sum);
+    else if (SCAN == 1)
+        vectors(x, y, count, sum);
+    else
+        chain(x, y, count, sum);
 }
 
 void cumsum(const float *x, float *y, int rows, int cols) {

@@ -1,0 +1,139 @@
+"""`presage inspect PROBLEM KERNEL --target h200`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from presage.cli import terminal
+from presage.core.errors import PresageError
+from presage.kernels import hardware
+from presage.kernels.kernel import Kernel
+from presage.kernels.report import LaunchReport, StaticReport
+from presage.problems import registry, static
+from presage.problems.base import Case, Problem
+
+NAME = "inspect"
+HELP = "what compiling a CUDA or Triton kernel tells of it, with no GPU"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("problem", help="a problem of the catalogue; 'presage problems' lists them")
+    parser.add_argument("kernel", help="a .cu file or a Triton module; PATH@NAME=VALUE,… sets tunables")
+    parser.add_argument(
+        "--target", default="h200", help="a GPU (h200, rtx4090) or an architecture (sm_90); default: h200"
+    )
+    parser.add_argument(
+        "--case", metavar="NUMBER", type=int, help="only this one of the timed GPU cases, counted from 1"
+    )
+    parser.add_argument("--timeout", type=float, default=60.0, metavar="S", help="give up compiling after this long")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    problem = registry.get(arguments.problem)
+    kernel = registry.find_kernel(problem, arguments.kernel)
+    target = hardware.find(arguments.target)
+    cases = _cases(problem, arguments.case)
+    (reports,) = static.reports(problem, [kernel], cases, target, arguments.timeout)
+    if arguments.json:
+        terminal.print_json(_document(problem, kernel, cases, reports))
+    else:
+        _print(kernel, target, cases, reports)
+    return 0
+
+
+def _cases(problem: Problem, number: int | None) -> Sequence[Case]:
+    cases = problem.timed["gpu"]
+    if number is None:
+        return cases
+    if not 1 <= number <= len(cases):
+        names = "; ".join(f"{index}: {case.name}" for index, case in enumerate(cases, start=1))
+        raise PresageError(f"{problem.name} has no case {number}; it has {names}")
+    return cases[number - 1 : number]
+
+
+def _document(
+    problem: Problem, kernel: Kernel, cases: Sequence[Case], reports: Sequence[StaticReport]
+) -> dict[str, Any]:
+    worst = _worst(reports)
+    documents = [report.to_json() for report in reports]
+    return {
+        "problem": problem.name,
+        "kernel": {
+            "name": kernel.name,
+            "hash": kernel.hash,
+            "language": kernel.language,
+            "values": dict(kernel.values),
+        },
+        "target": worst.target,
+        "arch": worst.arch,
+        "compiler": worst.compiler,
+        "status": worst.status,
+        "error": worst.error,
+        "cases": [
+            {"case": case.name, **{key: document[key] for key in ("status", "error", "operators", "notes")}}
+            for case, document in zip(cases, documents, strict=True)
+        ],
+        "launches": [
+            {"case": case.name, **launch}
+            for case, document in zip(cases, documents, strict=True)
+            for launch in document["launches"]
+        ],
+    }
+
+
+def _worst(reports: Sequence[StaticReport]) -> StaticReport:
+    return next((report for report in reports if report.status != "ok"), reports[0])
+
+
+def _print(kernel: Kernel, target: hardware.Hardware, cases: Sequence[Case], reports: Sequence[StaticReport]) -> None:
+    first = reports[0]
+    print(f"{os.path.basename(kernel.name)} for {target.product} ({first.arch}), compiled by {first.compiler}\n")
+    launches = [(case, launch) for case, report in zip(cases, reports, strict=True) for launch in report.launches]
+    if launches:
+        header = "case", "kernel", "grid", "block", "regs", "spilled", "stack", "shared", "occupancy", "limit", "waves"
+        print(terminal.table([_row(case, launch) for case, launch in launches], header))
+        print()
+        print(terminal.table(_instructions([launch for _, launch in launches]), ("instructions", "all", "in loops")))
+    for case, report in zip(cases, reports, strict=True):
+        if report.error:
+            print(f"{case.name}: {report.status}\n  " + report.error.replace("\n", "\n  "))
+        for note in report.notes:
+            print(f"{case.name}: {note}")
+        if report.operators:
+            calls = ", ".join(f"{name} ({count})" for name, count in report.operators.items())
+            print(f"{case.name}: also calls torch's {calls}, whose kernels are not seen here")
+
+
+def _row(case: Case, launch: LaunchReport) -> list[str]:
+    return [
+        case.name,
+        launch.name if launch.count == 1 else f"{launch.name} ({launch.count} times)",
+        _sizes(launch.grid),
+        _sizes(launch.block),
+        str(launch.registers),
+        f"{launch.spill_bytes} B",
+        f"{launch.stack_bytes} B",
+        f"{launch.shared_bytes} B",
+        f"{100 * launch.occupancy:.0f} %",
+        launch.occupancy_limiter.replace("_", " "),
+        "?" if launch.waves is None else f"{launch.waves:.3g}",
+    ]
+
+
+def _instructions(launches: Sequence[LaunchReport]) -> list[list[str]]:
+    """The mix of each distinct kernel, one under the other."""
+    rows: list[list[str]] = []
+    distinct = {(launch.name, tuple(launch.instructions.items())): launch for launch in launches}
+    for launch in distinct.values():
+        rows.append([launch.name, str(sum(launch.instructions.values())), f"{launch.loops} loops"])
+        for kind, count in launch.instructions.items():
+            rows.append([f"  {kind.replace('_', ' ')}", str(count), str(launch.instructions_in_loops.get(kind, 0))])
+    return rows
+
+
+def _sizes(sizes: tuple[int, int, int]) -> str:
+    used = sizes[:3] if sizes[2] > 1 else sizes[:2] if sizes[1] > 1 else sizes[:1]
+    return " x ".join(map(str, used))

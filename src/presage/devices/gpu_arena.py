@@ -1,0 +1,78 @@
+"""The arena on a GPU: memory of the parent's that a child maps, cut into slots with guards, never leaving the device."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from presage.core.errors import PresageError
+from presage.devices.arena import GUARD, Place, place_slots
+from presage.problems.base import Case, Problem
+
+
+class GpuArena:
+    """The same interface as Arena, on torch tensors. It outlives its children, so the next one can have it."""
+
+    def __init__(self, size: int) -> None:
+        from cuda.bindings import driver
+
+        self._driver, self.size = driver, size
+        code, self._pointer = driver.cuMemAlloc(size)
+        if int(code):
+            raise PresageError(f"the GPU has no {size >> 20} MiB left for inputs and outputs ({code.name})")
+        code, handle = driver.cuIpcGetMemHandle(self._pointer)
+        if int(code):
+            raise PresageError(f"this GPU's memory cannot be shared between processes ({code.name})")
+        self.handle = bytes(handle.reserved).hex()
+        interface = {"shape": (size,), "typestr": "|u1", "data": (int(self._pointer), False), "version": 3}
+        holder = type("Memory", (), {"__cuda_array_interface__": interface})()
+        self._bytes = torch.as_tensor(holder, device="cuda")
+        self.slots: list[list[Place]] = []
+        self._inputs = 0
+        self._guard = secrets.randbelow(256)
+
+    def close(self) -> None:
+        return
+
+    def lay_out(self, problem: Problem, case: Case, calls: int, outputs: bool = True) -> None:
+        self._inputs = len(problem.inputs)
+        self.slots = place_slots(problem, case, calls, outputs, self.size)
+
+    def write_inputs(self, slot: int, inputs: Sequence[Any]) -> None:
+        for place, values in zip(self.slots[slot], inputs, strict=False):
+            self._view(place).copy_(values)
+
+    def poison(self, slot: int) -> None:
+        for place in self.slots[slot]:
+            end = place.offset + place.bytes
+            self._bytes[place.offset - GUARD : place.offset] = self._guard
+            self._bytes[end : end + GUARD] = self._guard
+        for place in self.slots[slot][self._inputs :]:
+            self._bytes[place.offset : place.offset + place.bytes] = secrets.randbelow(256)
+
+    def settle(self) -> None:
+        """Wait until everything written is there for the child."""
+        torch.cuda.synchronize()
+
+    def outputs(self, slot: int) -> tuple[Any, ...]:
+        return tuple(self._view(place) for place in self.slots[slot][self._inputs :])
+
+    def tampering(self, problem: Problem, slot: int, inputs: Sequence[Any]) -> str | None:
+        names = [array.name for array in (*problem.inputs, *problem.outputs)]
+        for name, place, values in zip(names, self.slots[slot], inputs, strict=False):
+            written = self._bytes[place.offset : place.offset + place.bytes]
+            if not torch.equal(written, values.contiguous().reshape(-1).view(torch.uint8)):
+                return f"changed its input {name}"
+        for name, place in zip(names, self.slots[slot], strict=False):
+            end = place.offset + place.bytes
+            around = torch.cat((self._bytes[place.offset - GUARD : place.offset], self._bytes[end : end + GUARD]))
+            if bool((around != self._guard).any()):
+                return f"wrote outside {name}"
+        return None
+
+    def _view(self, place: Place) -> Any:
+        dtype = getattr(torch, place.dtype.name)
+        return self._bytes[place.offset : place.offset + place.bytes].view(dtype).view(place.shape)

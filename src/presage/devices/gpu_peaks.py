@@ -1,0 +1,84 @@
+"""What a GPU can do at best, measured once a session: memory bandwidth, and multiply-adds by precision."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+
+import torch
+
+from presage.problems.base import Case, Problem
+
+IMPOSSIBLE = 0.7
+"""Measured peaks are themselves uncertain; a time under this share of the floor is impossible, not just good."""
+
+
+class GpuPeaks:
+    """Rooflines from measured peaks."""
+
+    def __init__(self) -> None:
+        self._best: dict[str, float] = {}
+
+    @cached_property
+    def l2_bytes(self) -> int:
+        return int(torch.cuda.get_device_properties(0).L2_cache_size)
+
+    @property
+    def bandwidth(self) -> float:
+        """Bytes per second through device memory, reads and writes together."""
+        return self._peak("bandwidth", self._measure_bandwidth)
+
+    def flops(self, dtype: str) -> float:
+        """Multiply-adds count as two. float32 is counted without TF32."""
+        return self._peak(dtype, lambda: self._measure_flops(dtype))
+
+    def floor_ns(self, problem: Problem, case: Case) -> float:
+        """The roofline: the least time at these peaks, with arithmetic in the case's own precision."""
+        cost = problem.cost(case)
+        return 1e9 * max(cost.bytes / self.bandwidth, cost.flops / self.flops(case.dtype))
+
+    def impossible_ns(self, problem: Problem, case: Case) -> float:
+        """Below this nothing honest can be. Outputs may stay in the L2 cache, and float32 may be built from half."""
+        cost = problem.cost(case)
+        written = sum(problem.array_bytes(array, case) for array in problem.outputs)
+        moved = cost.bytes - min(written, self.l2_bytes)
+        return IMPOSSIBLE * 1e9 * max(moved / self.bandwidth, cost.flops / self.flops("float16"))
+
+    def refresh(self) -> None:
+        """Measure again, keeping the higher readings."""
+        for name in tuple(self._best):
+            new = self._measure_bandwidth() if name == "bandwidth" else self._measure_flops(name)
+            self._best[name] = max(self._best[name], new)
+
+    def _peak(self, name: str, measure: Callable[[], float]) -> float:
+        if name not in self._best:
+            self._best[name] = measure()
+        return self._best[name]
+
+    def _measure_bandwidth(self) -> float:
+        size = min(1 << 30, torch.cuda.mem_get_info()[0] // 4)
+        source, target = (torch.empty(size, dtype=torch.uint8, device="cuda") for _ in range(2))
+        return 2 * size / _fastest(lambda: target.copy_(source))
+
+    def _measure_flops(self, dtype: str) -> float:
+        n = 8192 if dtype == "float16" else 4096
+        a, b = (torch.randn(n, n, device="cuda").to(getattr(torch, dtype)) for _ in range(2))
+        before = torch.backends.cuda.matmul.allow_tf32
+        torch.backends.cuda.matmul.allow_tf32 = False
+        try:
+            return float(2 * n**3 / _fastest(lambda: torch.matmul(a, b)))
+        finally:
+            torch.backends.cuda.matmul.allow_tf32 = before
+
+
+def _fastest(call: Callable[[], object], tries: int = 12) -> float:
+    """Seconds of the fastest of several runs."""
+    times = []
+    for _ in range(tries):
+        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        start.record()
+        call()
+        end.record()
+        end.synchronize()
+        times.append(start.elapsed_time(end) / 1e3)
+    return min(times)

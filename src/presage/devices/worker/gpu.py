@@ -1,0 +1,256 @@
+"""The child's side of a GPU: queues each call behind a lead that evicts the cache, and times it with events.
+
+Everything it calls was looked up before foreign code was loaded, so replacing torch's functions changes nothing here.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import time
+from typing import Any
+
+from presage.devices.worker.module import entry_point, load_module
+
+_PERSISTING_L2_LIMIT = 0x06  # CU_LIMIT_PERSISTING_L2_CACHE_SIZE
+_MAX_DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+_POISON = 0xA5
+
+
+class GpuError(RuntimeError):
+    """The driver refused a call or reported a fault; named as the driver names it."""
+
+
+class Gpu:
+    """A context on the first GPU, opened before the sandbox closes."""
+
+    def __init__(self, settings: dict[str, Any]) -> None:
+        from cuda.bindings import driver
+
+        self.driver = driver
+        self(driver.cuInit(0))
+        device = self(driver.cuDeviceGet(0))
+        self(driver.cuCtxSetCurrent(self(driver.cuDevicePrimaryCtxRetain(device))))
+        module = self(driver.cuModuleLoadData(bytes.fromhex(settings["lead"])))
+        self._lead = self(driver.cuModuleGetFunction(module, b"lead"))
+        self._shared, self._blocks = settings["shared"], settings["multiprocessors"]
+        self(driver.cuFuncSetAttribute(self._lead, driver.CUfunction_attribute(_MAX_DYNAMIC_SHARED), self._shared))
+        self._flush_bytes = settings["flush_bytes"]
+        self._flush = int(self(driver.cuMemAlloc(self._flush_bytes)))
+        self._events = [self(driver.cuEventCreate(0)) for _ in range(5)]
+        self._persisting = driver.CUlimit(_PERSISTING_L2_LIMIT)
+        self._record = driver.cuEventRecord
+        self._elapsed = driver.cuEventElapsedTime
+        self._synchronise = driver.cuCtxSynchronize
+        self._launch = driver.cuLaunchKernel
+        self._clock = time.perf_counter_ns
+        self.arena = 0
+
+    def __call__(self, result: Any) -> Any:
+        """The value of a driver call, or the driver's complaint."""
+        code, *values = result
+        if int(code):
+            raise GpuError(code.name)
+        return values[0] if values else None
+
+    def open_arena(self, handle: str) -> None:
+        """Map the parent's GPU memory, where inputs come from and outputs go."""
+        ipc = self.driver.CUipcMemHandle()
+        ipc.reserved = bytes.fromhex(handle)
+        if self.arena:
+            self(self.driver.cuIpcCloseMemHandle(self.arena))
+        self.arena = int(self(self.driver.cuIpcOpenMemHandle(ipc, 1)))
+
+    def lead(self, hold_ns: int) -> None:
+        values = (self._flush, self._flush_bytes // 16, hold_ns)
+        types = (ctypes.c_void_p, ctypes.c_ulonglong, ctypes.c_longlong)
+        self(self._launch(self._lead, self._blocks, 1, 1, 1024, 1, 1, self._shared, 0, (values, types), 0))
+
+    def timed(self, call: Any, arguments: Any, collect: Any, hold_ns: int) -> tuple[float, float, int]:
+        """Run one call behind a lead. Returns its nanoseconds, all that events account for, and the queueing time.
+
+        Whatever the call started on other streams is waited for before the next one; the parent's clock sees that.
+        """
+        self(self.driver.cuCtxSetLimit(self._persisting, 0))
+        self(self.driver.cuCtxResetPersistingL2Cache())
+        begin, start, end, copy, done = self._events
+        self(self._record(begin, 0))
+        self.lead(hold_ns)
+        self(self._record(start, 0))
+        queued = self._clock()
+        result = call(arguments)
+        self(self._record(end, 0))
+        queued = self._clock() - queued
+        self(self._synchronise())
+        self(self._record(copy, 0))
+        collect(result, arguments)
+        self(self._record(done, 0))
+        self(self._synchronise())
+        explained = self(self._elapsed(begin, end)) + self(self._elapsed(copy, done))
+        return self(self._elapsed(start, end)) * 1e6, explained * 1e6, queued
+
+    def window(self, call: Any, slots: list[Any], collect: Any, hold_ns: int) -> dict[str, Any]:
+        timings = [self.timed(call, slot, collect, hold_ns) for slot in slots]
+        return {
+            "samples_ns": [sample for sample, _, _ in timings],
+            "ns": int(sum(explained for _, explained, _ in timings)),
+            "queued_ns": max((queued for _, _, queued in timings), default=0),
+        }
+
+
+class CudaRunner:
+    """Bare `.cu` kernels: compiled by NVRTC in this process, launched as the header says."""
+
+    def __init__(self, command: dict[str, Any], gpu: Gpu) -> None:
+        from presage.kernels import nvrtc
+
+        self._gpu = gpu
+        compiled = nvrtc.compile(command["source"], command["arch"], command["nvrtc"], command["includes"])
+        self._module = gpu(gpu.driver.cuModuleLoadData(compiled.cubin))
+        self._functions = [
+            gpu(gpu.driver.cuModuleGetFunction(self._module, entry.encode())) for entry in command["entries"]
+        ]
+        self._scratch: list[int] = []
+
+    def close(self) -> None:
+        self._free()
+        self._gpu(self._gpu.driver.cuModuleUnload(self._module))
+
+    def _free(self) -> None:
+        for pointer in self._scratch:
+            self._gpu(self._gpu.driver.cuMemFree(pointer))
+        self._scratch = []
+
+    def lay_out(self, layout: dict[str, Any]) -> None:
+        gpu, driver = self._gpu, self._gpu.driver
+        self._free()
+        for size in layout["scratch"]:
+            pointer = int(gpu(driver.cuMemAlloc(max(16, size))))
+            gpu(driver.cuMemsetD8(pointer, _POISON, max(16, size)))
+            self._scratch.append(pointer)
+        self._launches = layout["launches"]
+        for function, launch in zip(self._functions, self._launches, strict=True):
+            if launch["shared"] > 48 << 10:
+                gpu(driver.cuFuncSetAttribute(function, driver.CUfunction_attribute(_MAX_DYNAMIC_SHARED), launch["shared"]))
+        scalars = layout["scalars"]
+        types = (
+            (ctypes.c_void_p,) * len(layout["slots"][0])
+            + (ctypes.c_int,) * len(scalars)
+            + (ctypes.c_void_p,) * len(self._scratch)
+        )
+        self._slots = [
+            ((*(gpu.arena + offset for offset in slot), *scalars, *self._scratch), types) for slot in layout["slots"]
+        ]
+
+    def _call(self, arguments: Any) -> None:
+        for function, launch in zip(self._functions, self._launches, strict=True):
+            self._gpu(
+                self._gpu.driver.cuLaunchKernel(
+                    function, *launch["grid"], *launch["block"], launch["shared"], 0, arguments, 0
+                )
+            )
+
+    def run(self, command: dict[str, Any]) -> dict[str, Any]:
+        return self._gpu.window(self._call, self._slots, lambda result, arguments: None, command["hold_ns"])
+
+
+class TorchRunner:
+    """Modules in Triton or PyTorch. What a call returns is copied into the arena right after the device has settled."""
+
+    def __init__(self, command: dict[str, Any], gpu: Gpu) -> None:
+        import torch
+
+        self._torch, self._gpu, self._tensor = torch, gpu, torch.Tensor
+        self._copy = gpu.driver.cuMemcpyDtoDAsync
+        torch.set_grad_enabled(False)
+        self._function = entry_point(load_module(command["path"]), command.get("init", []))
+
+    def close(self) -> None:
+        self._function = None
+        self._torch.cuda.empty_cache()
+
+    def prepare(self, command: dict[str, Any]) -> None:
+        """Compile for every shape without launching: Triton's launches are held back, its autotuners forget."""
+        with _NoLaunches():
+            for layout in command["layouts"]:
+                data = [self._torch.zeros(a["shape"], dtype=getattr(self._torch, a["dtype"]), device="cuda") for a in layout["inputs"]]
+                self._function((*data, *layout["parameters"]))
+        self._torch.cuda.synchronize()
+
+    def lay_out(self, layout: dict[str, Any]) -> None:
+        self._outputs = layout["outputs"]
+        inputs = layout["inputs"]
+        self._described: list[Any] = []
+        self._slots = [
+            (
+                (*(self._view(o, a) for o, a in zip(slot, inputs, strict=False)), *layout["parameters"]),
+                slot[len(inputs) :],
+            )
+            for slot in layout["slots"]
+        ]
+
+    def _view(self, offset: int, array: dict[str, Any]) -> Any:
+        """A tensor over the arena's memory."""
+        dtype = getattr(self._torch, array["dtype"])
+        count = 1
+        for size in array["shape"]:
+            count *= size
+        interface = {
+            "shape": (count * dtype.itemsize,),
+            "typestr": "|u1",
+            "data": (self._gpu.arena + offset, False),
+            "version": 3,
+        }
+        holder = type("Memory", (), {"__cuda_array_interface__": interface})()
+        return self._torch.as_tensor(holder, device="cuda").view(dtype).view(array["shape"])
+
+    def _collect(self, result: Any, arguments: Any) -> None:
+        parts = list(result) if type(result) in (tuple, list) else [result]
+        self._described.append([self._describe(part) for part in parts])
+        for part, expected, offset in zip(parts, self._outputs, arguments[1], strict=False):
+            if self._describe(part) == expected:
+                size = part.numel() * part.element_size()
+                self._gpu(self._copy(self._gpu.arena + offset, part.data_ptr(), size, 0))
+
+    def _describe(self, part: Any) -> dict[str, Any]:
+        if type(part) is not self._tensor:
+            return {"type": f"{type(part).__module__}.{type(part).__qualname__}"}
+        return {
+            "type": "torch.Tensor",
+            "dtype": str(part.dtype).removeprefix("torch."),
+            "shape": list(part.shape),
+            "contiguous": bool(part.is_contiguous() and part.is_cuda),
+            "inside": bool(self._gpu.arena <= part.data_ptr() < self._gpu.arena + (1 << 40)) if part.is_cuda else False,
+        }
+
+    def _call(self, arguments: Any) -> Any:
+        return self._function(arguments[0])
+
+    def run(self, command: dict[str, Any]) -> dict[str, Any]:
+        self._described = []
+        answer = self._gpu.window(self._call, self._slots, self._collect, command["hold_ns"])
+        return answer | {"outputs": self._described}
+
+
+class _NoLaunches:
+    """Inside, Triton compiles what it is asked to launch and launches nothing; afterwards no tuning result is kept."""
+
+    def __enter__(self) -> None:
+        from triton.runtime.jit import JITFunction
+
+        self._class, self._run = JITFunction, JITFunction.run
+        original = self._run
+
+        def compile_only(kernel: Any, *args: Any, grid: Any, warmup: bool, **options: Any) -> Any:
+            return original(kernel, *args, grid=grid, warmup=True, **options)
+
+        JITFunction.run = compile_only
+
+    def __exit__(self, *problem: object) -> None:
+        import gc
+
+        from triton.runtime.autotuner import Autotuner
+
+        self._class.run = self._run
+        for thing in gc.get_objects():
+            if isinstance(thing, Autotuner):
+                thing.cache.clear()

@@ -1,0 +1,118 @@
+"""Reads a cubin, the ELF file a GPU loads: each kernel's registers, stack, shared memory and machine code."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+_RESERVED_SHARED = 1024
+_KERNEL_SYMBOL = 0x10
+"""In a symbol's `other` byte: the function is a kernel."""
+_REQUIRED_THREADS, _FRAME, _MIN_STACK, _REGISTERS, _BARRIERS = 0x10, 0x11, 0x12, 0x2F, 0x4C
+_SIZED = 0x04
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What one kernel of a cubin needs."""
+
+    registers: int
+    stack_bytes: int
+    shared_bytes: int
+    """Static shared memory, without what the system reserves."""
+    barriers: int
+    required_threads: int | None
+    """Threads per block, where the code insists on a number."""
+    code: bytes
+
+
+@dataclass(frozen=True)
+class _Section:
+    name: str
+    data: bytes
+    size: int
+    info: int
+    flags: int
+
+
+def read(cubin: bytes) -> dict[str, Resources]:
+    """Every kernel in the cubin, by name; raises ValueError when it is none."""
+    try:
+        sections = _sections(cubin)
+        return dict(_kernels(sections))
+    except (struct.error, IndexError, UnicodeDecodeError) as error:
+        raise ValueError(f"not a cubin: {error}") from error
+
+
+def _kernels(sections: list[_Section]) -> Iterator[tuple[str, Resources]]:
+    by_name = {section.name: section for section in sections}
+    symbols = _symbols(by_name)
+    of_module = _attributes(by_name[".nv.info"].data) if ".nv.info" in by_name else []
+    per_symbol = {
+        (kind, *struct.unpack_from("<I", value)): struct.unpack_from("<I", value, 4)[0]
+        for kind, value in of_module
+        if len(value) == 8
+    }
+    reserved = _RESERVED_SHARED if ".nv.shared.reserved.0" in by_name else 0
+    for index, (name, is_kernel) in enumerate(symbols):
+        text = by_name.get(f".text.{name}")
+        if not is_kernel or text is None:
+            continue
+        own = dict(_attributes(by_name[f".nv.info.{name}"].data)) if f".nv.info.{name}" in by_name else {}
+        shared = by_name.get(f".nv.shared.{name}")
+        required = own.get(_REQUIRED_THREADS)
+        resources = Resources(
+            registers=per_symbol.get((_REGISTERS, index), text.info >> 24),
+            stack_bytes=per_symbol.get((_MIN_STACK, index), per_symbol.get((_FRAME, index), 0)),
+            shared_bytes=max(shared.size - reserved, 0) if shared else 0,
+            barriers=own[_BARRIERS][0] if _BARRIERS in own else text.flags >> 20 & 0x7F,
+            required_threads=_product(struct.unpack("<3I", required)) if required and len(required) == 12 else None,
+            code=text.data,
+        )
+        yield name, resources
+
+
+def _sections(cubin: bytes) -> list[_Section]:
+    if cubin[:4] != b"\x7fELF":
+        raise ValueError("not a cubin: it does not start as an ELF file")
+    (table,) = struct.unpack_from("<Q", cubin, 40)
+    entry_size, count, names_at = struct.unpack_from("<3H", cubin, 58)
+    headers = [struct.unpack_from("<IIQQQQIIQQ", cubin, table + entry_size * index) for index in range(count)]
+    names = headers[names_at][4]
+    return [
+        _Section(_string(cubin, names + name), cubin[offset : offset + size], size, info, flags)
+        for name, _, flags, _, offset, size, _, info, _, _ in headers
+    ]
+
+
+def _symbols(sections: dict[str, _Section]) -> list[tuple[str, bool]]:
+    """Each symbol's name and whether it is a kernel, in the order by which attributes refer to them."""
+    names = sections[".strtab"].data if ".strtab" in sections else b""
+    table = sections[".symtab"].data if ".symtab" in sections else b""
+    return [
+        (_string(names, name), kind & 0xF == 2 and other & _KERNEL_SYMBOL != 0)
+        for name, kind, other, _, _, _ in struct.iter_unpack("<IBBHQQ", table)
+    ]
+
+
+def _attributes(data: bytes) -> list[tuple[int, bytes]]:
+    """(kind, value) of every attribute in a .nv.info section."""
+    found, at = [], 0
+    while at + 4 <= len(data):
+        form, kind, value = data[at], data[at + 1], data[at + 2 : at + 4]
+        at += 4
+        if form == _SIZED:
+            (size,) = struct.unpack("<H", value)
+            value = data[at : at + size]
+            at += size
+        found.append((kind, value))
+    return found
+
+
+def _string(data: bytes, start: int) -> str:
+    return data[start : data.index(b"\0", start)].decode()
+
+
+def _product(values: tuple[int, ...]) -> int:
+    return values[0] * values[1] * values[2]

@@ -1,0 +1,129 @@
+"""StaticReport: what compiling alone tells of a kernel, with no device."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from presage.kernels.cubin import Resources
+from presage.kernels.hardware import MAX_THREADS_PER_BLOCK, REGISTERS_PER_SM, Hardware
+from presage.kernels.occupancy import occupancy
+from presage.kernels.sass import Mix
+
+STATUSES = ("ok", "compile_error", "runtime_error", "timeout", "unknown")
+"""`runtime_error`: it would fail at launch. `unknown`: its host code cannot run on tensors without values."""
+_MAX_BLOCK = (1024, 1024, 64)
+_MAX_GRID = (2**31 - 1, 65535, 65535)
+_DEFAULT_SHARED_LIMIT = 48 << 10
+
+
+@dataclass(frozen=True)
+class Launched:
+    """One distinct launch, as the header declares it or as host code did it."""
+
+    name: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    dynamic_shared: int
+    cubin: bytes
+    count: int = 1
+    spill_bytes: int | None = None
+    """What the compiler says it spilled; None where only the machine code can tell."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class LaunchReport:
+    """What is known of one launch before it runs."""
+
+    name: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    count: int
+    """How many launches are like this one."""
+    registers: int
+    spill_bytes: int
+    """Bytes per thread that spill stores and loads move, each instruction counted once."""
+    stack_bytes: int
+    shared_bytes: int
+    """Static and dynamic, per block."""
+    code_bytes: int
+    occupancy: float
+    occupancy_limiter: str
+    blocks_per_sm: int
+    waves: float | None
+    """Grid blocks over the blocks that the whole GPU holds at once; None for a bare architecture."""
+    loops: int
+    instructions: Mapping[str, int]
+    instructions_in_loops: Mapping[str, int]
+    options: Mapping[str, Any]
+    """For Triton: warps, stages, constants, and each argument's type and alignment."""
+
+
+@dataclass(frozen=True)
+class StaticReport:
+    """What compiling a kernel for one target tells about one case."""
+
+    target: str
+    arch: str
+    status: str
+    compiler: str
+    launches: tuple[LaunchReport, ...] = ()
+    error: str | None = None
+    operators: Mapping[str, int] = field(default_factory=dict)
+    """Calls of the framework's own operators in a module's host code, whose kernels are not seen here."""
+    notes: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        return dataclasses.asdict(self)
+
+
+def describe(launched: Launched, resources: Resources, mix: Mix, target: Hardware) -> LaunchReport:
+    """Put together what the launch, the cubin and the disassembly say."""
+    shared = resources.shared_bytes + launched.dynamic_shared
+    fit = occupancy(target, math.prod(launched.block), resources.registers, shared, resources.barriers)
+    waves = None
+    if target.multiprocessors and fit.blocks:
+        waves = math.prod(launched.grid) / (fit.blocks * target.multiprocessors)
+    return LaunchReport(
+        name=launched.name,
+        grid=launched.grid,
+        block=launched.block,
+        count=launched.count,
+        registers=resources.registers,
+        spill_bytes=mix.local_bytes if launched.spill_bytes is None else launched.spill_bytes,
+        stack_bytes=resources.stack_bytes,
+        shared_bytes=shared,
+        code_bytes=len(resources.code),
+        occupancy=fit.fraction,
+        occupancy_limiter=fit.limiter,
+        blocks_per_sm=fit.blocks,
+        waves=waves,
+        loops=mix.loops,
+        instructions=mix.classes,
+        instructions_in_loops=mix.in_loops,
+        options=launched.options,
+    )
+
+
+def launch_problem(launched: Launched, resources: Resources, target: Hardware) -> str | None:
+    """Why the target would refuse this launch, or None."""
+    threads, shared = math.prod(launched.block), resources.shared_bytes + launched.dynamic_shared
+    for what, sizes, limits in (("grid", launched.grid, _MAX_GRID), ("block", launched.block, _MAX_BLOCK)):
+        for axis, size, limit in zip("xyz", sizes, limits, strict=True):
+            if not 1 <= size <= limit:
+                return f"the {what}'s {axis} is {size}; it can be 1 to {limit}"
+    if threads > MAX_THREADS_PER_BLOCK:
+        return f"a block of {threads} threads; at most {MAX_THREADS_PER_BLOCK} are allowed"
+    if resources.required_threads not in (None, threads):
+        return f"a block of {threads} threads, but the code was compiled for exactly {resources.required_threads}"
+    if resources.shared_bytes > _DEFAULT_SHARED_LIMIT:
+        return f"{resources.shared_bytes} bytes of static shared memory; at most {_DEFAULT_SHARED_LIMIT} are allowed"
+    if shared > target.shared_per_block:
+        return f"{shared} bytes of shared memory per block; {target.name} has {target.shared_per_block}"
+    if occupancy(target, threads, resources.registers).blocks == 0:
+        return f"{threads} threads of {resources.registers} registers exceed the {REGISTERS_PER_SM} there are"
+    return None

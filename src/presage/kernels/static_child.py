@@ -1,0 +1,122 @@
+"""The compiling child: reads requests, answers each from a process of its own, one JSON line per answer.
+
+Whatever foreign code or a compiler does to its process, the other requests are answered.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import json
+import os
+import selectors
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass
+class _Running:
+    index: int
+    process: int
+    started: float
+    received: list[bytes] = field(default_factory=list)
+
+
+def main() -> None:
+    document = json.load(sys.stdin)
+    requests, timeout = document["requests"], document["timeout"]
+    _warm_up({request["compiler"] for request in requests})
+    waiting, running = list(enumerate(requests)), 0
+    selector = selectors.DefaultSelector()
+    while waiting or running:
+        while waiting and running < document["processes"]:
+            start(*waiting.pop(0), selector)
+            running += 1
+        for key, _ in selector.select(timeout=0.2):
+            chunk = os.read(key.fd, 1 << 20)
+            key.data.received.append(chunk)
+            if not chunk:
+                finish(key, selector, None)
+                running -= 1
+        for key in list(selector.get_map().values()):
+            if time.monotonic() - key.data.started > timeout:
+                finish(key, selector, f"compiling took longer than {timeout:g} s")
+                running -= 1
+
+
+def start(index: int, request: Mapping[str, Any], selector: selectors.BaseSelector) -> None:
+    """Answer one request in a forked process, which writes into a pipe."""
+    reader, writer = os.pipe()
+    process = os.fork()
+    if process == 0:
+        os.setpgid(0, 0)
+        os.close(reader)
+        _answer_and_exit(request, writer)
+    os.close(writer)
+    selector.register(reader, selectors.EVENT_READ, _Running(index, process, time.monotonic()))
+
+
+def finish(key: selectors.SelectorKey, selector: selectors.BaseSelector, late: str | None) -> None:
+    """Take the answer, or make one from how the process ended; nothing of its process group lives on."""
+    running: _Running = key.data
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(running.process, signal.SIGKILL)
+    _, status = os.waitpid(running.process, 0)
+    selector.unregister(key.fd)
+    os.close(key.fd)
+    if late:
+        answer = {"status": "timeout", "error": late}
+    else:
+        try:
+            answer = json.loads(b"".join(running.received))
+        except ValueError:
+            ending = f"signal {os.WTERMSIG(status)}" if os.WIFSIGNALED(status) else f"status {status >> 8}"
+            answer = {"status": "compile_error", "error": f"the compiler's process ended early, with {ending}"}
+    print(json.dumps({"index": running.index, **answer}), flush=True)
+
+
+def _answer_and_exit(request: Mapping[str, Any], writer: int) -> None:
+    silence = os.open(os.devnull, os.O_RDWR)
+    for descriptor in (0, 1, 2):
+        os.dup2(silence, descriptor)
+    try:
+        answer = _COMPILERS[request["compiler"]](request)
+    except BaseException:
+        answer = {"status": "unknown", "error": traceback.format_exc(limit=-3)}
+    with os.fdopen(writer, "wb") as pipe:
+        pipe.write(json.dumps(answer).encode())
+    os._exit(0)
+
+
+def _cuda(request: Mapping[str, Any]) -> dict[str, Any]:
+    from presage.kernels import nvrtc
+
+    try:
+        done = nvrtc.compile(request["source"], request["arch"], request["library"], request["includes"])
+    except nvrtc.CompileError as error:
+        return {"status": "compile_error", "error": str(error)}
+    return {"status": "ok", "cubins": [base64.b64encode(done.cubin).decode()], "log": done.log}
+
+
+def _triton(request: Mapping[str, Any]) -> dict[str, Any]:
+    from presage.kernels import triton_recorder
+
+    return triton_recorder.run(request)
+
+
+_COMPILERS = {"cuda": _cuda, "triton": _triton}
+
+
+def _warm_up(compilers: set[str]) -> None:
+    """Import what takes seconds once, before forking."""
+    if "triton" in compilers:
+        from presage.kernels import triton_recorder  # noqa: F401
+
+
+if __name__ == "__main__":
+    main()

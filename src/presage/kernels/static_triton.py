@@ -1,0 +1,59 @@
+"""Static reports of Triton modules: the host code runs on tensors without values, and every launch is compiled."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any
+
+from presage.kernels import toolkit
+from presage.kernels.hardware import WARP
+from presage.kernels.job import Job
+from presage.kernels.report import Launched
+
+
+def request(job: Job) -> dict[str, Any]:
+    """What the child process is asked to run."""
+    for package in ("torch", "triton"):
+        if importlib.util.find_spec(package) is None:
+            raise toolkit.ToolkitError(f"{package} is not installed; {toolkit.INSTALL}")
+    target = job.target
+    return {
+        "compiler": "triton",
+        "source": job.kernel.source,
+        "inputs": [[list(tensor.shape), tensor.dtype] for tensor in job.inputs],
+        "parameters": list(job.parameters),
+        "capability": list(target.capability),
+        "device": {
+            "name": target.product,
+            "multiprocessors": target.multiprocessors or 1,
+            "shared_per_block": target.shared_per_block,
+            "shared_per_sm": target.shared_per_sm,
+            "threads_per_sm": target.threads_per_sm,
+            "memory": target.memory_bytes or 1 << 34,
+            "l2": target.l2_bytes or 1 << 22,
+        },
+    }
+
+
+def launches(job: Job, answer: Mapping[str, Any]) -> Iterator[Launched]:
+    """Every distinct launch that the host code did."""
+    for launch in answer["launches"]:
+        options = launch["options"]
+        x, y, z = launch["grid"]
+        yield Launched(
+            name=launch["name"],
+            grid=(x * options["num_ctas"], y, z),
+            block=(launch["threads"] or options["num_warps"] * WARP, 1, 1),
+            dynamic_shared=launch["shared"],
+            cubin=answer["cubins"][launch["cubin"]],
+            count=launch["count"],
+            options=options,
+        )
+
+
+@cache
+def compiler() -> str:
+    return f"Triton {importlib.metadata.version('triton')}"

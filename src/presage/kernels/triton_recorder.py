@@ -1,0 +1,289 @@
+"""Runs a Triton module's host code with no GPU and compiles what it launches. Runs only in the compiling child.
+
+Tensors have shapes but no values (torch's FakeTensor), and Triton's own launch path is kept: it gets a driver that
+loads nothing and writes down each launch. So heuristics, specialisation and limits are exactly Triton's.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import importlib.util
+import json
+import os
+import sys
+import traceback
+from collections import Counter
+from collections.abc import Callable, Mapping
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import torch
+import triton
+from torch._subclasses.fake_tensor import DynamicOutputShapeException, FakeTensor, FakeTensorMode
+from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
+from triton.backends.compiler import GPUTarget
+
+from presage.kernels import cubin
+
+_NEEDS_VALUES = ("DataDependentOutputException", "DynamicOutputShapeException", "UnsupportedFakeTensorException")
+_FILE = "kernel.py"
+_FREE_OPERATORS = ("empty", "new_empty", "detach", "alias", "lift_fresh", "_local_scalar_dense", "prim::")
+
+
+class Recorder:
+    """A driver for Triton that launches nothing."""
+
+    def __init__(self, request: Mapping[str, Any]) -> None:
+        major, minor = request["capability"]
+        device = request["device"]
+        self.target = GPUTarget("cuda", major * 10 + minor, 32)
+        self.cubins: list[bytes] = []
+        self.launches: Counter[str] = Counter()
+        self.notes: dict[str, None] = {}
+        properties = {
+            "max_shared_mem": device["shared_per_block"],
+            "multiprocessor_count": device["multiprocessors"],
+            "max_num_regs": 65536,
+            "warpSize": 32,
+            "sm_clock_rate": 1,
+            "mem_clock_rate": 1,
+            "mem_bus_width": 1,
+        }
+        self.utils = SimpleNamespace(load_binary=self._load, get_device_properties=lambda device: properties)
+        self.get_current_stream = self.get_current_device = lambda *_: 0
+        self.set_current_device = self.clear_cache = lambda *_: None
+        self.get_device_capability = lambda *_: (major, minor)
+        self._listening = True
+
+    def get_current_target(self) -> GPUTarget:
+        return self.target
+
+    def get_active_torch_device(self) -> Any:
+        return torch.device("cuda", 0)
+
+    def get_device_interface(self) -> Any:
+        return torch.cuda
+
+    def get_empty_cache_for_benchmark(self) -> Any:
+        return torch.empty(1, device="cuda")
+
+    def get_benchmarker(self) -> Callable[..., Any]:
+        """Autotuning takes the first configuration that can be launched; nothing can be timed here."""
+        found = False
+
+        def benchmark(call: Callable[[], Any], **_: Any) -> list[float]:
+            nonlocal found
+            if found:
+                return [1.0, 1.0, 1.0]
+            self._listening = False
+            try:
+                call()
+            finally:
+                self._listening = True
+            found = True
+            self.notes["autotuned: the first configuration that fits was taken"] = None
+            return [0.0, 0.0, 0.0]
+
+        return benchmark
+
+    def _load(self, name: str, binary: bytes, shared: int, device: int) -> tuple[Any, int, int, int, int]:
+        if binary not in self.cubins:
+            self.cubins.append(binary)
+        resources = cubin.read(binary)[name]
+        return self, self.cubins.index(binary), resources.registers, 0, 1024
+
+    def launcher_cls(self, source: Any, metadata: Any) -> Callable[..., None]:
+        def launch(x: int, y: int, z: int, stream: int, function: int, *_: Any) -> None:
+            if not self._listening:
+                return
+            entry = {
+                "name": metadata.name,
+                "grid": [int(x), int(y), int(z)],
+                "threads": cubin.read(self.cubins[function])[metadata.name].required_threads,
+                "shared": metadata.shared,
+                "cubin": function,
+                "options": {
+                    "num_warps": metadata.num_warps,
+                    "num_stages": metadata.num_stages,
+                    "num_ctas": getattr(metadata, "num_ctas", 1),
+                    "constants": _constants(source),
+                    "arguments": _arguments(source),
+                },
+            }
+            self.launches[json.dumps(entry)] += 1
+
+        return launch
+
+
+class _Operators(TorchDispatchMode):  # type: ignore[misc]
+    """Counts the framework's operators that would do work on the device."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.counts: Counter[str] = Counter()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name = func._schema.name.removeprefix("aten::")
+        if not func.is_view and not name.startswith(_FREE_OPERATORS):
+            self.counts[name] += 1
+        return func(*args, **(kwargs or {}))
+
+
+def run(request: Mapping[str, Any]) -> dict[str, Any]:
+    """Import the module, call it on tensors without values, and hand back every distinct launch, compiled."""
+    recorder, operators = Recorder(request), _Operators()
+    triton.runtime.driver.set_active(recorder)
+    fakes = FakeTensorMode(allow_non_fake_inputs=True)
+    _pretend_cuda(request)
+    try:
+        with fakes, operators:
+            module = _module(request["source"])
+            inputs = [
+                torch.empty(shape, dtype=getattr(torch, dtype), device="cuda") for shape, dtype in request["inputs"]
+            ]
+            operators.counts.clear()
+            _call(module, (*inputs, *request["parameters"]))
+    except BaseException as error:
+        return {"status": _status(error), "error": _explain(error), "notes": list(recorder.notes)}
+    if not recorder.launches:
+        recorder.notes["the host code launched no Triton kernel"] = None
+    return {
+        "status": "ok",
+        "cubins": [base64.b64encode(each).decode() for each in recorder.cubins],
+        "launches": [{**json.loads(entry), "count": count} for entry, count in recorder.launches.items()],
+        "operators": dict(operators.counts),
+        "notes": list(recorder.notes),
+    }
+
+
+def _module(source: str) -> ModuleType:
+    folder = os.path.join(os.getcwd(), str(os.getpid()))
+    os.mkdir(folder)
+    path = os.path.join(folder, _FILE)
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(source)
+    spec = importlib.util.spec_from_file_location("kernel_module", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["kernel_module"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def _call(module: ModuleType, data: tuple[Any, ...]) -> None:
+    if hasattr(module, "custom_kernel"):
+        module.custom_kernel(data)
+        return
+    if not hasattr(module, "ModelNew"):
+        raise AttributeError("the module defines neither custom_kernel(data) nor ModelNew")
+    with torch.device("cuda"):
+        model = module.ModelNew(*(module.get_init_inputs() if hasattr(module, "get_init_inputs") else ()))
+    model(*data)
+
+
+def _constants(source: Any) -> dict[str, Any]:
+    names = list(source.signature)
+    return {
+        names[path[0]]: value if isinstance(value, int | float | str | None) else repr(value)
+        for path, value in source.constants.items()
+        if len(path) == 1
+    }
+
+
+def _arguments(source: Any) -> list[dict[str, Any]]:
+    """Each run-time argument: its type, and whether Triton may assume that it is a multiple of 16."""
+    aligned = {path for path, attributes in source.attrs.items() if ["tt.divisibility", 16] in map(list, attributes)}
+    return [
+        {"name": name, "type": str(kind), "divisible_by_16": (index,) in aligned}
+        for index, (name, kind) in enumerate(source.signature.items())
+        if kind != "constexpr"
+    ]
+
+
+def _status(error: BaseException) -> str:
+    name = type(error).__name__
+    if name == "OutOfResources":
+        return "runtime_error"
+    if name in _NEEDS_VALUES:
+        return "unknown"
+    files = [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
+    in_compiler = any("/triton/compiler/" in file or "/triton/backends/" in file for file in files)
+    return "compile_error" if in_compiler or isinstance(error, SyntaxError | ImportError) else "runtime_error"
+
+
+def _explain(error: BaseException) -> str:
+    text = f"{type(error).__name__}: {error}"
+    if type(error).__name__ == "OutOfResources":
+        return f"cannot launch: {error}"
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if os.path.basename(frame.filename) == _FILE]
+    if frames and not isinstance(error, SyntaxError):
+        text += f"\n  at line {frames[-1].lineno}: {frames[-1].line}"
+    return text
+
+
+def _pretend_cuda(request: Mapping[str, Any]) -> None:
+    """Make torch.cuda answer for the target, and let tensors without values be indexed where torch has no CUDA."""
+    major, minor = request["capability"]
+    device = request["device"]
+    properties = SimpleNamespace(
+        name=device["name"],
+        major=major,
+        minor=minor,
+        multi_processor_count=device["multiprocessors"],
+        total_memory=device["memory"],
+        L2_cache_size=device["l2"],
+        warp_size=32,
+        max_threads_per_multi_processor=device["threads_per_sm"],
+        regs_per_multiprocessor=65536,
+        shared_memory_per_block=48 << 10,
+        shared_memory_per_block_optin=device["shared_per_block"],
+        shared_memory_per_multiprocessor=device["shared_per_sm"],
+        gcnArchName="",
+    )
+    stream = SimpleNamespace(cuda_stream=0, device_index=0, synchronize=lambda: None, wait_stream=lambda _: None)
+    answers: dict[str, Any] = {
+        "is_available": True,
+        "is_initialized": False,
+        "device_count": 1,
+        "current_device": 0,
+        "get_device_properties": properties,
+        "get_device_capability": (major, minor),
+        "get_device_name": device["name"],
+        "current_stream": stream,
+        "default_stream": stream,
+        "synchronize": None,
+        "set_device": None,
+        "empty_cache": None,
+        "device": contextlib.nullcontext(),
+        "stream": contextlib.nullcontext(),
+    }
+    for name, answer in answers.items():
+        setattr(torch.cuda, name, lambda *_, answer=answer, **__: answer)
+    torch.__future__.set_overwrite_module_params_on_conversion(True)
+    torch.Tensor.cuda = lambda self, *_, **__: self.to("cuda")
+    FakeTensor.data_ptr = lambda self: self.storage_offset() * self.element_size()
+    FakeTensor.__getitem__ = _getitem
+    FakeTensor.__setitem__ = lambda self, index, value: None
+
+
+def _getitem(tensor: Any, index: Any) -> Any:
+    """Index a stand-in on the meta device; a view of it tells the view to take."""
+    parts = index if isinstance(index, tuple) else (index,)
+    with _disable_current_modes():
+        stand_in = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device="meta")
+        result = stand_in[tuple(_stand_in(part) for part in parts)]
+        is_view = result._base is stand_in or result is stand_in
+        shape, strides, offset = tuple(result.shape), tuple(result.stride()), result.storage_offset()
+    if is_view:
+        return tensor.as_strided(shape, strides, tensor.storage_offset() + offset)
+    return tensor.new_empty(shape)
+
+
+def _stand_in(part: Any) -> Any:
+    if not isinstance(part, torch.Tensor):
+        return part
+    if part.dtype == torch.bool:
+        raise DynamicOutputShapeException("indexing by a mask")
+    return torch.empty(part.shape, dtype=part.dtype, device="meta")

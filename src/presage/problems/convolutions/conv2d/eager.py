@@ -1,0 +1,11 @@
+# presage: problem conv2d
+import torch
+import torch.nn.functional as F
+
+# cuDNN takes TF32 for float32 convolutions unless it is told not to.
+torch.backends.cudnn.allow_tf32 = False
+
+
+def custom_kernel(data):
+    x, weight = data
+    return F.conv2d(x, weight)

@@ -1,0 +1,15 @@
+# presage: problem transpose
+import torch
+import torch._dynamo
+
+# Every size is compiled for itself; by default the ninth would fall back to eager.
+torch._dynamo.config.recompile_limit = 64
+
+
+@torch.compile(dynamic=False)
+def transpose(x):
+    return x.t().clone(memory_format=torch.contiguous_format)
+
+
+def custom_kernel(data):
+    return transpose(*data)

@@ -1,0 +1,28 @@
+"""Static reports of a problem's kernels: the problem says what the inputs look like at each case."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from presage.kernels import static
+from presage.kernels.hardware import Hardware
+from presage.kernels.job import Job, Tensor
+from presage.kernels.kernel import Kernel
+from presage.kernels.report import StaticReport
+from presage.problems.base import Case, Problem
+
+
+def job(problem: Problem, kernel: Kernel, case: Case, target: Hardware) -> Job:
+    """What to compile and how it is launched for this case."""
+    inputs = tuple(Tensor(problem.shape(array, case), problem.dtype(array, case)) for array in problem.inputs)
+    parameters = tuple(case.dims[name] for name in problem.parameters)
+    return Job(kernel, case.dims, inputs, target, parameters)
+
+
+def reports(
+    problem: Problem, kernels: Sequence[Kernel], cases: Sequence[Case], target: Hardware, timeout: float = 60.0
+) -> list[list[StaticReport]]:
+    """A report of every kernel at every case: one list per kernel, in the order of the cases."""
+    jobs = [job(problem, kernel, case, target) for kernel in kernels for case in cases]
+    found = static.reports(jobs, timeout)
+    return [found[start : start + len(cases)] for start in range(0, len(found), len(cases))]

@@ -1,0 +1,125 @@
+"""Medians, ratios and their intervals: known values, and the properties that every sample has."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from presage.core.statistics import Interval, median_interval, speedup_interval
+
+times = st.lists(st.floats(1e-3, 1e9), min_size=1, max_size=60)
+rounds = st.lists(st.floats(1.0, 1e6), min_size=6, max_size=30)
+
+
+@pytest.mark.parametrize(
+    ("n", "low", "high"),
+    # The ranks of the textbook's table for the median at 95 %.
+    [(6, 1, 6), (7, 1, 7), (8, 1, 8), (9, 2, 8), (10, 2, 9), (15, 4, 12), (20, 6, 15), (30, 10, 21), (100, 40, 61)],
+)
+def test_the_interval_uses_the_tabled_ranks(n: int, low: int, high: int) -> None:
+    assert median_interval(range(1, n + 1)) == Interval((n + 1) / 2, low, high)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 5])
+def test_few_samples_prove_nothing(n: int) -> None:
+    interval = median_interval([7.0] * n)
+    assert interval == Interval(7.0, -math.inf, math.inf)
+    assert interval.relative_half_width == math.inf
+
+
+def test_no_samples_are_an_error() -> None:
+    with pytest.raises(ValueError, match="no samples"):
+        median_interval([])
+
+
+@pytest.mark.parametrize(
+    ("interval", "width"),
+    [(Interval(10.0, 9.0, 11.0), 0.1), (Interval(4.0, 4.0, 4.0), 0.0), (Interval(0.0, 0.0, 0.0), math.inf)],
+)
+def test_the_half_width_is_relative(interval: Interval, width: float) -> None:
+    assert interval.relative_half_width == pytest.approx(width)
+
+
+@given(times)
+def test_the_interval_holds_the_median(samples: list[float]) -> None:
+    value, low, high = median_interval(samples)
+    assert low <= value <= high
+    assert value == pytest.approx(float(np.median(samples)))
+
+
+@given(times, st.randoms())
+def test_the_order_of_samples_does_not_matter(samples: list[float], random) -> None:
+    shuffled = list(samples)
+    random.shuffle(shuffled)
+    assert median_interval(shuffled) == median_interval(samples)
+
+
+@given(times, st.sampled_from([0.25, 2.0, 1024.0]))
+def test_seconds_or_nanoseconds_give_the_same_interval(samples: list[float], scale: float) -> None:
+    value, low, high = median_interval(samples)
+    assert median_interval(np.array(samples) * scale) == (value * scale, low * scale, high * scale)
+
+
+@pytest.mark.parametrize("draw", ["normal", "lognormal", "exponential", "uniform"])
+def test_the_median_is_inside_at_least_95_times_in_100(draw: str) -> None:
+    rng = np.random.default_rng(1)
+    truth = {"normal": 0.0, "lognormal": 1.0, "exponential": math.log(2), "uniform": 0.5}[draw]
+    hits = 0
+    for _ in range(2000):
+        _, low, high = median_interval(getattr(rng, draw)(size=25))
+        hits += low <= truth <= high
+    assert hits / 2000 > 0.94
+
+
+# -- speedups ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_speedup_is_the_geometric_mean_over_cases() -> None:
+    anchor, candidate = [np.full(8, 8.0), np.full(8, 2.0)], [np.full(8, 1.0), np.full(8, 1.0)]
+    assert speedup_interval(anchor, candidate) == pytest.approx((4.0, 4.0, 4.0))
+
+
+@given(rounds, rounds)
+@settings(max_examples=30)
+def test_a_over_b_is_the_inverse_of_b_over_a(a: list[float], b: list[float]) -> None:
+    forth, back = speedup_interval([a], [b]), speedup_interval([b], [a])
+    assert forth.value * back.value == pytest.approx(1.0)
+    assert forth.low * back.high == pytest.approx(1.0)
+    assert forth.low <= forth.value * (1 + 1e-9)
+    assert forth.value <= forth.high * (1 + 1e-9)
+
+
+@given(rounds, st.floats(0.1, 10.0))
+@settings(max_examples=30)
+def test_drift_that_both_share_cancels(drift: list[float], ratio: float) -> None:
+    shared = np.array(drift)
+    assert speedup_interval([shared * ratio], [shared]) == pytest.approx((ratio, ratio, ratio))
+
+
+def test_the_interval_holds_the_true_speedup() -> None:
+    rng = np.random.default_rng(2)
+    hits = 0
+    for seed in range(300):
+        a, b = 1.3 * rng.lognormal(sigma=0.1, size=30), rng.lognormal(sigma=0.1, size=30)
+        _, low, high = speedup_interval([a], [b], resamples=400, seed=seed)
+        hits += low <= 1.3 <= high
+    assert hits / 300 > 0.9
+
+
+def test_the_same_samples_always_give_the_same_interval() -> None:
+    a, b = np.random.default_rng(3).lognormal(size=(2, 20))
+    assert speedup_interval([a], [b]) == speedup_interval([a], [b])
+
+
+def test_surplus_rounds_are_left_out() -> None:
+    assert speedup_interval([np.array([4.0] * 6 + [99.0])], [np.full(6, 2.0)]) == pytest.approx((2.0, 2.0, 2.0))
+
+
+@pytest.mark.parametrize(("anchor", "candidate"), [([], []), ([np.ones(6)], []), ([np.ones(6)], [np.ones(6)] * 2)])
+def test_both_sides_need_the_same_cases(anchor: list[np.ndarray], candidate: list[np.ndarray]) -> None:
+    with pytest.raises(ValueError, match="same, non-empty set of cases"):
+        speedup_interval(anchor, candidate)

@@ -1,0 +1,47 @@
+"""A problem that is small enough to measure in a second, and how to measure it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from presage.devices.base import Effort, Measurement
+from presage.devices.cpu import CpuDevice
+from presage.kernels.kernel import Kernel, from_source
+from presage.problems import registry
+from presage.problems.base import Case, Problem
+
+Measure = Callable[..., list[Measurement]]
+
+PATIENT = Effort(precision=1.0, case_seconds=20.0, timeout=120.0)
+"""Stops at the fewest rounds there can be, however busy the machine is."""
+
+
+@pytest.fixture
+def addition() -> Problem:
+    problem = type(registry.get("vector_add"))()
+    problem.timed = {"cpu": (Case({"n": 200_000}),)}
+    problem.checks = (Case({"n": 1}), Case({"n": 1001}, values="large"))
+    return problem
+
+
+@pytest.fixture
+def naive(addition: Problem) -> Kernel:
+    return registry.seed_kernels(addition, "c")[0]
+
+
+@pytest.fixture
+def measure(addition: Problem) -> Measure:
+    """Measure sources of the small problem, given as C, or as Python where they define custom_kernel."""
+
+    def run(*sources: str, effort: Effort = PATIENT, device: CpuDevice | None = None) -> list[Measurement]:
+        kernels = [
+            from_source(source, ".py", "k.py")
+            if "custom_kernel" in source
+            else from_source(f"// presage: entry vector_add\n{source}", ".c", "k.c")
+            for source in sources
+        ]
+        return (device or CpuDevice()).measure(addition, kernels, effort, lambda doing, share: None)
+
+    return run

@@ -1,0 +1,229 @@
+"""The CPU device as its caller meets it: whole measurements, honest and broken, on a small problem."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import signal
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from presage.core.errors import PresageError
+from presage.devices.base import Effort, Measurement, Status, speedup
+from presage.devices.child import Child
+from presage.devices.cpu import CpuDevice
+from presage.kernels.kernel import Kernel, from_source
+from presage.problems.base import Cost, Problem
+
+Measure = Callable[..., list[Measurement]]
+
+HONEST = "void vector_add(const float *x, const float *y, float *z, int n) { for (int i = 0; i < n; i++) z[i] = x[i] + y[i]; }"
+SLOW = """
+void vector_add(const float *x, const float *y, float *z, int n) {
+    for (int r = 0; r < 30; r++) {
+        for (int i = 0; i < n; i++) z[i] = x[i] + y[i];
+        __asm__ volatile("" ::: "memory");
+    }
+}
+"""
+MODULE = "import numpy as np\ndef custom_kernel(data):\n    x, y = data\n    return np.add(x, y)\n"
+
+
+def quiet(doing: str, share: float) -> None:
+    return
+
+
+# -- honest kernels ---------------------------------------------------------------------------------------------------
+
+
+def test_a_right_kernel_is_ok_with_all_its_numbers(measure: Measure) -> None:
+    (measured,) = measure(HONEST)
+    document = json.loads(json.dumps(measured.to_json()))
+    assert (document["status"], document["reason"], document["problem"]) == ("ok", "", "vector_add")
+    assert document["device"] == "cpu"
+    assert document["kernel"] == {"hash": measured.kernel.hash, "language": "c", "name": "k.c"}
+    (case,) = document["cases"]
+    assert case["case"] == "n=200000"
+    assert case["samples"] == len(case["samples_ns"]) >= 8
+    assert 0 < case["ci_low_ns"] <= case["median_ns"] <= case["ci_high_ns"]
+    assert case["calls"] >= 1
+    assert case["roofline"] == pytest.approx(case["floor_ns"] / case["median_ns"])
+
+
+def test_a_python_module_is_measured_on_numpy(measure: Measure) -> None:
+    (measured,) = measure(MODULE)
+    assert (measured.status, measured.reason, measured.kernel.language) == (Status.OK, "", "numpy")
+
+
+def test_the_same_kernel_twice_is_about_as_fast_and_a_slow_one_is_slower(measure: Measure) -> None:
+    first, slow, second = measure(HONEST, SLOW, HONEST, effort=Effort(precision=0.1, case_seconds=5, timeout=120))
+    same, slower = speedup(first, second), speedup(first, slow)
+    assert same is not None
+    assert same.low <= same.value <= same.high
+    assert 0.5 < same.value < 2.0
+    assert slower is not None
+    assert slower.value < 0.5
+    # Measured in the same rounds, so that what the machine did to one it did to the other.
+    assert len(set(first.cases[0].rounds) & set(second.cases[0].rounds)) > 0
+
+
+def test_progress_is_told(addition: Problem, naive: Kernel) -> None:
+    told: list[tuple[str, float]] = []
+    CpuDevice().measure(addition, [naive], Effort(1.0, 20.0), lambda doing, share: told.append((doing, share)))
+    assert told[0] == ("compiling", 0.0)
+    assert told[-1] == ("done", 1.0)
+    assert "timing n=200000" in [doing for doing, _ in told]
+    assert [share for _, share in told] == sorted(share for _, share in told)
+
+
+def test_it_describes_itself() -> None:
+    facts = CpuDevice().describe()
+    assert facts["threads"] >= 1
+    assert facts["peak_flops"] > 0
+    assert facts["peak_bandwidth"] > 0
+    assert set(facts["sandbox"]) == {"limits", "namespaces", "landlock", "seccomp"}
+    json.dumps(facts)
+
+
+# -- broken kernels ---------------------------------------------------------------------------------------------------
+
+BROKEN = {
+    "compile": ("void vector_add(const float *x) { return 1 + ; }", Status.COMPILE_ERROR, "k?ernel.c:2:.*error: expected"),
+    "entry": ("void other(void) {}", Status.RUNTIME_ERROR, "undefined symbol: vector_add"),
+    "wrong": (HONEST.replace("+ y", "- y"), Status.WRONG_RESULT, r"case n=\S+.*: z\[\d+\] is .*, not .* are wrong"),
+    "lazy": (HONEST.replace("i < n", "i < n - 1"), Status.WRONG_RESULT, "1 of 1 elements|1 of .* elements are wrong"),
+    "overrun": (HONEST.replace("i < n", "i <= n"), Status.WRONG_RESULT, "wrote outside z"),
+    "vandal": (HONEST.replace("{ for", "{ ((float *)x)[0] = 7; for"), Status.WRONG_RESULT, "changed its input x"),
+    "crash": (HONEST.replace("{ for", "{ *(int *)0 = 1; for"), Status.RUNTIME_ERROR, "was killed by SIGSEGV"),
+    "exit": (
+        "#include <unistd.h>\n" + HONEST.replace("{ for", "{ _exit(3); for"),
+        Status.RUNTIME_ERROR,
+        "ended the process with exit status 3",
+    ),
+    "raise": ("def custom_kernel(data):\n    raise KeyError('oh')\n", Status.RUNTIME_ERROR, "KeyError: 'oh'"),
+    "syntax": ("def custom_kernel(data:\n", Status.RUNTIME_ERROR, "SyntaxError"),
+    "import": ("import nosuchthing\ndef custom_kernel(d): ...\n", Status.RUNTIME_ERROR, "No module named 'nosuchthing'"),
+    "none": ("def custom_kernel(data):\n    pass\n", Status.WRONG_RESULT, "returned a builtins.NoneType for z"),
+    "double": ("def custom_kernel(data):\n    return (data[0] + data[1]).astype('f8')\n", Status.WRONG_RESULT, "f.*8"),
+    "environment": (
+        "import os\ndef custom_kernel(data):\n    raise ValueError(sorted(os.environ))\n",
+        Status.RUNTIME_ERROR,
+        r"ValueError: \[(?!.*PYTEST)(?!.*USER).*'HOME'.*\]",
+    ),
+}
+
+
+def test_every_broken_kernel_gets_its_status_and_a_reason(measure: Measure) -> None:
+    """All at once, beside an honest one that must not suffer from their company."""
+    honest, *broken = measure(HONEST, *(source for source, _, _ in BROKEN.values()))
+    assert (honest.status, honest.reason) == (Status.OK, "")
+    for (name, (_, status, reason)), measured in zip(BROKEN.items(), broken, strict=True):
+        assert measured.status == status, f"{name}: {measured.status}: {measured.reason}"
+        pytest.importorskip("re")
+        assert __import__("re").search(reason, measured.reason), f"{name}: {measured.reason}"
+        assert measured.cases == ()
+        assert json.loads(json.dumps(measured.to_json()))["speedup"] is None
+
+
+def test_an_endless_kernel_is_stopped_in_time(measure: Measure) -> None:
+    endless = HONEST.replace("{ for", "{ volatile int go = 1; while (go); for")
+    (measured,) = measure(endless, effort=Effort(timeout=0.5))
+    assert measured.status == Status.TIMEOUT
+    assert "0.5 s" in measured.reason
+
+
+def test_what_a_kernel_prints_is_kept(measure: Measure) -> None:
+    (measured,) = measure("def custom_kernel(data):\n    print('hello', flush=True)\n    raise ValueError\n")
+    assert "hello" in measured.output
+
+
+# -- a broken machine -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("how", ["named", "$CC", "nothing installed"])
+def test_a_missing_compiler_is_explained(
+    addition: Problem, naive: Kernel, how: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("CC", raising=False)
+    if how == "$CC":
+        monkeypatch.setenv("CC", "nosuchcc")
+    if how == "nothing installed":
+        monkeypatch.setenv("PATH", str(tmp_path))
+    device = CpuDevice("nosuchcc" if how == "named" else None)
+    wanted = "gcc or clang or cc" if how == "nothing installed" else "nosuchcc"
+    with pytest.raises(PresageError, match=f"no C compiler: {wanted} is not installed.*apt-get install gcc.*--cc PATH"):
+        device.measure(addition, [naive], Effort(), quiet)
+
+
+def test_a_language_it_does_not_speak_is_refused(addition: Problem) -> None:
+    kernel = from_source("import triton\n", ".py", "k.py")
+    with pytest.raises(PresageError, match="k.py is triton; the cpu device runs c, numpy"):
+        CpuDevice().measure(addition, [kernel], Effort(), quiet)
+
+
+@pytest.mark.parametrize("source", [HONEST, MODULE], ids=["c", "module"])
+def test_a_full_disk_is_the_device_s_fault(
+    measure: Measure, source: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(self: Path, *arguments: object, **options: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    device = CpuDevice()
+    assert device.compiler.openmp in (True, False)  # asked once, while there is still room
+    assert device.peaks.flops > 0
+    monkeypatch.setattr(Path, "write_text", full)
+    (measured,) = measure(source, device=device)
+    assert measured.status == Status.DEVICE_FAULT
+    assert "No space left on device" in measured.reason
+
+
+def test_a_worker_killed_from_outside_is_tried_again(measure: Measure, monkeypatch: pytest.MonkeyPatch) -> None:
+    killed: list[int] = []
+    window = Child.window
+
+    def fateful(self: Child) -> object:
+        if not killed:
+            killed.append(self._process.pid)
+            os.kill(self._process.pid, signal.SIGKILL)
+        return window(self)
+
+    monkeypatch.setattr(Child, "window", fateful)
+    (measured,) = measure(HONEST)
+    assert len(killed) == 1
+    assert (measured.status, measured.reason) == (Status.OK, "")
+
+
+class AbsurdRoof:
+    """A device that claims it could do anything in no less than a day."""
+
+    def __init__(self) -> None:
+        self.refreshed = 0
+
+    def floor_ns(self, cost: Cost) -> float:
+        return 1e15
+
+    def refresh(self) -> None:
+        self.refreshed += 1
+
+
+def test_a_time_under_the_floor_is_not_believed(measure: Measure) -> None:
+    device = CpuDevice()
+    roof = device.__dict__["peaks"] = AbsurdRoof()
+    (measured,) = measure(HONEST, device=device)
+    assert roof.refreshed == 1, "the peak gets a second look before anyone is accused"
+    assert measured.status == Status.CHEATING
+    assert "at this device's measured peak" in measured.reason
+
+
+def test_nothing_is_left_behind(measure: Measure, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    device = CpuDevice()
+    assert device.peaks.flops > 0
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    before = set(os.listdir("/proc/self/fd"))
+    measure(HONEST, BROKEN["crash"][0], BROKEN["compile"][0], device=device)
+    assert list(tmp_path.iterdir()) == []
+    assert len(set(os.listdir("/proc/self/fd")) - before) <= 1
