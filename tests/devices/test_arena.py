@@ -95,7 +95,7 @@ def test_modules_get_no_outputs(arena: Arena, addition: Problem) -> None:
 
 
 def test_a_case_that_does_not_fit_is_explained(arena: Arena, addition: Problem) -> None:
-    with pytest.raises(PresageError, match="vector_add, n=300000000: one call needs 3433 MiB; the limit is 2 GiB"):
+    with pytest.raises(PresageError, match="vector_add, n=300000000: .*3433 MiB.*; the limit is 2"):
         arena.lay_out(addition, Case({"n": 300_000_000}), calls=1, outputs=True)
 
 

@@ -37,10 +37,16 @@ def _describe(name: str) -> dict[str, Any]:
 
 
 def _show(key: str, value: Any) -> str:
-    if key == "peak_flops":
+    if key in ("peak_flops", "peak_half_flops"):
         return f"{value / 1e9:.4g} GFLOP/s"
     if key == "peak_bandwidth":
         return f"{value / 1e9:.4g} GB/s"
     if isinstance(value, dict):
-        return ", ".join(name if held is True else f"no {name}" if held is False else f"{name} {held}" for name, held in value.items())
+        return ", ".join(_show_item(name, held) for name, held in value.items())
     return {True: "yes", False: "no"}.get(value, str(value)) if isinstance(value, bool) else str(value)
+
+
+def _show_item(name: str, value: Any) -> str:
+    if isinstance(value, bool):
+        return name if value else f"no {name}"
+    return f"{name.replace('_', ' ')} {value}"

@@ -44,7 +44,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _parser(command: str | None) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="presage", description="Forecast and measure GPU and CPU kernels.", epilog="presage COMMAND --help says more."
+        prog="presage",
+        description="Forecast and measure GPU and CPU kernels.",
+        epilog="presage COMMAND --help says more.",
     )
     parser.add_argument("--version", action="version", version=f"presage {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")

@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import Any
 
 from presage.cli import terminal
-from presage.core.errors import PresageError
 from presage.core.statistics import Interval
 from presage.devices import registry as devices
 from presage.devices.base import Effort, Measurement, Status, speedup
@@ -59,7 +58,8 @@ def run(arguments: argparse.Namespace) -> int:
     reference = measured.pop(0) if anchor else None
     if reference:
         if reference.status is not Status.OK:
-            print(f"presage: the anchor {_short(reference.kernel)} is {reference.status}: {reference.reason}", file=sys.stderr)
+            name = _short(reference.kernel)
+            print(f"presage: the anchor {name} is {reference.status}: {reference.reason}", file=sys.stderr)
         measured = [replace(m, speedup=speedup(reference, m)) for m in measured]
     ratios = [_ratio(measured[0], other) for other in measured[1:]]
     if arguments.json:

@@ -83,7 +83,8 @@ def _print_detail(problem: Problem, document: dict[str, Any]) -> None:
     print(f"tolerance    {document['checks'][0]['tolerance']['reason']}\n")
     for kind, cases in document["timed"].items():
         for case in cases:
-            print(f"timed on {kind}  {case['case']}: {case['bytes'] / 1e6:.4g} MB, {case['flops'] / 1e6:.4g} MFLOP at least")
+            cost = f"{case['bytes'] / 1e6:.4g} MB, {case['flops'] / 1e6:.4g} MFLOP at least"
+            print(f"timed on {kind}  {case['case']}: {cost}")
     print(f"checked on    {'; '.join(case['case'] for case in document['checks'])}; and sizes drawn anew each time\n")
     for kernel in document["kernels"]:
         tunables = ", ".join(kernel["tunables"])

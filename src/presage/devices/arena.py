@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import math
 import mmap
@@ -19,8 +20,9 @@ ARENA_BYTES = 2 << 30
 SLOT_BUDGET = 48 << 20
 """Slots are added while they fit into this, so that a window of short calls still has fresh inputs for each."""
 
-_GUARD = 256
-_ALIGN = 64
+GUARD = 256
+"""Bytes on either side of an array that nothing may write to."""
+_ALIGN = 256
 _SEALS = 0x0001 | 0x0002 | 0x0004  # no more seals, no shrinking, no growing: a child cannot pull memory from under us
 _F_ADD_SEALS = 1033
 
@@ -36,6 +38,23 @@ class Place:
     @property
     def bytes(self) -> int:
         return math.prod(self.shape) * self.dtype.itemsize
+
+
+def place_slots(problem: Problem, case: Case, calls: int, outputs: bool, limit: int) -> list[list[Place]]:
+    """Lay one call's arrays after another, with a guard on either side of each."""
+    arrays = (*problem.inputs, *(problem.outputs if outputs else ()))
+    offset, slots = GUARD, []
+    for _ in range(calls):
+        slot = []
+        for array in arrays:
+            place = Place(offset, problem.shape(array, case), np.dtype(problem.dtype(array, case)))
+            slot.append(place)
+            offset = -(-(offset + place.bytes + GUARD) // _ALIGN) * _ALIGN
+        slots.append(slot)
+    if offset > limit:
+        needed = f"{offset >> 20} MiB are needed; the limit is {limit >> 20} MiB"
+        raise PresageError(f"{problem.name}, {case.name}: {needed}")
+    return slots
 
 
 class Arena:
@@ -54,27 +73,14 @@ class Arena:
     def close(self) -> None:
         del self._bytes
         self.slots = []
-        try:
+        with contextlib.suppress(BufferError):  # a view is still alive somewhere; the mapping goes with it
             self._map.close()
-        except BufferError:  # a view is still alive somewhere; the mapping goes with it
-            pass
         os.close(self.fd)
 
     def lay_out(self, problem: Problem, case: Case, calls: int, outputs: bool) -> None:
         """Cut the arena into `calls` slots for this case; modules bring their own outputs, so get none."""
-        arrays = (*problem.inputs, *(problem.outputs if outputs else ()))
         self._inputs = len(problem.inputs)
-        offset, slots = _GUARD, []
-        for _ in range(calls):
-            slot = []
-            for array in arrays:
-                place = Place(offset, problem.shape(array, case), np.dtype(problem.dtype(array, case)))
-                slot.append(place)
-                offset = -(-(offset + place.bytes + _GUARD) // _ALIGN) * _ALIGN
-            slots.append(slot)
-        if offset > ARENA_BYTES:
-            raise PresageError(f"{problem.name}, {case.name}: one call needs {offset >> 20} MiB; the limit is 2 GiB")
-        self.slots = slots
+        self.slots = place_slots(problem, case, calls, outputs, ARENA_BYTES)
 
     def write_inputs(self, slot: int, inputs: Sequence[np.ndarray]) -> None:
         for place, values in zip(self.slots[slot], inputs, strict=False):
@@ -84,9 +90,9 @@ class Arena:
         """Fill a slot's outputs with noise that no kernel produced, and renew the guards around its arrays."""
         noise = np.frombuffer(os.urandom(8), dtype=np.uint8)
         for place in self.slots[slot]:
-            self._bytes[place.offset - _GUARD : place.offset] = self._guard
+            self._bytes[place.offset - GUARD : place.offset] = self._guard
             end = place.offset + place.bytes
-            self._bytes[end : end + _GUARD] = self._guard
+            self._bytes[end : end + GUARD] = self._guard
         for place in self.slots[slot][self._inputs :]:
             words = self._bytes[place.offset : place.offset + place.bytes // 8 * 8].view(np.uint64)
             words[:] = noise.view(np.uint64)[0]
@@ -105,8 +111,8 @@ class Arena:
                 return f"changed its input {name}"
         for name, place in zip(names, self.slots[slot], strict=False):
             end = place.offset + place.bytes
-            before = self._bytes[place.offset - _GUARD : place.offset]
-            after = self._bytes[end : end + _GUARD]
+            before = self._bytes[place.offset - GUARD : place.offset]
+            after = self._bytes[end : end + GUARD]
             if (before != self._guard).any() or (after != self._guard).any():
                 return f"wrote outside {name}"
         return None

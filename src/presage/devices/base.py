@@ -104,6 +104,8 @@ class Effort:
     """Stop sampling a case after this long in any event."""
     timeout: float = 60.0
     """The longest one kernel may keep the device, checks included, before it is killed."""
+    rounds: int = 8
+    """The least number of windows that must be believed."""
 
 
 Progress = Callable[[str, float], None]
@@ -124,6 +126,9 @@ class Device(ABC):
     @abstractmethod
     def describe(self) -> dict[str, Any]:
         """Facts a person or a data set wants: the hardware, the toolchain, measured peaks, the sandbox's layers."""
+
+    def close(self) -> None:  # noqa: B027  most devices keep nothing
+        """Let go of what is kept warm between measurements."""
 
     @abstractmethod
     def measure(

@@ -12,10 +12,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -55,13 +55,39 @@ class Window:
     cpu_ns: int
     answer: dict[str, Any]
 
+    @property
+    def unseen_ns(self) -> int:
+        """What passed on the parent's clock and not on the child's."""
+        return self.parent_ns - self.child_ns
+
+
+class Process(Protocol):
+    """A worker process as its parent sees it."""
+
+    pid: int
+
+    def news(self) -> int | None:
+        """A wait status that has not been told yet: it stopped, went on, or ended."""
+
+    def resumed(self) -> None:
+        """Take note that we have told it to go on, so that its going on is no news."""
+
+    def wait(self) -> None:
+        """Wait until it has ended, and let go of it."""
+
+
+Spawn = Callable[[dict[str, Any], tuple[int, int, int]], Process]
+"""Starts a worker with these settings; the descriptors are its commands, its answers and its log."""
+
 
 class Child:
     """A worker process, started ahead of need; after `load` it belongs to one kernel and dies with it."""
 
-    def __init__(self, imports: Sequence[str] = ("numpy",), threads: int = 1) -> None:
+    def __init__(
+        self, imports: Sequence[str] = ("numpy",), threads: int = 1, spawn: Spawn | None = None, **more: Any
+    ) -> None:
         self.scratch = tempfile.mkdtemp(prefix="presage-")
-        self.arena = Arena()
+        self.arena: Any = None if spawn else Arena()
         self.sandbox: dict[str, bool] = {}
         self.arena_address = 0
         self._frozen = False
@@ -71,30 +97,20 @@ class Child:
         self._answers, answers_out = os.pipe()
         for ours in (self._commands, self._answers):
             os.set_blocking(ours, False)  # a child may fill or drain its end; that must not hold us up
+        # Kept open: by the time it is read, its name may stand for any other file.
+        self._log = open(os.path.join(self.scratch, "output"), "w+b", buffering=0)  # noqa: SIM115
         settings = {
             "scratch": self.scratch,
             "memory_bytes": MEMORY_BYTES + ARENA_BYTES,
             "file_bytes": FILE_BYTES,
             "readable": [*sandbox.system_paths(), _SOURCE],
             "imports": list(imports),
-            "commands": commands_in,
-            "answers": answers_out,
-            "arena": self.arena.fd,
-            "arena_bytes": ARENA_BYTES,
+            "environment": environment(self.scratch, threads),
+            **more,
         }
-        start = f"import sys; sys.path.insert(0, {_SOURCE!r}); from presage.devices.worker.main import main; main()"
-        # Kept open: by the time it is read, its name may stand for any other file.
-        self._log = open(os.path.join(self.scratch, "output"), "w+b", buffering=0)  # noqa: SIM115
-        self._process = subprocess.Popen(
-            [sys.executable, "-I", "-c", start, json.dumps(settings)],
-            stdin=subprocess.DEVNULL,
-            stdout=self._log,
-            stderr=self._log,
-            pass_fds=(commands_in, answers_out, self.arena.fd),
-            start_new_session=True,
-            cwd=self.scratch,
-            env=environment(self.scratch, threads),
-        )
+        if self.arena is not None:
+            settings |= {"arena": self.arena.fd, "arena_bytes": ARENA_BYTES}
+        self._process = (spawn or _start_python)(settings, (commands_in, answers_out, self._log.fileno()))
         os.close(commands_in)
         os.close(answers_out)
 
@@ -116,14 +132,13 @@ class Child:
 
     def kill(self) -> None:
         """End the whole process group and take back everything it held."""
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        with contextlib.suppress(ChildProcessError):
-            self._process.wait()
+        self._signal(signal.SIGKILL)
+        self._process.wait()
         for fd in (self._commands, self._answers):
             with contextlib.suppress(OSError):
                 os.close(fd)
-        self.arena.close()
+        if self.arena is not None:
+            self.arena.close()
         self._log.close()
         _remove(self.scratch)
 
@@ -139,9 +154,9 @@ class Child:
         """Send a command and wait for its answer; the child runs only in between."""
         return self._exchange(do, details)[0]
 
-    def window(self) -> Window:
+    def window(self, **details: Any) -> Window:
         """Run the calls that are laid out. The clocks start with the child stopped and end with it stopped again."""
-        answer, parent_ns, cpu_ns = self._exchange("run", {})
+        answer, parent_ns, cpu_ns = self._exchange("run", details)
         child_ns = answer.get("ns")
         if type(child_ns) is not int or not 0 <= child_ns <= parent_ns:
             raise VerdictError(Status.CHEATING, "the worker's answer was forged: it names no time that can have passed")
@@ -177,7 +192,8 @@ class Child:
         if answer.get("token") != token:
             raise VerdictError(Status.CHEATING, "the worker's answer was forged: it carries the wrong token")
         if "error" in answer:
-            raise VerdictError(Status.RUNTIME_ERROR, str(answer["error"])[:2000])
+            status = Status.COMPILE_ERROR if answer.get("stage") == "compile" else Status.RUNTIME_ERROR
+            raise VerdictError(status, str(answer["error"])[:2000] or "raised an exception")
         return answer, elapsed, cpu
 
     # -- stop and look ------------------------------------------------------------------------------------------------
@@ -186,31 +202,38 @@ class Child:
         """Stop every thread; returns when they have stopped."""
         if self._frozen:
             return
-        os.kill(self._process.pid, signal.SIGSTOP)
+        self._signal(signal.SIGSTOP)
         patience = time.monotonic() + STOP_SECONDS
         while time.monotonic() < patience:
-            pid, status = os.waitpid(self._process.pid, os.WUNTRACED | os.WNOHANG)
-            if pid and not os.WIFSTOPPED(status):
-                self._died(status)
-            if pid:
+            status = self._process.news()
+            if status is None:
+                time.sleep(2e-5)
+            elif os.WIFSTOPPED(status):
                 self._frozen = True
                 return
-            time.sleep(2e-5)
+            elif not os.WIFCONTINUED(status):
+                self._died(status)
         raise VerdictError(Status.CHEATING, f"was told to stop, and had not after {STOP_SECONDS:g} s")
 
     def resume(self) -> None:
         if self._frozen:
             self._frozen = False
-            os.kill(self._process.pid, signal.SIGCONT)
+            self._process.resumed()
+            self._signal(signal.SIGCONT)
+
+    def _signal(self, number: int) -> None:
+        """Signal the whole process group."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, number)
 
     def _refuse_motion(self) -> None:
         """A process that is stopped does not wake up by itself; Linux remembers whether it did."""
         if not self._frozen:
             return
-        pid, status = os.waitpid(self._process.pid, os.WCONTINUED | os.WNOHANG)
-        if pid and os.WIFCONTINUED(status):
+        status = self._process.news()
+        if status is not None and os.WIFCONTINUED(status):
             raise VerdictError(Status.CHEATING, "resumed itself while it had been stopped")
-        if pid:
+        if status is not None:
             self._died(status)
 
     def read_memory(self, address: int, size: int) -> np.ndarray:
@@ -239,19 +262,17 @@ class Child:
             return 0
 
     def _raise_death(self) -> None:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(self._process.pid, signal.SIGCONT)
+        self._signal(signal.SIGCONT)
         left = max(0.1, self._deadline - time.monotonic())
         while left > 0:
-            pid, status = os.waitpid(self._process.pid, os.WNOHANG)
-            if pid:
+            status = self._process.news()
+            if status is not None and not os.WIFCONTINUED(status) and not os.WIFSTOPPED(status):
                 self._died(status)
             time.sleep(0.002)
             left -= 0.002
         raise VerdictError(Status.TIMEOUT, "closed the harness's channel and went on running; it was killed")
 
     def _died(self, status: int) -> None:
-        self._process.returncode = os.waitstatus_to_exitcode(status)
         if not os.WIFSIGNALED(status):
             raise VerdictError(Status.RUNTIME_ERROR, f"ended the process with exit status {os.WEXITSTATUS(status)}")
         number = os.WTERMSIG(status)
@@ -266,6 +287,46 @@ class Child:
         if number == signal.SIGXFSZ:
             raise VerdictError(Status.RUNTIME_ERROR, f"wrote a file or output of more than {FILE_BYTES >> 20} MiB")
         raise VerdictError(Status.RUNTIME_ERROR, f"was killed by {signal.Signals(number).name}")
+
+
+class _PythonProcess:
+    """A worker started from nothing, our own child."""
+
+    def __init__(self, popen: subprocess.Popen[bytes]) -> None:
+        self._popen, self.pid = popen, popen.pid
+
+    def news(self) -> int | None:
+        try:
+            pid, status = os.waitpid(self.pid, os.WUNTRACED | os.WCONTINUED | os.WNOHANG)
+        except ChildProcessError:
+            return None
+        if pid and (os.WIFEXITED(status) or os.WIFSIGNALED(status)):
+            self._popen.returncode = os.waitstatus_to_exitcode(status)
+        return status if pid else None
+
+    def resumed(self) -> None:
+        return  # the kernel forgets that a process went on once it has stopped again
+
+    def wait(self) -> None:
+        self._popen.wait()
+
+
+def _start_python(settings: dict[str, Any], descriptors: tuple[int, int, int]) -> Process:
+    commands, answers, log = descriptors
+    settings |= {"commands": commands, "answers": answers}
+    start = f"import sys; sys.path.insert(0, {_SOURCE!r}); from presage.devices.worker.main import main; main()"
+    return _PythonProcess(
+        subprocess.Popen(
+            [sys.executable, "-I", "-c", start, json.dumps(settings)],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            pass_fds=(commands, answers, settings["arena"]),
+            start_new_session=True,
+            cwd=settings["scratch"],
+            env=settings["environment"],
+        )
+    )
 
 
 def _remove(folder: str) -> None:

@@ -18,10 +18,12 @@ from presage.core.errors import PresageError
 from presage.devices.base import Device, Effort, Measurement, Progress, Status
 from presage.devices.c_compiler import Compiler, trampoline_source
 from presage.devices.child import Child, ChildLostError, VerdictError
-from presage.devices.trial import Trial, conduct
+from presage.devices.trial import Plan, Trial, conduct
 from presage.kernels.kernel import Kernel
-from presage.problems.base import Cost, Problem
+from presage.problems.base import Case, Problem
 
+FLOOR_MARGIN = 0.7
+"""Measured peaks are themselves uncertain; a time under this share of the floor is impossible, not just good."""
 _IDLE_SECONDS = 24 * 3600.0
 
 
@@ -67,14 +69,15 @@ class CpuDevice(Device):
     ) -> list[Measurement]:
         for kernel in kernels:
             if kernel.language not in self.languages:
-                raise PresageError(f"{kernel.name} is {kernel.language}; the cpu device runs {', '.join(self.languages)}")
+                known = ", ".join(self.languages)
+                raise PresageError(f"{kernel.name} is {kernel.language}; the cpu device runs {known}")
         trials = [Trial(problem, kernel, effort) for kernel in kernels]
         self._conduct(problem, trials, effort, progress)
         for i, trial in enumerate(trials):
             if isinstance(trial.verdict, ChildLostError):
                 trials[i] = self._try_again(problem, trial.kernel, effort, progress)
         cases = problem.timed[self.kind]
-        floors = [self.peaks.floor_ns(problem.cost(case)) for case in cases]
+        floors = [self.peaks.floor_ns(problem, case) for case in cases]
         return [trial.measurement(self.name, cases, floors) for trial in trials]
 
     def _conduct(self, problem: Problem, trials: Sequence[Trial], effort: Effort, progress: Progress) -> None:
@@ -82,8 +85,8 @@ class CpuDevice(Device):
         try:
             progress("compiling", 0.0)
             self._load(problem, trials)
-            cases = problem.timed[self.kind]
-            conduct(trials, cases, self.peaks, lambda: idle.window().parent_ns, effort, progress)
+            plan = Plan.draw(problem, self.kind)
+            conduct(trials, plan, self.peaks, idle, effort, progress)
         finally:
             idle.kill()
             for trial in trials:
@@ -171,9 +174,13 @@ class Peaks:
         below = max((size for size in rates if size <= footprint), default=min(rates))
         return max(rate for size, rate in rates.items() if size >= below)
 
-    def floor_ns(self, cost: Cost) -> float:
-        """The least time for this cost at the peaks."""
+    def floor_ns(self, problem: Problem, case: Case) -> float:
+        """The least time for this case at the peaks."""
+        cost = problem.cost(case)
         return 1e9 * max(cost.bytes / self.bandwidth(cost.bytes), cost.flops / self.flops)
+
+    def impossible_ns(self, problem: Problem, case: Case) -> float:
+        return FLOOR_MARGIN * self.floor_ns(problem, case)
 
     def refresh(self) -> None:
         """Measure again and keep the higher of each reading."""

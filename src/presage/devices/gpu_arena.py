@@ -1,4 +1,4 @@
-"""The arena on a GPU: memory of the parent's that a child maps, cut into slots with guards, never leaving the device."""
+"""The arena on a GPU: memory of the parent's that a child maps, cut into slots with guards."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ class GpuPeaks:
     def _measure_bandwidth(self) -> float:
         size = min(1 << 30, torch.cuda.mem_get_info()[0] // 4)
         source, target = (torch.empty(size, dtype=torch.uint8, device="cuda") for _ in range(2))
-        return 2 * size / _fastest(lambda: target.copy_(source))
+        return float(2 * size / _fastest(lambda: target.copy_(source)))
 
     def _measure_flops(self, dtype: str) -> float:
         n = 8192 if dtype == "float16" else 4096
@@ -81,4 +81,4 @@ def _fastest(call: Callable[[], object], tries: int = 12) -> float:
         end.record()
         end.synchronize()
         times.append(start.elapsed_time(end) / 1e3)
-    return min(times)
+    return float(min(times))

@@ -7,7 +7,7 @@ from presage.devices.base import Device
 
 
 def names() -> list[str]:
-    return ["cpu"]
+    return ["cpu", "cuda"]
 
 
 def get(name: str, compiler: str | None = None) -> Device:
@@ -16,4 +16,8 @@ def get(name: str, compiler: str | None = None) -> Device:
         from presage.devices.cpu import CpuDevice
 
         return CpuDevice(compiler)
+    if name == "cuda":
+        from presage.devices.cuda import CudaDevice
+
+        return CudaDevice()
     raise PresageError(f"there is no device '{name}'; there are: {', '.join(names())}")

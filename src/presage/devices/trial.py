@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from statistics import median
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -23,24 +23,21 @@ from presage.devices.arena import ARENA_BYTES, SLOT_BUDGET
 from presage.devices.base import CaseTiming, Effort, Measurement, Progress, Status
 from presage.devices.child import Child, VerdictError, Window
 from presage.kernels.kernel import Kernel
-from presage.problems.base import Case, Cost, Problem
+from presage.problems.backend import NUMPY, Backend
+from presage.problems.base import Case, Problem
 from presage.problems.compare import Answer, difference, solve
-from presage.problems.sampler import Sampler
 
 WINDOW_NS = 3_000_000
 """Short calls are run in windows of about this long, so that stopping and starting the child does not show."""
 FRESH_CHECKS = 4
 """Checking cases drawn anew for every measurement."""
-MIN_ROUNDS = 8
 MAX_CALLS = 512
 CHECKED_SHARE = 0.25
-"""The share of the later windows of which calls are checked. Of the first MIN_ROUNDS each is, and one of them wholly."""
+"""The share of the later windows of which calls are checked. Of the first rounds each is, and one of them wholly."""
 CLOCK_SLACK = 0.05
 """How far the child's clock may lag the parent's, as a share of the window, beyond what talking to it costs."""
 PATIENCE = 3
 """On a machine too busy for the clocks to agree, keep trying for this many times the time cap."""
-FLOOR_MARGIN = 0.7
-"""Measured peaks are themselves uncertain; a time under this share of the floor is impossible, not just good."""
 _SLEEP_NS = 20_000_000
 
 _secret = random.SystemRandom()
@@ -49,8 +46,11 @@ _secret = random.SystemRandom()
 class Roof(Protocol):
     """What the device can do at best."""
 
-    def floor_ns(self, cost: Cost) -> float:
-        """The least time for this cost at the device's measured peaks."""
+    def floor_ns(self, problem: Problem, case: Case) -> float:
+        """The roofline: the least time for the case at the device's measured peaks."""
+
+    def impossible_ns(self, problem: Problem, case: Case) -> float:
+        """A time that nothing honest can stay under, with a margin for what peaks are uncertain by."""
 
     def refresh(self) -> None:
         """Measure the peaks again, keeping the higher readings."""
@@ -59,67 +59,93 @@ class Roof(Protocol):
 class Inputs:
     """The inputs of one round: made once for each slot, shared by all kernels, answered when asked."""
 
-    def __init__(self, problem: Problem, case: Case) -> None:
-        self._problem, self._case = problem, case
-        self._inputs: list[tuple[np.ndarray, ...]] = []
+    def __init__(self, problem: Problem, case: Case, backend: Backend) -> None:
+        self._problem, self._case, self._backend = problem, case, backend
+        self._inputs: list[tuple[Any, ...]] = []
         self._answers: dict[int, Answer] = {}
 
-    def __getitem__(self, slot: int) -> tuple[np.ndarray, ...]:
+    def __getitem__(self, slot: int) -> tuple[Any, ...]:
         while len(self._inputs) <= slot:
-            sampler = Sampler(secrets.randbits(63), self._case.values)
+            sampler = self._backend.sampler(secrets.randbits(63), self._case.values)
             self._inputs.append(self._problem.make_inputs(self._case, sampler))
         return self._inputs[slot]
 
     def answer(self, slot: int) -> Answer:
         if slot not in self._answers:
-            self._answers[slot] = solve(self._problem, self._case, self[slot])
+            self._answers[slot] = solve(self._problem, self._case, self[slot], self._backend.xp)
         return self._answers[slot]
 
 
+@dataclass(frozen=True)
+class Plan:
+    """The cases of one measurement: the problem's own checks and some drawn anew, shuffled; then those to be timed."""
+
+    checks: tuple[Case, ...]
+    timed: tuple[Case, ...]
+
+    @classmethod
+    def draw(cls, problem: Problem, kind: str) -> Plan:
+        checks = [*problem.checks, *(problem.draw_case(_secret) for _ in range(FRESH_CHECKS))]
+        _secret.shuffle(checks)
+        return cls(tuple(checks), problem.timed[kind])
+
+
 @dataclass
-class _Record:
+class Record:
     """What was seen of one timed case: a window each round, beside a pulse, which is a window that calls nothing."""
 
     calls: int
+    least_rounds: int
     rounds: list[int] = field(default_factory=list)
     windows: list[Window] = field(default_factory=list)
-    pulses: list[int] = field(default_factory=list)
-    checked_wholly: int = field(default_factory=lambda: _secret.randrange(MIN_ROUNDS))
+    pulses: list[Window] = field(default_factory=list)
+    checked_wholly: int = -1
+
+    def __post_init__(self) -> None:
+        self.checked_wholly = _secret.randrange(self.least_rounds)
 
     def checks(self) -> int:
         """How many calls of the next window to check, which the kernel cannot foresee."""
         if len(self.windows) == self.checked_wholly:
             return self.calls
-        return 1 if len(self.windows) < MIN_ROUNDS or _secret.random() < CHECKED_SHARE else 0
+        return 1 if len(self.windows) < self.least_rounds or _secret.random() < CHECKED_SHARE else 0
 
     @property
     def unexplained_ns(self) -> float:
         """The most that may pass on the parent's clock and not on the child's; a busy machine slows pulses too."""
-        return 4 * median(self.pulses) + 30_000
+        return 4 * median(pulse.unseen_ns for pulse in self.pulses) + 30_000
 
     def believed(self) -> list[int]:
         """The windows in which both clocks agree. Others were interrupted, or are lies; neither is a sample."""
         allowed = self.unexplained_ns
-        return [
-            i for i, w in enumerate(self.windows) if w.parent_ns - w.child_ns <= allowed + CLOCK_SLACK * w.child_ns
-        ]
+        return [i for i, w in enumerate(self.windows) if w.unseen_ns <= allowed + CLOCK_SLACK * w.child_ns]
 
-    def samples(self) -> list[float]:
-        """The child's clock is the finer one, but no sample is less than the parent's clock makes plausible."""
-        talk = 2 * sorted(self.pulses)[len(self.pulses) // 4] + 50_000
-        windows = [self.windows[i] for i in self.believed()]
-        return [max(w.child_ns, w.parent_ns - talk) / self.calls for w in windows]
+    def samples(self) -> dict[int, float]:
+        """Nanoseconds a call, by round. The child's clock is the finer one, but no sample is less than the parent's
+        clock makes plausible."""
+        pulses = sorted(pulse.unseen_ns for pulse in self.pulses)
+        talk = 2 * pulses[len(pulses) // 4] + 50_000
+        return {
+            self.rounds[i]: max(self.windows[i].child_ns, self.windows[i].parent_ns - talk) / self.calls
+            for i in self.believed()
+        }
+
+    def typical_ns(self) -> float:
+        return median(self.samples().values())
 
 
 class Trial:
     """One kernel, its child, and what has been seen so far. Its verdict, once there, is final."""
+
+    backend: ClassVar[Backend] = NUMPY
+    record_type: ClassVar[type[Record]] = Record
 
     def __init__(self, problem: Problem, kernel: Kernel, effort: Effort) -> None:
         self.problem, self.kernel, self.effort = problem, kernel, effort
         self.child: Child | None = None
         self.verdict: VerdictError | None = None
         self.output = ""
-        self.records: dict[str, _Record] = {}
+        self.records: dict[str, Record] = {}
         self._untimed: list[Window] = []
 
     @property
@@ -153,17 +179,29 @@ class Trial:
         self._child.command("load", **command)
 
     def lay_out(self, case: Case, calls: int) -> None:
-        child, problem = self._child, self.problem
-        child.arena.lay_out(problem, case, calls, outputs=self.kernel.is_bare)
-        child.command(
-            "lay out",
-            slots=[[place.offset for place in slot] for slot in child.arena.slots],
-            scalars=[case.dims[name] for name in problem.scalars],
-            inputs=[
+        child = self._child
+        child.arena.lay_out(self.problem, case, calls, outputs=self._in_arena)
+        child.command("lay out", **self._layout(case))
+
+    @property
+    def _in_arena(self) -> bool:
+        """Whether outputs lie in the arena; a module on the CPU leaves them in its own memory."""
+        return self.kernel.is_bare
+
+    def _layout(self, case: Case) -> dict[str, Any]:
+        """What the child must know to call the kernel on the slots."""
+        problem = self.problem
+        return {
+            "slots": [[place.offset for place in slot] for slot in self._child.arena.slots],
+            "scalars": [case.dims[name] for name in problem.scalars],
+            "inputs": [
                 {"dtype": problem.dtype(array, case), "shape": problem.shape(array, case)} for array in problem.inputs
             ],
-            parameters=[case.dims[name] for name in problem.parameters],
-        )
+            "parameters": [case.dims[name] for name in problem.parameters],
+        }
+
+    def draw(self, case: Case) -> Inputs:
+        return Inputs(self.problem, case, self.backend)
 
     def run(self, case: Case, inputs: Inputs, checked: int, timed: bool) -> Window:
         """One window on fresh inputs; afterwards `checked` randomly chosen calls of it are checked."""
@@ -172,21 +210,30 @@ class Trial:
         for slot in slots:
             child.arena.write_inputs(slot, inputs[slot])
             child.arena.poison(slot)
-        window = child.window()
+        window = self._window()
         for slot in _secret.sample(slots, min(checked, len(slots))):
             self._check(case, inputs, slot, window, timed)
         return window
 
     def _check(self, case: Case, inputs: Inputs, slot: int, window: Window, timed: bool) -> None:
-        if self.kernel.is_bare:
-            outputs = self._child.arena.outputs(slot)
-        else:
-            outputs = self._returned(case, slot, window, timed)
+        outputs = self._outputs(case, slot, window, timed)
         wrong = self._child.arena.tampering(self.problem, slot, inputs[slot]) or difference(
-            self.problem, case, inputs.answer(slot), outputs
+            self.problem, case, inputs.answer(slot), outputs, self.backend.xp
         )
         if wrong:
             raise VerdictError(Status.WRONG_RESULT, f"case {case.name}: {wrong}")
+
+    def _window(self) -> Window:
+        return self._child.window()
+
+    def _pulse(self, idle: Child, record: Record) -> Window:
+        """A window of a worker that calls nothing: what stopping, resuming and talking cost at this moment."""
+        return idle.window()
+
+    def _outputs(self, case: Case, slot: int, window: Window, timed: bool) -> tuple[Any, ...]:
+        if self._in_arena:
+            return tuple(self._child.arena.outputs(slot))
+        return self._returned(case, slot, window, timed)
 
     def _returned(self, case: Case, slot: int, window: Window, timed: bool) -> tuple[np.ndarray, ...]:
         """The arrays a module returned from one call, read out of the stopped child's memory."""
@@ -242,7 +289,7 @@ class Trial:
     def warm_up(self, case: Case) -> None:
         """Run a timed case until its speed is known, choose how many calls make a window, and touch their memory."""
         self.lay_out(case, 1)
-        windows = [self.run(case, Inputs(self.problem, case), checked=1, timed=True) for _ in range(3)]
+        windows = [self.run(case, self.draw(case), checked=1, timed=True) for _ in range(3)]
         self._untimed += windows[1:]
         self._begin(case, self._calls_for(case, min(window.child_ns for window in windows)))
 
@@ -253,18 +300,18 @@ class Trial:
         return max(1, min(fits, round(WINDOW_NS / max(1.0, call_ns))))
 
     def _begin(self, case: Case, calls: int) -> None:
-        self.records[case.name] = _Record(calls)
+        self.records[case.name] = self.record_type(calls, self.effort.rounds)
         self.lay_out(case, calls)
-        self.run(case, Inputs(self.problem, case), checked=1, timed=True)
+        self.run(case, self.draw(case), checked=1, timed=True)
 
-    def sample(self, case: Case, inputs: Inputs, round_number: int, pulse_ns: int) -> None:
+    def sample(self, case: Case, inputs: Inputs, round_number: int, idle: Child) -> None:
         record = self.records[case.name]
+        record.pulses.append(self._pulse(idle, record))
         record.windows.append(self.run(case, inputs, record.checks(), timed=True))
         record.rounds.append(round_number)
-        record.pulses.append(pulse_ns)
         # Whoever dawdles before it is timed gets short windows, in which a lie weighs more: those do not count.
-        recent = median(window.parent_ns for window in record.windows[-MIN_ROUNDS // 2 :]) / record.calls
-        if len(record.windows) >= MIN_ROUNDS // 2 and self._calls_for(case, recent) >= 2 * record.calls:
+        recent = median(window.parent_ns for window in record.windows[-self.effort.rounds // 2 :]) / record.calls
+        if len(record.windows) >= self.effort.rounds // 2 and self._calls_for(case, recent) >= 2 * record.calls:
             self._begin(case, self._calls_for(case, recent))
 
     def windows(self, case: Case) -> int:
@@ -274,9 +321,9 @@ class Trial:
         return len(self.records[case.name].believed()) if self.windows(case) else 0
 
     def precise(self, case: Case) -> bool:
-        if self.samples(case) < MIN_ROUNDS:
+        if self.samples(case) < self.effort.rounds:
             return False
-        samples = self.records[case.name].samples()
+        samples = list(self.records[case.name].samples().values())
         return median_interval(samples).relative_half_width <= self.effort.precision
 
     # -- belief -------------------------------------------------------------------------------------------------------
@@ -285,25 +332,27 @@ class Trial:
         """Believe a case's samples, or say why not."""
         record = self.records[case.name]
         self._compare_clocks(case, record)
-        typical = median(record.samples())
-        cost = self.problem.cost(case)
-        if typical < FLOOR_MARGIN * roof.floor_ns(cost):
+        typical = record.typical_ns()
+        if typical < roof.impossible_ns(self.problem, case):
             roof.refresh()  # the peak may have been measured on a busy machine
-        floor_ns = roof.floor_ns(cost)
-        if typical < FLOOR_MARGIN * floor_ns:
+        if typical < roof.impossible_ns(self.problem, case):
+            floor_ns = roof.floor_ns(self.problem, case)
             raise VerdictError(
                 Status.CHEATING,
                 f"case {case.name}: {typical:.0f} ns a call, but moving its bytes and doing its operations takes at"
                 f" least {floor_ns:.0f} ns at this device's measured peak",
             )
+        self._refuse_sleep(record, typical)
+
+    def _refuse_sleep(self, record: Record, typical: float) -> None:
         slept = [w for w in self._untimed if w.parent_ns - w.cpu_ns > max(_SLEEP_NS, 0.8 * w.parent_ns, 5 * typical)]
         busy = median(w.cpu_ns / w.parent_ns for w in record.windows)
         if len(slept) >= 2 and busy > 0.5:
             raise VerdictError(Status.CHEATING, f"slept in {len(slept)} calls before it was timed, and not afterwards")
 
-    def _compare_clocks(self, case: Case, record: _Record) -> None:
+    def _compare_clocks(self, case: Case, record: Record) -> None:
         """A busy machine delays many windows, but not all; a lie is in all, or too few are left without."""
-        unseen = sorted(w.parent_ns - w.child_ns for w in record.windows)
+        unseen = sorted(w.unseen_ns for w in record.windows)
         least, allowed = unseen[len(unseen) // 10], record.unexplained_ns
         if least > allowed + CLOCK_SLACK * median(w.child_ns for w in record.windows):
             raise VerdictError(
@@ -311,7 +360,7 @@ class Trial:
                 f"case {case.name}: the clocks disagree: {least / 1e3:.0f} us and more of each window passed outside"
                 f" the time that the worker reported, where {allowed / 1e3:.0f} us can be explained",
             )
-        if len(record.believed()) < MIN_ROUNDS:
+        if len(record.believed()) < self.effort.rounds:
             raise VerdictError(Status.DEVICE_FAULT, "this machine is too busy to time anything; try when it is idle")
 
     def measurement(self, device: str, cases: Sequence[Case], floors: Sequence[float]) -> Measurement:
@@ -325,59 +374,51 @@ class Trial:
                 output=self.output,
             )
         timings = tuple(
-            CaseTiming(
-                case.name,
-                tuple(self.records[case.name].samples()),
-                tuple(self.records[case.name].rounds[i] for i in self.records[case.name].believed()),
-                floor,
-                self.records[case.name].calls,
-            )
-            for case, floor in zip(cases, floors, strict=True)
+            self._timing(case, floor) for case, floor in zip(cases, floors, strict=True)
         )
-        return Measurement(self.problem.name, self.kernel, device, Status.OK, cases=timings, output=self.output)
+        return Measurement(
+            self.problem.name, self.kernel, device, Status.OK, cases=timings, output=self.output, facts=self.facts()
+        )
+
+    def _timing(self, case: Case, floor: float) -> CaseTiming:
+        record = self.records[case.name]
+        samples = record.samples()
+        return CaseTiming(case.name, tuple(samples.values()), tuple(samples), floor, record.calls)
+
+    def facts(self) -> dict[str, Any]:
+        """What else is worth keeping of how it was measured."""
+        return {}
 
 
 def conduct(
-    trials: Sequence[Trial],
-    cases: Sequence[Case],
-    roof: Roof,
-    pulse: Callable[[], int],
-    effort: Effort,
-    progress: Progress,
+    trials: Sequence[Trial], plan: Plan, roof: Roof, idle: Child, effort: Effort, progress: Progress
 ) -> None:
-    """Check every kernel on every checking case, then time the survivors side by side, round by round.
-
-    `pulse` runs a window that calls nothing and says how long it took.
-    """
-    problem = trials[0].problem
-    fresh = [problem.draw_case(_secret) for _ in range(FRESH_CHECKS)]
-    checks = [*problem.checks, *fresh]
-    _secret.shuffle(checks)
-    steps = len(checks) + len(cases)
-    for done, case in enumerate(checks):
+    """Check every kernel on every checking case, then time the survivors side by side, round by round."""
+    steps = len(plan.checks) + len(plan.timed)
+    for done, case in enumerate(plan.checks):
         progress("checking", done / steps)
-        inputs = Inputs(problem, case)
+        inputs = trials[0].draw(case)
         for trial in trials:
             trial.attempt(trial.check, case, inputs)
-    for done, case in enumerate(cases, start=len(checks)):
+    for done, case in enumerate(plan.timed, start=len(plan.checks)):
         progress(f"timing {case.name}", done / steps)
-        _time_case([trial for trial in trials if trial.live], case, pulse, effort)
+        _time_case([trial for trial in trials if trial.live], case, idle, effort)
         for trial in trials:
             trial.attempt(trial.judge, case, roof)
     progress("done", 1.0)
 
 
-def _time_case(trials: Sequence[Trial], case: Case, pulse: Callable[[], int], effort: Effort) -> None:
+def _time_case(trials: Sequence[Trial], case: Case, idle: Child, effort: Effort) -> None:
     for trial in trials:
         trial.attempt(trial.warm_up, case)
     start, rounds = time.monotonic(), itertools.count()
     while live := [trial for trial in trials if trial.live]:
         elapsed = time.monotonic() - start
-        enough = all(trial.samples(case) >= MIN_ROUNDS for trial in live)
-        tried = all(trial.windows(case) >= MIN_ROUNDS for trial in live)
+        enough = all(trial.samples(case) >= effort.rounds for trial in live)
+        tried = all(trial.windows(case) >= effort.rounds for trial in live)
         late = tried and elapsed > effort.case_seconds * (1 if enough else PATIENCE)
         if late or all(trial.precise(case) for trial in live):
             return
-        inputs, number, pulse_ns = Inputs(live[0].problem, case), next(rounds), pulse()
+        inputs, number = live[0].draw(case), next(rounds)
         for trial in _secret.sample(live, len(live)):
-            trial.attempt(trial.sample, case, inputs, number, pulse_ns)
+            trial.attempt(trial.sample, case, inputs, number, idle)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import socket
 import subprocess
 import sys
@@ -73,25 +72,3 @@ class Zygote:
             _, errors = self._process.communicate(timeout=5)
             return (errors or b"").decode(errors="replace").strip()[-500:]
         return ""
-
-
-def alive(pid: int) -> bool:
-    """Whether a process still has threads: a zombie has not."""
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as stat:
-            return stat.read().rpartition(b")")[2].split()[0] not in (b"Z", b"X")
-    except OSError:
-        return False
-
-
-def is_stopped(pid: int) -> bool:
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as stat:
-            return stat.read().rpartition(b")")[2].split()[0] == b"T"
-    except OSError:
-        return False
-
-
-def kill_group(pid: int, signal_number: int) -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(pid, signal_number)

@@ -145,7 +145,7 @@ class _Reader:
         if not self.launches:
             raise self.fail(f"'{keyword}' comes before any 'entry'", "put it under the entry that it launches")
         last = self.launches[-1]
-        self.launches[-1] = Launch(**{**last.__dict__, **changes})  # type: ignore[arg-type]
+        self.launches[-1] = Launch(**{**last.__dict__, **changes})
 
     def _dimensions(self, rest: str) -> tuple[str, ...]:
         parts = _split(rest)

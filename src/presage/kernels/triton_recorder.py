@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import ctypes
 import importlib.util
 import json
 import os
@@ -20,8 +21,8 @@ from typing import Any
 
 import torch
 import triton
-from torch._subclasses.fake_tensor import DynamicOutputShapeException, FakeTensor, FakeTensorMode
-from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch.utils._python_dispatch import TorchDispatchMode
 from triton.backends.compiler import GPUTarget
 
 from presage.kernels import cubin
@@ -142,8 +143,9 @@ def run(request: Mapping[str, Any]) -> dict[str, Any]:
             inputs = [
                 torch.empty(shape, dtype=getattr(torch, dtype), device="cuda") for shape, dtype in request["inputs"]
             ]
+            call = _entry(module)
             operators.counts.clear()
-            _call(module, (*inputs, *request["parameters"]))
+            call((*inputs, *request["parameters"]))
     except BaseException as error:
         return {"status": _status(error), "error": _explain(error), "notes": list(recorder.notes)}
     if not recorder.launches:
@@ -172,15 +174,14 @@ def _module(source: str) -> ModuleType:
     return module
 
 
-def _call(module: ModuleType, data: tuple[Any, ...]) -> None:
+def _entry(module: ModuleType) -> Callable[[tuple[Any, ...]], Any]:
     if hasattr(module, "custom_kernel"):
-        module.custom_kernel(data)
-        return
+        return module.custom_kernel  # type: ignore[no-any-return]
     if not hasattr(module, "ModelNew"):
         raise AttributeError("the module defines neither custom_kernel(data) nor ModelNew")
     with torch.device("cuda"):
         model = module.ModelNew(*(module.get_init_inputs() if hasattr(module, "get_init_inputs") else ()))
-    model(*data)
+    return lambda data: model(*data)
 
 
 def _constants(source: Any) -> dict[str, Any]:
@@ -224,7 +225,7 @@ def _explain(error: BaseException) -> str:
 
 
 def _pretend_cuda(request: Mapping[str, Any]) -> None:
-    """Make torch.cuda answer for the target, and let tensors without values be indexed where torch has no CUDA."""
+    """Make torch.cuda answer for the target, also where torch was built without CUDA."""
     major, minor = request["capability"]
     device = request["device"]
     properties = SimpleNamespace(
@@ -261,29 +262,28 @@ def _pretend_cuda(request: Mapping[str, Any]) -> None:
     }
     for name, answer in answers.items():
         setattr(torch.cuda, name, lambda *_, answer=answer, **__: answer)
-    torch.__future__.set_overwrite_module_params_on_conversion(True)
-    torch.Tensor.cuda = lambda self, *_, **__: self.to("cuda")
     FakeTensor.data_ptr = lambda self: self.storage_offset() * self.element_size()
-    FakeTensor.__getitem__ = _getitem
-    FakeTensor.__setitem__ = lambda self, index, value: None
+    to = torch.Tensor.to
+    torch.Tensor.to = lambda self, *a, **k: to(self, *map(_indexed, a), **{name: _indexed(v) for name, v in k.items()})
+    torch.Tensor.cuda = lambda self, *_, **__: self.to("cuda")
+    torch.nn.Module.cuda = lambda self, *_: self  # its parameters were made there: see _entry
+    _register_cuda_guard()
 
 
-def _getitem(tensor: Any, index: Any) -> Any:
-    """Index a stand-in on the meta device; a view of it tells the view to take."""
-    parts = index if isinstance(index, tuple) else (index,)
-    with _disable_current_modes():
-        stand_in = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device="meta")
-        result = stand_in[tuple(_stand_in(part) for part in parts)]
-        is_view = result._base is stand_in or result is stand_in
-        shape, strides, offset = tuple(result.shape), tuple(result.stride()), result.storage_offset()
-    if is_view:
-        return tensor.as_strided(shape, strides, tensor.storage_offset() + offset)
-    return tensor.new_empty(shape)
+def _indexed(argument: Any) -> Any:
+    """`cuda` with its number, which there is no runtime to ask for."""
+    is_cuda = argument == "cuda" if isinstance(argument, str) else isinstance(argument, torch.device)
+    return torch.device("cuda", 0) if is_cuda and torch.device(argument).type == "cuda" else argument
 
 
-def _stand_in(part: Any) -> Any:
-    if not isinstance(part, torch.Tensor):
-        return part
-    if part.dtype == torch.bool:
-        raise DynamicOutputShapeException("indexing by a mask")
-    return torch.empty(part.shape, dtype=part.dtype, device="meta")
+def _register_cuda_guard() -> None:
+    """Without a guard for CUDA devices, a torch built for the CPU cannot index or copy its own fake CUDA tensors.
+
+    FakeTensorMode sets a guard that does nothing, but only in builds with CUDA; here the meta device's is borrowed.
+    """
+    library = os.path.join(os.path.dirname(torch.__file__), "lib", "libc10.so")
+    with contextlib.suppress(OSError, ValueError):
+        registry = (ctypes.c_void_p * 16).in_dll(ctypes.CDLL(library), "_ZN3c104impl26device_guard_impl_registryE")
+        cuda, meta = 1, 14
+        if not registry[cuda]:
+            registry[cuda] = registry[meta]

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from presage.problems.backend import Backend
 from presage.problems.sampler import STYLES
 
 _FLOATING = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
@@ -115,3 +116,6 @@ class TorchSampler:
         rare = torch.rand(shape, generator=self._generator, device=self._device) < 0.01
         values = self._normal(shape)
         return torch.where(rare, values * 1e3, values)
+
+
+TORCH = Backend(namespace, TorchSampler)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import time
+from itertools import zip_longest
 from typing import Any
 
 from presage.devices.worker.module import entry_point, load_module
@@ -33,17 +34,26 @@ class Gpu:
         module = self(driver.cuModuleLoadData(bytes.fromhex(settings["lead"])))
         self._lead = self(driver.cuModuleGetFunction(module, b"lead"))
         self._shared, self._blocks = settings["shared"], settings["multiprocessors"]
-        self(driver.cuFuncSetAttribute(self._lead, driver.CUfunction_attribute(_MAX_DYNAMIC_SHARED), self._shared))
+        self.dynamic_shared = driver.CUfunction_attribute(_MAX_DYNAMIC_SHARED)
+        self(driver.cuFuncSetAttribute(self._lead, self.dynamic_shared, self._shared))
         self._flush_bytes = settings["flush_bytes"]
         self._flush = int(self(driver.cuMemAlloc(self._flush_bytes)))
         self._events = [self(driver.cuEventCreate(0)) for _ in range(5)]
         self._persisting = driver.CUlimit(_PERSISTING_L2_LIMIT)
         self._record = driver.cuEventRecord
+        self._wait = driver.cuEventSynchronize
         self._elapsed = driver.cuEventElapsedTime
         self._synchronise = driver.cuCtxSynchronize
         self._launch = driver.cuLaunchKernel
         self._clock = time.perf_counter_ns
         self.arena = 0
+        if settings["torch"]:
+            import torch
+
+            torch.zeros(1, device="cuda")
+
+    def load(self, command: dict[str, Any]) -> Any:
+        return {"cuda": CudaRunner, "torch": TorchRunner, "null": IdleRunner}[command["kind"]](command, self)
 
     def __call__(self, result: Any) -> Any:
         """The value of a driver call, or the driver's complaint."""
@@ -54,10 +64,10 @@ class Gpu:
 
     def open_arena(self, handle: str) -> None:
         """Map the parent's GPU memory, where inputs come from and outputs go."""
+        if self.arena:
+            return
         ipc = self.driver.CUipcMemHandle()
         ipc.reserved = bytes.fromhex(handle)
-        if self.arena:
-            self(self.driver.cuIpcCloseMemHandle(self.arena))
         self.arena = int(self(self.driver.cuIpcOpenMemHandle(ipc, 1)))
 
     def lead(self, hold_ns: int) -> None:
@@ -65,10 +75,11 @@ class Gpu:
         types = (ctypes.c_void_p, ctypes.c_ulonglong, ctypes.c_longlong)
         self(self._launch(self._lead, self._blocks, 1, 1, 1024, 1, 1, self._shared, 0, (values, types), 0))
 
-    def timed(self, call: Any, arguments: Any, collect: Any, hold_ns: int) -> tuple[float, float, int]:
-        """Run one call behind a lead. Returns its nanoseconds, all that events account for, and the queueing time.
+    def timed(self, call: Any, arguments: Any, collect: Any, hold_ns: int) -> tuple[float, float, int, int]:
+        """Run one call behind a lead. Returns its nanoseconds, all that events account for, how long it took to queue,
+        and how long the GPU went on after the call's own stream had finished.
 
-        Whatever the call started on other streams is waited for before the next one; the parent's clock sees that.
+        What the call started on other streams is waited for before the next one, so the parent's clock sees it too.
         """
         self(self.driver.cuCtxSetLimit(self._persisting, 0))
         self(self.driver.cuCtxResetPersistingL2Cache())
@@ -80,38 +91,62 @@ class Gpu:
         result = call(arguments)
         self(self._record(end, 0))
         queued = self._clock() - queued
+        self(self._wait(end))
+        tail = self._clock()
         self(self._synchronise())
+        tail = self._clock() - tail
         self(self._record(copy, 0))
         collect(result, arguments)
         self(self._record(done, 0))
         self(self._synchronise())
         explained = self(self._elapsed(begin, end)) + self(self._elapsed(copy, done))
-        return self(self._elapsed(start, end)) * 1e6, explained * 1e6, queued
+        return self(self._elapsed(start, end)) * 1e6, explained * 1e6, queued, tail
 
     def window(self, call: Any, slots: list[Any], collect: Any, hold_ns: int) -> dict[str, Any]:
         timings = [self.timed(call, slot, collect, hold_ns) for slot in slots]
         return {
-            "samples_ns": [sample for sample, _, _ in timings],
-            "ns": int(sum(explained for _, explained, _ in timings)),
-            "queued_ns": max((queued for _, _, queued in timings), default=0),
+            "samples_ns": [sample for sample, _, _, _ in timings],
+            "ns": int(sum(explained for _, explained, _, _ in timings)),
+            "queued_ns": max((queued for _, _, queued, _ in timings), default=0),
+            "tails_ns": [tail for _, _, _, tail in timings],
         }
 
 
-class CudaRunner:
+class GpuRunner:
+    """What all runners on a GPU share."""
+
+    _gpu: Gpu
+
+    def open_arena(self, command: dict[str, Any]) -> None:
+        self._gpu.open_arena(command["handle"])
+
+
+class IdleRunner(GpuRunner):
+    """Calls nothing: what a window costs by itself."""
+
+    def __init__(self, command: dict[str, Any], gpu: Gpu) -> None:
+        self._gpu = gpu
+
+    def run(self, command: dict[str, Any]) -> dict[str, Any]:
+        nothing = [None] * command["calls"]
+        return self._gpu.window(lambda arguments: None, nothing, lambda result, arguments: None, command["hold_ns"])
+
+
+class CudaRunner(GpuRunner):
     """Bare `.cu` kernels: compiled by NVRTC in this process, launched as the header says."""
 
     def __init__(self, command: dict[str, Any], gpu: Gpu) -> None:
         from presage.kernels import nvrtc
 
         self._gpu = gpu
-        compiled = nvrtc.compile(command["source"], command["arch"], command["nvrtc"], command["includes"])
+        compiled = nvrtc.compile(command["source"], **command["compiler"])
         self._module = gpu(gpu.driver.cuModuleLoadData(compiled.cubin))
         self._functions = [
             gpu(gpu.driver.cuModuleGetFunction(self._module, entry.encode())) for entry in command["entries"]
         ]
         self._scratch: list[int] = []
 
-    def close(self) -> None:
+    def close(self, command: dict[str, Any]) -> None:
         self._free()
         self._gpu(self._gpu.driver.cuModuleUnload(self._module))
 
@@ -130,7 +165,7 @@ class CudaRunner:
         self._launches = layout["launches"]
         for function, launch in zip(self._functions, self._launches, strict=True):
             if launch["shared"] > 48 << 10:
-                gpu(driver.cuFuncSetAttribute(function, driver.CUfunction_attribute(_MAX_DYNAMIC_SHARED), launch["shared"]))
+                gpu(driver.cuFuncSetAttribute(function, gpu.dynamic_shared, launch["shared"]))
         scalars = layout["scalars"]
         types = (
             (ctypes.c_void_p,) * len(layout["slots"][0])
@@ -153,7 +188,7 @@ class CudaRunner:
         return self._gpu.window(self._call, self._slots, lambda result, arguments: None, command["hold_ns"])
 
 
-class TorchRunner:
+class TorchRunner(GpuRunner):
     """Modules in Triton or PyTorch. What a call returns is copied into the arena right after the device has settled."""
 
     def __init__(self, command: dict[str, Any], gpu: Gpu) -> None:
@@ -162,18 +197,18 @@ class TorchRunner:
         self._torch, self._gpu, self._tensor = torch, gpu, torch.Tensor
         self._copy = gpu.driver.cuMemcpyDtoDAsync
         torch.set_grad_enabled(False)
-        self._function = entry_point(load_module(command["path"]), command.get("init", []))
+        self._function: Any = entry_point(load_module(command["path"]))
+        self._slots: Any = []
 
-    def close(self) -> None:
-        self._function = None
+    def close(self, command: dict[str, Any]) -> None:
+        self._function = self._slots = None
         self._torch.cuda.empty_cache()
 
     def prepare(self, command: dict[str, Any]) -> None:
         """Compile for every shape without launching: Triton's launches are held back, its autotuners forget."""
         with _NoLaunches():
             for layout in command["layouts"]:
-                data = [self._torch.zeros(a["shape"], dtype=getattr(self._torch, a["dtype"]), device="cuda") for a in layout["inputs"]]
-                self._function((*data, *layout["parameters"]))
+                self._function((*map(self._blank, layout["inputs"]), *layout["parameters"]))
         self._torch.cuda.synchronize()
 
     def lay_out(self, layout: dict[str, Any]) -> None:
@@ -187,6 +222,9 @@ class TorchRunner:
             )
             for slot in layout["slots"]
         ]
+
+    def _blank(self, array: dict[str, Any]) -> Any:
+        return self._torch.zeros(array["shape"], dtype=getattr(self._torch, array["dtype"]), device="cuda")
 
     def _view(self, offset: int, array: dict[str, Any]) -> Any:
         """A tensor over the arena's memory."""
@@ -204,12 +242,19 @@ class TorchRunner:
         return self._torch.as_tensor(holder, device="cuda").view(dtype).view(array["shape"])
 
     def _collect(self, result: Any, arguments: Any) -> None:
+        """Copy what was returned to where the parent looks for it, and describe it."""
+        data, offsets = arguments
         parts = list(result) if type(result) in (tuple, list) else [result]
-        self._described.append([self._describe(part) for part in parts])
-        for part, expected, offset in zip(parts, self._outputs, arguments[1], strict=False):
-            if self._describe(part) == expected:
+        inputs = {x.data_ptr() for x in data if type(x) is self._tensor}
+        described = []
+        for part, expected, offset in zip_longest(parts, self._outputs, offsets):
+            description = self._describe(part)
+            if description == expected:
                 size = part.numel() * part.element_size()
                 self._gpu(self._copy(self._gpu.arena + offset, part.data_ptr(), size, 0))
+                description["is_input"] = part.data_ptr() in inputs
+            described.append(description)
+        self._described.append(described[: len(parts)])
 
     def _describe(self, part: Any) -> dict[str, Any]:
         if type(part) is not self._tensor:
@@ -219,7 +264,6 @@ class TorchRunner:
             "dtype": str(part.dtype).removeprefix("torch."),
             "shape": list(part.shape),
             "contiguous": bool(part.is_contiguous() and part.is_cuda),
-            "inside": bool(self._gpu.arena <= part.data_ptr() < self._gpu.arena + (1 << 40)) if part.is_cuda else False,
         }
 
     def _call(self, arguments: Any) -> Any:
@@ -252,5 +296,5 @@ class _NoLaunches:
 
         self._class.run = self._run
         for thing in gc.get_objects():
-            if isinstance(thing, Autotuner):
+            if type(thing) is Autotuner:
                 thing.cache.clear()

@@ -14,6 +14,7 @@ import signal
 import sys
 import time
 import traceback
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from presage.devices.worker import sandbox, wire
@@ -23,9 +24,11 @@ from presage.devices.worker.module import entry_point, load_module
 class Runner(Protocol):
     """Something that can be called in windows."""
 
-    def lay_out(self, layout: dict[str, Any]) -> None: ...
+    def lay_out(self, layout: dict[str, Any]) -> None:
+        """Take note of where the arguments of each call lie."""
 
-    def run(self) -> dict[str, Any]: ...
+    def run(self, command: dict[str, Any]) -> dict[str, Any]:
+        """Make all the calls, and say how long they took."""
 
 
 class BareRunner:
@@ -45,7 +48,7 @@ class BareRunner:
         self._scalars = (ctypes.c_int * max(1, len(layout["scalars"])))(*layout["scalars"])
         self._calls = len(layout["slots"])
 
-    def run(self) -> dict[str, Any]:
+    def run(self, command: dict[str, Any]) -> dict[str, Any]:
         return {"ns": self._window(self._entry, self._pointers, self._calls, self._scalars)}
 
 
@@ -76,7 +79,7 @@ class ModuleRunner:
         buffer = (ctypes.c_char * (count * dtype.itemsize)).from_address(self._arena + offset)
         return self._numpy.frombuffer(buffer, dtype=dtype).reshape(array["shape"])
 
-    def run(self, clock: Any = time.perf_counter_ns) -> dict[str, Any]:
+    def run(self, command: dict[str, Any], clock: Any = time.perf_counter_ns) -> dict[str, Any]:
         function, data = self._function, self._data
         self._outputs = outputs = []
         start = clock()
@@ -87,7 +90,7 @@ class ModuleRunner:
 
     def _describe(self, output: Any) -> list[dict[str, Any]]:
         parts = output if type(output) in (tuple, list) else (output,)
-        described = []
+        described: list[dict[str, Any]] = []
         for part in parts:
             if type(part) is not self._numpy.ndarray:
                 described.append({"type": f"{type(part).__module__}.{type(part).__qualname__}"})
@@ -108,51 +111,82 @@ class ModuleRunner:
 class NullRunner:
     """Calls nothing: what a window costs by itself."""
 
-    def __init__(self, command: dict[str, Any] | None = None, arena: int = 0) -> None:
+    def __init__(self, command: dict[str, Any], arena: int) -> None:
         return
 
     def lay_out(self, layout: dict[str, Any]) -> None:
         return
 
-    def run(self) -> dict[str, Any]:
+    def run(self, command: dict[str, Any]) -> dict[str, Any]:
         return {"ns": 0}
 
 
-_RUNNERS: dict[str, Any] = {"bare": BareRunner, "module": ModuleRunner, "null": NullRunner}
+_RUNNERS = {"bare": BareRunner, "module": ModuleRunner, "null": NullRunner}
 
 
-def serve(commands: int, answers: int, arena: int) -> None:
-    runner: Runner = NullRunner()
+def load_on_cpu(command: dict[str, Any], arena: int) -> Any:
+    runner = _RUNNERS[command["kind"]](command, arena)
+    sandbox.refuse_calls(kill=True)
+    return runner
+
+
+def serve(commands: int, answers: int, load: Callable[[dict[str, Any]], Any]) -> None:
+    """Do what the parent asks; what goes wrong is an answer too."""
+    runner: Any = None
     while True:
         command = wire.receive(commands)
         answer: dict[str, Any] = {"token": command["token"]}
         try:
             match command["do"]:
                 case "load":
-                    runner = _RUNNERS[command["kind"]](command, arena)
-                    sandbox.refuse_calls(kill=True)
-                case "lay out":
-                    runner.lay_out(command)
+                    runner = load(command)
                 case "run":
-                    answer |= runner.run()
+                    answer |= runner.run(command)
+                case other:
+                    getattr(runner, other.replace(" ", "_"))(command)
         except Exception as error:
             summary = "".join(traceback.format_exception_only(error)).strip()
-            answer |= {"error": summary[:2000], "trace": traceback.format_exc()[-4000:]}
+            stage = "compile" if _is_compiling(error) else "run"
+            answer |= {"error": summary[:2000], "stage": stage}
+            traceback.print_exc()
         wire.send(answers, answer)
 
 
-def main() -> None:
-    settings = json.loads(sys.argv[1])
-    signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
-    held = sandbox.enter(
-        settings["scratch"], settings["memory_bytes"], settings["file_bytes"], settings["readable"], may_spawn=False
+def _is_compiling(error: Exception) -> bool:
+    """Whether what went wrong is that the kernel does not compile."""
+    names = {kind.__name__ for kind in type(error).__mro__}
+    return bool(names & {"SyntaxError", "CompilationError", "CompileError", "PTXASError"}) or str(error).startswith(
+        "Error building extension"
     )
-    for name in settings["imports"]:
-        __import__(name)
-    arena = mmap.mmap(settings["arena"], settings["arena_bytes"])
-    address = ctypes.addressof(ctypes.c_char.from_buffer(arena))
+
+
+def start(settings: dict[str, Any]) -> None:
+    """Become a worker: take rights away, say that we are ready, and serve."""
+    signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+    limits = (settings["scratch"], settings["memory_bytes"], settings["file_bytes"], settings["readable"])
+    held = sandbox.separate()
+    if "gpu" in settings:
+        from presage.devices.worker import gpu
+
+        device = gpu.Gpu(settings["gpu"])  # the driver cannot be opened from inside the sandbox
+        held |= sandbox.confine(*limits, may_spawn=True, gpu=True)
+        load, address = device.load, 0
+    else:
+        held |= sandbox.confine(*limits, may_spawn=False)
+        for name in settings["imports"]:
+            __import__(name)
+        arena = mmap.mmap(settings["arena"], settings["arena_bytes"])
+        address = ctypes.addressof(ctypes.c_char.from_buffer(arena))
+
+        def load(command: dict[str, Any]) -> Any:
+            return load_on_cpu(command, address)
+
     wire.send(settings["answers"], {"token": "ready", "sandbox": held, "arena": address})
     try:
-        serve(settings["commands"], settings["answers"], address)
+        serve(settings["commands"], settings["answers"], load)
     except wire.ClosedError:
         os._exit(0)
+
+
+def main() -> None:
+    start(json.loads(sys.argv[1]))

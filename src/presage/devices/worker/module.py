@@ -1,4 +1,4 @@
-"""Loads a kernel module by the community's conventions: `custom_kernel(data)` (GPU MODE) or `ModelNew` (KernelBench)."""
+"""Loads a kernel module by the community's conventions: GPU MODE's `custom_kernel(data)`, KernelBench's `ModelNew`."""
 
 from __future__ import annotations
 

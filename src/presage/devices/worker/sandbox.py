@@ -25,17 +25,29 @@ _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_NO_NEW_PRIVS = 1, 4, 38
 
 def enter(scratch: str, memory_bytes: int, file_bytes: int, readable: list[str], may_spawn: bool) -> dict[str, bool]:
     """Enter every layer; `may_spawn` keeps process creation, which compilers need and kernels do not."""
-    held = {
-        "limits": _limit(memory_bytes, file_bytes),
-        "namespaces": _libc.unshare(_CLONE_NEWUSER | _CLONE_NEWNET | _CLONE_NEWIPC) == 0,
-    }
+    return separate() | confine(scratch, memory_bytes, file_bytes, readable, may_spawn)
+
+
+def separate() -> dict[str, bool]:
+    """Leave the caller's network, and tie our life to its own. Only a process with one thread can do this."""
+    held = {"namespaces": _libc.unshare(_CLONE_NEWUSER | _CLONE_NEWNET | _CLONE_NEWIPC) == 0}
     # The parent must outlive us, and must be able to read our memory, which unshare has just forbidden.
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     _libc.prctl(_PR_SET_DUMPABLE, 1, 0, 0, 0)
     _libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
-    held["landlock"] = _confine_files(scratch, readable)
-    held["seccomp"] = True if may_spawn else refuse_calls(kill=False)
     return held
+
+
+def confine(
+    scratch: str, memory_bytes: int, file_bytes: int, readable: list[str], may_spawn: bool, gpu: bool = False
+) -> dict[str, bool]:
+    """Limit memory and files, and refuse system calls. A GPU's driver reserves far more address space than it uses,
+    so with `gpu` the limit is on what is written to."""
+    return {
+        "limits": _limit(resource.RLIMIT_DATA if gpu else resource.RLIMIT_AS, memory_bytes, file_bytes),
+        "landlock": _confine_files(scratch, readable),
+        "seccomp": refuse_calls(kill=False, may_spawn=may_spawn),
+    }
 
 
 def system_paths() -> list[str]:
@@ -50,12 +62,12 @@ def system_paths() -> list[str]:
     ]
 
 
-def _limit(memory_bytes: int, file_bytes: int) -> bool:
+def _limit(memory: int, memory_bytes: int, file_bytes: int) -> bool:
     with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as score:
         score.write("1000")  # where memory runs out, we are the one to go
     limits = {resource.RLIMIT_FSIZE: file_bytes, resource.RLIMIT_CORE: 0, resource.RLIMIT_NOFILE: 1024}
     if memory_bytes:
-        limits[resource.RLIMIT_AS] = memory_bytes
+        limits[memory] = memory_bytes
     for limit, value in limits.items():
         hard = resource.getrlimit(limit)[1]
         value = value if hard == resource.RLIM_INFINITY else min(value, hard)
@@ -168,6 +180,7 @@ _REFUSED = {
     "memfd_create": (319, 279),
     "shmget": (29, 194),
 }
+_SPAWNING = ("fork", "vfork", "execve", "execveat")
 _RET_KILL, _RET_ERRNO, _RET_ALLOW = 0x80000000, 0x00050000, 0x7FFF0000
 _LOAD, _JUMP_EQ, _JUMP_GE, _JUMP_SET, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _NUMBER, _ARCH, _ARGUMENT_0, _ARGUMENT_1, _ARGUMENT_2 = 0, 4, 16, 24, 32
@@ -175,32 +188,33 @@ _CLONE_THREAD = 0x00010000
 _SET_MODE_FILTER, _FLAG_TSYNC = 1, 1
 
 
-def refuse_calls(kill: bool) -> bool:
+def refuse_calls(kill: bool, may_spawn: bool = False) -> bool:
     """Refuse system calls no kernel needs: with EPERM while it is loading, by death (SIGSYS) once it is called."""
     architecture = _ARCHITECTURES.get(platform.machine())
     if architecture is None:
         return False
-    code = _filter(*architecture, _RET_KILL if kill else _RET_ERRNO | errno.EPERM)
+    code = _filter(*architecture, _RET_KILL if kill else _RET_ERRNO | errno.EPERM, may_spawn)
     program = ctypes.create_string_buffer(code, len(code))
     descriptor = struct.pack("HxxxxxxQ", len(code) // 8, ctypes.addressof(program))
     seccomp = 277 if platform.machine() == "aarch64" else 317
     return bool(_libc.syscall(seccomp, _SET_MODE_FILTER, _FLAG_TSYNC, descriptor) == 0)
 
 
-def _filter(audit: int, column: int, refuse: int) -> bytes:
+def _filter(audit: int, column: int, refuse: int, may_spawn: bool) -> bytes:
     def op(code: int, k: int, yes: int = 0, no: int = 0) -> bytes:
         return struct.pack("HBBI", code, yes, no, k)
 
     out = [op(_LOAD, _ARCH), op(_JUMP_EQ, audit, 1, 0), op(_RETURN, _RET_KILL), op(_LOAD, _NUMBER)]
     if column == 0:
         out += [op(_JUMP_GE, 0x40000000, 0, 1), op(_RETURN, _RET_KILL)]  # the x32 numbers would slip past the table
-    for numbers in _REFUSED.values():
-        if numbers[column] != _NONE:
+    for name, numbers in _REFUSED.items():
+        if numbers[column] != _NONE and not (may_spawn and name in _SPAWNING):
             out += [op(_JUMP_EQ, numbers[column], 0, 1), op(_RETURN, refuse)]
     # clone3 hides its flags behind a pointer; with ENOSYS the C library falls back to clone, which shows them.
     out += [op(_JUMP_EQ, _CLONE3[column], 0, 1), op(_RETURN, _RET_ERRNO | errno.ENOSYS)]
-    out += [op(_JUMP_EQ, _CLONE[column], 0, 4), op(_LOAD, _ARGUMENT_0)]
-    out += [op(_JUMP_SET, _CLONE_THREAD, 0, 1), op(_RETURN, _RET_ALLOW), op(_RETURN, refuse)]
+    if not may_spawn:
+        out += [op(_JUMP_EQ, _CLONE[column], 0, 4), op(_LOAD, _ARGUMENT_0)]
+        out += [op(_JUMP_SET, _CLONE_THREAD, 0, 1), op(_RETURN, _RET_ALLOW), op(_RETURN, refuse)]
 
     def only(argument: int, *values: int, otherwise: int = refuse) -> list[bytes]:
         tests = [op(_JUMP_EQ, value, len(values) - i) for i, value in enumerate(values)]

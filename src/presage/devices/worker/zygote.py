@@ -19,7 +19,7 @@ _PR_SET_PDEATHSIG = 1
 
 def serve(control: socket.socket) -> None:
     while True:
-        data, descriptors, _, _ = socket.recv_fds(control, 1 << 16, 4)
+        data, descriptors, _, _ = socket.recv_fds(control, 1 << 18, 4)
         if not data:
             return
         message = json.loads(data)

@@ -24,7 +24,11 @@ class Conv2d(Problem):
     outputs = (Array("y", "n, o, h - r + 1, w - s + 1"),)
     timed = {
         "cpu": (_case(1, 32, 58, 58, 32, 3, 3), _case(2, 16, 68, 68, 16, 5, 5)),
-        "gpu": (_case(32, 128, 58, 58, 128, 3, 3), _case(16, 256, 28, 28, 512, 1, 1), _case(16, 16, 228, 228, 64, 5, 5)),
+        "gpu": (
+            _case(32, 128, 58, 58, 128, 3, 3),
+            _case(16, 256, 28, 28, 512, 1, 1),
+            _case(16, 16, 228, 228, 64, 5, 5),
+        ),
     }
     # A long sum of equal terms drifts by more than the tolerance's random walk: `equal` cases have c * r * s <= 30.
     checks = (
@@ -64,7 +68,7 @@ class Conv2d(Problem):
         )
 
     def flops(self, case: Case) -> int:
-        """One per channel pair and pixel: large Winograd tiles and FFTs save nearly all of r * s, Strassen some more."""
+        """One per channel pair and pixel: Winograd tiles and FFTs can save nearly all of r * s, Strassen more."""
         return math.prod(self.shape(self.outputs[0], case)) * case.dims["c"]
 
     def draw_case(self, rng: random.Random) -> Case:

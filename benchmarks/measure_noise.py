@@ -1,0 +1,160 @@
+"""How much a measurement wanders: the same kernel measured again and again, and two kernels a few percent apart.
+
+    .venv/bin/python benchmarks/measure_noise.py --repeats 20
+
+The pair is made of one kernel that does its work once, and the same kernel that does a share of it again. The share is
+found by measuring until the second takes about 5 % longer; then the two are measured side by side, again and again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from dataclasses import dataclass
+
+import numpy as np
+
+from presage.cli.terminal import duration, table
+from presage.core.statistics import Interval
+from presage.devices import registry as devices
+from presage.devices.base import Device, Effort, Measurement, Status, speedup
+from presage.kernels.kernel import Kernel, from_source
+from presage.problems import registry as problems
+from presage.problems.base import Problem
+
+PAIR = """\
+// presage: problem softmax
+// presage: entry softmax
+{work}
+void softmax(const float *x, float *y, int rows, int cols) {{
+    work(x, y, rows, cols);
+    __asm__ volatile("" ::: "memory");
+    work(x, y, rows * {extra}L / 1000, cols);
+}}
+"""
+
+
+@dataclass
+class Bench:
+    """Where and how hard to measure."""
+
+    device: Device
+    effort: Effort
+
+    def measure(self, problem: Problem, *kernels: Kernel) -> list[Measurement]:
+        measured = self.device.measure(problem, kernels, self.effort, lambda doing, share: None)
+        for m in measured:
+            if m.status is not Status.OK:
+                sys.exit(f"{m.kernel.name} is {m.status}: {m.reason}")
+        return measured
+
+
+def repeat(bench: Bench, problem: Problem, kernel: Kernel, repeats: int) -> list[dict[str, object]]:
+    """The spread of each case's medians over separate measurements."""
+    medians: dict[str, list[float]] = {}
+    claimed: dict[str, list[float]] = {}
+    for i in range(repeats):
+        progress("alone", i, repeats)
+        (measured,) = bench.measure(problem, kernel)
+        for case in measured.cases:
+            medians.setdefault(case.case, []).append(case.median.value)
+            claimed.setdefault(case.case, []).append(case.median.relative_half_width)
+    return [spread(case, values, claimed[case]) for case, values in medians.items()]
+
+
+def spread(case: str, medians: list[float], claimed: list[float]) -> dict[str, object]:
+    middle = float(np.median(medians))
+    low, high = np.quantile(medians, [0.025, 0.975])
+    return {
+        "case": case,
+        "median_ns": middle,
+        "range": (max(medians) - min(medians)) / middle,
+        "range_95": float(high - low) / middle,
+        "claimed_half_width": float(np.median(claimed)),
+    }
+
+
+def pair(work: str, extra: int) -> Kernel:
+    """Softmax that does `extra` thousandths of its rows a second time."""
+    return from_source(PAIR.format(work=work, extra=extra), ".c", f"extra={extra}/1000")
+
+
+def calibrate(bench: Bench, problem: Problem, work: str, difference: float) -> int:
+    """The extra work that takes `difference` longer."""
+    extra = round(1000 * difference)
+    for _ in range(3):
+        ratio = slowdown(bench, problem, work, extra).value
+        if ratio > 1:
+            extra = max(1, min(4 * extra, round(extra * difference / (ratio - 1))))
+    return extra
+
+
+def slowdown(bench: Bench, problem: Problem, work: str, extra: int) -> Interval:
+    """How many times as long the kernel with extra work takes; both are measured in the same rounds."""
+    plain, heavier = bench.measure(problem, pair(work, 0), pair(work, extra))
+    ratio = speedup(heavier, plain)
+    assert ratio is not None
+    return ratio
+
+
+def keep_order(bench: Bench, problem: Problem, difference: float, repeats: int) -> dict[str, object]:
+    """In what share of repeats the kernel with less work comes out as the faster one."""
+    work = (problem.folder / "naive.c").read_text().replace("void softmax(", "static void work(")
+    work = "\n".join(line for line in work.splitlines() if "presage:" not in line)
+    extra = calibrate(bench, problem, work, difference)
+    ratios = []
+    for i in range(repeats):
+        progress("pair", i, repeats)
+        ratios.append(slowdown(bench, problem, work, extra))
+    return {
+        "extra_share": extra / 1000,
+        "median_ratio": float(np.median([r.value for r in ratios])),
+        "order_kept": float(np.mean([r.value > 1 for r in ratios])),
+        "proved": float(np.mean([r.low > 1 for r in ratios])),
+        "proved_wrongly": float(np.mean([r.high < 1 for r in ratios])),
+        "ratios": [r._asdict() for r in ratios],
+    }
+
+
+def progress(what: str, done: int, repeats: int) -> None:
+    print(f"{what}: {done + 1} of {repeats}", file=sys.stderr, flush=True)
+
+
+def main() -> None:
+    default = Effort()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--problem", default="softmax", help="for the repeats (the pair is always softmax)")
+    parser.add_argument("--kernel", default="naive.c", help="for the repeats")
+    parser.add_argument("--repeats", type=int, default=20)
+    parser.add_argument("--difference", type=float, default=0.05, help="how much slower the slower of the pair is")
+    parser.add_argument("--precision", type=float, default=default.precision)
+    parser.add_argument("--seconds", type=float, default=default.case_seconds)
+    parser.add_argument("--json", action="store_true")
+    arguments = parser.parse_args()
+    effort = Effort(precision=arguments.precision, case_seconds=arguments.seconds)
+    bench = Bench(devices.get("cpu"), effort)
+    problem = problems.get(arguments.problem)
+    kernel = problems.find_kernel(problem, arguments.kernel)
+    alone = repeat(bench, problem, kernel, arguments.repeats)
+    together = keep_order(bench, problems.get("softmax"), arguments.difference, arguments.repeats)
+    if arguments.json:
+        settings = vars(arguments) | {"device": bench.device.describe()}
+        json.dump({"settings": settings, "alone": alone, "pair": together}, sys.stdout, indent=2)
+        print()
+        return
+    rows = [
+        [str(a["case"]), duration(a["median_ns"]), *(f"{100 * a[key]:.2f} %" for key in list(a)[2:])] for a in alone
+    ]
+    print(f"{kernel.name}, {arguments.repeats} separate measurements")
+    print(table(rows, ["case", "median", "(max - min) / median", "95 % of them", "claimed ±"]))
+    print(
+        f"\ntwo kernels, the slower {100 * (together['median_ratio'] - 1):.1f} % slower, measured side by side"
+        f" {arguments.repeats} times:\nin the right order {100 * together['order_kept']:.0f} %,"
+        f" proved (interval above 1) {100 * together['proved']:.0f} %,"
+        f" proved wrongly {100 * together['proved_wrongly']:.0f} %"
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,219 @@
+"""The command line as it is typed: exit status, what goes to stdout and what to stderr."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import presage as package
+from presage import __version__
+
+ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(str(package.__file__)).parents[1])}
+SLOW_SUM = """
+// presage: problem vector_add
+// presage: entry vector_add
+void vector_add(const float *x, const float *y, float *z, int n) {
+    for (int r = 0; r < 20; r++) {
+        for (int i = 0; i < n; i++) z[i] = x[i] + y[i];
+        __asm__ volatile("" ::: "memory");
+    }
+}
+"""
+QUICK = ("--precision", "0.9", "--seconds", "20", "--timeout", "120")
+"""As few rounds as there can be, however busy the machine is."""
+
+
+def presage(*arguments: str, cwd: Path | None = None, options: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, *options, "-m", "presage.cli.main", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=cwd, env=ENVIRONMENT)
+
+
+def ran(*arguments: str) -> str:
+    done = presage(*arguments)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+# -- asking for help --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("arguments", [("--help",), ("-h",), ()])
+def test_help_lists_every_command(arguments: tuple[str, ...]) -> None:
+    text = ran(*arguments)
+    assert text.startswith("usage: presage")
+    assert all(command in text for command in ("measure", "problems", "devices"))
+
+
+@pytest.mark.parametrize("command", ["measure", "problems", "devices"])
+def test_every_command_explains_itself(command: str) -> None:
+    text = ran(command, "--help")
+    assert text.startswith(f"usage: presage {command}")
+    assert "--json" in text
+
+
+def test_the_version() -> None:
+    assert ran("--version") == f"presage {__version__}\n"
+
+
+@pytest.mark.parametrize("arguments", [("--help",), ("--version",)])
+def test_help_loads_nothing_heavy(arguments: tuple[str, ...]) -> None:
+    done = presage(*arguments, options=("-X", "importtime"))
+    loaded = {line.rsplit("|", 1)[-1].strip().split(".")[0] for line in done.stderr.splitlines()}
+    assert "argparse" in loaded
+    assert not loaded & {"numpy", "torch", "triton", "cuda", "matplotlib", "sqlite3", "asyncio"}
+
+
+# -- mistakes ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    (tmp_path / "bad.c").write_text("// presage: entry f\n// presage: tune A\nvoid f(void) {}\n")
+    (tmp_path / "bare.c").write_text("void f(void) {}\n")
+    (tmp_path / "k.triton.py").write_text("import triton\n")
+    (tmp_path / "other.c").write_text("// presage: problem gelu\n// presage: entry f\n")
+    (tmp_path / "noise.c").write_bytes(b"\x80\x81")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        ("nonsense", "invalid choice: 'nonsense'"),
+        ("--nonsense", "unrecognized arguments: --nonsense"),
+        ("measure", "the following arguments are required: problem, KERNEL"),
+        ("measure softmax", "the following arguments are required: KERNEL"),
+        ("measure sofmax naive.c", "presage: there is no problem 'sofmax'; did you mean softmax?"),
+        ("measure zzz naive.c", "presage: there is no problem 'zzz'; 'presage problems' lists them."),
+        ("measure softmax nowhere.c", "presage: there is no kernel file nowhere.c"),
+        ("measure softmax naive.c@A=1", "has no tunables, so nothing can be set in it"),
+        ("measure softmax rows.c@EXP=7", "EXP cannot be 7; it can be: 0, 1"),
+        ("measure softmax bad.c", "presage: bad.c:2: tunable 'A' has no values; write '// presage: tune BLOCK"),
+        ("measure softmax bare.c", "presage: bare.c:1: the header declares no entry; add a line like"),
+        ("measure softmax other.c", "presage: other.c says it solves 'gelu', not 'softmax'"),
+        ("measure softmax noise.c", "presage: noise.c is not UTF-8 text (byte 0); save it as UTF-8"),
+        ("measure softmax k.triton.py", "presage: k.triton.py is triton; the cpu device runs c, numpy"),
+        ("measure softmax naive.c --device abacus", "presage: there is no device 'abacus'; there are: cpu"),
+        ("measure softmax naive.c --anchor nowhere.c", "presage: there is no kernel file nowhere.c"),
+        ("measure softmax naive.c --cc nosuchcc", "no C compiler: nosuchcc is not installed. Install one, for example"),
+        ("measure softmax naive.c --seconds 0", "argument --seconds: '0' is not a positive number"),
+        ("measure softmax naive.c --seconds -1", "argument --seconds: '-1' is not a positive number"),
+        ("measure softmax naive.c --precision nan", "argument --precision: 'nan' is not a positive number"),
+        ("measure softmax naive.c --timeout soon", "argument --timeout: 'soon' is not a positive number"),
+        ("measure softmax naive.c --timeout inf", "argument --timeout: 'inf' is not a positive number"),
+        ("problems zzz", "presage: there is no problem 'zzz'"),
+        ("problems softmax gelu", "unrecognized arguments: gelu"),
+    ],
+)
+def test_a_mistake_exits_with_2_and_says_how_to_mend_it(files: Path, arguments: str, complaint: str) -> None:
+    done = presage(*arguments.split(), cwd=files)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert complaint in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+# -- looking around ---------------------------------------------------------------------------------------------------
+
+
+def test_problems_lists_the_catalogue() -> None:
+    lines = ran("problems").splitlines()
+    listed = [problem["name"] for problem in json.loads(ran("problems", "--json"))["problems"]]
+    assert len(lines) == 1 + len(listed) >= 17
+    assert {"softmax", "matmul"} <= set(listed)
+
+
+def test_a_problem_shows_its_signature_cases_and_kernels() -> None:
+    text = ran("problems", "softmax")
+    assert "void softmax(const float *x, float *y, int rows, int cols)" in text
+    assert "configurations of THREADS, EXP" in text
+    document = json.loads(ran("problems", "softmax", "--json"))
+    assert document["name"] == "softmax"
+    assert document["timed"]["cpu"][0]["dims"] == {"rows": 1024, "cols": 1024}
+    assert document["kernels"][0]["path"].endswith("naive.c")
+    assert all(case["bytes"] > 0 and case["tolerance"]["reason"] for case in document["checks"])
+
+
+def test_a_reader_that_goes_away_is_no_error() -> None:
+    command = f"{sys.executable} -m presage.cli.main problems softmax --json | head -c 1"
+    done = subprocess.run(["bash", "-c", f"set -o pipefail; {command}"], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "{", "")
+
+
+def test_devices_says_what_can_be_had() -> None:
+    assert "sandbox" in ran("devices")
+    devices = json.loads(ran("devices", "--json"))["devices"]
+    cpu = next(device for device in devices if device["name"] == "cpu")
+    assert cpu["available"]
+    assert cpu["facts"]["threads"] >= 1
+
+
+# -- measuring --------------------------------------------------------------------------------------------------------
+
+
+def check_document(document: dict[str, Any]) -> None:
+    """What every measurement's JSON has, whatever became of the kernel."""
+    assert {"problem", "kernel", "device", "status", "reason", "cases", "speedup", "anchor"} <= set(document)
+    assert set(document["kernel"]) >= {"hash", "language", "name"}
+    assert (document["status"] == "ok") == (document["reason"] == "") == bool(document["cases"])
+    for case in document["cases"]:
+        assert {"case", "median_ns", "ci_low_ns", "ci_high_ns", "samples"} <= set(case)
+        assert 0 < case["ci_low_ns"] <= case["median_ns"] <= case["ci_high_ns"]
+        assert case["samples"] >= 8
+    if document["status"] == "ok":
+        assert document["speedup"]["low"] <= document["speedup"]["value"] <= document["speedup"]["high"]
+
+
+def test_one_kernel_is_one_json_document() -> None:
+    done = presage("measure", "vector_add", "stream.c@THREADS=1", "--json", *QUICK)
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    check_document(document)
+    assert (document["problem"], document["device"], document["status"]) == ("vector_add", "cpu", "ok")
+    assert document["kernel"]["language"] == "c"
+    assert document["kernel"]["values"]["THREADS"] == 1
+    assert [case["case"] for case in document["cases"]] == ["n=524288", "n=1300003"]
+    assert document["anchor"]["name"].endswith("naive.c")
+    assert "timing n=524288" in done.stderr
+
+
+def test_two_kernels_are_compared(tmp_path: Path) -> None:
+    (tmp_path / "slow.c").write_text(SLOW_SUM)
+    (tmp_path / "broken.c").write_text("// presage: entry vector_add\nvoid vector_add(void) { oops }\n")
+    specs = ("naive.c", str(tmp_path / "slow.c"), str(tmp_path / "broken.c"))
+    document = json.loads(ran("measure", "vector_add", *specs, "--anchor", "none", "--json", *QUICK))
+    naive, slow, broken = document["measurements"]
+    assert [m["status"] for m in (naive, slow, broken)] == ["ok", "ok", "compile_error"]
+    assert "broken.c:2" in broken["reason"] or "kernel.c:2" in broken["reason"]
+    assert (naive["speedup"], naive["anchor"]) == (None, None)
+    ratio, nothing = document["ratios"]
+    assert ratio["to"].endswith("naive.c")
+    assert ratio["of"].endswith("slow.c")
+    assert ratio["speedup"]["value"] < 0.7
+    assert nothing["speedup"] is None
+
+
+def test_people_get_a_table_and_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "wrong.py").write_text("def custom_kernel(data):\n    return data[0] * 2\n")
+    text = ran("measure", "vector_add", "naive.c", str(tmp_path / "wrong.py"), *QUICK)
+    header, anchor, *_ = text.splitlines()
+    assert header.split() == ["file", "status", "case", "median", "95", "%", "roofline"]
+    assert anchor.split()[:4] == ["anchor", "naive.c", "ok", "n=524288"]
+    assert "naive.c is " in text
+    assert "the anchor's speed" in text
+    assert "wrong.py: case n=" in text
+    assert "wrong_result" in text
+
+
+def test_the_readme_s_kernels_are_ok(tmp_path: Path) -> None:
+    readme = (Path(__file__).resolve().parents[2] / "README.md").read_text()
+    for language, name in (("c", "mine.c"), ("python", "mine.py")):
+        (tmp_path / name).write_text(readme.split(f"```{language}\n")[1].split("```")[0])
+    done = presage("measure", "vector_add", "mine.c@THREADS=2", "mine.py", "--json", *QUICK, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert [m["status"] for m in json.loads(done.stdout)["measurements"]] == ["ok", "ok"]

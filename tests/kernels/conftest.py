@@ -1,0 +1,46 @@
+"""What the tests of static reports share: jobs from source text, and skips where a compiler is missing."""
+
+import importlib.util
+
+import pytest
+
+from presage.kernels import hardware, static, toolkit
+from presage.kernels.job import Job, Tensor
+from presage.kernels.kernel import from_source
+
+ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
+
+
+@pytest.fixture(scope="session")
+def nvrtc_library():
+    """The path of NVRTC."""
+    try:
+        toolkit.program("nvdisasm")
+        toolkit.includes()
+        return str(toolkit.nvrtc())
+    except toolkit.ToolkitError as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="session")
+def has_triton():
+    for package in ("torch", "triton"):
+        if importlib.util.find_spec(package) is None:
+            pytest.skip(f"{package} is not installed")
+    try:
+        toolkit.program("nvdisasm")
+    except toolkit.ToolkitError as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="session")
+def inspect_source():
+    """inspect_source(text, suffix, *inputs, target=, dims=): the static report of a kernel given as text."""
+
+    def inspect(text, suffix, *inputs, target="sm_90", dims=None, timeout=120.0):
+        kernel = from_source(text, suffix, f"kernel{suffix}").render()
+        job = Job(kernel, dims or {}, tuple(Tensor(*each) for each in inputs), hardware.find(target))
+        (report,) = static.reports([job], timeout=timeout)
+        return report
+
+    return inspect

@@ -1,0 +1,172 @@
+"""Static reports of Triton modules: host code on tensors without values, and launches compiled for real."""
+
+import pytest
+
+from presage.kernels import hardware
+from presage.problems import registry
+from presage.problems import static as problem_static
+
+from .conftest import ARCHITECTURES
+
+pytestmark = [pytest.mark.usefixtures("has_triton"), pytest.mark.slow]
+
+HEAD = "import torch\nimport triton\nimport triton.language as tl\n"
+ADD = (
+    HEAD
+    + """
+@triton.jit
+def add(x, y, n, B: tl.constexpr):
+    i = tl.program_id(0) * B + tl.arange(0, B)
+    tl.store(y + i, tl.load(x + i, mask=i < n) + 1, mask=i < n)
+"""
+)
+MATMUL = (
+    HEAD
+    + """
+@triton.autotune(
+    configs=[triton.Config({"B": 64}, num_warps=4, num_stages=2), triton.Config({"B": 32}, num_warps=2)], key=["n"]
+)
+@triton.heuristics({"EVEN": lambda arguments: arguments["n"] % arguments["B"] == 0})
+@triton.jit
+def matmul(a, b, c, n, B: tl.constexpr, EVEN: tl.constexpr):
+    i = tl.program_id(0) * B + tl.arange(0, B)
+    j = tl.program_id(1) * B + tl.arange(0, B)
+    acc = tl.zeros((B, B), tl.float32)
+    for first in range(0, n, B):
+        k = first + tl.arange(0, B)
+        acc = tl.dot(tl.load(a + i[:, None] * n + k[None, :]), tl.load(b + k[:, None] * n + j[None, :]), acc)
+    tl.store(c + i[:, None] * n + j[None, :], acc)
+
+def custom_kernel(data):
+    a, b = data
+    c = torch.empty(a.shape, device=a.device, dtype=torch.float32)
+    matmul[lambda meta: (triton.cdiv(len(a), meta["B"]), triton.cdiv(len(a), meta["B"]))](a, b, c, len(a))
+    return torch.relu(c)
+"""
+)
+X = ((1000,), "float32")
+
+
+def call(body):
+    return ADD + "def custom_kernel(data):\n    (x,) = data\n    y = torch.empty_like(x)\n" + body + "    return y\n"
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_tensor_cores_autotuning_and_heuristics(inspect_source, arch):
+    square = ((1024, 1024), "float16")
+    report = inspect_source(MATMUL, ".py", square, square, target=arch)
+    assert report.error is None
+    (launch,) = report.launches
+    assert launch.grid == (16, 16, 1)
+    assert launch.block == (128, 1, 1)
+    assert launch.options["num_warps"] == 4
+    assert launch.options["num_stages"] == 2
+    assert launch.options["constants"] == {"B": 64, "EVEN": True}
+    assert launch.instructions["tensor"] >= 1
+    assert launch.shared_bytes > 0
+    assert report.operators == {"relu": 1}
+    assert "autotuned" in report.notes[0]
+
+
+def test_arguments_are_specialised_as_in_a_real_launch(inspect_source):
+    launches = (
+        "add[(4,)](x, y, 1000, B=256)",
+        "add[(1,)](x[1:], y, 1, B=128, num_warps=2)",
+        "add[(4,)](x, y, 1008, 256)",
+    )
+    body = "".join(f"    {launch}\n" for launch in launches)
+    first, second, third = inspect_source(call(body), ".py", X).launches
+    flags = [
+        {each["name"]: each["divisible_by_16"] for each in launch.options["arguments"]}
+        for launch in (first, second, third)
+    ]
+    assert flags[0] == {"x": True, "y": True, "n": False}
+    assert flags[1] == {"x": False, "y": True}
+    assert flags[2] == {"x": True, "y": True, "n": True}
+    assert second.options["constants"] == {"n": 1, "B": 128}
+    assert second.block == (64, 1, 1)
+
+
+def test_the_same_launch_is_counted(inspect_source):
+    body = "    for _ in range(3):\n        add[(4,)](x, y, 1000, 256)\n"
+    (launch,) = inspect_source(call(body), ".py", X).launches
+    assert launch.count == 3
+
+
+def test_modules_of_the_other_convention(inspect_source):
+    text = (
+        ADD
+        + """
+class ModelNew(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = torch.nn.Linear(8, 8).cuda()
+
+    def forward(self, x):
+        y = torch.zeros_like(x).to("cuda")
+        add[(torch.cuda.get_device_properties(x.device).multi_processor_count,)](x, y, x.numel(), 128)
+        return self.linear(y)
+"""
+    )
+    report = inspect_source(text, ".py", ((100, 8), "float32"), target="h200")
+    assert report.error is None
+    assert report.launches[0].grid == (132, 1, 1)
+    assert report.operators == {"zeros_like": 1, "addmm": 1}
+
+
+@pytest.mark.parametrize(
+    ("text", "status", "message"),
+    [
+        (call("    add[(4,)](x, y, 1000, 100)\n"), "compile_error", "power of 2"),
+        (call("    add[(4,)](x, y, 1000, 256, nonsense=1)\n"), "runtime_error", "nonsense"),
+        (call("    add[(0,)](x, y, 1000, 256)\n"), "runtime_error", "grid's x is 0"),
+        (call("    if x.sum().item() > 0:\n        pass\n"), "unknown", "at line 13"),
+        (call("    y = x[x > 0]\n"), "unknown", "nonzero"),
+        (call("    missing()\n"), "runtime_error", "missing"),
+        (ADD, "runtime_error", "neither custom_kernel"),
+        (ADD + "def custom_kernel(data)\n", "compile_error", "SyntaxError"),
+        (ADD + "import os\nos._exit(3)\n", "compile_error", "ended early"),
+        (ADD + "import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)\n", "compile_error", "signal 11"),
+    ],
+)
+def test_what_cannot_work_says_so(inspect_source, text, status, message):
+    report = inspect_source(text, ".py", X)
+    assert (report.status, report.launches) == (status, ())
+    assert message in report.error
+
+
+def test_host_code_that_hangs_is_stopped(inspect_source):
+    report = inspect_source(call("    while True:\n        pass\n"), ".py", X, timeout=2.0)
+    assert report.status == "timeout"
+
+
+def test_too_much_shared_memory_cannot_launch(inspect_source):
+    text = MATMUL.replace('{"B": 64}', '{"B": 128}').replace("num_warps=4, num_stages=2", "num_warps=8, num_stages=6")
+    square = ((1024, 1024), "float32")
+    report = inspect_source(
+        text.replace(', triton.Config({"B": 32}, num_warps=2)', ""), ".py", square, square, target="rtx4090"
+    )
+    assert report.status == "runtime_error"
+    assert "cannot launch: out of resource: shared memory" in report.error
+
+
+def test_the_environment_is_empty(inspect_source, monkeypatch):
+    monkeypatch.setenv("PRESAGE_SECRET", "1")
+    text = "import os\nassert 'PRESAGE_SECRET' not in os.environ\n" + call("    add[(4,)](x, y, 1000, 256)\n")
+    assert inspect_source(text, ".py", X).status == "ok"
+
+
+def test_module_without_launches(inspect_source):
+    report = inspect_source(call("    y = x + 1\n"), ".py", X)
+    assert (report.status, report.launches, report.operators) == ("ok", (), {"add": 1})
+    assert "no Triton kernel" in report.notes[0]
+
+
+@pytest.mark.parametrize("target", ["a100", "h200", "b200"])
+def test_the_softmax_seed(target):
+    problem = registry.get("softmax")
+    kernel = registry.find_kernel(problem, "rows_triton.py")
+    ((whole, blocks),) = problem_static.reports(problem, [kernel], problem.timed["gpu"], hardware.find(target))
+    assert (whole.launches[0].name, whole.launches[0].grid) == ("softmax_whole", (16384, 1, 1))
+    assert (blocks.launches[0].name, blocks.launches[0].loops) == ("softmax_blocks", 2)
+    assert whole.launches[0].instructions["global_load_128"] == 2

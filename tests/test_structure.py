@@ -1,0 +1,120 @@
+"""The house rule: a folder imports only from folders above it, and the worker from hardly anything."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).resolve().parents[1] / "src"
+FOLDERS = (
+    "core kernels problems devices llm forecasters policies proposers store search corpus evaluate report cli"
+).split()
+KERNEL_LIBRARIES = {"torch", "triton", "cuda"}
+"""What a kernel's language may need; imported only when a kernel of that language is there."""
+OWN_COMPILERS = ("presage.kernels", "presage.kernels.nvrtc")
+"""What we wrote ourselves of that; it needs nothing else of ours."""
+MODULES = sorted(SOURCE.glob("presage/**/*.py"))
+
+
+def dotted(file: Path) -> str:
+    parts = file.relative_to(SOURCE).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imports(tree: ast.AST) -> Iterator[str]:
+    """The modules that are imported anywhere under this node."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "imports are absolute, so that they can be read and checked"
+            yield str(node.module)
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def imports_at_once(file: Path) -> Iterator[str]:
+    """The modules that importing this file imports, whether or not anything in it is called."""
+    waiting: list[ast.AST] = list(ast.parse(file.read_text()).body)
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            yield from imports(node)
+        elif not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            is_typing = isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+            waiting += [] if is_typing else ast.iter_child_nodes(node)
+
+
+def loaded_with(module: str) -> set[str]:
+    """The packages that are loaded once this module of ours is, ours and others'."""
+    files = {dotted(file): file for file in OURS}
+    seen: set[str] = set()
+    waiting = [module]
+    while waiting:
+        name = waiting.pop()
+        if name not in seen:
+            seen.add(name)
+            waiting += imports_at_once(files[name]) if name in files else []
+    return {name.split(".")[0] for name in seen}
+
+
+def is_foreign(file: Path) -> bool:
+    """Kernel modules beside a problem.py are data, not part of the house."""
+    return (file.parent / "problem.py").exists() and file.name != "problem.py"
+
+
+OURS = [file for file in MODULES if not is_foreign(file)]
+
+
+@pytest.mark.parametrize("file", OURS, ids=dotted)
+def test_a_folder_imports_only_from_folders_above_it(file: Path) -> None:
+    parts = dotted(file).split(".")
+    if len(parts) == 1:
+        assert not [name for name in imports(ast.parse(file.read_text())) if name.startswith("presage.")]
+        return
+    assert parts[1] in FOLDERS, f"{parts[1]} has no place in the list"
+    above = FOLDERS[: FOLDERS.index(parts[1]) + 1]
+    for name in imports(ast.parse(file.read_text())):
+        package, *rest = name.split(".")
+        if package == "presage" and rest and (SOURCE / "presage" / rest[0]).exists():
+            assert rest[0] in above, f"{parts[1]} must not import {name}"
+
+
+WORKER = [file for file in OURS if dotted(file).startswith("presage.devices.worker")]
+
+
+@pytest.mark.parametrize("file", WORKER, ids=dotted)
+def test_the_worker_needs_only_python_numpy_and_the_kernel_s_language(file: Path) -> None:
+    for name in imports(ast.parse(file.read_text())):
+        package = name.split(".")[0]
+        if package == "presage":
+            assert name.startswith("presage.devices.worker") or name in ("presage.devices", *OWN_COMPILERS)
+        else:
+            assert package in sys.stdlib_module_names | KERNEL_LIBRARIES | {"numpy"}, name
+
+
+@pytest.mark.parametrize(
+    "module", ["presage.devices.worker.main", *(dotted(file) for file in OURS if file.parent.name == "cli")]
+)
+def test_heavy_libraries_are_loaded_only_when_needed(module: str) -> None:
+    loaded = loaded_with(module)
+    assert "presage" in loaded
+    assert not loaded & (KERNEL_LIBRARIES | {"matplotlib"})
+
+
+def test_help_needs_not_even_numpy() -> None:
+    assert "numpy" not in loaded_with("presage.cli.main")
+
+
+def test_the_core_knows_nothing_of_kernels() -> None:
+    for file in SOURCE.glob("presage/core/*.py"):
+        words = {name.split(".")[0] for name in imports(ast.parse(file.read_text()))}
+        assert words <= sys.stdlib_module_names | {"numpy", "presage"}, file
+
+
+def test_every_module_says_what_it_is_for() -> None:
+    silent = [str(file) for file in OURS if not ast.get_docstring(ast.parse(file.read_text()))]
+    assert silent == []
