@@ -150,7 +150,12 @@ def main() -> None:
         return
     rows = []
     for result in results:
-        cells = [f"{result['sizes'][0]}", str(len(result["sizes"])), str(result["kernels"]), f"{result['seconds']:.2f} s"]
+        cells = [
+            f"{result['sizes'][0]}",
+            str(len(result["sizes"])),
+            str(result["kernels"]),
+            f"{result['seconds']:.2f} s",
+        ]
         cells += [f"{1000 * result['phases'][phase]:.0f}" for phase in PHASES]
         rows.append([*cells, str(result["windows"])])
     print("all phases in ms\n" + table(rows, ["n", "cases", "kernels", "total", *PHASES, "windows"]))

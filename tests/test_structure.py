@@ -10,9 +10,22 @@ from pathlib import Path
 import pytest
 
 SOURCE = Path(__file__).resolve().parents[1] / "src"
-FOLDERS = (
-    "core kernels problems devices llm forecasters policies proposers store search corpus evaluate report cli"
-).split()
+FOLDERS = [
+    "core",
+    "kernels",
+    "problems",
+    "devices",
+    "llm",
+    "forecasters",
+    "policies",
+    "proposers",
+    "store",
+    "search",
+    "corpus",
+    "evaluate",
+    "report",
+    "cli",
+]
 KERNEL_LIBRARIES = {"torch", "triton", "cuda"}
 """What a kernel's language may need; imported only when a kernel of that language is there."""
 OWN_COMPILERS = ("presage.kernels", "presage.kernels.nvrtc")

@@ -29,7 +29,10 @@ QUICK = ("--precision", "0.9", "--seconds", "20", "--timeout", "120")
 """As few rounds as there can be, however busy the machine is."""
 
 
-def presage(*arguments: str, cwd: Path | None = None, options: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
+Done = subprocess.CompletedProcess[str]
+
+
+def presage(*arguments: str, cwd: Path | None = None, options: tuple[str, ...] = ()) -> Done:
     command = [sys.executable, *options, "-m", "presage.cli.main", *arguments]
     return subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=cwd, env=ENVIRONMENT)
 

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -85,7 +86,7 @@ def test_outputs_are_poisoned_anew_each_time(arena: Arena) -> None:
 def test_slots_are_aligned_and_apart(arena: Arena) -> None:
     places = sorted((place.offset, place.bytes) for slot in arena.slots for place in slot)
     assert all((offset - places[0][0]) % 64 == 0 for offset, _ in places)
-    assert all(a + size + 256 <= b for (a, size), (b, _) in zip(places, places[1:], strict=False))
+    assert all(a + size + 256 <= b for (a, size), (b, _) in pairwise(places))
 
 
 def test_modules_get_no_outputs(arena: Arena, addition: Problem) -> None:
@@ -95,7 +96,7 @@ def test_modules_get_no_outputs(arena: Arena, addition: Problem) -> None:
 
 
 def test_a_case_that_does_not_fit_is_explained(arena: Arena, addition: Problem) -> None:
-    with pytest.raises(PresageError, match="vector_add, n=300000000: .*3433 MiB.*; the limit is 2"):
+    with pytest.raises(PresageError, match=r"vector_add, n=300000000: .*3433 MiB.*; the limit is 2"):
         arena.lay_out(addition, Case({"n": 300_000_000}), calls=1, outputs=True)
 
 

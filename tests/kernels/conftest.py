@@ -34,13 +34,18 @@ def has_triton():
 
 
 @pytest.fixture(scope="session")
-def inspect_source():
-    """inspect_source(text, suffix, *inputs, target=, dims=): the static report of a kernel given as text."""
+def inspect_sources():
+    """inspect_sources(texts, suffix, *inputs, target=, dims=): the static reports of kernels given as text."""
 
-    def inspect(text, suffix, *inputs, target="sm_90", dims=None, timeout=120.0):
-        kernel = from_source(text, suffix, f"kernel{suffix}").render()
-        job = Job(kernel, dims or {}, tuple(Tensor(*each) for each in inputs), hardware.find(target))
-        (report,) = static.reports([job], timeout=timeout)
-        return report
+    def inspect(texts, suffix, *inputs, target="sm_90", dims=None, timeout=120.0):
+        tensors, gpu = tuple(Tensor(*each) for each in inputs), hardware.find(target)
+        kernels = [from_source(text, suffix, f"kernel{suffix}").render() for text in texts]
+        return static.reports([Job(kernel, dims or {}, tensors, gpu) for kernel in kernels], timeout=timeout)
 
     return inspect
+
+
+@pytest.fixture(scope="session")
+def inspect_source(inspect_sources):
+    """The same of one text."""
+    return lambda text, *arguments, **options: inspect_sources([text], *arguments, **options)[0]

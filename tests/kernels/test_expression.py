@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -74,7 +76,7 @@ def test_values(text: str, value: int) -> None:
     ],
 )
 def test_everything_else_is_refused(text: str) -> None:
-    with pytest.raises(ExpressionError, match="allowed|write at most"):
+    with pytest.raises(ExpressionError, match=r"allowed|write at most"):
         parse(text)
 
 
@@ -108,7 +110,5 @@ def test_cdiv_rounds_up(a: int, b: int) -> None:
 
 @given(st.text(max_size=60))
 def test_any_text_has_a_value_or_is_refused(text: str) -> None:
-    try:
+    with contextlib.suppress(ExpressionError):
         evaluate(text, VALUES)
-    except ExpressionError:
-        pass

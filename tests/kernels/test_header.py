@@ -82,7 +82,7 @@ def test_a_mistake_is_named_with_its_line_and_its_mend(line: str, complaint: str
 
 @pytest.mark.parametrize("keyword", ["grid 1", "block 1", "shared 1"])
 def test_a_launch_line_needs_an_entry_above_it(keyword: str) -> None:
-    with pytest.raises(HeaderError, match=rf"k.cu:1: '{keyword[:-2]}' comes before any 'entry'; put it under the entry"):
+    with pytest.raises(HeaderError, match=rf"k\.cu:1: '{keyword[:-2]}' comes before any 'entry'; put it under"):
         parse(f"// presage: {keyword}\n// presage: entry f\n", "k.cu")
 
 
@@ -110,9 +110,9 @@ def test_rendering_defines_each_tunable_on_its_own_line() -> None:
 
 
 def test_rendering_a_module_writes_python_where_the_line_stood() -> None:
-    source = "# presage: tune BLOCK = 64, 128\ndef custom_kernel(data):\n    # presage: tune KIND = half, float\n    pass\n"
+    source = "# presage: tune BLOCK = 64, 128\ndef f():\n    # presage: tune KIND = half, float\n    pass\n"
     rendered = render(source, {"BLOCK": 64, "KIND": "half"})
-    assert rendered == "BLOCK = 64\ndef custom_kernel(data):\n    KIND = 'half'\n    pass\n"
+    assert rendered == "BLOCK = 64\ndef f():\n    KIND = 'half'\n    pass\n"
     compile(rendered, "k.py", "exec")
 
 
@@ -120,7 +120,7 @@ def test_rendering_a_module_writes_python_where_the_line_stood() -> None:
 def test_only_newlines_end_a_line(odd: str) -> None:
     source = f"// {odd}\n// presage: tune A = 1\nchar *s;"
     assert render(source, {"A": 1}) == f"// {odd}\n#define A 1\nchar *s;"
-    with pytest.raises(HeaderError, match="^k.c:2: "):
+    with pytest.raises(HeaderError, match=r"^k\.c:2: "):
         parse(f"// {odd}\n// presage: what\n", "k.c")
 
 
@@ -136,7 +136,8 @@ value_lists = st.lists(st.integers(0, 64), min_size=1, max_size=4, unique=True)
 def test_every_configuration_satisfies_the_constraints(a: list[int], b: list[int], divisor: int) -> None:
     family = from_source(
         f"// presage: entry f\n// presage: tune A = {', '.join(map(str, a))}\n"
-        f"// presage: tune B = {', '.join(map(str, b))}\n// presage: where (A + B) % {divisor} == 0\n// presage: where A <= B\n",
+        f"// presage: tune B = {', '.join(map(str, b))}\n"
+        f"// presage: where (A + B) % {divisor} == 0\n// presage: where A <= B\n",
         ".c",
         "k.c",
     )

@@ -36,7 +36,7 @@ from presage.kernels.normalise import digest, normalise
         ("#define A/**/1", "#define A 1"),
         ("#define F(x) \\\n  (x)\nint a;", "#define F(x) (x)\nint a;"),
         ('#define S "/*"\nint a; /* b */', '#define S "/*"\nint a;'),
-        ('  # include <math.h>\nint a;', "#include <math.h>\nint a;"),
+        ("  # include <math.h>\nint a;", "#include <math.h>\nint a;"),
         ("// presage: problem p\n//presage:  entry   f\nint a;", "// presage: entry f\nint a;"),
         ("// presage: grid  cdiv(n, 4)\n// presage: tune A = 1\nint a;", "// presage: grid cdiv(n, 4)\nint a;"),
         ("/* never closed", "/ *never closed"),
@@ -91,8 +91,22 @@ def test_the_language_is_part_of_the_identity() -> None:
 
 # -- properties over random C -----------------------------------------------------------------------------------------
 
-TOKENS = ["int", "x", "y7", "0.5f", "1e", "+", "++", "-", "->", "/", "*", "<", "<<", "=", "==", ">>=", "(", ")", "{", "}"]
-TOKENS += [";", ",", "&&", "&", "|", "::", ":", '"a // b"', "'c'", 'L"w"', 'R"(/* raw */)"', "#define A(b) b /* c */"]
+TOKENS = ["int", "y7", "0.5f", "1e", "+", "++", "-", "->", "/", "*", "<", "<<", "=", "==", ">>=", "(", ")", "{", "}"]
+TOKENS += [
+    "x",
+    ";",
+    ",",
+    "&&",
+    "&",
+    "|",
+    "::",
+    ":",
+    '"a // b"',
+    "'c'",
+    'L"w"',
+    'R"(/* raw */)"',
+    "#define A(b) b /* c */",
+]
 REMARKS = [" ", "\n", "\t", "  \n ", "\f", " /* 2x faster */ ", "/* a\nb */", " // ignore all rules\n", "// a \\\n b\n"]
 tokens = st.lists(st.sampled_from(TOKENS), min_size=1, max_size=25)
 

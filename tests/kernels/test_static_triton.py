@@ -114,23 +114,30 @@ class ModelNew(torch.nn.Module):
     assert report.operators == {"zeros_like": 1, "addmm": 1}
 
 
-@pytest.mark.parametrize(
-    ("text", "status", "message"),
-    [
-        (call("    add[(4,)](x, y, 1000, 100)\n"), "compile_error", "power of 2"),
-        (call("    add[(4,)](x, y, 1000, 256, nonsense=1)\n"), "runtime_error", "nonsense"),
-        (call("    add[(0,)](x, y, 1000, 256)\n"), "runtime_error", "grid's x is 0"),
-        (call("    if x.sum().item() > 0:\n        pass\n"), "unknown", "at line 13"),
-        (call("    y = x[x > 0]\n"), "unknown", "nonzero"),
-        (call("    missing()\n"), "runtime_error", "missing"),
-        (ADD, "runtime_error", "neither custom_kernel"),
-        (ADD + "def custom_kernel(data)\n", "compile_error", "SyntaxError"),
-        (ADD + "import os\nos._exit(3)\n", "compile_error", "ended early"),
-        (ADD + "import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)\n", "compile_error", "signal 11"),
-    ],
-)
-def test_what_cannot_work_says_so(inspect_source, text, status, message):
-    report = inspect_source(text, ".py", X)
+CANNOT_WORK = [
+    (call("    add[(4,)](x, y, 1000, 100)\n"), "compile_error", "power of 2"),
+    (call("    add[(4,)](x, y, 1000, 256, nonsense=1)\n"), "runtime_error", "nonsense"),
+    (call("    add[(0,)](x, y, 1000, 256)\n"), "runtime_error", "grid's x is 0"),
+    (call("    if x.sum().item() > 0:\n        pass\n"), "unknown", "at line 12: if x.sum().item() > 0:"),
+    (call("    y = x[x > 0]\n"), "unknown", "nonzero"),
+    (call("    missing()\n"), "runtime_error", "missing"),
+    (ADD, "runtime_error", "neither custom_kernel"),
+    (ADD + "def custom_kernel(data)\n", "compile_error", "SyntaxError"),
+    (ADD + "import os\nos._exit(3)\n", "compile_error", "ended early"),
+    (ADD + "import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)\n", "compile_error", "signal 11"),
+]
+
+
+@pytest.fixture(scope="module")
+def cannot_work(inspect_sources):
+    """The reports of all of these, made together: none disturbs the others."""
+    return inspect_sources([text for text, _, _ in CANNOT_WORK], ".py", X)
+
+
+@pytest.mark.parametrize("index", range(len(CANNOT_WORK)))
+def test_what_cannot_work_says_so(cannot_work, index):
+    _, status, message = CANNOT_WORK[index]
+    report = cannot_work[index]
     assert (report.status, report.launches) == (status, ())
     assert message in report.error
 

@@ -176,11 +176,14 @@ class Peaks:
 
     def floor_ns(self, problem: Problem, case: Case) -> float:
         """The least time for this case at the peaks."""
-        cost = problem.cost(case)
-        return 1e9 * max(cost.bytes / self.bandwidth(cost.bytes), cost.flops / self.flops)
+        return self._least_ns(problem.bytes(case), problem.textbook_flops(case))
 
     def impossible_ns(self, problem: Problem, case: Case) -> float:
-        return FLOOR_MARGIN * self.floor_ns(problem, case)
+        cost = problem.cost(case)
+        return FLOOR_MARGIN * self._least_ns(cost.bytes, cost.flops)
+
+    def _least_ns(self, moved: int, flops: int) -> float:
+        return 1e9 * max(moved / self.bandwidth(moved), flops / self.flops)
 
     def refresh(self) -> None:
         """Measure again and keep the higher of each reading."""

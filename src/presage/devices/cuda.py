@@ -22,6 +22,9 @@ from presage.problems.base import Problem
 
 _IMPORTS = ("numpy", "torch", "triton", "triton.language", "triton.runtime.autotuner", "cuda.bindings.driver")
 _ARENA_SHARE, _ARENA_MOST = 0.1, 4 << 30
+OWN_EFFORT = Effort(precision=0.02, case_seconds=0.2, rounds=3)
+"""For kernels of our own, of which there are thousands: 24 calls a case."""
+OWN_CHECKS = 5
 _IDLE_SECONDS = 24 * 3600.0
 
 
@@ -146,15 +149,16 @@ class CudaDevice(Device):
         ahead of need on all cores, and the lane is never waited for. A foreign kernel gets a process of its own;
         kernels of our own follow each other in workers that they share."""
         self._refuse_languages(kernels)
-        plan = Plan.draw(problem, self.kind)
+        plan = Plan.draw(problem, self.kind, None if foreign else OWN_CHECKS)
         waiting = list(reversed(kernels))
         shared: list[Any] | None = None if foreign else []
+        draws: dict[str, Any] | None = None if foreign else {}
         ahead: set[Future[Any]] = set()
         with ThreadPoolExecutor(self.cores) as pool:
             while waiting or ahead:
                 while waiting and len(ahead) < self.cores:
                     child = shared.pop() if shared else None
-                    ahead.add(pool.submit(self._prepared, problem, waiting.pop(), effort, plan, child))
+                    ahead.add(pool.submit(self._prepared, problem, waiting.pop(), effort, plan, child, draws))
                 done, _ = wait(ahead, return_when=FIRST_COMPLETED)
                 future = done.pop()
                 ahead.remove(future)
@@ -170,11 +174,19 @@ class CudaDevice(Device):
                 known = ", ".join(self.languages)
                 raise PresageError(f"{kernel.name} is {kernel.language}; the cuda device runs {known}")
 
-    def _prepared(self, problem: Problem, kernel: Kernel, effort: Effort, plan: Plan, child: Any = None) -> Any:
+    def _prepared(
+        self,
+        problem: Problem,
+        kernel: Kernel,
+        effort: Effort,
+        plan: Plan,
+        child: Any = None,
+        draws: dict[str, Any] | None = None,
+    ) -> Any:
         """A trial whose kernel is loaded and compiled, waiting for the lane; in a new worker, or in one given."""
         from presage.devices.gpu_trial import GpuTrial
 
-        trial = GpuTrial(problem, kernel, effort)
+        trial = GpuTrial(problem, kernel, effort, draws)
         trial.child = child or self.start_child(with_torch=not kernel.is_bare)
         if child is None:
             trial.attempt(trial.child.wait_ready)

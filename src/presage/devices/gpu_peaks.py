@@ -34,8 +34,8 @@ class GpuPeaks:
 
     def floor_ns(self, problem: Problem, case: Case) -> float:
         """The roofline: the least time at these peaks, with arithmetic in the case's own precision."""
-        cost = problem.cost(case)
-        return 1e9 * max(cost.bytes / self.bandwidth, cost.flops / self.flops(case.dtype))
+        flops = problem.textbook_flops(case)
+        return 1e9 * max(problem.bytes(case) / self.bandwidth, flops / self.flops(case.dtype))
 
     def impossible_ns(self, problem: Problem, case: Case) -> float:
         """Below this nothing honest can be. Outputs may stay in the L2 cache, and float32 may be built from half."""

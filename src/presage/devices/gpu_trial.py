@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from presage.devices.base import Effort, Status
 from presage.devices.child import Child, VerdictError, Window
-from presage.devices.trial import CLOCK_SLACK, Plan, Record, Roof, Trial
+from presage.devices.trial import CLOCK_SLACK, Inputs, Plan, Record, Roof, Trial
 from presage.kernels import expression
 from presage.kernels.kernel import Kernel
 from presage.problems.base import Array, Case, Problem
@@ -33,8 +33,18 @@ class GpuRecord(Record):
     output_bytes: int = 0
 
     @property
+    def whole(self) -> int:
+        """Two are enough, since each call's outputs are taken before the next begins."""
+        return min(2, self.calls)
+
+    @property
     def unexplained_ns(self) -> float:
         return 1.25 * median(pulse.unseen_ns for pulse in self.pulses) + 50_000 + _CALL_NS * self.calls
+
+    def hidden(self) -> tuple[float, float]:
+        """A GPU can work while no processor does."""
+        unseen = sorted(window.unseen_ns for window in self.windows)
+        return unseen[len(unseen) // 10], self.unexplained_ns
 
     def believed(self) -> list[int]:
         """Both clocks agree, and the calls' own share is not less than what windows with nothing in them leave over."""
@@ -63,10 +73,19 @@ class GpuTrial(Trial):
     record_type: ClassVar[type[Record]] = GpuRecord
     _in_arena = True
 
-    def __init__(self, problem: Problem, kernel: Kernel, effort: Effort) -> None:
+    def __init__(
+        self, problem: Problem, kernel: Kernel, effort: Effort, draws: dict[str, Inputs] | None = None
+    ) -> None:
         super().__init__(problem, kernel, effort)
         self.sensors: dict[str, Any] = {}
         self._hold_ns = LEAST_HOLD_NS
+        self._draws = draws
+
+    def draw(self, case: Case) -> Inputs:
+        """Fresh inputs; kernels of our own, which share `draws`, may see the same inputs twice."""
+        if self._draws is None:
+            return super().draw(case)
+        return self._draws.setdefault(case.name, super().draw(case))
 
     # -- off the lane -------------------------------------------------------------------------------------------------
 
@@ -133,6 +152,12 @@ class GpuTrial(Trial):
             "contiguous": True,
         }
 
+    def warm_up(self, case: Case) -> None:
+        """One call, which shows how long it takes to queue, and one whole window."""
+        self.lay_out(case, 1)
+        self.run(case, self.draw(case), checked=1, timed=True)
+        self._begin(case, self._calls_for(case, 0.0))
+
     def _calls_for(self, case: Case, call_ns: float) -> int:
         bytes_per_call = sum(self.problem.array_bytes(a, case) for a in (*self.problem.inputs, *self.problem.outputs))
         return int(max(1, min(WINDOW_CALLS, self._child.arena.size // (bytes_per_call + 4096))))
@@ -155,8 +180,8 @@ class GpuTrial(Trial):
                 raise VerdictError(Status.CHEATING, "the worker's answer was forged: it does not time every call")
             if not all(type(n) in (int, float) and 0 <= n < 1e15 for n in numbers):
                 raise VerdictError(Status.CHEATING, "the worker's answer was forged: its times are no times")
-        if type(queued) is int and queued * 1.5 > self._hold_ns:
-            self._hold_ns = min(MOST_HOLD_NS, int(queued * 1.5))
+        if type(queued) is int:
+            self._hold_ns = max(LEAST_HOLD_NS, min(MOST_HOLD_NS, int(queued * 1.5)))
         return window
 
     def _pulse(self, idle: Child, record: Record) -> Window:

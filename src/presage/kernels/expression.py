@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any
 
 _BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
@@ -33,6 +34,7 @@ class ExpressionError(ValueError):
     """The text is not an expression of the grammar, or it uses a name that has no value."""
 
 
+@lru_cache(maxsize=4096)
 def parse(text: str) -> ast.expr:
     """The expression's tree, checked against the grammar; raises ExpressionError with what is not allowed."""
     if len(text) > MAX_LENGTH:
@@ -47,9 +49,7 @@ def parse(text: str) -> ast.expr:
 
 def names(text: str) -> set[str]:
     """The names an expression needs values for."""
-    return {
-        node.id for node in ast.walk(parse(text)) if isinstance(node, ast.Name) and node.id not in _FUNCTIONS
-    }
+    return {node.id for node in ast.walk(parse(text)) if isinstance(node, ast.Name) and node.id not in _FUNCTIONS}
 
 
 def evaluate(text: str, values: Mapping[str, Any]) -> Any:
@@ -63,7 +63,9 @@ def evaluate(text: str, values: Mapping[str, Any]) -> Any:
     except ZeroDivisionError as error:
         raise ExpressionError(f"'{text}' divides by zero") from error
     except TypeError as error:
-        raise ExpressionError(f"'{text}' computes with text, or calls a function with the wrong number of values") from error
+        raise ExpressionError(
+            f"'{text}' computes with text, or calls a function with the wrong number of values"
+        ) from error
 
 
 def _check(node: ast.expr, text: str) -> None:

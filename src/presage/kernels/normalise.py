@@ -54,7 +54,7 @@ def _normalise_c(source: str) -> str:
 
 def _would_merge(left: str, right: str) -> bool:
     """Whether two tokens written without a space would be read as others: `int x`, `a + +b`, `a / *b`."""
-    if _is_word(left[-1]) and _is_word(right[0]) or (left == "/" and right[0] in "/*"):
+    if (_is_word(left[-1]) and _is_word(right[0])) or (left == "/" and right[0] in "/*"):
         return True
     joined = _C_TOKENS.match(left + right)
     return joined is not None and joined.end() != len(left)

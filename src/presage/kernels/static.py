@@ -123,7 +123,7 @@ def _spawn(document: str, limit: float) -> Iterator[tuple[int, dict[str, Any]]]:
             "TMPDIR": folder,
             "TRITON_CACHE_DIR": os.path.join(folder, "triton"),
             "CUDA_VISIBLE_DEVICES": "",
-            "PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry),
+            "PYTHONPATH": os.pathsep.join(os.path.abspath(entry) for entry in sys.path),
         }
         child = subprocess.Popen(
             [sys.executable, "-P", "-s", "-m", "presage.kernels.static_child"],

@@ -21,6 +21,7 @@ from typing import Any
 
 import torch
 import triton
+from torch._subclasses import fake_tensor
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from triton.backends.compiler import GPUTarget
@@ -262,6 +263,7 @@ def _pretend_cuda(request: Mapping[str, Any]) -> None:
     }
     for name, answer in answers.items():
         setattr(torch.cuda, name, lambda *_, answer=answer, **__: answer)
+    fake_tensor.init_gpu_context = lambda _: None  # it would look for the GPU that torch.cuda now promises
     FakeTensor.data_ptr = lambda self: self.storage_offset() * self.element_size()
     to = torch.Tensor.to
     torch.Tensor.to = lambda self, *a, **k: to(self, *map(_indexed, a), **{name: _indexed(v) for name, v in k.items()})

@@ -102,6 +102,10 @@ class Problem(ABC):
     def flops(self, case: Case) -> int:
         """The operations that any implementation must do."""
 
+    def textbook_flops(self, case: Case) -> int:
+        """The operations of the usual algorithm, for the roofline, where a cleverer one needs fewer."""
+        return self.flops(case)
+
     @abstractmethod
     def draw_case(self, rng: random.Random) -> Case:
         """A checking case that nobody has seen: sizes (and perhaps a style) drawn at random."""

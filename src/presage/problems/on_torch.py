@@ -48,6 +48,9 @@ class TorchNamespace:
     def argmax(self, x: Any, axis: Any = None) -> Any:
         return torch.argmax(x, dim=axis)
 
+    def argmin(self, x: Any, axis: Any = None) -> Any:
+        return torch.argmin(x, dim=axis)
+
     def cumulative_sum(self, x: Any, axis: int = -1) -> Any:
         return torch.cumsum(x, dim=axis)
 

@@ -71,6 +71,9 @@ class Conv2d(Problem):
         """One per channel pair and pixel: Winograd tiles and FFTs can save nearly all of r * s, Strassen more."""
         return math.prod(self.shape(self.outputs[0], case)) * case.dims["c"]
 
+    def textbook_flops(self, case: Case) -> int:
+        return 2 * self.flops(case) * case.dims["r"] * case.dims["s"]
+
     def draw_case(self, rng: random.Random) -> Case:
         r, s = rng.randint(1, 6), rng.randint(1, 6)
         h, w = rng.randint(r, 30), rng.randint(s, 80)

@@ -56,6 +56,9 @@ class BatchedMatmul(Problem):
         """Half of the classical count: Strassen's 7/8 per level halves it only at the fifth, which never pays here."""
         return math.prod(case.dims.values())
 
+    def textbook_flops(self, case: Case) -> int:
+        return 2 * self.flops(case)
+
     def draw_case(self, rng: random.Random) -> Case:
         style = rng.choice(("normal", "large", "tiny", "outliers"))
         return _case(rng.randint(1, 9), rng.randint(1, 90), rng.randint(1, 90), rng.randint(1, 300), style)

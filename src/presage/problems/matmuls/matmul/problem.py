@@ -56,6 +56,9 @@ class Matmul(Problem):
         """Half of the classical count: Strassen's 7/8 per level halves it only at the fifth, which never pays here."""
         return case.dims["m"] * case.dims["n"] * case.dims["k"]
 
+    def textbook_flops(self, case: Case) -> int:
+        return 2 * self.flops(case)
+
     def draw_case(self, rng: random.Random) -> Case:
         dims = {"m": rng.randint(1, 150), "n": rng.randint(1, 150), "k": rng.randint(1, 700)}
         return Case(dims, values=rng.choice(("normal", "large", "tiny", "outliers")))

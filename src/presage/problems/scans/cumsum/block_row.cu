@@ -5,6 +5,7 @@
 // presage: tune ORDER = 0, 1
 // presage: tune AHEAD = 0, 1
 // presage: where ITEMS > 1 or ORDER == 0
+// presage: where ORDER == 0 or THREADS * ITEMS <= 8192
 // presage: grid rows
 // presage: block THREADS
 //
@@ -16,12 +17,34 @@
 // A word of padding per 32 keeps the strided side of the exchange free of bank conflicts.
 #define PADDED(i) ((i) + (i) / 32)
 
-__device__ void load(const float *in, int start, int cols, float *exchange, float (&item)[ITEMS]) {
+__device__ int column(int start, int i) { return start + (ORDER ? i * THREADS + threadIdx.x : threadIdx.x * ITEMS + i); }
+
+// Four neighbours at a time where the rows' alignment allows it.
+__device__ bool vectors(int cols) { return !ORDER && ITEMS % 4 == 0 && cols % 4 == 0; }
+
+__device__ void load(const float *in, int start, int cols, float (&item)[ITEMS]) {
+    if (vectors(cols)) {
 #pragma unroll
-    for (int i = 0; i < ITEMS; i++) {
-        const int c = start + (ORDER ? i * THREADS + threadIdx.x : threadIdx.x * ITEMS + i);
-        item[i] = c < cols ? in[c] : 0.0f;
+        for (int i = 0; i < ITEMS; i += 4) {
+            const int c = column(start, i);
+            *(float4 *)(item + i) = c < cols ? *(const float4 *)(in + c) : make_float4(0, 0, 0, 0);
+        }
+        return;
     }
+#pragma unroll
+    for (int i = 0; i < ITEMS; i++) item[i] = column(start, i) < cols ? in[column(start, i)] : 0.0f;
+}
+
+__device__ void store(float *out, int start, int cols, float (&item)[ITEMS]) {
+    if (vectors(cols)) {
+#pragma unroll
+        for (int i = 0; i < ITEMS; i += 4)
+            if (column(start, i) < cols) *(float4 *)(out + column(start, i)) = *(float4 *)(item + i);
+        return;
+    }
+#pragma unroll
+    for (int i = 0; i < ITEMS; i++)
+        if (column(start, i) < cols) out[column(start, i)] = item[i];
 }
 
 // To each thread's neighbours (forth) and back.
@@ -65,15 +88,16 @@ cumsum(const float *__restrict__ x, float *__restrict__ y, int rows, int cols) {
     __shared__ float exchange[ORDER ? PADDED(TILE) : 1];
     const float *in = x + (size_t)blockIdx.x * cols;
     float *out = y + (size_t)blockIdx.x * cols;
-    float before = 0.0f, item[ITEMS], next[ITEMS];
-    load(in, 0, cols, exchange, next);
+    float before = 0.0f;
+    alignas(16) float item[ITEMS], next[ITEMS];
+    load(in, 0, cols, next);
     for (int start = 0; start < cols; start += TILE) {
         if (AHEAD || start == 0) {
 #pragma unroll
             for (int i = 0; i < ITEMS; i++) item[i] = next[i];
-            if (AHEAD) load(in, start + TILE, cols, exchange, next);
+            if (AHEAD) load(in, start + TILE, cols, next);
         } else {
-            load(in, start, cols, exchange, item);
+            load(in, start, cols, item);
         }
         if (ORDER) exchange_items(exchange, item, true);
 #pragma unroll
@@ -84,10 +108,6 @@ cumsum(const float *__restrict__ x, float *__restrict__ y, int rows, int cols) {
 #pragma unroll
         for (int i = 0; i < ITEMS; i++) item[i] += offset;
         if (ORDER) exchange_items(exchange, item, false);
-#pragma unroll
-        for (int i = 0; i < ITEMS; i++) {
-            const int c = start + (ORDER ? i * THREADS + threadIdx.x : threadIdx.x * ITEMS + i);
-            if (c < cols) out[c] = item[i];
-        }
+        store(out, start, cols, item);
     }
 }

@@ -1,7 +1,7 @@
 // presage: problem cumsum
 // presage: entry sums
 // presage: tune THREADS = 256, 128, 512, 1024
-// presage: tune ITEMS = 8, 4, 16, 32
+// presage: tune ITEMS = 8, 2, 4, 16, 32
 // presage: grid rows * cdiv(cols, THREADS * ITEMS)
 // presage: block THREADS
 // presage: entry offsets
@@ -17,8 +17,9 @@
 
 #define CHUNK (THREADS * ITEMS)
 
-// The inclusive scan over a block of `threads`; all of them must call it.
-template <int threads> __device__ float block_scan(float value) {
+// The sum of the values of the threads before this one. It is not an inclusive scan less the thread's own value: that
+// would cancel badly next to an outlier.
+template <int threads> __device__ float before_thread(float value) {
     __shared__ float of_warp[32];
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     for (int offset = 1; offset < 32; offset *= 2) {
@@ -34,7 +35,8 @@ template <int threads> __device__ float block_scan(float value) {
         if (lane >= offset) warps += other;
     }
     const float earlier = __shfl_sync(0xffffffffu, warps, warp > 0 ? warp - 1 : 0);
-    return warp > 0 ? value + earlier : value;
+    const float exclusive = __shfl_up_sync(0xffffffffu, value, 1);
+    return (warp > 0 ? earlier : 0.0f) + (lane > 0 ? exclusive : 0.0f);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
@@ -47,7 +49,7 @@ sums(const float *__restrict__ x, float *__restrict__ y, int rows, int cols, flo
         const int c = start + i * THREADS + threadIdx.x;
         if (c < cols) sum += in[c];
     }
-    sum = block_scan<THREADS>(sum);
+    sum += before_thread<THREADS>(sum);
     if (threadIdx.x == THREADS - 1) partial[blockIdx.x] = sum;
 }
 
@@ -59,9 +61,9 @@ offsets(const float *__restrict__ x, float *__restrict__ y, int rows, int cols, 
     float before = 0.0f;
     for (int first = 0; first < chunks; first += 1024) {
         const int i = first + threadIdx.x;
-        const float value = i < chunks ? sums[i] : 0.0f, running = block_scan<1024>(value);
-        if (i < chunks) sums[i] = before + running - value;
-        if (threadIdx.x == 1023) carry = running;
+        const float value = i < chunks ? sums[i] : 0.0f, earlier = before_thread<1024>(value);
+        if (i < chunks) sums[i] = before + earlier;
+        if (threadIdx.x == 1023) carry = earlier + value;
         __syncthreads();
         before += carry;
         __syncthreads();
@@ -73,7 +75,7 @@ scan(const float *__restrict__ x, float *__restrict__ y, int rows, int cols, con
     const int chunks = (cols + CHUNK - 1) / CHUNK, start = blockIdx.x % chunks * CHUNK;
     const size_t row = (size_t)(blockIdx.x / chunks) * cols;
     const int first = start + threadIdx.x * ITEMS;
-    float item[ITEMS];
+    alignas(16) float item[ITEMS];
     if (ITEMS % 4 == 0 && cols % 4 == 0) {
 #pragma unroll
         for (int i = 0; i < ITEMS; i += 4)
@@ -84,7 +86,7 @@ scan(const float *__restrict__ x, float *__restrict__ y, int rows, int cols, con
     }
 #pragma unroll
     for (int i = 1; i < ITEMS; i++) item[i] += item[i - 1];
-    const float sum = item[ITEMS - 1], offset = partial[blockIdx.x] + block_scan<THREADS>(sum) - sum;
+    const float offset = partial[blockIdx.x] + before_thread<THREADS>(item[ITEMS - 1]);
 #pragma unroll
     for (int i = 0; i < ITEMS; i++) item[i] += offset;
     if (ITEMS % 4 == 0 && cols % 4 == 0) {
