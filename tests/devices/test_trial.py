@@ -33,7 +33,8 @@ class Roof:
 
 
 def window(child_ms: float, parent_ms: float, cpu_ms: float | None = None) -> Window:
-    return Window(int(child_ms * MS), int(parent_ms * MS), int((child_ms if cpu_ms is None else cpu_ms) * MS), {})
+    cpu = child_ms if cpu_ms is None else cpu_ms
+    return Window(int(child_ms * MS), int(parent_ms * MS), int(cpu * MS), 10, {})
 
 
 def judged(

@@ -68,8 +68,8 @@ def test_near_enough_is_right_and_overflow_is_infinite(y: list[float]) -> None:
         ([2.01, -4.0, 0.0, np.inf], "y[0] is 2.00999999, not 2; 1 of 4 elements are wrong"),
         ([2.0, -4.01, 0.1, np.inf], "y[1] is -4.01000023, not -4; 2 of 4 elements are wrong"),
         ([2.0, -4.0, np.nan, np.inf], "y[2] is nan, not 0; 1 of 4 elements are wrong"),
-        ([2.0, -4.0, 0.0, -np.inf], "y[3] is -inf, not 3.40282367e+38; 1 of 4 elements are wrong"),
-        ([2.0, -4.0, 0.0, 3.4e38], "y[3] is 3.39999995e+38, not 3.40282367e+38; 1 of 4 elements are wrong"),
+        ([2.0, -4.0, 0.0, -np.inf], "y[3] is -inf, not inf; 1 of 4 elements are wrong"),
+        ([2.0, -4.0, 0.0, 3.4e38], "y[3] is 3.39999995e+38, not inf; 1 of 4 elements are wrong"),
         ([np.inf, -4.0, 0.0, np.inf], "y[0] is inf, not 2; 1 of 4 elements are wrong"),
     ],
 )
@@ -103,4 +103,4 @@ def test_half_precision_overflows_at_its_own_range() -> None:
     answer = solve(problem, case, (np.array([1.0, 40000.0], dtype=np.float16),))
     right, finite = np.array([2.0, np.inf], dtype=np.float16), np.array([2.0, 65504.0], dtype=np.float16)
     assert difference(problem, case, answer, (right, np.array([2]))) is None
-    assert "y[1] is 65504, not 80000" in str(difference(problem, case, answer, (finite, np.array([2]))))
+    assert "y[1] is 65504, not inf" in str(difference(problem, case, answer, (finite, np.array([2]))))

@@ -31,7 +31,11 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _describe(name: str) -> dict[str, Any]:
     try:
-        return {"name": name, "available": True, "facts": registry.get(name).describe()}
+        device = registry.get(name)
+        try:
+            return {"name": name, "available": True, "facts": device.describe()}
+        finally:
+            device.close()
     except PresageError as error:
         return {"name": name, "available": False, "reason": str(error)}
 

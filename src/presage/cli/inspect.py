@@ -15,9 +15,6 @@ from presage.kernels.report import LaunchReport, StaticReport
 from presage.problems import registry, static
 from presage.problems.base import Case, Problem
 
-NAME = "inspect"
-HELP = "what compiling a CUDA or Triton kernel tells of it, with no GPU"
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("problem", help="a problem of the catalogue; 'presage problems' lists them")

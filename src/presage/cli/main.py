@@ -13,6 +13,7 @@ from presage.core.errors import PresageError
 
 COMMANDS = {
     "measure": "compile, check and time kernels of a problem",
+    "inspect": "show what compiling a CUDA or Triton kernel tells of it, with no GPU",
     "problems": "list the catalogue, or show one problem",
     "devices": "list the places where kernels can be measured",
 }

@@ -55,6 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
         measured = device.measure(problem, [*([anchor] if anchor else []), *kernels], effort, progress)
     finally:
         progress.clear()
+        device.close()
     reference = measured.pop(0) if anchor else None
     if reference:
         if reference.status is not Status.OK:
@@ -74,8 +75,7 @@ def _anchor(problem: Problem, spec: str | None, kind: str) -> Kernel | None:
         return None
     if spec:
         return problems.find_kernel(problem, spec)
-    seeds = problems.seed_kernels(problem, "c" if kind == "cpu" else "torch")
-    return seeds[0].render() if seeds else None
+    return problems.anchor(problem, kind)
 
 
 def _ratio(first: Measurement, other: Measurement) -> dict[str, Any]:

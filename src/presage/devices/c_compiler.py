@@ -99,7 +99,7 @@ class Compiler:
         return process.returncode, said.replace(f"{folder}/", "")
 
     def _works(self, folder: str) -> bool:
-        """Whether a source that is certainly right compiles: any source can make the compiler say that a disk is full."""
+        """Whether a source that is certainly right compiles: any source can make a compiler say the disk is full."""
         try:
             Path(folder, "nothing.c").write_text("int nothing;\n")
         except OSError:

@@ -19,6 +19,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from presage.core.errors import PresageError
 from presage.devices.arena import ARENA_BYTES, Arena
 from presage.devices.base import Status
 from presage.devices.worker import sandbox, wire
@@ -53,6 +54,7 @@ class Window:
     child_ns: int
     parent_ns: int
     cpu_ns: int
+    calls: int
     answer: dict[str, Any]
 
     @property
@@ -86,7 +88,11 @@ class Child:
     def __init__(
         self, imports: Sequence[str] = ("numpy",), threads: int = 1, spawn: Spawn | None = None, **more: Any
     ) -> None:
-        self.scratch = tempfile.mkdtemp(prefix="presage-")
+        try:
+            self.scratch = tempfile.mkdtemp(prefix="presage-")
+        except OSError as error:
+            place = tempfile.gettempdir() if tempfile.tempdir else "a temporary folder"
+            raise PresageError(f"cannot write to {place}: {error.strerror}; set TMPDIR to a place with room") from error
         self.arena: Any = None if spawn else Arena()
         self.sandbox: dict[str, bool] = {}
         self.arena_address = 0
@@ -154,18 +160,20 @@ class Child:
         """Send a command and wait for its answer; the child runs only in between."""
         return self._exchange(do, details)[0]
 
-    def window(self, **details: Any) -> Window:
-        """Run the calls that are laid out. The clocks start with the child stopped and end with it stopped again."""
-        answer, parent_ns, cpu_ns = self._exchange("run", details)
+    def window(self, calls: int, **details: Any) -> Window:
+        """Run so many of the calls that are laid out. The clocks start with the child stopped and end with it stopped again."""
+        answer, parent_ns, cpu_ns = self._exchange("run", {"calls": calls, **details})
         child_ns = answer.get("ns")
         if type(child_ns) is not int or not 0 <= child_ns <= parent_ns:
             raise VerdictError(Status.CHEATING, "the worker's answer was forged: it names no time that can have passed")
-        return Window(child_ns, parent_ns, cpu_ns, answer)
+        return Window(child_ns, parent_ns, cpu_ns, calls, answer)
 
     def _exchange(self, do: str, details: dict[str, Any]) -> tuple[dict[str, Any], int, int]:
         token = secrets.token_hex(8)
         self._deadline = time.monotonic() + self._left
         if wire.pending(self._answers):
+            if wire.closed(self._answers):
+                self._raise_death()
             raise VerdictError(Status.CHEATING, "wrote to the harness's channel when nothing had been asked")
         try:
             wire.send(self._commands, {"do": do, "token": token, **details})

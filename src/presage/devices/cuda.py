@@ -154,7 +154,8 @@ class CudaDevice(Device):
         shared: list[Any] | None = None if foreign else []
         draws: dict[str, Any] | None = None if foreign else {}
         ahead: set[Future[Any]] = set()
-        with ThreadPoolExecutor(self.cores) as pool:
+        pool = ThreadPoolExecutor(self.cores)
+        try:
             while waiting or ahead:
                 while waiting and len(ahead) < self.cores:
                     child = shared.pop() if shared else None
@@ -165,8 +166,12 @@ class CudaDevice(Device):
                 trial = future.result()
                 self._conduct([trial], plan, effort, _silent, shared)
                 yield self._measurement(trial, plan)
-        for child in shared or ():
-            child.kill()
+        finally:  # the caller may have had enough before the end
+            pool.shutdown(cancel_futures=True)
+            left = [future.result().release() for future in ahead if not future.cancelled()]
+            for child in (*left, *(shared or ())):
+                if child is not None:
+                    child.kill()
 
     def _refuse_languages(self, kernels: Sequence[Kernel]) -> None:
         for kernel in kernels:

@@ -71,6 +71,7 @@ class GpuTrial(Trial):
 
     backend = TORCH
     record_type: ClassVar[type[Record]] = GpuRecord
+    least_share = 1.0  # each call is waited for and its outputs taken, so nothing can be put off
     _in_arena = True
 
     def __init__(
@@ -169,11 +170,11 @@ class GpuTrial(Trial):
         if not self.kernel.is_bare:
             record.output_bytes = sum(self.problem.array_bytes(array, case) for array in self.problem.outputs)
 
-    def _window(self) -> Window:
+    def _window(self, calls: int) -> Window:
         """One window; the lead of the next is long enough for what this one took to queue."""
         child = self._child
         child.arena.settle()
-        window = child.window(hold_ns=self._hold_ns)
+        window = child.window(calls, hold_ns=self._hold_ns)
         samples, queued, tails = (window.answer.get(name) for name in ("samples_ns", "queued_ns", "tails_ns"))
         for numbers in (samples, tails):
             if not isinstance(numbers, list) or len(numbers) != len(child.arena.slots):
@@ -185,7 +186,7 @@ class GpuTrial(Trial):
         return window
 
     def _pulse(self, idle: Child, record: Record) -> Window:
-        return idle.window(hold_ns=self._hold_ns, calls=record.calls)
+        return idle.window(record.calls, hold_ns=self._hold_ns)
 
     def _outputs(self, case: Case, slot: int, window: Window, timed: bool) -> tuple[Any, ...]:
         if not self.kernel.is_bare:

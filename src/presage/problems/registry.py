@@ -49,6 +49,15 @@ def seed_kernels(problem: Problem, language: str | None = None) -> list[Kernel]:
     return [kernel for kernel in kernels if language in (None, kernel.language)]
 
 
+_ANCHORS = {"cpu": "naive.c", "gpu": "eager.py"}
+
+
+def anchor(problem: Problem, kind: str) -> Kernel | None:
+    """What speedups are relative to: the naive kernel on a CPU, what a PyTorch user would write on a GPU."""
+    file = problem.folder / _ANCHORS[kind]
+    return read(file) if file.is_file() else None
+
+
 def find_kernel(problem: Problem, spec: str) -> Kernel:
     """A kernel by path, or by the file name of one of the problem's own (`naive.c`, `rows.c@BLOCK=4`)."""
     path, _ = split_spec(spec)

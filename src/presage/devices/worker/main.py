@@ -46,10 +46,9 @@ class BareRunner:
         flat = [self._arena + offset for slot in layout["slots"] for offset in slot]
         self._pointers = (ctypes.c_void_p * max(1, len(flat)))(*flat)
         self._scalars = (ctypes.c_int * max(1, len(layout["scalars"])))(*layout["scalars"])
-        self._calls = len(layout["slots"])
 
     def run(self, command: dict[str, Any]) -> dict[str, Any]:
-        return {"ns": self._window(self._entry, self._pointers, self._calls, self._scalars)}
+        return {"ns": self._window(self._entry, self._pointers, command["calls"], self._scalars)}
 
 
 class ModuleRunner:
@@ -80,7 +79,7 @@ class ModuleRunner:
         return self._numpy.frombuffer(buffer, dtype=dtype).reshape(array["shape"])
 
     def run(self, command: dict[str, Any], clock: Any = time.perf_counter_ns) -> dict[str, Any]:
-        function, data = self._function, self._data
+        function, data = self._function, self._data[: command["calls"]]
         self._outputs = outputs = []
         start = clock()
         for arguments in data:

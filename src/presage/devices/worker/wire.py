@@ -50,6 +50,11 @@ def pending(fd: int) -> bool:
     return bool(select.select([fd], [], [], 0)[0])
 
 
+def closed(fd: int) -> bool:
+    """Of a channel where something is waiting: whether that is its end. Takes a byte otherwise."""
+    return not os.read(fd, 1)
+
+
 def _read(fd: int, size: int, deadline: float | None) -> bytes:
     data = b""
     while len(data) < size:

@@ -1,0 +1,117 @@
+"""Our medians beside `triton.testing.do_bench` on the catalogue's GPU kernels, and how well they repeat.
+
+    python benchmarks/gpu_agreement.py [--repeats 3] [--json]
+
+do_bench runs here as its users run it: in one process that trusts the kernel, on one set of inputs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import os
+import sys
+import tempfile
+from pathlib import Path
+from statistics import median
+
+import torch
+import triton.testing
+
+from presage.devices.base import Effort, Measurement
+from presage.devices.cuda import CudaDevice
+from presage.kernels.kernel import Kernel
+from presage.problems import registry
+from presage.problems.base import Case, Problem
+from presage.problems.on_torch import TorchSampler
+
+LANGUAGES = ("torch", "triton")
+
+
+def kernels(count: int) -> list[tuple[Problem, Kernel]]:
+    """PyTorch's own and the default Triton kernel of every problem, as many as asked for."""
+    found = [
+        (problem, kernel.render())
+        for problem in map(registry.get, registry.names())
+        for kernel in registry.seed_kernels(problem)
+        if kernel.language in LANGUAGES and not kernel.name.endswith("compiled.py")
+    ]
+    return found[:count]
+
+
+def do_bench_ns(problem: Problem, kernel: Kernel, case: Case) -> float:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "kernel.py")
+        path.write_text(kernel.source)
+        spec = importlib.util.spec_from_file_location("kernel", path)
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        inputs = problem.make_inputs(case, TorchSampler(1, case.values))
+        data = (*inputs, *(case.dims[name] for name in problem.parameters))
+        with torch.no_grad():
+            return 1e6 * float(triton.testing.do_bench(lambda: module.custom_kernel(data), return_mode="median"))
+
+
+def measure(device: CudaDevice, problem: Problem, kernel: Kernel, repeats: int) -> list[Measurement]:
+    return [device.measure(problem, [kernel], Effort(), lambda doing, share: None)[0] for _ in range(repeats)]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--kernels", type=int, default=30)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--json", action="store_true")
+    arguments = parser.parse_args()
+    device = CudaDevice()
+    rows = []
+    for problem, kernel in kernels(arguments.kernels):
+        measured = measure(device, problem, kernel, arguments.repeats)
+        name = f"{problem.name}/{os.path.basename(kernel.name).split('@')[0]}"
+        bad = next((m for m in measured if not m.cases), None)
+        if bad:
+            print(f"{name}: {bad.status}: {bad.reason}", file=sys.stderr)
+            continue
+        for i, case in enumerate(problem.timed["gpu"]):
+            medians = [m.cases[i].median.value for m in measured]
+            theirs = do_bench_ns(problem, kernel, case)
+            ours = median(medians)
+            rows.append(
+                {
+                    "kernel": name,
+                    "case": case.name,
+                    "ours_ns": ours,
+                    "do_bench_ns": theirs,
+                    "difference": ours / theirs - 1,
+                    "spread": (max(medians) - min(medians)) / ours,
+                    "bytes": problem.bytes(case),
+                }
+            )
+            row = rows[-1]
+            print(
+                f"{name:40} {case.name:44} ours {ours / 1e3:9.2f} us  do_bench {theirs / 1e3:9.2f} us "
+                f" {100 * row['difference']:+6.1f} %  spread {100 * row['spread']:.2f} %",
+                file=sys.stderr if arguments.json else sys.stdout,
+                flush=True,
+            )
+    long = [row for row in rows if row["ours_ns"] >= 20_000]
+    summary = {
+        "kernels": len({row["kernel"] for row in rows}),
+        "cases": len(rows),
+        "within_3_percent": sum(abs(row["difference"]) <= 0.03 for row in rows),
+        "spread_over_20us_max": max(row["spread"] for row in long),
+        "spread_over_20us_median": median(row["spread"] for row in long),
+        "spread_under_20us_max": max((row["spread"] for row in rows if row["ours_ns"] < 20_000), default=0.0),
+    }
+    if arguments.json:
+        print(json.dumps({"summary": summary, "rows": rows}, indent=1))
+    else:
+        print(summary)
+    device.close()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
