@@ -151,7 +151,7 @@ class Trial:
 
     backend: ClassVar[Backend] = NUMPY
     record_type: ClassVar[type[Record]] = Record
-    least_share: ClassVar[float] = 0.75
+    least_share: ClassVar[float] = 0.5
     """A window has at least this share of the calls it has room for; how many, no kernel can know, so none can put its
     work off to the last."""
 
