@@ -28,6 +28,14 @@ _C_TYPES = {
 }
 
 
+_NOT_IN_NUMPY = {"bfloat16": "int16"}
+
+
+def storage(dtype: str) -> np.dtype:
+    """The numpy type that an array is kept in: its own, or integers as wide for a type that numpy does not have."""
+    return np.dtype("uint8" if dtype.startswith(("float8", "float4")) else _NOT_IN_NUMPY.get(dtype, dtype))
+
+
 @dataclass(frozen=True)
 class Array:
     """An input or output: its shape as expressions over the case's dimensions, its dtype `T` for the case's own."""
@@ -35,6 +43,8 @@ class Array:
     name: str
     shape: str
     dtype: str = "T"
+    written: bool = False
+    """Of an input: it only offers room for an output, so a kernel may write to it and return it."""
 
 
 @dataclass(frozen=True)
@@ -75,16 +85,18 @@ class Tolerance:
 class Problem(ABC):
     """One operation. A subclass fills in the class attributes and four methods; see problems/softmax/softmax."""
 
-    summary: ClassVar[str]
+    summary: str
     """One sentence: what is computed, with the constants that matter."""
-    inputs: ClassVar[tuple[Array, ...]]
-    outputs: ClassVar[tuple[Array, ...]]
-    parameters: ClassVar[tuple[str, ...]] = ()
+    inputs: tuple[Array, ...]
+    outputs: tuple[Array, ...]
+    parameters: tuple[str, ...] = ()
     """Names in a case's dims that are not visible in the inputs' shapes (a stride, a number of bins)."""
-    timed: ClassVar[Mapping[str, tuple[Case, ...]]]
+    timed: Mapping[str, tuple[Case, ...]]
     """The cases that are timed, for each kind of device: `cpu`, `gpu`."""
-    checks: ClassVar[tuple[Case, ...]]
+    checks: tuple[Case, ...]
     """Cases that are only checked: odd sizes, sizes of 1, extreme values."""
+    any_order: ClassVar[bool] = False
+    """Whether a module's outputs may lie in memory in any order of their dimensions, and not only row by row."""
 
     @abstractmethod
     def make_inputs(self, case: Case, sampler: Sampler) -> tuple[Any, ...]:
@@ -146,7 +158,14 @@ class Problem(ABC):
         return case.dtype if array.dtype == "T" else array.dtype
 
     def array_bytes(self, array: Array, case: Case) -> int:
-        return math.prod(self.shape(array, case)) * np.dtype(self.dtype(array, case)).itemsize
+        return math.prod(self.shape(array, case)) * storage(self.dtype(array, case)).itemsize
+
+    def arguments(self, case: Case) -> dict[str, Any]:
+        """What a worker builds the `data` of a module's call from."""
+        return {
+            "inputs": [{"dtype": self.dtype(a, case), "shape": self.shape(a, case)} for a in self.inputs],
+            "parameters": [case.dims[name] for name in self.parameters],
+        }
 
     @property
     def scalars(self) -> tuple[str, ...]:

@@ -3,23 +3,40 @@
 from __future__ import annotations
 
 import importlib.util
+import os
+import random
 import sys
 from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
 
 
-def load_module(path: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location("candidate", path)
+def load_module(path: str, name: str = "candidate") -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise ImportError(f"{path} cannot be imported")
     module = importlib.util.module_from_spec(spec)
-    sys.modules["candidate"] = module
+    sys.modules[name] = module
+    folder = os.path.dirname(path)
+    if folder not in sys.path:
+        sys.path.insert(0, folder)  # what a problem from elsewhere brings with it lies beside
     spec.loader.exec_module(module)
     return module
 
 
-def entry_point(module: ModuleType, init: Sequence[Any] = ()) -> Callable[[Any], Any]:
+def load_candidate(command: dict[str, Any], device: str = "cpu") -> Callable[[Any], Any]:
+    """The function that takes a call's data. For a problem from elsewhere, a model is built as its reference is."""
+    problem = command.get("problem")
+    if problem is None or problem["convention"] == "GPU MODE":
+        return entry_point(load_module(command["path"]), device)
+    reference = load_module(os.path.join(problem["folder"], "reference.py"), "reference")
+    init = initial_inputs(reference, problem["seed"], device)
+    module = load_module(command["path"])
+    set_seed(problem["seed"])
+    return entry_point(module, device, init)
+
+
+def entry_point(module: ModuleType, device: str, init: Sequence[Any] = ()) -> Callable[[Any], Any]:
     """The function that takes a call's data: the inputs, then the problem's parameters."""
     function = getattr(module, "custom_kernel", None)
     if callable(function):
@@ -27,7 +44,27 @@ def entry_point(module: ModuleType, init: Sequence[Any] = ()) -> Callable[[Any],
     model_class = getattr(module, "ModelNew", None)
     if callable(model_class):
         model = model_class(*init)
-        if hasattr(model, "cuda"):
-            model = model.cuda()
+        if hasattr(model, "to"):
+            model = model.to(device)
         return lambda data: model(*data)
     raise AttributeError("the module defines neither custom_kernel(data) nor ModelNew")
+
+
+def initial_inputs(reference: ModuleType, seed: int, device: str) -> list[Any]:
+    """What a KernelBench model is built from."""
+    set_seed(seed)
+    return list(to_device(tuple(reference.get_init_inputs()), device))
+
+
+def to_device(values: tuple[Any, ...], device: str) -> tuple[Any, ...]:
+    return tuple(value.to(device) if hasattr(value, "to") else value for value in values)
+
+
+def set_seed(seed: int) -> None:
+    """Every generator that a reference may draw from."""
+    import numpy
+    import torch
+
+    random.seed(seed)
+    numpy.random.seed(seed % 2**32)
+    torch.manual_seed(seed)

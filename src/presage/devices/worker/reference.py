@@ -1,0 +1,214 @@
+"""The child that runs the reference of a problem from elsewhere. It never sees a candidate, only what one returned."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import os
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from presage.devices.worker import tensors
+from presage.devices.worker.module import initial_inputs, load_module, set_seed, to_device
+
+
+class ReferenceRunner:
+    """Describes a problem's cases, makes inputs, and compares outputs, by way of memory shared with the parent."""
+
+    def __init__(self, command: dict[str, Any], device: str, memory: Callable[[int, int], Any]) -> None:
+        import torch
+
+        self._torch, self._memory = torch, memory
+        torch.set_grad_enabled(False)
+        convention = {"KernelBench": KernelBench, "GPU MODE": GpuMode}[command["problem"]["convention"]]
+        self._reference = convention(command["problem"], device, torch)
+
+    def describe(self, command: dict[str, Any]) -> dict[str, Any]:
+        """Shapes and types of every case's tensors, and which inputs of the first only offer room for an output."""
+        cases = [self._describe(case) for case in command["cases"]]
+        return {"cases": cases, "written": self._reference.written(command["cases"][0], command["seed"])}
+
+    def _describe(self, case: dict[str, Any]) -> dict[str, Any]:
+        data, outputs = self._reference.example(case)
+        template, inputs, names = tensors.split(data, self._torch)
+        return {
+            "data": template,
+            "names": names,
+            "inputs": [tensors.describe(tensor) for tensor in inputs],
+            "outputs": [tensors.describe(tensor) for tensor in outputs],
+        }
+
+    def make(self, command: dict[str, Any]) -> None:
+        """Inputs from a seed, copied to where the parent wants them."""
+        data = self._reference.make(command["case"], command["seed"])
+        template, inputs, _ = tensors.split(data, self._torch)
+        if template != command["data"] or [tensors.describe(tensor) for tensor in inputs] != command["inputs"]:
+            raise ValueError("its inputs have other shapes, types or numbers in them when the seed is another")
+        for offset, tensor in zip(command["offsets"], inputs, strict=True):
+            memory = tensors.to_bytes(tensor, self._torch)
+            self._memory(offset, memory.numel()).copy_(memory)
+        self._settle()
+
+    def check(self, command: dict[str, Any]) -> dict[str, Any]:
+        """Why these outputs are wrong for these inputs, or None."""
+        arrays = [*command["inputs"], *command["outputs"]]
+        found = [
+            tensors.over(self._memory(offset, tensors.size_of(array, self._torch)), array, self._torch)
+            for offset, array in zip(command["offsets"], arrays, strict=True)
+        ]
+        inputs, outputs = found[: len(command["inputs"])], found[len(command["inputs"]) :]
+        data = tensors.join(command["data"], inputs, self._torch)
+        return {"wrong": self._reference.difference(data, outputs)}
+
+    def _settle(self) -> None:
+        if self._torch.cuda.is_available():
+            self._torch.cuda.synchronize()
+
+
+class KernelBench:
+    """`Model(*get_init_inputs())` is called on `get_inputs()`; outputs are close when torch.allclose says so."""
+
+    def __init__(self, problem: dict[str, Any], device: str, torch: Any) -> None:
+        self._torch, self._device, self._seed = torch, device, problem["seed"]
+        self._tolerances = problem["tolerances"]
+        self._module = load_module(os.path.join(problem["folder"], "reference.py"), "reference")
+        self._model: Any = None
+
+    def _build(self) -> Any:
+        init = initial_inputs(self._module, self._seed, self._device)
+        set_seed(self._seed)
+        return self._module.Model(*init).to(self._device)
+
+    def example(self, case: dict[str, Any]) -> tuple[Any, list[Any]]:
+        """Inputs and outputs of which only the kind matters; where torch can work it out, nothing is computed."""
+        from torch._subclasses.fake_tensor import FakeTensorMode
+
+        try:
+            with FakeTensorMode():
+                init = initial_inputs(self._module, self._seed, "cpu")
+                data = tuple(self._module.get_inputs())
+                return data, _parts(self._module.Model(*init)(*data), self._torch)
+        except Exception:
+            data = self.make(case, self._seed)
+            return data, self._answer(data)
+
+    def written(self, case: dict[str, Any], seed: int) -> list[int]:
+        return []
+
+    def make(self, case: dict[str, Any], seed: int) -> Any:
+        """Made on the device itself where the file's code can be led to do so, which is many times as fast."""
+        try:
+            with self._torch.device(self._device):
+                set_seed(seed)
+                made = self._module.get_inputs()
+        except Exception:
+            set_seed(seed)
+            made = self._module.get_inputs()
+        return to_device(tuple(made), self._device)
+
+    def _answer(self, data: Any) -> list[Any]:
+        if self._model is None:
+            self._model = self._build()
+        return _parts(self._model(*data), self._torch)
+
+    def difference(self, data: Any, outputs: Sequence[Any]) -> str | None:
+        """Right is what is close to the reference's own answer, or to what it answers in double precision."""
+        expected = self._answer(data)
+        found = self._compare(expected, outputs)
+        if found is None:
+            return None
+        exact = self._answer_in_double(data)
+        return self._compare(exact, outputs) and found if exact else found
+
+    def _answer_in_double(self, data: Any) -> list[Any]:
+        """Empty where the model cannot be turned into one of doubles."""
+        try:
+            model = copy.deepcopy(self._model).double()
+            wide = [x.double() if hasattr(x, "is_floating_point") and x.is_floating_point() else x for x in data]
+            return _parts(model(*wide), self._torch)
+        except Exception:
+            return []
+
+    def _compare(self, expected: Sequence[Any], outputs: Sequence[Any]) -> str | None:
+        for number, (right, output) in enumerate(zip(expected, outputs, strict=True)):
+            name = f"output {number}" if len(outputs) > 1 else "output"
+            if right.shape != output.shape:
+                return f"{name} has shape {list(output.shape)}, not {list(right.shape)}"
+            close = self._close(right, output)
+            if not bool(close.all()):
+                return _report(name, right, output, close)
+        return None
+
+    def _close(self, right: Any, output: Any) -> Any:
+        allowed = self._tolerances.get(str(output.dtype).removeprefix("torch."))
+        if allowed is None:
+            return output == right
+        return self._torch.isclose(output.to(right.dtype), right, rtol=allowed, atol=allowed, equal_nan=True)
+
+
+class GpuMode:
+    """`generate_input` makes data, `ref_kernel` answers, and `check_implementation` judges."""
+
+    def __init__(self, problem: dict[str, Any], device: str, torch: Any) -> None:
+        self._torch = torch
+        self._module = load_module(os.path.join(problem["folder"], "reference.py"), "reference")
+        self._seeded = "seed" in inspect.signature(self._module.generate_input).parameters
+        self._returns: type | None = None
+
+    def make(self, case: dict[str, Any], seed: int) -> Any:
+        set_seed(seed)
+        return self._module.generate_input(**case, **({"seed": seed} if self._seeded else {}))
+
+    def example(self, case: dict[str, Any]) -> tuple[Any, list[Any]]:
+        data = self.make(case, 1)
+        answer = self._module.ref_kernel(self._copy(data))
+        self._returns = type(answer) if type(answer) in (tuple, list) else None
+        return data, _parts(answer, self._torch)
+
+    def written(self, case: dict[str, Any], seed: int) -> list[int]:
+        """The inputs that look like an output and whose values do not matter to the reference."""
+        data, outputs = self.example(case)
+        template, inputs, _ = tensors.split(data, self._torch)
+        looks = [(tensor.shape, tensor.dtype) for tensor in outputs]
+        found = []
+        for i, tensor in enumerate(inputs):
+            if (tensor.shape, tensor.dtype) in looks:
+                changed = [x.clone() for x in inputs]
+                changed[i] = self._other_values(tensor, seed)
+                if self.difference(tensors.join(template, changed, self._torch), outputs) is None:
+                    found.append(i)
+        return found
+
+    def _other_values(self, tensor: Any, seed: int) -> Any:
+        """Values for floats that were not there; integers, which may be indices, are only moved about."""
+        if not tensor.is_floating_point():
+            return tensor.flatten().flip(0).reshape(tensor.shape)
+        set_seed(seed)
+        return (4 * self._torch.randn(tensor.shape, device=tensor.device)).to(tensor.dtype)
+
+    def difference(self, data: Any, outputs: Sequence[Any]) -> str | None:
+        output = outputs[0] if self._returns is None else self._returns(outputs)
+        verdict = self._module.check_implementation(data, output)
+        right, reason = verdict if isinstance(verdict, tuple) else (not verdict, verdict)
+        return None if right else " ".join(str(reason).split())[:1000] or "check_implementation refuses it"
+
+    def _copy(self, data: Any) -> Any:
+        """A reference may write into its data."""
+        template, found, _ = tensors.split(data, self._torch)
+        return tensors.join(template, [tensor.clone() for tensor in found], self._torch)
+
+
+def _parts(answer: Any, torch: Any) -> list[Any]:
+    parts = list(answer) if type(answer) in (tuple, list) else [answer]
+    for part in parts:
+        if not isinstance(part, torch.Tensor):
+            kind = f"{type(part).__module__}.{type(part).__qualname__}"
+            raise TypeError(f"the reference returns a {kind}; only a tensor or a tuple of tensors can be compared")
+    return [part.detach() for part in parts]
+
+
+def _report(name: str, right: Any, output: Any, close: Any) -> str:
+    wrong = (~close).nonzero()
+    at = tuple(int(i) for i in wrong[0])
+    amount = f"{len(wrong)} of {output.numel()} elements are wrong"
+    return f"{name}{list(at)} is {float(output[at]):.9g}, not {float(right[at]):.9g}; {amount}"

@@ -1,0 +1,118 @@
+"""Tensors between processes: data taken apart into its tensors and what they are nested in, and put together again."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from collections.abc import Sequence
+from typing import Any
+
+_PLAIN = (bool, int, float, str)
+
+
+def split(data: Any, torch: Any) -> tuple[Any, list[Any], list[str]]:
+    """A template that can be sent as JSON, the tensors in it, and where each is, as one would write it in Python."""
+    tensors: list[Any] = []
+    names: list[str] = []
+
+    def visit(part: Any, name: str) -> Any:
+        if isinstance(part, torch.Tensor):
+            tensors.append(_plain_tensor(part, name, torch))
+            names.append(name)
+            return {"tensor": len(tensors) - 1}
+        if part is None or type(part) in _PLAIN:
+            return {"value": part}
+        if type(part) in (tuple, torch.Size, list):
+            kind = "list" if type(part) is list else "tuple"
+            return {kind: [visit(inner, f"{name}[{i}]") for i, inner in enumerate(part)]}
+        if type(part) is dict and all(type(key) in _PLAIN for key in part):
+            return {"dict": [[key, visit(inner, f"{name}[{key!r}]")] for key, inner in part.items()]}
+        if type(part) is torch.dtype:
+            return {"dtype": _dtype_name(part)}
+        kind = f"{type(part).__module__}.{type(part).__qualname__}"
+        raise TypeError(f"{name} is a {kind}, which cannot be handed to another process")
+
+    return visit(data, "data"), tensors, names
+
+
+def join(template: Any, tensors: Sequence[Any], torch: Any) -> Any:
+    """What `split` has taken apart, with these tensors in it."""
+    ((kind, content),) = template.items()
+    match kind:
+        case "tensor":
+            return tensors[content]
+        case "tuple" | "list":
+            parts = [join(part, tensors, torch) for part in content]
+            return tuple(parts) if kind == "tuple" else parts
+        case "dict":
+            return {key: join(part, tensors, torch) for key, part in content}
+        case "dtype":
+            return getattr(torch, content)
+        case _:
+            return content
+
+
+def arrange(arguments: dict[str, Any], tensors: Sequence[Any], torch: Any) -> Any:
+    """The `data` of a call: as its template says, or the inputs and then the problem's parameters."""
+    if "data" in arguments:
+        return join(arguments["data"], tensors, torch)
+    return (*tensors, *arguments["parameters"])
+
+
+def describe(tensor: Any) -> dict[str, Any]:
+    return {"dtype": _dtype_name(tensor.dtype), "shape": list(tensor.shape), "stride": list(tensor.stride())}
+
+
+def is_dense(shape: Sequence[int], stride: Sequence[int]) -> bool:
+    """Whether elements lie side by side in memory, in whatever order of the dimensions.
+
+    >>> is_dense((2, 3), (3, 1)), is_dense((2, 3), (1, 2)), is_dense((2, 3), (4, 1)), is_dense((2, 3), (0, 1))
+    (True, True, False, False)
+    """
+    step = 1
+    for distance, size in sorted((d, s) for d, s in zip(stride, shape, strict=True) if s != 1):
+        if distance != step and 0 not in shape:
+            return False
+        step *= size
+    return True
+
+
+def to_bytes(tensor: Any, torch: Any) -> Any:
+    """A dense tensor's memory, as it lies."""
+    return tensor.as_strided((tensor.numel(),), (1,), tensor.storage_offset()).view(torch.uint8)
+
+
+def over(memory: Any, array: dict[str, Any], torch: Any) -> Any:
+    """A tensor over these bytes."""
+    flat = memory.view(getattr(torch, array["dtype"]))
+    return flat.as_strided(array["shape"], array["stride"]) if "stride" in array else flat.view(array["shape"])
+
+
+def size_of(array: dict[str, Any], torch: Any) -> int:
+    return math.prod(array["shape"]) * int(getattr(torch, array["dtype"]).itemsize)
+
+
+def host_bytes(address: int, size: int, torch: Any) -> Any:
+    """This process's memory as a tensor of bytes."""
+    if size == 0:
+        return torch.empty(0, dtype=torch.uint8)
+    return torch.frombuffer((ctypes.c_char * size).from_address(address), dtype=torch.uint8)
+
+
+def gpu_bytes(address: int, size: int, torch: Any) -> Any:
+    """Memory on the GPU as a tensor of bytes."""
+    interface = {"shape": (size,), "typestr": "|u1", "data": (address, False), "version": 3}
+    holder = type("Memory", (), {"__cuda_array_interface__": interface})()
+    return torch.as_tensor(holder, device="cuda")
+
+
+def _plain_tensor(tensor: Any, name: str, torch: Any) -> Any:
+    """Detached, and dense: one with gaps or overlaps in its memory is replaced by a copy of its values."""
+    if tensor.layout is not torch.strided:
+        raise TypeError(f"{name} is a tensor with layout {tensor.layout}; only plain ones can be handed on")
+    tensor = tensor.detach().resolve_conj().resolve_neg()
+    return tensor if is_dense(tensor.shape, tensor.stride()) else tensor.contiguous()
+
+
+def _dtype_name(dtype: Any) -> str:
+    return str(dtype).removeprefix("torch.")

@@ -1,0 +1,297 @@
+"""Problems from elsewhere, read in place: a KernelBench file, or a GPU MODE folder.
+
+Their code is the user's own, but it never runs in this process. A device has a child run it (see devices/reference.py),
+which describes the cases' inputs and outputs, makes inputs from a seed, and compares outputs with the right ones.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from types import ModuleType
+from typing import Any, ClassVar, Protocol
+
+from presage.core.errors import PresageError
+from presage.kernels.kernel import Kernel, from_source
+from presage.problems import task_file
+from presage.problems.base import Array, Case, Problem, Tolerance
+from presage.problems.sampler import Sampler
+
+KERNELBENCH, GPU_MODE = "KernelBench", "GPU MODE"
+_DEFINES = {
+    KERNELBENCH: ("Model", "get_inputs", "get_init_inputs"),
+    GPU_MODE: ("generate_input", "ref_kernel", "check_implementation"),
+}
+TOLERANCES = {"float64": 1e-4, "float32": 1e-4, "float16": 1e-2, "bfloat16": 1e-2}
+"""KernelBench's, by the type of the output: absolute, and relative to the reference's value."""
+_MAX_BYTES = 4 << 20
+_SEEDS = 2**31 - 1
+"""Seeds are below this, since numpy's generator, which references may use, takes no larger ones."""
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """One tensor of a case as the problem's own code made it."""
+
+    shape: tuple[int, ...]
+    dtype: str
+    stride: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What one case's data is: its tensors, and how they are nested among numbers, texts, lists and dictionaries."""
+
+    inputs: tuple[Tensor, ...]
+    outputs: tuple[Tensor, ...]
+    names: tuple[str, ...]
+    """Where in the data each input is, as one would write it in Python."""
+    data: Any
+    """What `worker.tensors.join` builds the data from."""
+
+
+class Reference(Protocol):
+    """The child that runs a problem's own code, as the problem sees it."""
+
+    def make(self, case: Case, seed: int) -> tuple[Any, ...]:
+        """The input tensors of one call."""
+
+    def difference(self, case: Case, inputs: Sequence[Any], outputs: Sequence[Any]) -> str | None:
+        """Why these outputs are wrong, or None when they are right."""
+
+
+class ExternalProblem(Problem):
+    """A problem whose reference was written for another harness. `described` gives one that can be measured."""
+
+    any_order: ClassVar[bool] = True
+    inputs: tuple[Array, ...] = ()
+    outputs: tuple[Array, ...] = ()
+
+    def __init__(
+        self, path: Path, convention: str, files: Mapping[str, str], summary: str, checks: Sequence[Case],
+        timed: Sequence[Case],
+    ) -> None:  # fmt: skip
+        self.path, self.convention, self.files, self.summary = path, convention, dict(files), summary
+        self.checks, self.timed = tuple(checks), {"cpu": tuple(timed), "gpu": tuple(timed)}
+        self.layouts: Mapping[str, Layout] = {}
+        self.seed = 0
+        """What weights are drawn from: the reference's and a candidate's alike."""
+        self._reference: Reference | None = None
+
+    # -- what it is, before any of its code has run -------------------------------------------------------------------
+
+    @cached_property
+    def folder(self) -> Path:
+        return self.path if self.path.is_dir() else self.path.parent
+
+    @property
+    def name(self) -> str:
+        return self.path.stem
+
+    @property
+    def room(self) -> str:
+        return self.convention
+
+    @property
+    def scalars(self) -> tuple[str, ...]:
+        return ()
+
+    @cached_property
+    def cases(self) -> tuple[Case, ...]:
+        """Every case once, those that are checked first."""
+        return tuple({case.name: case for case in (*self.checks, *self.timed["gpu"])}.values())
+
+    def reference_kernel(self) -> Kernel:
+        """The reference as if it were a candidate: what speedups are relative to."""
+        if self.convention == KERNELBENCH:
+            return as_candidate(from_source(f"{self.files['reference.py']}\nModelNew = Model\n", ".py", str(self.path)))
+        source = "import torch\nfrom reference import ref_kernel as custom_kernel\n"
+        return from_source(source, ".py", str(self.path / "reference.py"))
+
+    def worker_settings(self, folder: str) -> dict[str, Any]:
+        """Puts the problem's files into a worker's folder; says how the worker finds its way in them."""
+        for name, text in self.files.items():
+            Path(folder, name).write_text(text)
+        return {"convention": self.convention, "folder": folder, "seed": self.seed, "tolerances": TOLERANCES}
+
+    # -- what its own code has told ------------------------------------------------------------------------------------
+
+    def described(
+        self, layouts: Mapping[str, Layout], written: Sequence[int], seed: int, reference: Reference
+    ) -> ExternalProblem:
+        """This problem, ready to be measured. `written` says which inputs only offer room for an output."""
+        kinds = {(layout.names, len(layout.outputs)) for layout in layouts.values()}
+        if len(kinds) != 1:
+            raise PresageError(f"{self.path}: its cases have different numbers of tensors, which cannot be measured")
+        ((names, outputs),) = kinds
+        known = copy.copy(self)
+        known.layouts, known.seed, known._reference = layouts, seed, reference
+        known.inputs = tuple(Array(name, "", "", i in written) for i, name in enumerate(names))
+        known.outputs = tuple(Array(f"output {i}" if outputs > 1 else "output", "", "") for i in range(outputs))
+        return known
+
+    def _tensor(self, array: Array, case: Case) -> Tensor:
+        layout = self.layouts[case.name]
+        if array in self.inputs:
+            return layout.inputs[self.inputs.index(array)]
+        return layout.outputs[self.outputs.index(array)]
+
+    def shape(self, array: Array, case: Case) -> tuple[int, ...]:
+        return self._tensor(array, case).shape
+
+    def dtype(self, array: Array, case: Case) -> str:
+        return self._tensor(array, case).dtype
+
+    def arguments(self, case: Case) -> dict[str, Any]:
+        layout = self.layouts[case.name]
+        inputs = [vars(tensor) | {"written": a.written} for tensor, a in zip(layout.inputs, self.inputs, strict=True)]
+        return {"inputs": inputs, "data": layout.data, "any_order": True}
+
+    def make_inputs(self, case: Case, sampler: Sampler) -> tuple[Any, ...]:
+        return self._asked.make(case, int(sampler.integers((), 0, _SEEDS, "int64")))
+
+    def difference(self, case: Case, inputs: Sequence[Any], outputs: Sequence[Any]) -> str | None:
+        """Why these outputs are wrong by the problem's own rules, or None."""
+        return self._asked.difference(case, inputs, outputs)
+
+    def oracle(self, xp: ModuleType, case: Case, *inputs: Any) -> tuple[Any, ...]:
+        raise NotImplementedError("the right outputs stay in the child that knows them; ask for the difference")
+
+    @property
+    def _asked(self) -> Reference:
+        assert self._reference is not None, "only a device can run a problem from elsewhere"
+        return self._reference
+
+    def tolerance(self, case: Case) -> Tolerance:
+        if self.convention == GPU_MODE:
+            return Tolerance(0.0, "the task's own check_implementation", 0.0)
+        least, most = min(TOLERANCES.values()), max(TOLERANCES.values())
+        reason = f"KernelBench's own: {least:g} absolute and relative, {most:g} in half precision"
+        return Tolerance(least, reason, least)
+
+    def bytes(self, case: Case) -> int:
+        arrays = [array for array in self.inputs if not array.written]
+        return sum(self.array_bytes(array, case) for array in (*arrays, *self.outputs))
+
+    def flops(self, case: Case) -> int:
+        """Unknown, so that the roofline is that of the bytes alone."""
+        return 0
+
+    def draw_case(self, rng: random.Random) -> Case:
+        """The sizes are the file's; what nobody has seen before is the seed."""
+        return rng.choice(self.checks)
+
+
+def as_candidate(kernel: Kernel) -> Kernel:
+    """A module for such a problem works on tensors, whether or not it imports torch itself."""
+    return replace(kernel, language="torch") if kernel.language == "numpy" else kernel
+
+
+# -- reading ----------------------------------------------------------------------------------------------------------
+
+
+def read(path: Path) -> ExternalProblem:
+    """A KernelBench file or a GPU MODE folder."""
+    return _read_folder(path) if path.is_dir() else _read_file(path)
+
+
+def _read_file(path: Path) -> ExternalProblem:
+    source = _text(path)
+    tree = _refuse_missing(source, path, KERNELBENCH)
+    case = Case({}, values="as written")
+    return ExternalProblem(path, KERNELBENCH, {"reference.py": source}, _model_summary(tree), [case], [case])
+
+
+def _read_folder(folder: Path) -> ExternalProblem:
+    path = folder / "task.yml"
+    if not path.is_file():
+        raise PresageError(f"{folder} is no GPU MODE task: there is no task.yml in it")
+    task = task_file.parse(_text(path), str(path))
+    if task.get("lang", "py") != "py":
+        raise PresageError(f"{path}: lang is '{task['lang']}'; only Python tasks ('py') can be measured")
+    files = _task_files(folder, path, task)
+    _refuse_missing(files["reference.py"], folder / "reference.py", GPU_MODE)
+    timed = _cases(path, task, "benchmarks")
+    summary = " ".join(str(task.get("description") or "").split("\n\n")[0].split())
+    return ExternalProblem(folder, GPU_MODE, files, summary, _cases(path, task, "tests"), timed)
+
+
+def _text(path: Path) -> str:
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise PresageError(f"cannot read {path}: {error.strerror}") from error
+    if len(data) > _MAX_BYTES:
+        raise PresageError(f"{path} has more than {_MAX_BYTES} bytes, the most that a problem's file may have")
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise PresageError(f"{path} is not UTF-8 text (byte {error.start}); save it as UTF-8") from error
+
+
+def _refuse_missing(source: str, path: Path, convention: str) -> ast.Module:
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError) as error:
+        raise PresageError(f"{path} is no Python: {error}") from error
+    defined = {name for node in tree.body for name in _names(node)}
+    missing = [name for name in _DEFINES[convention] if name not in defined]
+    if missing and "*" not in defined:
+        raise PresageError(f"{path} is no {convention} problem: it defines no {' and no '.join(missing)}")
+    return tree
+
+
+def _names(node: ast.AST) -> list[str]:
+    """What a statement defines at the top of a module, inside of an if or a try too."""
+    if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef):
+        return [node.name]
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        return [alias.asname or alias.name for alias in node.names]
+    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+        return [node.id]
+    return [name for child in ast.iter_child_nodes(node) for name in _names(child)]
+
+
+def _model_summary(tree: ast.Module) -> str:
+    """The first sentence or line that the model says of itself."""
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef) and node.name == "Model":
+            return " ".join((ast.get_docstring(node) or "").split("\n\n")[0].split())
+    return ""
+
+
+def _task_files(folder: Path, path: Path, task: Mapping[str, Any]) -> dict[str, str]:
+    """What lies beside a submission when it runs, by name: all that `files` lists but the harness it was written for."""
+    listed = task.get("files")
+    if not isinstance(listed, list) or not all(isinstance(entry, dict) for entry in listed):
+        raise PresageError(f"{path}: 'files' is no list of mappings with a name and a source")
+    config = task.get("config")
+    harness = config.get("main") if isinstance(config, dict) else "eval.py"
+    files = {}
+    for entry in listed:
+        name, source = entry.get("name"), entry.get("source")
+        if not isinstance(name, str) or not isinstance(source, str) or Path(name).name != name:
+            raise PresageError(f"{path}: {entry} under 'files' is no plain file name with a source")
+        if source != "@SUBMISSION@" and name != harness:
+            files[name] = _text(folder / source)
+    if "reference.py" not in files:
+        raise PresageError(f"{path}: 'files' lists no reference.py")
+    return files
+
+
+def _cases(path: Path, task: Mapping[str, Any], what: str) -> list[Case]:
+    """The arguments of `generate_input`, one case a line; seeds are left out, since every call gets its own."""
+    listed = task.get(what)
+    if not isinstance(listed, list) or not listed or not all(isinstance(entry, dict) for entry in listed):
+        raise PresageError(f"{path}: '{what}' is no list of arguments; write lines like '- {{\"size\": 128, \"seed\": 1}}'")
+    cases: dict[str, Case] = {}
+    for entry in listed:
+        arguments = {name: value for name, value in entry.items() if name != "seed"}
+        case = Case(arguments) if arguments else Case({}, values="as written")
+        cases.setdefault(case.name, case)
+    return list(cases.values())
