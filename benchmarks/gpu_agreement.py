@@ -56,7 +56,7 @@ def do_bench_ns(problem: Problem, kernel: Kernel, case: Case) -> float:
 
 
 def measure(device: CudaDevice, problem: Problem, kernel: Kernel, repeats: int) -> list[Measurement]:
-    return [device.measure(problem, [kernel], Effort(), lambda doing, share: None)[0] for _ in range(repeats)]
+    return list(device.measure_each(problem, [kernel] * repeats, Effort()))
 
 
 def main() -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import subprocess
@@ -25,6 +26,18 @@ void vector_add(const float *x, const float *y, float *z, int n) {
     }
 }
 """
+DOUBLING = '''
+import torch
+class Model(torch.nn.Module):
+    """Doubles."""
+    def forward(self, x):
+        return 2 * x
+def get_inputs():
+    return [torch.rand(1000)]
+def get_init_inputs():
+    return []
+'''
+DOUBLE = "def forward(self, x):\n        return x + x\n"
 QUICK = ("--precision", "0.9", "--seconds", "20", "--timeout", "120")
 """As few rounds as there can be, however busy the machine is."""
 
@@ -90,8 +103,11 @@ def files(tmp_path: Path) -> Path:
     [
         ("nonsense", "invalid choice: 'nonsense'"),
         ("--nonsense", "unrecognized arguments: --nonsense"),
-        ("measure", "the following arguments are required: problem, KERNEL"),
-        ("measure softmax", "the following arguments are required: KERNEL"),
+        ("measure", "the following arguments are required: KERNEL"),
+        ("measure softmax", "presage: a problem and a kernel are needed; write 'presage measure PROBLEM KERNEL"),
+        ("measure nowhere.py naive.c", "presage: there is no problem 'nowhere.py'; there is no such file or folder"),
+        ("measure --problem k.triton.py naive.c", "k.triton.py is no KernelBench problem: it defines no Model"),
+        ("measure . naive.c", "presage: . is no GPU MODE task: there is no task.yml in it"),
         ("measure sofmax naive.c", "presage: there is no problem 'sofmax'; did you mean softmax?"),
         ("measure zzz naive.c", "presage: there is no problem 'zzz'; 'presage problems' lists them."),
         ("measure softmax nowhere.c", "presage: there is no kernel file nowhere.c"),
@@ -211,6 +227,22 @@ def test_people_get_a_table_and_a_sentence(tmp_path: Path) -> None:
     assert "the anchor's speed" in text
     assert "wrong.py: case n=" in text
     assert "wrong_result" in text
+
+
+@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
+def test_a_problem_from_elsewhere(tmp_path: Path) -> None:
+    (tmp_path / "1_Doubling.py").write_text(DOUBLING)
+    (tmp_path / "new.py").write_text(DOUBLING.split("def ")[0].replace("Model(", "ModelNew(") + DOUBLE)
+    for arguments in (("1_Doubling.py", "new.py"), ("new.py", "--problem", "1_Doubling.py")):
+        done = presage("measure", *arguments, "--json", *QUICK, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        document = json.loads(done.stdout)
+        check_document(document)
+        assert (document["problem"], document["status"]) == ("1_Doubling", "ok"), document["reason"]
+        assert document["anchor"]["name"] == "1_Doubling.py"
+    text = presage("problems", "1_Doubling.py", cwd=tmp_path).stdout
+    assert "1_Doubling (KernelBench): Doubles." in text
+    assert "data[0] float32[1000] -> output float32[1000]; 0.008 MB at least" in text
 
 
 def test_the_readme_s_kernels_are_ok(tmp_path: Path) -> None:

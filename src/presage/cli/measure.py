@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from presage.cli import terminal
+from presage.core.errors import PresageError
 from presage.core.statistics import Interval
 from presage.devices import registry as devices
 from presage.devices.base import Effort, Measurement, Status, speedup
@@ -19,7 +20,12 @@ from presage.problems.base import Problem
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     default = Effort()
-    parser.add_argument("problem", help="a problem of the catalogue; 'presage problems' lists them")
+    parser.add_argument(
+        "first", nargs="?", metavar="PROBLEM",
+        help="a problem of the catalogue, which 'presage problems' lists; or the path of a KernelBench file or of a"
+        " GPU MODE folder",
+    )  # fmt: skip
+    parser.add_argument("--problem", help="the problem, in place of the first argument, which is then a kernel too")
     parser.add_argument(
         "kernels",
         nargs="+",
@@ -45,8 +51,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    problem = problems.get(arguments.problem)
-    kernels = [problems.find_kernel(problem, spec) for spec in arguments.kernels]
+    words = [word for word in (arguments.problem, arguments.first, *arguments.kernels) if word is not None]
+    if len(words) < 2:
+        raise PresageError("a problem and a kernel are needed; write 'presage measure PROBLEM KERNEL…'")
+    problem = problems.get(words[0])
+    kernels = [problems.find_kernel(problem, spec) for spec in words[1:]]
     device = devices.get(arguments.device, arguments.cc)
     anchor = _anchor(problem, arguments.anchor, device.kind)
     effort = Effort(arguments.precision, arguments.seconds, arguments.timeout)

@@ -6,18 +6,30 @@ import argparse
 from typing import Any
 
 from presage.cli import terminal
+from presage.core.errors import PresageError
+from presage.devices import registry as devices
 from presage.kernels.kernel import Kernel
 from presage.problems import registry
-from presage.problems.base import Case, Problem
+from presage.problems.base import Array, Case, Problem
+from presage.problems.external import KERNELBENCH, ExternalProblem
+
+_PATIENCE_SECONDS = 60.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", nargs="?", help="show this problem: its statement, signature, cases and seed kernels")
+    parser.add_argument(
+        "name", nargs="?", metavar="PROBLEM",
+        help="show this problem: its statement, signature, cases and seed kernels; a path shows a KernelBench file or a"
+        " GPU MODE folder",
+    )  # fmt: skip
+    parser.add_argument("--device", default="cpu", help="where a problem from elsewhere is run to learn its shapes")
 
 
 def run(arguments: argparse.Namespace) -> int:
     if arguments.name:
         problem = registry.get(arguments.name)
+        if isinstance(problem, ExternalProblem):
+            return _show_external(problem, arguments)
         document = _detail(problem)
         if arguments.json:
             terminal.print_json(document)
@@ -90,3 +102,67 @@ def _print_detail(problem: Problem, document: dict[str, Any]) -> None:
         tunables = ", ".join(kernel["tunables"])
         family = f"{kernel['configurations']} configurations of {tunables}" if tunables else "concrete"
         print(f"{kernel['language']:7} {kernel['path']}  ({family})")
+
+
+# -- problems from elsewhere ------------------------------------------------------------------------------------------
+
+
+def _show_external(problem: ExternalProblem, arguments: argparse.Namespace) -> int:
+    """What can be read of it, and what its own code tells where that can be run."""
+    document = _external(problem)
+    try:
+        device = devices.get(arguments.device)
+        try:
+            with device.posed(problem, _PATIENCE_SECONDS) as posed:
+                document |= {"tensors": {case.name: _tensors(posed, case) for case in problem.cases}}
+        finally:
+            device.close()
+    except PresageError as error:
+        document |= {"tensors": None, "reason": str(error)}
+    if arguments.json:
+        terminal.print_json(document)
+    else:
+        _print_external(problem, document)
+    return 0
+
+
+def _external(problem: ExternalProblem) -> dict[str, Any]:
+    return {
+        **_summary(problem),
+        "path": str(problem.path),
+        "timed": [case.name for case in problem.timed["gpu"]],
+        "checks": [case.name for case in problem.checks],
+        "tolerance": problem.tolerance(problem.checks[0]).reason,
+        "kernels": [_kernel(kernel) for kernel in registry.seed_kernels(problem)],
+    }
+
+
+def _tensors(problem: Problem, case: Case) -> dict[str, Any]:
+    def told(array: Array) -> dict[str, Any]:
+        return {"name": array.name, "dtype": problem.dtype(array, case), "shape": problem.shape(array, case)}
+
+    return {
+        "inputs": [told(array) | {"written": array.written} for array in problem.inputs],
+        "outputs": [told(array) for array in problem.outputs],
+        "bytes": problem.bytes(case),
+    }
+
+
+def _print_external(problem: ExternalProblem, document: dict[str, Any]) -> None:
+    print(f"{problem.name} ({problem.convention}): {problem.summary}\n")
+    call = "ModelNew(*get_init_inputs()), called on get_inputs()"
+    print(f"module     {call if problem.convention == KERNELBENCH else 'custom_kernel(data)'}")
+    print(f"right      {document['tolerance']}")
+    print(f"checked    {'; '.join(document['checks'])}; each with seeds drawn anew")
+    print(f"timed      {'; '.join(document['timed'])}\n")
+    if document["tensors"] is None:
+        print(f"its tensors are not known here: {document['reason']}")
+        return
+    for name, case in document["tensors"].items():
+        inputs, outputs = (", ".join(_tensor(tensor) for tensor in case[side]) for side in ("inputs", "outputs"))
+        print(f"{name}: {inputs} -> {outputs}; {case['bytes'] / 1e6:.4g} MB at least")
+
+
+def _tensor(tensor: dict[str, Any]) -> str:
+    room = " (room for an output)" if tensor.get("written") else ""
+    return f"{tensor['name']} {tensor['dtype']}{list(tensor['shape'])}{room}"

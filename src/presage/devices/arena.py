@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from presage.core.errors import PresageError
-from presage.problems.base import Case, Problem
+from presage.problems.base import Case, Problem, storage
 
 ARENA_BYTES = 2 << 30
 """Address space only; pages are taken when they are touched."""
@@ -39,6 +39,11 @@ class Place:
     def bytes(self) -> int:
         return math.prod(self.shape) * self.dtype.itemsize
 
+    @property
+    def end(self) -> int:
+        """Where the guard after it ends, and the next array may begin."""
+        return -(-(self.offset + self.bytes + GUARD) // _ALIGN) * _ALIGN
+
 
 def place_slots(problem: Problem, case: Case, calls: int, outputs: bool, limit: int) -> list[list[Place]]:
     """Lay one call's arrays after another, with a guard on either side of each."""
@@ -47,9 +52,9 @@ def place_slots(problem: Problem, case: Case, calls: int, outputs: bool, limit: 
     for _ in range(calls):
         slot = []
         for array in arrays:
-            place = Place(offset, problem.shape(array, case), np.dtype(problem.dtype(array, case)))
+            place = Place(offset, problem.shape(array, case), storage(problem.dtype(array, case)))
             slot.append(place)
-            offset = -(-(offset + place.bytes + GUARD) // _ALIGN) * _ALIGN
+            offset = place.end
         slots.append(slot)
     if offset > limit:
         needed = f"{offset >> 20} MiB are needed; the limit is {limit >> 20} MiB"
@@ -99,16 +104,24 @@ class Arena:
             tail = self._bytes[place.offset + place.bytes // 8 * 8 : place.offset + place.bytes]
             tail[:] = noise[: tail.size]
 
+    def settle(self) -> None:
+        """What is written is there at once."""
+
+    def inputs(self, slot: int) -> tuple[np.ndarray, ...]:
+        """A copy of a slot's inputs."""
+        return tuple(self._view(place).copy() for place in self.slots[slot][: self._inputs])
+
     def outputs(self, slot: int) -> tuple[np.ndarray, ...]:
         return tuple(self._view(place) for place in self.slots[slot][self._inputs :])
 
     def tampering(self, problem: Problem, slot: int, inputs: Sequence[np.ndarray]) -> str | None:
         """What a call did to memory that was not its output, or None."""
         names = [array.name for array in (*problem.inputs, *problem.outputs)]
-        for name, place, values in zip(names, self.slots[slot], inputs, strict=False):
+        for array, place, values in zip(problem.inputs, self.slots[slot], inputs, strict=False):
             written = self._bytes[place.offset : place.offset + place.bytes]
-            if not np.array_equal(written, np.ascontiguousarray(values).reshape(-1).view(np.uint8)):
-                return f"changed its input {name}"
+            right = np.ascontiguousarray(values).reshape(-1).view(np.uint8)
+            if not array.written and not np.array_equal(written, right):
+                return f"changed its input {array.name}"
         for name, place in zip(names, self.slots[slot], strict=False):
             end = place.offset + place.bytes
             before = self._bytes[place.offset - GUARD : place.offset]

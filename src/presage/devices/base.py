@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import enum
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 
+from presage.core.errors import PresageError
 from presage.core.statistics import Interval, median_interval, speedup_interval
 from presage.kernels.kernel import Kernel
 from presage.problems.base import Problem
+from presage.problems.external import ExternalProblem
 
 
 class Status(enum.StrEnum):
@@ -135,6 +138,29 @@ class Device(ABC):
         self, problem: Problem, kernels: Sequence[Kernel], effort: Effort, progress: Progress
     ) -> list[Measurement]:
         """Measure kernels side by side: each round runs every one of them on the same inputs."""
+
+    @contextmanager
+    def posed(self, problem: Problem, seconds: float) -> Iterator[Problem]:
+        """The problem as it can be measured here. One from elsewhere is described by its own code, in a child that
+        lives as long as this, and that may take so many seconds for each answer."""
+        from presage.devices.reference import Reference
+
+        if not isinstance(problem, ExternalProblem):
+            yield problem
+            return
+        with self._reference_child() as child:
+            reference = Reference(problem, child, seconds)
+            described = reference.describe()
+            reference.share(self._arena_for(described))
+            yield described
+
+    def _reference_child(self) -> AbstractContextManager[Any]:
+        """A worker for code of the user's."""
+        raise PresageError(f"the {self.name} device cannot run problems from elsewhere")
+
+    def _arena_for(self, problem: Problem) -> Any:
+        """An arena that a call of each case fits into, where workers do not bring their own."""
+        return None
 
 
 def speedup(anchor: Measurement, candidate: Measurement) -> Interval | None:

@@ -161,7 +161,7 @@ class Child:
         return self._exchange(do, details)[0]
 
     def window(self, calls: int, **details: Any) -> Window:
-        """Run so many of the calls that are laid out. The clocks start with the child stopped and end with it stopped again."""
+        """Run so many of the calls laid out. The clocks start with the child stopped, and end with it stopped again."""
         answer, parent_ns, cpu_ns = self._exchange("run", {"calls": calls, **details})
         child_ns = answer.get("ns")
         if type(child_ns) is not int or not 0 <= child_ns <= parent_ns:

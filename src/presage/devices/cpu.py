@@ -1,15 +1,17 @@
-"""The CPU device: bare C kernels through the system's compiler, and Python modules on numpy arrays."""
+"""The CPU device: bare C kernels through the system's compiler, and Python modules on numpy arrays or tensors."""
 
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import json
 import os
 import platform
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
@@ -18,20 +20,21 @@ from presage.core.errors import PresageError
 from presage.devices.base import Device, Effort, Measurement, Progress, Status
 from presage.devices.c_compiler import Compiler, trampoline_source
 from presage.devices.child import Child, ChildLostError, VerdictError
-from presage.devices.trial import Plan, Trial, conduct
+from presage.devices.trial import Plan, Trial, conduct, worker_settings
 from presage.kernels.kernel import Kernel
 from presage.problems.base import Case, Problem
 
 FLOOR_MARGIN = 0.7
 """Measured peaks are themselves uncertain; a time under this share of the floor is impossible, not just good."""
 _IDLE_SECONDS = 24 * 3600.0
+_WITH_TORCH = ("numpy", "torch")
 
 
 class CpuDevice(Device):
     """This machine's processor. Every kernel runs in a disposable child that is stopped whenever it is not measured."""
 
     kind: ClassVar[str] = "cpu"
-    languages: ClassVar[tuple[str, ...]] = ("c", "numpy")
+    languages: ClassVar[tuple[str, ...]] = ("c", "numpy", "torch")
     name = "cpu"
 
     def __init__(self, compiler: str | None = None) -> None:
@@ -71,6 +74,14 @@ class CpuDevice(Device):
             if kernel.language not in self.languages:
                 known = ", ".join(self.languages)
                 raise PresageError(f"{kernel.name} is {kernel.language}; the cpu device runs {known}")
+        if any(kernel.language == "torch" for kernel in kernels):
+            _refuse_without_torch()
+        with self.posed(problem, effort.timeout) as posed:
+            return self._measure(posed, kernels, effort, progress)
+
+    def _measure(
+        self, problem: Problem, kernels: Sequence[Kernel], effort: Effort, progress: Progress
+    ) -> list[Measurement]:
         trials = [Trial(problem, kernel, effort) for kernel in kernels]
         self._conduct(problem, trials, effort, progress)
         for i, trial in enumerate(trials):
@@ -95,7 +106,7 @@ class CpuDevice(Device):
     def _load(self, problem: Problem, trials: Sequence[Trial]) -> None:
         """Start a child for each kernel, compile beside them on all cores, and hand the kernels over."""
         for trial in trials:
-            trial.child = Child(threads=self.threads)
+            trial.child = Child(_WITH_TORCH if trial.kernel.language == "torch" else ("numpy",), self.threads)
         with ThreadPoolExecutor(self.threads) as pool:
             commands = list(pool.map(lambda trial: self._prepare(problem, trial), trials))
         for trial, command in zip(trials, commands, strict=True):
@@ -118,7 +129,8 @@ class CpuDevice(Device):
                 }
             path = Path(folder, "candidate.py")
             path.write_text(kernel.source)
-            return {"kind": "module", "path": str(path)}
+            kind = "torch" if kernel.language == "torch" else "module"
+            return {"kind": kind, "path": str(path), **worker_settings(problem, folder)}
         except OSError as error:
             return VerdictError(Status.DEVICE_FAULT, f"cannot write to {folder}: {error.strerror}")
         except VerdictError as verdict:
@@ -150,6 +162,15 @@ class CpuDevice(Device):
             child.kill()
             raise
         return child
+
+    @contextmanager
+    def _reference_child(self) -> Iterator[Child]:
+        _refuse_without_torch()
+        child = Child(_WITH_TORCH, self.threads)
+        try:
+            yield child
+        finally:
+            child.kill()
 
 
 class Peaks:
@@ -225,6 +246,11 @@ class Peaks:
 
 
 _PEAKS_SOURCE = Path(__file__).with_name("peaks.c")
+
+
+def _refuse_without_torch() -> None:
+    if importlib.util.find_spec("torch") is None:
+        raise PresageError("torch is not installed, which this needs; 'pip install torch' installs it")
 
 
 def processor_name() -> str:

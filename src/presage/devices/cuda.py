@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -134,13 +135,14 @@ class CudaDevice(Device):
     def measure(
         self, problem: Problem, kernels: Sequence[Kernel], effort: Effort, progress: Progress
     ) -> list[Measurement]:
-        self._refuse_languages(kernels)
+        self._get_ready(kernels)
         plan = Plan.draw(problem, self.kind)
         progress("compiling", 0.0)
-        with ThreadPoolExecutor(self.cores) as pool:
-            trials = list(pool.map(lambda kernel: self._prepared(problem, kernel, effort, plan), kernels))
-        self._conduct(trials, plan, effort, progress)
-        return [self._measurement(trial, plan) for trial in trials]
+        with self.posed(problem, effort.timeout) as posed:
+            with ThreadPoolExecutor(self.cores) as pool:
+                trials = list(pool.map(lambda kernel: self._prepared(posed, kernel, effort, plan), kernels))
+            self._conduct(trials, plan, effort, progress)
+            return [self._measurement(trial, plan) for trial in trials]
 
     def measure_each(
         self, problem: Problem, kernels: Sequence[Kernel], effort: Effort, foreign: bool = True
@@ -148,7 +150,13 @@ class CudaDevice(Device):
         """Measure kernels one by one as they become ready, which is not their order: workers start, load and compile
         ahead of need on all cores, and the lane is never waited for. A foreign kernel gets a process of its own;
         kernels of our own follow each other in workers that they share."""
-        self._refuse_languages(kernels)
+        self._get_ready(kernels)
+        with self.posed(problem, effort.timeout) as posed:
+            yield from self._measure_each(posed, kernels, effort, foreign)
+
+    def _measure_each(
+        self, problem: Problem, kernels: Sequence[Kernel], effort: Effort, foreign: bool
+    ) -> Iterator[Measurement]:
         plan = Plan.draw(problem, self.kind, None if foreign else OWN_CHECKS)
         waiting = list(reversed(kernels))
         shared: list[Any] | None = None if foreign else []
@@ -173,11 +181,22 @@ class CudaDevice(Device):
                 if child is not None:
                     child.kill()
 
-    def _refuse_languages(self, kernels: Sequence[Kernel]) -> None:
+    @contextmanager
+    def _reference_child(self) -> Iterator[Any]:
+        child = self.start_child()
+        try:
+            yield child
+        finally:
+            child.kill()
+            self._arenas += [child.arena] if child.arena else []
+
+    def _get_ready(self, kernels: Sequence[Kernel]) -> None:
+        """Refuse what cannot run here, and make what threads will share before there are any."""
         for kernel in kernels:
             if kernel.language not in self.languages:
                 known = ", ".join(self.languages)
                 raise PresageError(f"{kernel.name} is {kernel.language}; the cuda device runs {known}")
+        assert self._idle is not None
 
     def _prepared(
         self,
@@ -202,7 +221,7 @@ class CudaDevice(Device):
         self, trials: Sequence[Any], plan: Plan, effort: Effort, progress: Progress, shared: list[Any] | None = None
     ) -> None:
         """Have the lane. Afterwards a worker is let go, or kept in `shared` for the next kernel of our own."""
-        arenas = [self._take_arena() for _ in trials]
+        arenas = [self._arena_for(trial.problem) for trial in trials]
         try:
             for trial, arena in zip(trials, arenas, strict=True):
                 trial.attempt(trial.enter_lane, arena)
@@ -220,12 +239,20 @@ class CudaDevice(Device):
                     self._undertaker.submit(child.kill)
             self._arenas += arenas
 
-    def _take_arena(self) -> Any:
+    def _arena_for(self, problem: Problem) -> Any:
+        """The usual arena, or a larger one where a single call of a case needs it; the one used last, if it will do,
+        since shared workers have that open."""
+        from presage.devices.arena import place_slots
         from presage.devices.gpu_arena import GpuArena
 
-        if self._arenas:
-            return self._arenas.pop()
-        return GpuArena(min(_ARENA_MOST, int(self.properties.total_memory * _ARENA_SHARE)))
+        most = int(self.properties.total_memory)
+        cases = {case.name: case for case in (*problem.checks, *problem.timed[self.kind])}.values()
+        needed = max(place_slots(problem, case, 1, True, most)[-1][-1].end for case in cases)
+        for arena in reversed(self._arenas):
+            if arena.size >= needed:
+                self._arenas.remove(arena)
+                return arena
+        return GpuArena(max(needed, min(_ARENA_MOST, int(most * _ARENA_SHARE))))
 
     def _measurement(self, trial: Any, plan: Plan) -> Measurement:
         floors = [self.peaks.floor_ns(trial.problem, case) for case in plan.timed]

@@ -57,15 +57,19 @@ class GpuArena:
         """Wait until everything written is there for the child."""
         torch.cuda.synchronize()
 
+    def inputs(self, slot: int) -> tuple[Any, ...]:
+        """A copy of a slot's inputs."""
+        return tuple(self._view(place).clone() for place in self.slots[slot][: self._inputs])
+
     def outputs(self, slot: int) -> tuple[Any, ...]:
         return tuple(self._view(place) for place in self.slots[slot][self._inputs :])
 
     def tampering(self, problem: Problem, slot: int, inputs: Sequence[Any]) -> str | None:
         names = [array.name for array in (*problem.inputs, *problem.outputs)]
-        for name, place, values in zip(names, self.slots[slot], inputs, strict=False):
+        for array, place, values in zip(problem.inputs, self.slots[slot], inputs, strict=False):
             written = self._bytes[place.offset : place.offset + place.bytes]
-            if not torch.equal(written, values.contiguous().reshape(-1).view(torch.uint8)):
-                return f"changed its input {name}"
+            if not array.written and not torch.equal(written, values.contiguous().reshape(-1).view(torch.uint8)):
+                return f"changed its input {array.name}"
         for name, place in zip(names, self.slots[slot], strict=False):
             end = place.offset + place.bytes
             around = torch.cat((self._bytes[place.offset - GUARD : place.offset], self._bytes[end : end + GUARD]))

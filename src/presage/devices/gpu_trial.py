@@ -5,20 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
+from statistics import fmean, median
 from typing import Any, ClassVar
 
 from presage.devices.base import Effort, Status
 from presage.devices.child import Child, VerdictError, Window
-from presage.devices.trial import CLOCK_SLACK, Inputs, Plan, Record, Roof, Trial
+from presage.devices.trial import CLOCK_SLACK, Inputs, Plan, Record, Roof, Trial, worker_settings
 from presage.kernels import expression
 from presage.kernels.kernel import Kernel
 from presage.problems.base import Array, Case, Problem
 from presage.problems.on_torch import TORCH
 
 WINDOW_CALLS = 8
-LEAST_HOLD_NS, MOST_HOLD_NS = 20_000, 5_000_000
-"""How long the lead holds the GPU while a call is queued behind it."""
+LEAST_HOLD_NS, MOST_HOLD_NS = 20_000, 500_000
+"""How long the lead holds the GPU while a call is queued behind it. What happens meanwhile is not timed, so the most is
+less than it takes to fetch a timed case's inputs over the bus and work on them elsewhere."""
+LUMP_SHARE, LUMP_NS = 0.05, 1_000
+"""By how much the mean of a window's calls may exceed their median before they count as the mean."""
+IDLE_SHARE = 0.5
+"""A call under this share of its window's mean was idle: another did its work."""
 TAIL_NS = 15_000
 """How long the GPU may seem busy after a call's stream has finished: what asking takes."""
 _CALL_NS = 15_000
@@ -41,29 +46,50 @@ class GpuRecord(Record):
     def unexplained_ns(self) -> float:
         return 1.25 * median(pulse.unseen_ns for pulse in self.pulses) + 50_000 + _CALL_NS * self.calls
 
-    def hidden(self) -> tuple[float, float]:
-        """A GPU can work while no processor does."""
-        unseen = sorted(window.unseen_ns for window in self.windows)
-        return unseen[len(unseen) // 10], self.unexplained_ns
-
-    def believed(self) -> list[int]:
-        """Both clocks agree, and the calls' own share is not less than what windows with nothing in them leave over."""
+    def excess(self) -> list[float]:
+        """How much of each window passed on the parent's clock and is explained neither by what the worker accounts for
+        nor by its calls' own times beside what windows with nothing in them take. Negative where all is explained."""
         allowed = self.unexplained_ns
         empty = 1.1 * median(pulse.parent_ns for pulse in self.pulses) + 50_000
         copies = self.calls * (_CALL_NS + 2e9 * self.output_bytes / _COPY_RATE)
         return [
-            i
-            for i, w in enumerate(self.windows)
-            if w.unseen_ns <= allowed + CLOCK_SLACK * w.child_ns
-            and w.parent_ns - empty - copies <= (1 + CLOCK_SLACK) * sum(w.answer["samples_ns"])
+            max(
+                w.unseen_ns - allowed - CLOCK_SLACK * w.child_ns,
+                w.parent_ns - empty - copies - (1 + CLOCK_SLACK) * sum(w.answer["samples_ns"]),
+            )
+            for w in self.windows
         ]
+
+    def hidden(self) -> tuple[float, float]:
+        """A GPU can work while no processor does."""
+        excess = sorted(self.excess())
+        return self.unexplained_ns + excess[len(excess) // 10], self.unexplained_ns
+
+    def believed(self) -> list[int]:
+        return [i for i, excess in enumerate(self.excess()) if excess <= 0]
 
     def samples(self) -> dict[int, float]:
         return {
             self.rounds[i] * WINDOW_CALLS + call: float(ns)
             for i in self.believed()
-            for call, ns in enumerate(self.windows[i].answer["samples_ns"])
+            for call, ns in enumerate(shared_out(self.windows[i].answer["samples_ns"]))
         }
+
+    def without_launch(self) -> tuple[int, int]:
+        """In how many calls no Triton kernel of the module's own was launched, and how many calls there were."""
+        launches = [count for window in self.windows for count in window.answer["launches"]]
+        return launches.count(0), len(launches)
+
+
+def shared_out(samples: Sequence[float]) -> Sequence[float]:
+    """A window's calls; where some did the work of others, whose inputs already lay there, each counts as the mean.
+
+    >>> shared_out([20e3, 20.2e3, 20.1e3]), shared_out([60e3, 2e3, 1e3])
+    ([20000.0, 20200.0, 20100.0], [21000.0, 21000.0, 21000.0])
+    """
+    mean = fmean(samples)
+    lumped = mean > (1 + LUMP_SHARE) * median(samples) + LUMP_NS
+    return [mean] * len(samples) if lumped else samples
 
 
 class GpuTrial(Trial):
@@ -100,7 +126,7 @@ class GpuTrial(Trial):
             return
         path = Path(child.scratch, f"kernel_{kernel.hash}.py")
         path.write_text(kernel.source)
-        child.command("load", kind="torch", path=str(path))
+        child.command("load", kind="torch", path=str(path), **worker_settings(self.problem, child.scratch))
         if kernel.language == "triton":
             child.command("prepare", layouts=[self._shapes(case) for case in (*plan.checks, *plan.timed)])
 
@@ -138,11 +164,7 @@ class GpuTrial(Trial):
 
     def _shapes(self, case: Case) -> dict[str, Any]:
         problem = self.problem
-        return {
-            "inputs": [{"dtype": problem.dtype(a, case), "shape": problem.shape(a, case)} for a in problem.inputs],
-            "outputs": [self._expected(array, case) for array in problem.outputs],
-            "parameters": [case.dims[name] for name in problem.parameters],
-        }
+        return problem.arguments(case) | {"outputs": [self._expected(array, case) for array in problem.outputs]}
 
     def _expected(self, array: Array, case: Case) -> dict[str, Any]:
         """What a module must return, in the words in which the child describes what it returned."""
@@ -170,13 +192,22 @@ class GpuTrial(Trial):
         if not self.kernel.is_bare:
             record.output_bytes = sum(self.problem.array_bytes(array, case) for array in self.problem.outputs)
 
+    def run(self, case: Case, inputs: Inputs, checked: int, timed: bool) -> Window:
+        try:
+            return super().run(case, inputs, checked, timed)
+        except RuntimeError as error:  # torch says so in several ways
+            if "out of memory" not in str(error):
+                raise
+            raise VerdictError(Status.RUNTIME_ERROR, "left no memory on the GPU to check its results with") from error
+
     def _window(self, calls: int) -> Window:
         """One window; the lead of the next is long enough for what this one took to queue."""
         child = self._child
         child.arena.settle()
         window = child.window(calls, hold_ns=self._hold_ns)
         samples, queued, tails = (window.answer.get(name) for name in ("samples_ns", "queued_ns", "tails_ns"))
-        for numbers in (samples, tails):
+        launches = [] if self.kernel.is_bare else [window.answer.get("launches")]
+        for numbers in (samples, tails, *launches):
             if not isinstance(numbers, list) or len(numbers) != len(child.arena.slots):
                 raise VerdictError(Status.CHEATING, "the worker's answer was forged: it does not time every call")
             if not all(type(n) in (int, float) and 0 <= n < 1e15 for n in numbers):
@@ -189,12 +220,15 @@ class GpuTrial(Trial):
         return idle.window(record.calls, hold_ns=self._hold_ns)
 
     def _outputs(self, case: Case, slot: int, window: Window, timed: bool) -> tuple[Any, ...]:
-        if not self.kernel.is_bare:
-            self._refuse_returned(case, slot, window, timed)
-        return tuple(self._child.arena.outputs(slot))
+        outputs = tuple(self._child.arena.outputs(slot))
+        if self.kernel.is_bare:
+            return outputs
+        orders = self._refuse_returned(case, slot, window, timed)
+        return tuple(x.as_strided(x.shape, order) if order else x for x, order in zip(outputs, orders, strict=True))
 
-    def _refuse_returned(self, case: Case, slot: int, window: Window, timed: bool) -> None:
-        """Refuse what is not a plain tensor of the right kind, or is only another name for an input."""
+    def _refuse_returned(self, case: Case, slot: int, window: Window, timed: bool) -> list[tuple[int, ...]]:
+        """Refuse what is not a plain tensor of the right kind, or is only another name for an input. Returns the order
+        that each output lies in."""
         try:
             parts = window.answer["outputs"][slot]
             if len(parts) != len(self.problem.outputs):
@@ -211,7 +245,11 @@ class GpuTrial(Trial):
                         )
                 if part["is_input"] and timed:
                     raise VerdictError(Status.CHEATING, f"returned a view of its input as {array.name}")
-        except (LookupError, TypeError, AttributeError) as error:
+            return [
+                self._order(array, self.problem.shape(array, case), part)
+                for part, array in zip(parts, self.problem.outputs, strict=True)
+            ]
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
             raise VerdictError(Status.CHEATING, "the worker's answer was forged: outputs are not described") from error
 
     def judge(self, case: Case, roof: Roof) -> None:
@@ -224,7 +262,30 @@ class GpuTrial(Trial):
                 Status.CHEATING,
                 f"case {case.name}: the GPU went on working for {tail / 1e3:.0f} us after the call's stream was done",
             )
+        self._refuse_fallback(case, record)
+        self._refuse_working_ahead(case, record)
         super().judge(case, roof)
+
+    def _refuse_working_ahead(self, case: Case, record: Record) -> None:
+        """Calls on inputs of one kind take alike; a window with idle calls in it has others that did their work."""
+        windows = [window.answer["samples_ns"] for window in record.windows]
+        idle = sum(min(calls) < IDLE_SHARE * fmean(calls) - LUMP_NS for calls in windows)
+        if 2 * idle > len(windows):
+            raise VerdictError(
+                Status.CHEATING,
+                f"case {case.name}: in {idle} of {len(windows)} windows some calls did the work of others",
+            )
+
+    def _refuse_fallback(self, case: Case, record: Record) -> None:
+        """A module that is offered as Triton must not leave the work to torch."""
+        assert isinstance(record, GpuRecord)
+        silent, calls = record.without_launch() if self.kernel.language == "triton" else (0, 0)
+        if silent:
+            raise VerdictError(
+                Status.CHEATING,
+                f"case {case.name}: is a Triton module, but no Triton kernel of its own ran in {silent} of the {calls}"
+                " timed calls",
+            )
 
     def _refuse_sleep(self, record: Record, typical: float) -> None:
         return  # a call is timed by the GPU's own clock, whatever its host does before

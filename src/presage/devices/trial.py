@@ -22,22 +22,25 @@ from presage.core.statistics import median_interval
 from presage.devices.arena import ARENA_BYTES, SLOT_BUDGET
 from presage.devices.base import CaseTiming, Effort, Measurement, Progress, Status
 from presage.devices.child import Child, VerdictError, Window
+from presage.devices.worker.tensors import is_dense
 from presage.kernels.kernel import Kernel
 from presage.problems.backend import NUMPY, Backend
-from presage.problems.base import Case, Problem
+from presage.problems.base import Array, Case, Problem, storage
 from presage.problems.compare import Answer, difference, solve
+from presage.problems.external import ExternalProblem
 
 WINDOW_NS = 3_000_000
 """Short calls are run in windows of about this long, so that stopping and starting the child does not show."""
 FRESH_CHECKS = 4
 """Checking cases drawn anew for every measurement."""
-MAX_CALLS = 512
+MAX_CALLS, MAX_MODULE_CALLS = 512, 64
+"""A module's calls are fewer, since describing what each has returned takes time that no kernel may have."""
 CHECKED_SHARE = 0.25
 """The share of the later windows of which calls are checked. Of the first rounds each is, and one of them wholly."""
 CLOCK_SLACK = 0.05
 """How far the child's clock may lag the parent's, as a share of the window, beyond what talking to it costs."""
 PATIENCE = 3
-"""On a machine too busy for the clocks to agree, keep trying for this many times the time cap."""
+"""On a machine too busy for the clocks to agree, keep trying for this many times the rounds and the time cap."""
 _SLEEP_NS = 20_000_000
 
 _secret = random.SystemRandom()
@@ -74,6 +77,12 @@ class Inputs:
         if slot not in self._answers:
             self._answers[slot] = solve(self._problem, self._case, self[slot], self._backend.xp)
         return self._answers[slot]
+
+    def difference(self, slot: int, outputs: tuple[Any, ...]) -> str | None:
+        """Why these outputs of a slot are wrong, or None."""
+        if isinstance(self._problem, ExternalProblem):
+            return self._problem.difference(self._case, self[slot], outputs)
+        return difference(self._problem, self._case, self.answer(slot), outputs, self._backend.xp)
 
 
 @dataclass(frozen=True)
@@ -209,10 +218,7 @@ class Trial:
         return {
             "slots": [[place.offset for place in slot] for slot in self._child.arena.slots],
             "scalars": [case.dims[name] for name in problem.scalars],
-            "inputs": [
-                {"dtype": problem.dtype(array, case), "shape": problem.shape(array, case)} for array in problem.inputs
-            ],
-            "parameters": [case.dims[name] for name in problem.parameters],
+            **problem.arguments(case),
         }
 
     def draw(self, case: Case) -> Inputs:
@@ -233,9 +239,7 @@ class Trial:
 
     def _check(self, case: Case, inputs: Inputs, slot: int, window: Window, timed: bool) -> None:
         outputs = self._outputs(case, slot, window, timed)
-        wrong = self._child.arena.tampering(self.problem, slot, inputs[slot]) or difference(
-            self.problem, case, inputs.answer(slot), outputs, self.backend.xp
-        )
+        wrong = self._child.arena.tampering(self.problem, slot, inputs[slot]) or inputs.difference(slot, outputs)
         if wrong:
             raise VerdictError(Status.WRONG_RESULT, f"case {case.name}: {wrong}")
 
@@ -255,35 +259,56 @@ class Trial:
         """The arrays a module returned from one call, read out of the stopped child's memory."""
         try:
             described = window.answer["outputs"]
+            if "kinds" in window.answer:
+                kinds = window.answer["kinds"]
+                described = [[kinds[kind] | {"address": at} for kind, at in parts] for parts in described]
             parts = described[slot]
             if len(parts) != len(self.problem.outputs):
                 raise VerdictError(
                     Status.WRONG_RESULT, f"returned {len(parts)} outputs, not {len(self.problem.outputs)}"
                 )
-            return tuple(self._array(case, i, part, described, timed) for i, part in enumerate(parts))
+            return tuple(self._array(case, i, slot, described, timed) for i in range(len(parts)))
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
             raise VerdictError(Status.CHEATING, "the worker's answer was forged: outputs are not described") from error
 
-    def _array(self, case: Case, index: int, part: dict[str, Any], described: list[Any], timed: bool) -> np.ndarray:
-        array = self.problem.outputs[index]
-        dtype, shape = np.dtype(self.problem.dtype(array, case)), self.problem.shape(array, case)
-        if part["type"] != "numpy.ndarray":
-            kind = str(part["type"])[:100]
-            raise VerdictError(Status.WRONG_RESULT, f"returned a {kind} for {array.name}, not a numpy.ndarray")
-        if part["dtype"] != dtype.str or tuple(part["shape"]) != shape:
+    def _array(self, case: Case, index: int, slot: int, described: list[Any], timed: bool) -> np.ndarray:
+        array, part = self.problem.outputs[index], described[slot][index]
+        name, shape = self.problem.dtype(array, case), self.problem.shape(array, case)
+        dtype = storage(name)
+        wanted, kind = (name, "torch.Tensor") if self.kernel.language == "torch" else (dtype.str, "numpy.ndarray")
+        if part["type"] != kind:
+            got = str(part["type"])[:100]
+            raise VerdictError(Status.WRONG_RESULT, f"returned a {got} for {array.name}, not a {kind}")
+        if part["dtype"] != wanted or tuple(part["shape"]) != shape:
             got = f"{part['dtype']}{part['shape']}"[:100]
-            raise VerdictError(Status.WRONG_RESULT, f"returned {array.name} as {got}, not {dtype.str}{list(shape)}")
+            raise VerdictError(Status.WRONG_RESULT, f"returned {array.name} as {got}, not {wanted}{list(shape)}")
+        address, order = int(part["address"]), self._order(array, shape, part)
+        if timed:
+            self._refuse_aliases(array.name, index, slot, address, described)
+        data = self._child.read_memory(address, math.prod(shape) * dtype.itemsize).view(dtype).reshape(shape)
+        return self._ordered(data, order) if order else data
+
+    def _order(self, array: Array, shape: tuple[int, ...], part: dict[str, Any]) -> tuple[int, ...]:
+        """The strides of an output that need not lie row by row, where the problem allows that; else nothing."""
         if not part["contiguous"]:
             raise VerdictError(Status.WRONG_RESULT, f"returned {array.name} as a strided view; it must be contiguous")
-        address = int(part["address"])
-        if timed:
-            self._refuse_aliases(array.name, index, address, described)
-        data = self._child.read_memory(address, math.prod(shape) * dtype.itemsize)
-        return data.view(dtype).reshape(shape)
+        if not self.problem.any_order:
+            return ()
+        stride = tuple(int(step) for step in part["stride"])
+        if not is_dense(shape, stride):
+            raise ValueError("strides that do not fit the shape")
+        return tuple(step if size > 1 else 1 for step, size in zip(stride, shape, strict=True))
 
-    def _refuse_aliases(self, name: str, index: int, address: int, described: list[Any]) -> None:
+    def _ordered(self, data: np.ndarray, order: tuple[int, ...]) -> Any:
+        """The values that lie in memory in this order."""
+        strides = [step * data.itemsize for step in order]
+        return np.lib.stride_tricks.as_strided(data, data.shape, strides)
+
+    def _refuse_aliases(self, name: str, index: int, slot: int, address: int, described: list[Any]) -> None:
         start = self._child.arena_address
-        if start <= address < start + ARENA_BYTES:
+        places = zip(self.problem.inputs, self._child.arena.slots[slot], strict=False)
+        offered = [place.offset for array, place in places if array.written]
+        if start <= address < start + ARENA_BYTES and address - start not in offered:
             raise VerdictError(Status.CHEATING, f"returned a view of its input as {name}; nothing was computed")
         if sum(parts[index].get("address") == address for parts in described) > 1:
             raise VerdictError(
@@ -312,7 +337,7 @@ class Trial:
     def _calls_for(self, case: Case, call_ns: float) -> int:
         """How many calls of this length make a window whose inputs and outputs fit into the arena's budget."""
         bytes_per_call = sum(self.problem.array_bytes(a, case) for a in (*self.problem.inputs, *self.problem.outputs))
-        fits = min(MAX_CALLS, SLOT_BUDGET // max(1, bytes_per_call))
+        fits = min(MAX_CALLS if self.kernel.is_bare else MAX_MODULE_CALLS, SLOT_BUDGET // max(1, bytes_per_call))
         return max(1, min(fits, round(WINDOW_NS / max(1.0, call_ns))))
 
     def _begin(self, case: Case, calls: int) -> None:
@@ -426,10 +451,16 @@ def _time_case(trials: Sequence[Trial], case: Case, idle: Child, effort: Effort)
     while live := [trial for trial in trials if trial.live]:
         elapsed = time.monotonic() - start
         enough = all(trial.samples(case) >= effort.rounds for trial in live)
-        tried = all(trial.windows(case) >= effort.rounds for trial in live)
-        late = tried and elapsed > effort.case_seconds * (1 if enough else PATIENCE)
+        patience = 1 if enough else PATIENCE
+        tried = all(trial.windows(case) >= patience * effort.rounds for trial in live)
+        late = tried and elapsed > patience * effort.case_seconds
         if late or all(trial.precise(case) for trial in live):
             return
         inputs, number = live[0].draw(case), next(rounds)
         for trial in _secret.sample(live, len(live)):
             trial.attempt(trial.sample, case, inputs, number, idle)
+
+
+def worker_settings(problem: Problem, folder: str) -> dict[str, Any]:
+    """What a worker must be told to load a module for this problem, whose files it finds in its folder."""
+    return {"problem": problem.worker_settings(folder)} if isinstance(problem, ExternalProblem) else {}

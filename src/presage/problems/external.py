@@ -34,6 +34,14 @@ _SEEDS = 2**31 - 1
 """Seeds are below this, since numpy's generator, which references may use, takes no larger ones."""
 
 
+class ExternalCase(Case):
+    """The arguments that make its inputs, where there are any."""
+
+    @property
+    def name(self) -> str:
+        return super().name or "as written"
+
+
 @dataclass(frozen=True)
 class Tensor:
     """One tensor of a case as the problem's own code made it."""
@@ -109,9 +117,16 @@ class ExternalProblem(Problem):
     def reference_kernel(self) -> Kernel:
         """The reference as if it were a candidate: what speedups are relative to."""
         if self.convention == KERNELBENCH:
-            return as_candidate(from_source(f"{self.files['reference.py']}\nModelNew = Model\n", ".py", str(self.path)))
-        source = "import torch\nfrom reference import ref_kernel as custom_kernel\n"
-        return from_source(source, ".py", str(self.path / "reference.py"))
+            source, name = f"{self.files['reference.py']}\nModelNew = Model\n", str(self.path)
+        else:
+            source, name = "from reference import ref_kernel as custom_kernel\n", str(self.path / "reference.py")
+        return self.candidate(from_source(source, ".py", name))
+
+    def candidate(self, kernel: Kernel) -> Kernel:
+        """A module for such a problem works on tensors, whether or not it imports torch itself."""
+        if kernel.is_bare:
+            raise PresageError(f"{kernel.name}: kernels for a {self.convention} problem are Python modules (.py)")
+        return replace(kernel, language="torch") if kernel.language == "numpy" else kernel
 
     def worker_settings(self, folder: str) -> dict[str, Any]:
         """Puts the problem's files into a worker's folder; says how the worker finds its way in them."""
@@ -121,16 +136,14 @@ class ExternalProblem(Problem):
 
     # -- what its own code has told ------------------------------------------------------------------------------------
 
-    def described(
-        self, layouts: Mapping[str, Layout], written: Sequence[int], seed: int, reference: Reference
-    ) -> ExternalProblem:
+    def described(self, layouts: Mapping[str, Layout], written: Sequence[int], reference: Reference) -> ExternalProblem:
         """This problem, ready to be measured. `written` says which inputs only offer room for an output."""
         kinds = {(layout.names, len(layout.outputs)) for layout in layouts.values()}
         if len(kinds) != 1:
             raise PresageError(f"{self.path}: its cases have different numbers of tensors, which cannot be measured")
         ((names, outputs),) = kinds
         known = copy.copy(self)
-        known.layouts, known.seed, known._reference = layouts, seed, reference
+        known.layouts, known._reference = layouts, reference
         known.inputs = tuple(Array(name, "", "", i in written) for i, name in enumerate(names))
         known.outputs = tuple(Array(f"output {i}" if outputs > 1 else "output", "", "") for i in range(outputs))
         return known
@@ -187,11 +200,6 @@ class ExternalProblem(Problem):
         return rng.choice(self.checks)
 
 
-def as_candidate(kernel: Kernel) -> Kernel:
-    """A module for such a problem works on tensors, whether or not it imports torch itself."""
-    return replace(kernel, language="torch") if kernel.language == "numpy" else kernel
-
-
 # -- reading ----------------------------------------------------------------------------------------------------------
 
 
@@ -203,7 +211,7 @@ def read(path: Path) -> ExternalProblem:
 def _read_file(path: Path) -> ExternalProblem:
     source = _text(path)
     tree = _refuse_missing(source, path, KERNELBENCH)
-    case = Case({}, values="as written")
+    case = ExternalCase({})
     return ExternalProblem(path, KERNELBENCH, {"reference.py": source}, _model_summary(tree), [case], [case])
 
 
@@ -266,7 +274,7 @@ def _model_summary(tree: ast.Module) -> str:
 
 
 def _task_files(folder: Path, path: Path, task: Mapping[str, Any]) -> dict[str, str]:
-    """What lies beside a submission when it runs, by name: all that `files` lists but the harness it was written for."""
+    """What lies beside a submission when it runs, by name: all that `files` lists but the community's own harness."""
     listed = task.get("files")
     if not isinstance(listed, list) or not all(isinstance(entry, dict) for entry in listed):
         raise PresageError(f"{path}: 'files' is no list of mappings with a name and a source")
@@ -288,10 +296,10 @@ def _cases(path: Path, task: Mapping[str, Any], what: str) -> list[Case]:
     """The arguments of `generate_input`, one case a line; seeds are left out, since every call gets its own."""
     listed = task.get(what)
     if not isinstance(listed, list) or not listed or not all(isinstance(entry, dict) for entry in listed):
-        raise PresageError(f"{path}: '{what}' is no list of arguments; write lines like '- {{\"size\": 128, \"seed\": 1}}'")
+        example = '- {"size": 128, "seed": 1}'
+        raise PresageError(f"{path}: '{what}' is no list of arguments; write lines like '{example}'")
     cases: dict[str, Case] = {}
     for entry in listed:
-        arguments = {name: value for name, value in entry.items() if name != "seed"}
-        case = Case(arguments) if arguments else Case({}, values="as written")
+        case = ExternalCase({name: value for name, value in entry.items() if name != "seed"})
         cases.setdefault(case.name, case)
     return list(cases.values())

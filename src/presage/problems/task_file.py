@@ -123,7 +123,7 @@ class _Reader:
             if text[at:].strip() and not re.match(r"\s+#", text[at:]):
                 self.fail(f"'{text[at:].strip()[:40]}' after the end of the value")
             return value
-        if text[0] in "&*!%@`|>?":
+        if text[0] in "&*!%@`|>?" or _is_item(text):
             self.fail(f"'{text[:40]}': this part of YAML is not understood here")
         return self._scalar(re.split(r"\s#", text, maxsplit=1)[0].rstrip())
 
@@ -149,7 +149,7 @@ class _Reader:
             value, at = self._flow(text, at)
             at = _skip(text, at)
             if isinstance(found, dict):
-                if text[at : at + 1] != ":":
+                if text[at : at + 1] != ":" or isinstance(value, dict | list):
                     self.fail(f"'{value}' has no ':' after it")
                 if value in found:
                     self.fail(f"'{value}' is there twice")

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import ctypes
 import time
+from collections.abc import Callable
 from itertools import zip_longest
 from typing import Any
 
-from presage.devices.worker.module import entry_point, load_module
+from presage.devices.worker import tensors
+from presage.devices.worker.module import load_candidate
+from presage.devices.worker.reference import ReferenceRunner
 
 _PERSISTING_L2_LIMIT = 0x06  # CU_LIMIT_PERSISTING_L2_CACHE_SIZE
 _MAX_DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
@@ -38,6 +41,8 @@ class Gpu:
         self(driver.cuFuncSetAttribute(self._lead, self.dynamic_shared, self._shared))
         self._flush_bytes = settings["flush_bytes"]
         self._flush = int(self(driver.cuMemAlloc(self._flush_bytes)))
+        self._lead_state, self._leads = int(self(driver.cuMemAlloc(64))), 0
+        self(driver.cuMemsetD8(self._lead_state, 0, 64))
         self._events = [self(driver.cuEventCreate(0)) for _ in range(5)]
         self._persisting = driver.CUlimit(_PERSISTING_L2_LIMIT)
         self._record = driver.cuEventRecord
@@ -45,6 +50,8 @@ class Gpu:
         self._elapsed = driver.cuEventElapsedTime
         self._synchronise = driver.cuCtxSynchronize
         self._launch = driver.cuLaunchKernel
+        self._set_limit = driver.cuCtxSetLimit
+        self._reset_persisting = driver.cuCtxResetPersistingL2Cache
         self._clock = time.perf_counter_ns
         self.arena = 0
         if settings["torch"]:
@@ -53,7 +60,8 @@ class Gpu:
             torch.zeros(1, device="cuda")
 
     def load(self, command: dict[str, Any]) -> Any:
-        return {"cuda": CudaRunner, "torch": TorchRunner, "null": IdleRunner}[command["kind"]](command, self)
+        kinds = {"cuda": CudaRunner, "torch": TorchRunner, "reference": GpuReference, "null": IdleRunner}
+        return kinds[command["kind"]](command, self)
 
     def __call__(self, result: Any) -> Any:
         """The value of a driver call, or the driver's complaint."""
@@ -71,8 +79,9 @@ class Gpu:
         self.arena = int(self(self.driver.cuIpcOpenMemHandle(ipc, 1)))
 
     def lead(self, hold_ns: int) -> None:
-        values = (self._flush, self._flush_bytes // 16, hold_ns)
-        types = (ctypes.c_void_p, ctypes.c_ulonglong, ctypes.c_longlong)
+        self._leads += 1
+        values = (self._flush, self._flush_bytes // 16, hold_ns, self._lead_state, self._leads)
+        types = (ctypes.c_void_p, ctypes.c_ulonglong, ctypes.c_longlong, ctypes.c_void_p, ctypes.c_ulonglong)
         self(self._launch(self._lead, self._blocks, 1, 1, 1024, 1, 1, self._shared, 0, (values, types), 0))
 
     def timed(self, call: Any, arguments: Any, collect: Any, hold_ns: int) -> tuple[float, float, int, int]:
@@ -81,8 +90,8 @@ class Gpu:
 
         What the call started on other streams is waited for before the next one, so the parent's clock sees it too.
         """
-        self(self.driver.cuCtxSetLimit(self._persisting, 0))
-        self(self.driver.cuCtxResetPersistingL2Cache())
+        self(self._set_limit(self._persisting, 0))
+        self(self._reset_persisting())
         begin, start, end, copy, done = self._events
         self(self._record(begin, 0))
         self.lead(hold_ns)
@@ -196,87 +205,149 @@ class TorchRunner(GpuRunner):
 
         self._torch, self._gpu, self._tensor = torch, gpu, torch.Tensor
         self._copy = gpu.driver.cuMemcpyDtoDAsync
+        self._base, self._plainly = torch._C.TensorBase, torch._C.DisableTorchFunction
+        self._launches = OwnLaunches(torch.cuda.CUDAGraph, torch.cuda.is_current_stream_capturing)
         torch.set_grad_enabled(False)
-        self._function: Any = entry_point(load_module(command["path"]))
+        self._function: Any = load_candidate(command, "cuda")
         self._slots: Any = []
 
     def close(self, command: dict[str, Any]) -> None:
         self._function = self._slots = None
+        self._launches.close()
         self._torch.cuda.empty_cache()
 
     def prepare(self, command: dict[str, Any]) -> None:
         """Compile for every shape without launching: Triton's launches are held back, its autotuners forget."""
-        with _NoLaunches():
+        with _NoLaunches(self._torch.cuda.is_current_stream_capturing):
             for layout in command["layouts"]:
-                self._function((*map(self._blank, layout["inputs"]), *layout["parameters"]))
+                self._function(tensors.arrange(layout, [self._blank(a) for a in layout["inputs"]], self._torch))
         self._torch.cuda.synchronize()
 
     def lay_out(self, layout: dict[str, Any]) -> None:
-        self._outputs = layout["outputs"]
-        inputs = layout["inputs"]
+        self._outputs, inputs = layout["outputs"], layout["inputs"]
+        self._any_order = layout.get("any_order", False)
         self._described: list[Any] = []
-        self._slots = [
-            (
-                (*(self._view(o, a) for o, a in zip(slot, inputs, strict=False)), *layout["parameters"]),
-                slot[len(inputs) :],
-            )
-            for slot in layout["slots"]
-        ]
+        self._launched: list[int] = []
+        self._slots = []
+        for slot in layout["slots"]:
+            views = [self._view(offset, array) for offset, array in zip(slot, inputs, strict=False)]
+            kept = {x.data_ptr() for x, array in zip(views, inputs, strict=True) if not array.get("written")}
+            self._slots.append((tensors.arrange(layout, views, self._torch), slot[len(inputs) :], kept))
 
     def _blank(self, array: dict[str, Any]) -> Any:
-        return self._torch.zeros(array["shape"], dtype=getattr(self._torch, array["dtype"]), device="cuda")
+        memory = self._torch.zeros(tensors.size_of(array, self._torch), dtype=self._torch.uint8, device="cuda")
+        return tensors.over(memory, array, self._torch)
 
     def _view(self, offset: int, array: dict[str, Any]) -> Any:
         """A tensor over the arena's memory."""
-        dtype = getattr(self._torch, array["dtype"])
-        count = 1
-        for size in array["shape"]:
-            count *= size
-        interface = {
-            "shape": (count * dtype.itemsize,),
-            "typestr": "|u1",
-            "data": (self._gpu.arena + offset, False),
-            "version": 3,
-        }
-        holder = type("Memory", (), {"__cuda_array_interface__": interface})()
-        return self._torch.as_tensor(holder, device="cuda").view(dtype).view(array["shape"])
+        memory = tensors.gpu_bytes(self._gpu.arena + offset, tensors.size_of(array, self._torch), self._torch)
+        return tensors.over(memory, array, self._torch)
 
     def _collect(self, result: Any, arguments: Any) -> None:
         """Copy what was returned to where the parent looks for it, and describe it."""
-        data, offsets = arguments
+        _, offsets, inputs = arguments
         parts = list(result) if type(result) in (tuple, list) else [result]
-        inputs = {x.data_ptr() for x in data if type(x) is self._tensor}
         described = []
-        for part, expected, offset in zip_longest(parts, self._outputs, offsets):
-            description = self._describe(part)
-            if description == expected:
-                size = part.numel() * part.element_size()
-                self._gpu(self._copy(self._gpu.arena + offset, part.data_ptr(), size, 0))
-                description["is_input"] = part.data_ptr() in inputs
-            described.append(description)
+        with self._plainly():
+            for part, expected, offset in zip_longest(parts, self._outputs, offsets):
+                description = self._describe(part)
+                if description == expected:
+                    pointer = self._base.data_ptr(part)
+                    self._gpu(self._copy(self._gpu.arena + offset, pointer, self._base.nbytes.__get__(part), 0))
+                    description["is_input"] = pointer in inputs
+                    description["stride"] = list(self._base.stride(part))
+                described.append(description)
         self._described.append(described[: len(parts)])
 
     def _describe(self, part: Any) -> dict[str, Any]:
+        """Asks the base class, which a module cannot change so that it does its work only when it is asked."""
         if type(part) is not self._tensor:
             return {"type": f"{type(part).__module__}.{type(part).__qualname__}"}
+        base, shape = self._base, list(self._base.shape.__get__(part))
+        whole = base.is_contiguous(part) or (self._any_order and tensors.is_dense(shape, base.stride(part)))
         return {
             "type": "torch.Tensor",
-            "dtype": str(part.dtype).removeprefix("torch."),
-            "shape": list(part.shape),
-            "contiguous": bool(part.is_contiguous() and part.is_cuda),
+            "dtype": str(base.dtype.__get__(part)).removeprefix("torch."),
+            "shape": shape,
+            "contiguous": bool(whole and base.is_cuda.__get__(part)),
         }
 
     def _call(self, arguments: Any) -> Any:
-        return self._function(arguments[0])
+        before = self._launches.count
+        result = self._function(arguments[0])
+        self._launched.append(self._launches.count - before)
+        return result
 
     def run(self, command: dict[str, Any]) -> dict[str, Any]:
-        self._described = []
+        self._described, self._launched = [], []
         answer = self._gpu.window(self._call, self._slots, self._collect, command["hold_ns"])
-        return answer | {"outputs": self._described}
+        return answer | {"outputs": self._described, "launches": self._launched}
+
+
+class OwnLaunches:
+    """Counts launches of Triton kernels that are a module's own: neither torch's nor Triton's, and none that failed.
+    A replay counts as one, if any such kernel has been captured."""
+
+    def __init__(self, graph: Any, capturing: Callable[[], bool]) -> None:
+        from triton.compiler import CompiledKernel
+        from triton.runtime.jit import JITFunction
+
+        self.count, self._captured, self._capturing = 0, False, capturing
+        run, runner, replay = JITFunction.run, CompiledKernel.__getitem__, graph.replay
+        self._originals = [
+            (JITFunction, "run", run),
+            (CompiledKernel, "__getitem__", runner),
+            (graph, "replay", replay),
+        ]
+
+        def counted_run(kernel: Any, *args: Any, grid: Any, warmup: bool, **options: Any) -> Any:
+            compiled = run(kernel, *args, grid=grid, warmup=warmup, **options)
+            if not warmup:
+                self._note(kernel)
+            return compiled
+
+        def counted_runner(compiled: Any, grid: Any) -> Any:
+            launch = runner(compiled, grid)
+
+            def launch_and_count(*args: Any, **options: Any) -> None:
+                launch(*args, **options)
+                self._note(getattr(compiled.src, "fn", None))
+
+            return launch_and_count
+
+        def counted_replay(captured: Any) -> None:
+            replay(captured)
+            self.count += self._captured
+
+        JITFunction.run, CompiledKernel.__getitem__, graph.replay = counted_run, counted_runner, counted_replay
+
+    def _note(self, kernel: Any) -> None:
+        home = getattr(getattr(kernel, "fn", None), "__module__", None) or ""
+        if home.partition(".")[0] not in ("torch", "triton"):
+            self.count += 1
+            self._captured |= self._capturing()
+
+    def close(self) -> None:
+        for kind, name, original in self._originals:
+            setattr(kind, name, original)
+
+
+class GpuReference(GpuRunner, ReferenceRunner):
+    """The reference of a problem from elsewhere, on the GPU."""
+
+    def __init__(self, command: dict[str, Any], gpu: Gpu) -> None:
+        import torch
+
+        self._gpu = gpu
+        super().__init__(command, "cuda", lambda offset, size: tensors.gpu_bytes(gpu.arena + offset, size, torch))
 
 
 class _NoLaunches:
-    """Inside, Triton compiles what it is asked to launch and launches nothing; afterwards no tuning result is kept."""
+    """Inside, Triton compiles what it is asked to launch and launches nothing; afterwards no tuning result is kept.
+    What is captured in a graph is not launched anyway, and the module may keep that graph."""
+
+    def __init__(self, capturing: Callable[[], bool]) -> None:
+        self._capturing = capturing
 
     def __enter__(self) -> None:
         from triton.runtime.jit import JITFunction
@@ -285,7 +356,7 @@ class _NoLaunches:
         original = self._run
 
         def compile_only(kernel: Any, *args: Any, grid: Any, warmup: bool, **options: Any) -> Any:
-            compiled = original(kernel, *args, grid=grid, warmup=True, **options)
+            compiled = original(kernel, *args, grid=grid, warmup=warmup or not self._capturing(), **options)
             getattr(compiled, "run", None)  # builds the launcher and loads the code, which takes longest of all
             return compiled
 

@@ -1,14 +1,35 @@
 // Runs before every timed call: evicts the L2 cache and holds the whole GPU until the call has been queued behind it.
-// With all shared memory taken, no block of another kernel fits beside it, so nothing can start early on another stream.
-extern "C" __global__ void __launch_bounds__(1024, 1) lead(uint4 *memory, unsigned long long count, long long hold_ns) {
+// With all shared memory taken, no block of another kernel fits beside it, and its blocks, one on each multiprocessor,
+// end at the same instant: nothing can start early on another stream.
+__device__ unsigned long long now() {
+    unsigned long long ns;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(ns));
+    return ns;
+}
+
+struct State {
+    unsigned long long arrived, release, generation;
+};
+
+extern "C" __global__ void __launch_bounds__(1024, 1)
+    lead(uint4 *memory, unsigned long long count, long long hold_ns, State *state, unsigned long long generation) {
     extern __shared__ unsigned char everything[];
-    unsigned long long start, now;
-    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(start));
-    unsigned long long stride = (unsigned long long)gridDim.x * blockDim.x;
+    const unsigned long long start = now();
+    const unsigned long long stride = (unsigned long long)gridDim.x * blockDim.x;
     for (unsigned long long i = (unsigned long long)blockIdx.x * blockDim.x + threadIdx.x; i < count; i += stride)
         memory[i] = make_uint4(start, i, start, i);
-    do {
-        asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
-    } while ((long long)(now - start) < hold_ns);
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        if (atomicAdd(&state->arrived, 1ull) + 1 == generation * gridDim.x) {
+            const unsigned long long soon = now() + 2000, held = start + hold_ns;
+            state->release = soon > held ? soon : held;
+            __threadfence();
+            atomicExch(&state->generation, generation);
+        }
+        while (atomicAdd(&state->generation, 0ull) < generation) {}
+        const unsigned long long release = *(volatile unsigned long long *)&state->release;
+        while (now() < release) {}
+    }
+    __syncthreads();
     if (hold_ns < 0) everything[threadIdx.x] = 0;
 }

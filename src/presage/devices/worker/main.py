@@ -17,8 +17,9 @@ import traceback
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from presage.devices.worker import sandbox, wire
-from presage.devices.worker.module import entry_point, load_module
+from presage.devices.worker import sandbox, tensors, wire
+from presage.devices.worker.module import load_candidate
+from presage.devices.worker.reference import ReferenceRunner
 
 
 class Runner(Protocol):
@@ -58,7 +59,7 @@ class ModuleRunner:
         import numpy
 
         self._numpy, self._arena = numpy, arena
-        self._function = entry_point(load_module(command["path"]))
+        self._function = load_candidate(command)
 
     def lay_out(self, layout: dict[str, Any]) -> None:
         self._outputs: list[Any] = []
@@ -85,7 +86,10 @@ class ModuleRunner:
         for arguments in data:
             outputs.append(function(arguments))
         elapsed = clock() - start
-        return {"ns": elapsed, "outputs": [self._describe(output) for output in outputs]}
+        return {"ns": elapsed} | self._returned(outputs)
+
+    def _returned(self, outputs: list[Any]) -> dict[str, Any]:
+        return {"outputs": [self._describe(output) for output in outputs]}
 
     def _describe(self, output: Any) -> list[dict[str, Any]]:
         parts = output if type(output) in (tuple, list) else (output,)
@@ -107,6 +111,52 @@ class ModuleRunner:
         return described
 
 
+class TorchRunner(ModuleRunner):
+    """The same on tensors in the CPU's memory. They may be nested in their data, and KernelBench's `ModelNew` too."""
+
+    def __init__(self, command: dict[str, Any], arena: int) -> None:
+        import torch
+
+        self._torch, self._tensor, self._arena = torch, torch.Tensor, arena
+        torch.set_grad_enabled(False)
+        self._function = load_candidate(command)
+
+    def lay_out(self, layout: dict[str, Any]) -> None:
+        self._outputs, self._any_order = [], layout.get("any_order", False)
+        views = [
+            [self._view(offset, array) for offset, array in zip(slot, layout["inputs"], strict=True)]
+            for slot in layout["slots"]
+        ]
+        self._data = [tensors.arrange(layout, slot, self._torch) for slot in views]
+
+    def _view(self, offset: int, array: dict[str, Any]) -> Any:
+        size = tensors.size_of(array, self._torch)
+        return tensors.over(tensors.host_bytes(self._arena + offset, size, self._torch), array, self._torch)
+
+    def _returned(self, outputs: list[Any]) -> dict[str, Any]:
+        """Each kind of tensor is described once, and each tensor by its kind and address: the parent's clock runs."""
+        kinds: dict[Any, int] = {}
+        described: list[dict[str, Any]] = []
+        found = []
+        for output in outputs:
+            parts = []
+            for part in output if type(output) in (tuple, list) else (output,):
+                is_tensor = type(part) is self._tensor
+                key = (part.dtype, part.shape, part.stride(), part.is_cpu) if is_tensor else type(part)
+                kind = kinds.setdefault(key, len(kinds))
+                if kind == len(described):
+                    described.append(self._describe_kind(part))
+                parts.append((kind, part.data_ptr() if is_tensor else 0))
+            found.append(parts)
+        return {"kinds": described, "outputs": found}
+
+    def _describe_kind(self, part: Any) -> dict[str, Any]:
+        if type(part) is not self._tensor:
+            return {"type": f"{type(part).__module__}.{type(part).__qualname__}"}
+        whole = part.is_contiguous() or (self._any_order and tensors.is_dense(part.shape, part.stride()))
+        return tensors.describe(part) | {"type": "torch.Tensor", "contiguous": bool(whole and part.is_cpu)}
+
+
 class NullRunner:
     """Calls nothing: what a window costs by itself."""
 
@@ -120,12 +170,25 @@ class NullRunner:
         return {"ns": 0}
 
 
-_RUNNERS = {"bare": BareRunner, "module": ModuleRunner, "null": NullRunner}
+def _reference(command: dict[str, Any], arena: int) -> ReferenceRunner:
+    import torch
+
+    return ReferenceRunner(command, "cpu", lambda offset, size: tensors.host_bytes(arena + offset, size, torch))
+
+
+_RUNNERS: dict[str, Callable[[dict[str, Any], int], Any]] = {
+    "bare": BareRunner,
+    "module": ModuleRunner,
+    "torch": TorchRunner,
+    "reference": _reference,
+    "null": NullRunner,
+}
 
 
 def load_on_cpu(command: dict[str, Any], arena: int) -> Any:
     runner = _RUNNERS[command["kind"]](command, arena)
-    sandbox.refuse_calls(kill=True)
+    if command["kind"] != "reference":  # whose calls are refused, but which is the user's own and may try
+        sandbox.refuse_calls(kill=True)
     return runner
 
 
@@ -142,7 +205,7 @@ def serve(commands: int, answers: int, load: Callable[[dict[str, Any]], Any]) ->
                 case "run":
                     answer |= runner.run(command)
                 case other:
-                    getattr(runner, other.replace(" ", "_"))(command)
+                    answer |= getattr(runner, other.replace(" ", "_"))(command) or {}
         except Exception as error:
             summary = "".join(traceback.format_exception_only(error)).strip()
             stage = "compile" if _is_compiling(error) else "run"
@@ -168,10 +231,10 @@ def start(settings: dict[str, Any]) -> None:
         from presage.devices.worker import gpu
 
         device = gpu.Gpu(settings["gpu"])  # the driver cannot be opened from inside the sandbox
-        held |= sandbox.confine(*limits, may_spawn=True, gpu=True)
+        held |= sandbox.confine(*limits, may_spawn=True, by_use=True)
         load, address = device.load, 0
     else:
-        held |= sandbox.confine(*limits, may_spawn=False)
+        held |= sandbox.confine(*limits, may_spawn=False, by_use="torch" in settings["imports"])
         for name in settings["imports"]:
             __import__(name)
         arena = mmap.mmap(settings["arena"], settings["arena_bytes"])

@@ -6,7 +6,7 @@ import importlib.util
 import os
 import random
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
@@ -17,37 +17,46 @@ def load_module(path: str, name: str = "candidate") -> ModuleType:
         raise ImportError(f"{path} cannot be imported")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
-    folder = os.path.dirname(path)
-    if folder not in sys.path:
-        sys.path.insert(0, folder)  # what a problem from elsewhere brings with it lies beside
     spec.loader.exec_module(module)
     return module
 
 
+def load_reference(problem: dict[str, Any]) -> ModuleType:
+    """The problem's own module; what it and candidates import lies beside it."""
+    if problem["folder"] not in sys.path:
+        sys.path.insert(0, problem["folder"])
+    return load_module(os.path.join(problem["folder"], "reference.py"), "reference")
+
+
 def load_candidate(command: dict[str, Any], device: str = "cpu") -> Callable[[Any], Any]:
-    """The function that takes a call's data. For a problem from elsewhere, a model is built as its reference is."""
+    """The function that takes a call's data. KernelBench's model gets the weights that its reference has."""
     problem = command.get("problem")
-    if problem is None or problem["convention"] == "GPU MODE":
+    if problem is None:
         return entry_point(load_module(command["path"]), device)
-    reference = load_module(os.path.join(problem["folder"], "reference.py"), "reference")
+    reference = load_reference(problem)
+    if problem["convention"] != "KernelBench":
+        return entry_point(load_module(command["path"]), device)
     init = initial_inputs(reference, problem["seed"], device)
     module = load_module(command["path"])
     set_seed(problem["seed"])
-    return entry_point(module, device, init)
+    return _model(module.ModelNew(*init), device)
 
 
-def entry_point(module: ModuleType, device: str, init: Sequence[Any] = ()) -> Callable[[Any], Any]:
+def entry_point(module: ModuleType, device: str) -> Callable[[Any], Any]:
     """The function that takes a call's data: the inputs, then the problem's parameters."""
     function = getattr(module, "custom_kernel", None)
     if callable(function):
         return function  # type: ignore[no-any-return]
     model_class = getattr(module, "ModelNew", None)
     if callable(model_class):
-        model = model_class(*init)
-        if hasattr(model, "to"):
-            model = model.to(device)
-        return lambda data: model(*data)
+        return _model(model_class(), device)
     raise AttributeError("the module defines neither custom_kernel(data) nor ModelNew")
+
+
+def _model(model: Any, device: str) -> Callable[[Any], Any]:
+    if hasattr(model, "to"):
+        model = model.to(device)
+    return lambda data: model(*data)
 
 
 def initial_inputs(reference: ModuleType, seed: int, device: str) -> list[Any]:

@@ -39,12 +39,12 @@ def separate() -> dict[str, bool]:
 
 
 def confine(
-    scratch: str, memory_bytes: int, file_bytes: int, readable: list[str], may_spawn: bool, gpu: bool = False
+    scratch: str, memory_bytes: int, file_bytes: int, readable: list[str], may_spawn: bool, by_use: bool = False
 ) -> dict[str, bool]:
-    """Limit memory and files, and refuse system calls. A GPU's driver reserves far more address space than it uses,
-    so with `gpu` the limit is on what is written to."""
+    """Limit memory and files, and refuse system calls. Torch and a GPU's driver reserve far more address space than
+    they use, so with `by_use` the limit is on what can be written to."""
     return {
-        "limits": _limit(resource.RLIMIT_DATA if gpu else resource.RLIMIT_AS, memory_bytes, file_bytes),
+        "limits": _limit(resource.RLIMIT_DATA if by_use else resource.RLIMIT_AS, memory_bytes, file_bytes),
         "landlock": _confine_files(scratch, readable),
         "seccomp": refuse_calls(kill=False, may_spawn=may_spawn),
     }

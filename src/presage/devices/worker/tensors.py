@@ -89,7 +89,8 @@ def over(memory: Any, array: dict[str, Any], torch: Any) -> Any:
 
 
 def size_of(array: dict[str, Any], torch: Any) -> int:
-    return math.prod(array["shape"]) * int(getattr(torch, array["dtype"]).itemsize)
+    size: int = math.prod(array["shape"]) * getattr(torch, array["dtype"]).itemsize
+    return size
 
 
 def host_bytes(address: int, size: int, torch: Any) -> Any:

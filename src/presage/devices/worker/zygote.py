@@ -6,18 +6,15 @@ It never touches the GPU, which would not survive a fork, and runs no foreign co
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import json
 import os
-import signal
 import socket
 import sys
 from typing import Any
 
-_PR_SET_PDEATHSIG = 1
-
 
 def serve(control: socket.socket) -> None:
+    """Fork on demand, until the parent has closed its end or is gone."""
     while True:
         data, descriptors, _, _ = socket.recv_fds(control, 1 << 18, 4)
         if not data:
@@ -66,7 +63,6 @@ def _become_worker(settings: dict[str, Any], descriptors: list[int], control: so
 
 
 def main() -> None:
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     settings = json.loads(sys.argv[1])
     control = socket.socket(fileno=settings["control"])
     for name in settings["imports"]:

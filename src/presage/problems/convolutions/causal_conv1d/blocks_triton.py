@@ -15,7 +15,7 @@ import triton.language as tl
 def convolve(
     x_ptr, weight_ptr, y_ptr, rows, channels, length,
     WIDTH: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
-):  # fmt: skip
+):
     tiles = tl.cdiv(length, BLOCK)
     row = (tl.program_id(0) // tiles).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     t = tl.program_id(0) % tiles * BLOCK + tl.arange(0, BLOCK)[None, :]

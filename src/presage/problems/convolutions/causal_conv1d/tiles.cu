@@ -8,8 +8,8 @@
 // presage: block THREADS
 // presage: shared 4 * (THREADS * ITEMS + 2 * width)
 //
-// A block reads THREADS * ITEMS elements of a row, and the width - 1 before them, into shared memory. A thread's outputs
-// are THREADS apart, or side by side (BLOCKED), where its reads overlap but neighbours' reads share banks.
+// A block reads THREADS * ITEMS elements of a row, and the width - 1 before them, into shared memory. A thread's
+// outputs are THREADS apart, or side by side (BLOCKED), where its reads overlap but neighbours' reads share banks.
 
 extern "C" __global__ void __launch_bounds__(THREADS)
 causal_conv1d(const float *__restrict__ x, const float *__restrict__ weight, float *__restrict__ y, int batch,

@@ -7,9 +7,9 @@
 # presage: tune STAGES = 2, 3
 # presage: where BM * BN <= 1024 * WARPS or PRECISION == 'tf32x3'
 #
-# A matrix product of the weights (o by c * r * s) and of the image's patches (c * r * s by pixels), which are gathered as
-# they are needed. `ieee` multiplies in float32 on the ordinary units; `tf32x3` splits each factor into two TF32 numbers
-# and adds three products on the tensor cores, which is as accurate.
+# A matrix product of the weights (o by c * r * s) and of the image's patches (c * r * s by pixels), which are
+# gathered as they are needed. `ieee` multiplies in float32 on the ordinary units; `tf32x3` splits each factor into
+# two TF32 numbers and adds three products on the tensor cores, which is as accurate.
 import torch
 import triton
 import triton.language as tl
@@ -19,7 +19,7 @@ import triton.language as tl
 def convolve(
     x_ptr, weight_ptr, y_ptr, n, c, h, w, o,
     R: tl.constexpr, S: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, PRECISION: tl.constexpr,
-):  # fmt: skip
+):
     rows = h - R + 1
     cols = w - S + 1
     terms = c * R * S
@@ -50,5 +50,5 @@ def custom_kernel(data):
     convolve[grid](
         x, weight, y, n, c, h, w, o,
         R=r, S=s, BM=BM, BN=BN, BK=BK, PRECISION=PRECISION, num_warps=WARPS, num_stages=STAGES,
-    )  # fmt: skip
+    )
     return y

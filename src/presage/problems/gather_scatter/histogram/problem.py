@@ -38,7 +38,7 @@ class Histogram(Problem):
         n, bins = case.dims.values()
         x = sampler.integers((n,), 0, bins)
         if case.values == "outliers":
-            x[sampler.integers((n,), 0, 100) > 0] = x[0]
+            x = sampler.xp.where(sampler.integers((n,), 0, 100) > 0, x[0], x)
         return (x,)
 
     def oracle(self, xp: ModuleType, case: Case, *inputs: Any) -> tuple[Any, ...]:

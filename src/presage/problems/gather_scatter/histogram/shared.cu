@@ -12,9 +12,10 @@
 // presage: block THREADS
 // presage: shared 4 * bins * (COPIES if bins * COPIES <= 16384 else 1) if bins <= 16384 else 0
 //
-// Every block counts into shared memory and adds its counts to the result at the end; its warps share COPIES histograms,
-// laid out so that a bin's copies are in different banks. Histograms that do not fit are counted in memory at once.
-// AGGREGATE 1 adds up equal values of a warp before an atomic addition, 2 those that a thread sees in a row.
+// Every block counts into shared memory and adds its counts to the result at the end; its warps share COPIES
+// histograms, laid out so that a bin's copies are in different banks. Histograms that do not fit are counted in
+// memory at once. AGGREGATE 1 adds up equal values of a warp before an atomic addition, 2 those that a thread sees in
+// a row.
 
 #define WORDS 16384
 

@@ -7,9 +7,10 @@
 # presage: tune STAGES = 3, 1
 # presage: where BM * BN >= 256 * WARPS and BM * BN <= 2048 * WARPS
 # presage: where BK <= 32 or PRECISION == 'tf32x3'
+# presage: where STAGES == 3 or BK == 32
 #
-# A program computes BM * BN elements of one product. `ieee` multiplies in float32 on the ordinary units; `tf32x3` splits
-# each factor into two TF32 numbers and adds three products on the tensor cores, which is as accurate.
+# A program computes BM * BN elements of one product. `ieee` multiplies in float32 on the ordinary units; `tf32x3`
+# splits each factor into two TF32 numbers and adds three products on the tensor cores, which is as accurate.
 import torch
 import triton
 import triton.language as tl
@@ -19,7 +20,7 @@ import triton.language as tl
 def multiply(
     a_ptr, b_ptr, c_ptr, m, n, k,
     BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, PRECISION: tl.constexpr,
-):  # fmt: skip
+):
     across = tl.cdiv(n, BN)
     tiles = tl.cdiv(m, BM) * across
     t = (tl.program_id(0) // tiles).to(tl.int64)
@@ -47,5 +48,5 @@ def custom_kernel(data):
     multiply[grid](
         a, b, c, m, n, k,
         BM=BM, BN=BN, BK=BK, PRECISION=PRECISION, num_warps=WARPS, num_stages=STAGES,
-    )  # fmt: skip
+    )
     return c

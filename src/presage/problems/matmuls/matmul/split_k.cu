@@ -105,7 +105,8 @@ __device__ void tile_product(const float *a, const float *b, float *c, int row, 
             const int r = row + row_of(i), q = col + col_of(j);
             if (r >= m) continue;
             if (n % 4 == 0 && q < n) {
-                *(float4 *)(c + (size_t)r * n + q) = make_float4(sum[i][j], sum[i][j + 1], sum[i][j + 2], sum[i][j + 3]);
+                const float *s = sum[i] + j;
+                *(float4 *)(c + (size_t)r * n + q) = make_float4(s[0], s[1], s[2], s[3]);
                 continue;
             }
 #pragma unroll

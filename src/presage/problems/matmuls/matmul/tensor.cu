@@ -13,10 +13,10 @@
 // presage: block 32 * (BM // WM) * (BN // WN)
 // presage: shared 4 * STAGES * (BM * (BK + 4) + BK * (BN + 8))
 //
-// On the tensor cores: each factor is the sum of two TF32 numbers, and three of their four products are added up, so the
-// result is as good as float32's (Ootomo and Yokota, 2022). Tensor cores round sums towards zero, so each tile is
-// summed from zero there and added to the total by the ordinary units. A warp computes WM * WN elements of the block's
-// BM * BN; STAGES tiles are on their way into shared memory while one is multiplied.
+// On the tensor cores: each factor is the sum of two TF32 numbers, and three of their four products are added up, so
+// the result is as good as float32's (Ootomo and Yokota, 2022). Tensor cores round sums towards zero, so each tile is
+// summed from zero there and added to the total by the ordinary units. A warp computes WM * WN elements of the
+// block's BM * BN; STAGES tiles are on their way into shared memory while one is multiplied.
 
 #define WARPS ((BM / WM) * (BN / WN))
 #define THREADS (32 * WARPS)
@@ -37,7 +37,8 @@ template <int N> __device__ void copy_wait() { asm volatile("cp.async.wait_group
 
 // d += a * b, with a of 16 by 8 and b of 8 by 8 elements spread over the warp.
 __device__ void mma(float (&d)[4], const float (&a)[4], const float (&b)[2]) {
-    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 "
+                 "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
                  : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
                  : "r"(__float_as_uint(a[0])), "r"(__float_as_uint(a[1])), "r"(__float_as_uint(a[2])),
                    "r"(__float_as_uint(a[3])), "r"(__float_as_uint(b[0])), "r"(__float_as_uint(b[1])));

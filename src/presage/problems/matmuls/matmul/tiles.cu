@@ -12,9 +12,9 @@
 // presage: grid cdiv(m, BM) * cdiv(n, BN)
 // presage: block (BM // TM) * (BN // TN)
 //
-// A block computes BM * BN elements from tiles in shared memory, a thread TM * TN of them in registers. The next tile is
-// fetched while this one is multiplied; AHEAD has two buffers and so one barrier less per tile. Blocks go down GROUP
-// rows of tiles at a time, so that neighbours share tiles in cache.
+// A block computes BM * BN elements from tiles in shared memory, a thread TM * TN of them in registers. The next tile
+// is fetched while this one is multiplied; AHEAD has two buffers and so one barrier less per tile. Blocks go down
+// GROUP rows of tiles at a time, so that neighbours share tiles in cache.
 
 #define THREADS ((BM / TM) * (BN / TN))
 #define A_LOADS ((BM * BK / 4 + THREADS - 1) / THREADS)
@@ -103,7 +103,8 @@ __device__ void tile_product(const float *a, const float *b, float *c, int row, 
             const int r = row + row_of(i), q = col + col_of(j);
             if (r >= m) continue;
             if (n % 4 == 0 && q < n) {
-                *(float4 *)(c + (size_t)r * n + q) = make_float4(sum[i][j], sum[i][j + 1], sum[i][j + 2], sum[i][j + 3]);
+                const float *s = sum[i] + j;
+                *(float4 *)(c + (size_t)r * n + q) = make_float4(s[0], s[1], s[2], s[3]);
                 continue;
             }
 #pragma unroll

@@ -10,6 +10,7 @@
 # presage: where BM * BN >= 2048 and BM * BN >= 512 * WARPS
 # presage: where GROUP == 8 or STAGES == 3
 # presage: where WARPS == 8 or BK == 32 or PRECISION == 'ieee'
+# presage: where STAGES == 3 or PRECISION == 'tf32x3'
 #
 # A program computes BM * BN elements. `ieee` multiplies in float32 on the ordinary units; `tf32x3` splits each factor
 # into two TF32 numbers and adds three products on the tensor cores, which is as accurate. Programs go down GROUP rows
@@ -23,7 +24,7 @@ import triton.language as tl
 def multiply(
     a_ptr, b_ptr, c_ptr, m, n, k,
     BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, GROUP: tl.constexpr, PRECISION: tl.constexpr,
-):  # fmt: skip
+):
     across = tl.cdiv(n, BN)
     first = tl.program_id(0) // (GROUP * across) * GROUP
     height = tl.minimum(tl.cdiv(m, BM) - first, GROUP)
@@ -48,5 +49,5 @@ def custom_kernel(data):
     multiply[grid](
         a, b, c, m, n, k,
         BM=BM, BN=BN, BK=BK, GROUP=GROUP, PRECISION=PRECISION, num_warps=WARPS, num_stages=STAGES,
-    )  # fmt: skip
+    )
     return c

@@ -9,8 +9,9 @@
 // presage: block THREADS
 // presage: shared 4 * ((TH - 1) * stride + window) * (TW + ((TW - 1) * stride + window if STAGE else 0))
 //
-// A block computes TH * TW outputs in two steps: maxima along the rows of x, left in shared memory, and of those, maxima
-// down the columns. STAGE first brings the block's part of x into shared memory, so that memory sees each element once.
+// A block computes TH * TW outputs in two steps: maxima along the rows of x, left in shared memory, and of those,
+// maxima down the columns. STAGE first brings the block's part of x into shared memory, so that memory sees each
+// element once.
 
 extern "C" __global__ void __launch_bounds__(THREADS)
 maxpool2d(const float *__restrict__ x, float *__restrict__ y, int n, int c, int h, int w, int window, int stride) {

@@ -4,8 +4,8 @@
 # presage: tune WARPS = 4, 2, 8
 # presage: where BLOCK >= 32 * WARPS
 #
-# A program computes BLOCK outputs. `direct` reads every element of their windows; `separable` leaves the maxima along the
-# rows in memory, and a second launch takes the maxima of those down the columns.
+# A program computes BLOCK outputs. `direct` reads every element of their windows; `separable` leaves the maxima along
+# the rows in memory, and a second launch takes the maxima of those down the columns.
 import torch
 import triton
 import triton.language as tl
@@ -15,7 +15,7 @@ import triton.language as tl
 def pool(
     x_ptr, y_ptr, size, h, w, rows, cols,
     HIGH: tl.constexpr, WIDE: tl.constexpr, DOWN: tl.constexpr, ACROSS: tl.constexpr, BLOCK: tl.constexpr,
-):  # fmt: skip
+):
     """Windows of HIGH by WIDE elements, DOWN and ACROSS apart."""
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     inside = at < size
@@ -35,7 +35,7 @@ def launch(x, y, high, wide, down, across):
     pool[grid](
         x, y, size, h, w, rows, cols,
         HIGH=high, WIDE=wide, DOWN=down, ACROSS=across, BLOCK=BLOCK, num_warps=WARPS,
-    )  # fmt: skip
+    )
 
 
 def custom_kernel(data):

@@ -5,8 +5,8 @@
 # presage: tune WARPS = 4, 8, 1
 # presage: where ROWS * BLOCK <= 4096
 #
-# A program searches ROWS rows, BLOCK columns at a time. `pairs` keeps the best value and its place in every lane; `keys`
-# packs both into one 64-bit integer; `reduce` reduces every block on its own.
+# A program searches ROWS rows, BLOCK columns at a time. `pairs` keeps the best value and its place in every lane;
+# `keys` packs both into one 64-bit integer; `reduce` reduces every block on its own.
 import torch
 import triton
 import triton.language as tl

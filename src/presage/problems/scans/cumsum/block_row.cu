@@ -9,15 +9,17 @@
 // presage: grid rows
 // presage: block THREADS
 //
-// One block per row walks along it, THREADS * ITEMS elements at a time: each thread scans ITEMS neighbours, warps scan the
-// threads' sums by shuffles. With ORDER 0 a thread reads its neighbours from memory; with 1 the block reads in order
-// and hands them over in shared memory. AHEAD reads the next tile before the block meets to scan this one.
+// One block per row walks along it, THREADS * ITEMS elements at a time: each thread scans ITEMS neighbours, warps
+// scan the threads' sums by shuffles. With ORDER 0 a thread reads its neighbours from memory; with 1 the block reads
+// in order and hands them over in shared memory. AHEAD reads the next tile before the block meets to scan this one.
 
 #define TILE (THREADS * ITEMS)
 // A word of padding per 32 keeps the strided side of the exchange free of bank conflicts.
 #define PADDED(i) ((i) + (i) / 32)
 
-__device__ int column(int start, int i) { return start + (ORDER ? i * THREADS + threadIdx.x : threadIdx.x * ITEMS + i); }
+__device__ int column(int start, int i) {
+    return start + (ORDER ? i * THREADS + threadIdx.x : threadIdx.x * ITEMS + i);
+}
 
 // Four neighbours at a time where the rows' alignment allows it.
 __device__ bool vectors(int cols) { return !ORDER && ITEMS % 4 == 0 && cols % 4 == 0; }
@@ -47,9 +49,8 @@ __device__ void store(float *out, int start, int cols, float (&item)[ITEMS]) {
         if (column(start, i) < cols) out[column(start, i)] = item[i];
 }
 
-// To each thread's neighbours (forth) and back.
+// To each thread's neighbours (forth) and back. A thread writes where only it has read, so one barrier is enough.
 __device__ void exchange_items(float *exchange, float (&item)[ITEMS], bool forth) {
-    __syncthreads();
 #pragma unroll
     for (int i = 0; i < ITEMS; i++)
         exchange[PADDED(forth ? i * THREADS + threadIdx.x : threadIdx.x * ITEMS + i)] = item[i];

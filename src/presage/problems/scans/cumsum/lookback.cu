@@ -10,8 +10,8 @@
 // presage: block THREADS
 // presage: scratch states = 8 * rows * cdiv(cols, THREADS * ITEMS) + 8
 //
-// Single-pass scan with decoupled look-back (Merrill and Garland, 2016): a block publishes its chunk's sum, then adds up
-// what the chunks before it have published until it meets one whose running sum is known. So x is read only once.
+// Single-pass scan with decoupled look-back (Merrill and Garland, 2016): a block publishes its chunk's sum, then adds
+// up what the chunks before it have published until it meets one whose running sum is known. So x is read only once.
 // WINDOW 32 lets a warp look at 32 earlier chunks at a time, 1 goes back one by one.
 
 #define CHUNK (THREADS * ITEMS)

@@ -26,7 +26,6 @@ template <int threads> __device__ float before_thread(float value) {
         const float other = __shfl_up_sync(0xffffffffu, value, offset);
         if (lane >= offset) value += other;
     }
-    __syncthreads(); // an earlier call's readers are done with of_warp
     if (lane == 31) of_warp[warp] = value;
     __syncthreads();
     float warps = lane < threads / 32 ? of_warp[lane] : 0.0f;
@@ -66,7 +65,7 @@ offsets(const float *__restrict__ x, float *__restrict__ y, int rows, int cols, 
         if (threadIdx.x == 1023) carry = earlier + value;
         __syncthreads();
         before += carry;
-        __syncthreads();
+        __syncthreads(); // carry and before_thread's memory are free again
     }
 }
 

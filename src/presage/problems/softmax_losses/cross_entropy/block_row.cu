@@ -9,8 +9,8 @@
 // presage: block THREADS
 //
 // One block per row. METHOD 0 reads the row for its maximum and again, from cache, for the sum; 1 keeps a running
-// maximum and rescales the sum whenever an element exceeds it; 2 does that once per UNROLL * VECTOR elements. FAST takes
-// the hardware's exponential.
+// maximum and rescales the sum whenever an element exceeds it; 2 does that once per UNROLL * VECTOR elements. FAST
+// takes the hardware's exponential.
 
 template <int N> struct alignas(4 * N) Pack { float at[N]; };
 

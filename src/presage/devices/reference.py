@@ -1,0 +1,96 @@
+"""Reference: the parent's handle on the child that runs the code of a problem from elsewhere."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from typing import Any
+
+from presage.core.errors import PresageError
+from presage.devices.child import Child, VerdictError
+from presage.problems.base import Case
+from presage.problems.external import ExternalProblem, Layout, Tensor
+
+
+class Reference:
+    """Asks the child; what goes wrong there is the problem's fault and no kernel's, so it ends the measurement.
+
+    Tensors go through the child's arena. Each request may take `seconds`.
+    """
+
+    def __init__(self, problem: ExternalProblem, child: Child, seconds: float) -> None:
+        self._problem, self._child, self._seconds = problem, child, seconds
+        problem.seed = secrets.randbelow(2**31)
+        try:
+            settings = problem.worker_settings(child.scratch)
+        except OSError as error:
+            raise PresageError(f"cannot write to {child.scratch}: {error.strerror}") from error
+        try:
+            child.wait_ready()
+        except VerdictError as fault:
+            raise PresageError(f"a worker for the problem's reference cannot be had: {fault.reason}") from fault
+        self._ask("load", kind="reference", problem=settings)
+
+    def describe(self) -> ExternalProblem:
+        """The problem with its tensors' shapes and types, which it can now be measured with."""
+        cases = self._problem.cases
+        seed = secrets.randbelow(2**31)
+        answer = self._ask("describe", cases=[dict(case.dims) for case in cases], seed=seed)
+        layouts = {case.name: _layout(found) for case, found in zip(cases, answer["cases"], strict=True)}
+        self._problem = self._problem.described(layouts, answer["written"], self)
+        return self._problem
+
+    def share(self, arena: Any) -> None:
+        """Let tensors go through this arena, where the child has none of its own."""
+        if arena is not None:
+            self._child.arena = arena
+            self._ask("open arena", handle=arena.handle)
+
+    def make(self, case: Case, seed: int) -> tuple[Any, ...]:
+        arena = self._child.arena
+        arena.lay_out(self._problem, case, 1, outputs=True)
+        self._ask("make", case=dict(case.dims), seed=seed, **self._tensors(case, outputs=False))
+        return tuple(arena.inputs(0))
+
+    def difference(self, case: Case, inputs: Sequence[Any], outputs: Sequence[Any]) -> str | None:
+        arena = self._child.arena
+        arena.lay_out(self._problem, case, 1, outputs=True)
+        arena.write_inputs(0, (*inputs, *outputs))
+        arena.settle()
+        wrong = self._ask("check", **self._tensors(case, outputs=True))["wrong"]
+        return None if wrong is None else str(wrong)
+
+    def _tensors(self, case: Case, outputs: bool) -> dict[str, Any]:
+        """What the child is told of the tensors, and where they lie."""
+        layout, problem = self._problem.layouts[case.name], self._problem
+        places = self._child.arena.slots[0]
+        found = {
+            "data": layout.data,
+            "inputs": [vars(tensor) for tensor in layout.inputs],
+            "offsets": [place.offset for place in places[: None if outputs else len(layout.inputs)]],
+        }
+        if outputs:  # as the parent has put them there, which is row by row
+            found["outputs"] = [
+                {"dtype": problem.dtype(array, case), "shape": problem.shape(array, case)} for array in problem.outputs
+            ]
+        return found
+
+    def _ask(self, do: str, **details: Any) -> dict[str, Any]:
+        self._child.give(self._seconds)
+        try:
+            return self._child.command(do, **details)
+        except VerdictError as fault:
+            raise PresageError(f"{self._problem.path}: its reference failed: {fault.reason}") from fault
+
+
+def _layout(found: dict[str, Any]) -> Layout:
+    return Layout(
+        tuple(_tensor(tensor) for tensor in found["inputs"]),
+        tuple(_tensor(tensor) for tensor in found["outputs"]),
+        tuple(found["names"]),
+        found["data"],
+    )
+
+
+def _tensor(found: dict[str, Any]) -> Tensor:
+    return Tensor(tuple(found["shape"]), found["dtype"], tuple(found["stride"]))

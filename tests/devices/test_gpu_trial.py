@@ -1,0 +1,419 @@
+"""What a GPU adds to the rules of belief, on windows and answers that are made up: no GPU is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from presage.devices.base import Effort, Status  # noqa: E402
+from presage.devices.child import VerdictError, Window  # noqa: E402
+from presage.devices.gpu_trial import MOST_HOLD_NS, GpuRecord, GpuTrial, shared_out  # noqa: E402
+from presage.devices.worker.gpu import OwnLaunches, TorchRunner  # noqa: E402
+from presage.kernels.kernel import Kernel, from_source  # noqa: E402
+from presage.problems import registry  # noqa: E402
+from presage.problems.base import Case, Problem  # noqa: E402
+
+US = 1000
+CALLS, ROUNDS = 8, 5
+ADDITION: Problem = registry.get("vector_add")
+CASE = Case({"n": 1000})
+EAGER = from_source("import torch\ndef custom_kernel(data):\n    return data[0] + data[1]\n", ".py", "k.py")
+TRITON = from_source("import torch\nimport triton\ndef custom_kernel(data):\n    return data[0]\n", ".py", "k.py")
+
+PULSE = Window(320 * US, 600 * US, 0, CALLS, {})
+"""A window with nothing in it: eight leads, and as much again for talking."""
+
+
+def window(
+    call_us: float = 100, accounted_us: float = 1120, parent_us: float = 1400, tail_us: float = 5, launches: int = 1
+) -> Window:
+    """Eight calls of so long, what the worker accounts for, and what passed."""
+    answer = {
+        "samples_ns": [call_us * US] * CALLS,
+        "tails_ns": [tail_us * US] * CALLS,
+        "launches": [launches] * CALLS,
+        "queued_ns": 10 * US,
+    }
+    return Window(int(accounted_us * US), int(parent_us * US), 0, CALLS, answer)
+
+
+def lump(first_us: float, others_us: float) -> Window:
+    """A window whose first call does the work of the others."""
+    samples = [first_us * US, *[others_us * US] * (CALLS - 1)]
+    made = window()
+    return Window(made.child_ns, made.parent_ns, 0, CALLS, made.answer | {"samples_ns": samples})
+
+
+HONEST = window()
+HURRIED = window(accounted_us=400, parent_us=2400)
+"""Its events say that most of the time did not pass."""
+UNDERSTATED = window(call_us=10, accounted_us=2390, parent_us=2400)
+"""It accounts for all the time, but not in its calls."""
+INTERRUPTED = window(parent_us=9000)
+
+
+def record_of(windows: list[Window]) -> GpuRecord:
+    record = GpuRecord(CALLS, ROUNDS)
+    record.windows, record.rounds = windows, [*range(len(windows))]
+    record.pulses = [PULSE] * len(windows)
+    return record
+
+
+class Roof:
+    """A device that can do anything."""
+
+    def floor_ns(self, problem: Problem, case: Case) -> float:
+        return 1.0
+
+    def impossible_ns(self, problem: Problem, case: Case) -> float:
+        return 0.5
+
+    def refresh(self) -> None:
+        return
+
+
+def judged(windows: list[Window], kernel: Kernel = EAGER) -> tuple[Status, str]:
+    trial = GpuTrial(ADDITION, kernel, Effort(rounds=ROUNDS))
+    trial.records[CASE.name] = record_of(windows)
+    trial.attempt(trial.judge, CASE, Roof())
+    return (trial.verdict.status, trial.verdict.reason) if trial.verdict else (Status.OK, "")
+
+
+@pytest.mark.parametrize(
+    ("windows", "status", "believed"),
+    [
+        pytest.param([HONEST] * 6, Status.OK, 6, id="both clocks agree"),
+        pytest.param([HONEST] * 6 + [INTERRUPTED] * 9, Status.OK, 6, id="interrupted windows are left out"),
+        pytest.param([HONEST] * 3 + [INTERRUPTED] * 4, Status.DEVICE_FAULT, 3, id="too few are left"),
+        pytest.param([HURRIED] * 6, Status.CHEATING, 0, id="events that say less than passed"),
+        pytest.param([UNDERSTATED] * 6, Status.CHEATING, 0, id="calls that say less than the window"),
+        pytest.param([HONEST] * 3 + [UNDERSTATED] * 4, Status.DEVICE_FAULT, 3, id="lies that leave too few"),
+    ],
+)
+def test_the_parents_clock_bounds_the_calls(windows: list[Window], status: Status, believed: int) -> None:
+    got, reason = judged(windows)
+    assert got == status, reason
+    assert len(record_of(windows).believed()) == believed
+    if status is Status.CHEATING:
+        assert "the clocks disagree" in reason
+
+
+def test_a_window_cannot_be_made_long_enough_to_hide_in() -> None:
+    """Windows with nothing in them hold the GPU as long as the worker says that queueing takes, but not longer."""
+    lead = MOST_HOLD_NS // US
+    record = record_of([window(call_us=10, accounted_us=22_000, parent_us=22_000)] * 6)
+    record.pulses = [Window(CALLS * lead * US, CALLS * (lead + 40) * US, 0, CALLS, {})] * 6
+    assert record.believed() == []
+
+
+@pytest.mark.parametrize(
+    ("samples", "counted"),
+    [
+        pytest.param([20.0, 20.4, 20.1], [20.0, 20.4, 20.1], id="even"),
+        pytest.param([24.0, 20.0, 20.0, 20.0], [24.0, 20.0, 20.0, 20.0], id="a slow start"),
+        pytest.param([79.0, 1.0, 1.0, 1.0], [20.5] * 4, id="the first does the work of all"),
+        pytest.param([1.0, 1.0, 79.0, 1.0], [20.5] * 4, id="another one does"),
+        pytest.param([20.0], [20.0], id="a single call"),
+    ],
+)
+def test_work_done_for_other_calls_is_shared_out(samples: list[float], counted: list[float]) -> None:
+    assert [*shared_out([us * US for us in samples])] == [us * US for us in counted]
+
+
+def test_a_sample_is_never_less_than_its_share() -> None:
+    samples = record_of([lump(first_us=793, others_us=1)] * 6).samples()
+    assert len(samples) == 6 * CALLS
+    assert set(samples.values()) == {100.0 * US}
+
+
+@pytest.mark.parametrize(
+    ("tail_us", "call_us", "status"),
+    [
+        pytest.param(5, 100, Status.OK, id="what asking takes"),
+        pytest.param(18, 100, Status.OK, id="and a share of the call"),
+        pytest.param(60, 100, Status.CHEATING, id="half of the work elsewhere"),
+    ],
+)
+def test_nothing_may_run_on(tail_us: float, call_us: float, status: Status) -> None:
+    got, reason = judged([window(call_us, tail_us=tail_us)] * 6)
+    assert got == status, reason
+
+
+@pytest.mark.parametrize(
+    ("kernel", "windows", "status"),
+    [
+        pytest.param(TRITON, [window(launches=1)] * 6, Status.OK, id="a kernel of its own in each call"),
+        pytest.param(TRITON, [window(launches=0)] * 6, Status.CHEATING, id="none at all"),
+        pytest.param(TRITON, [window(launches=2)] * 5 + [window(launches=0)], Status.CHEATING, id="not in every call"),
+        pytest.param(EAGER, [window(launches=0)] * 6, Status.OK, id="nobody asked for one"),
+    ],
+)
+def test_a_triton_module_launches_its_own_kernels(kernel: Kernel, windows: list[Window], status: Status) -> None:
+    got, reason = judged(windows, kernel)
+    assert got == status, reason
+    if status is Status.CHEATING:
+        assert "is a Triton module, but no Triton kernel of its own ran in" in reason
+
+
+# -- what the worker says ---------------------------------------------------------------------------------------------
+
+RIGHT = {
+    "type": "torch.Tensor",
+    "dtype": "float32",
+    "shape": [1000],
+    "contiguous": True,
+    "is_input": False,
+    "stride": [1],
+}
+
+
+@pytest.mark.parametrize(
+    ("outputs", "timed", "status"),
+    [
+        pytest.param([[RIGHT]], True, Status.OK, id="as it should be"),
+        pytest.param([[RIGHT, RIGHT]], True, Status.WRONG_RESULT, id="too many"),
+        pytest.param([[]], True, Status.WRONG_RESULT, id="too few"),
+        pytest.param([[{"type": "candidate.Lazy"}]], True, Status.WRONG_RESULT, id="a class of its own"),
+        pytest.param([[RIGHT | {"dtype": "float16"}]], True, Status.WRONG_RESULT, id="another dtype"),
+        pytest.param([[RIGHT | {"shape": [2**62, 2**62]}]], True, Status.WRONG_RESULT, id="another shape"),
+        pytest.param([[RIGHT | {"contiguous": False}]], True, Status.WRONG_RESULT, id="a view with gaps"),
+        pytest.param([[RIGHT | {"contiguous": 1e400}]], True, Status.WRONG_RESULT, id="not even a truth"),
+        pytest.param([[RIGHT | {"is_input": True}]], True, Status.CHEATING, id="its input"),
+        pytest.param([[RIGHT | {"is_input": True}]], False, Status.OK, id="its input, where the result decides"),
+        pytest.param(
+            [[{k: v for k, v in RIGHT.items() if k != "is_input"}]], True, Status.CHEATING, id="no word of it"
+        ),
+        pytest.param([[5]], True, Status.CHEATING, id="a number"),
+        pytest.param([["torch.Tensor"]], True, Status.CHEATING, id="a text"),
+        pytest.param([None], True, Status.CHEATING, id="nothing"),
+        pytest.param([], True, Status.CHEATING, id="no calls"),
+        pytest.param({"0": [RIGHT]}, True, Status.CHEATING, id="not a list"),
+        pytest.param(None, True, Status.CHEATING, id="no outputs"),
+    ],
+)
+def test_what_was_returned_must_be_described(outputs: Any, timed: bool, status: Status) -> None:
+    trial = GpuTrial(ADDITION, EAGER, Effort())
+    answer = {} if outputs is None else {"outputs": outputs}
+    trial.attempt(trial._refuse_returned, CASE, 0, Window(0, 0, 0, 1, answer), timed)
+    assert (trial.verdict.status if trial.verdict else Status.OK) == status
+
+
+class FakeChild:
+    """A worker that gives one answer."""
+
+    def __init__(self, answer: dict[str, Any]) -> None:
+        self.arena = SimpleNamespace(slots=[[]] * CALLS, settle=lambda: None)
+        self._answer = answer
+
+    def window(self, calls: int, **details: Any) -> Window:
+        return Window(0, 0, 0, calls, self._answer)
+
+    def output(self) -> str:
+        return ""
+
+    def kill(self) -> None:
+        return
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        pytest.param({"samples_ns": None}, id="no times"),
+        pytest.param({"samples_ns": [1000.0] * (CALLS - 1)}, id="one call left out"),
+        pytest.param({"samples_ns": [1000.0] * (CALLS - 1) + [-1.0]}, id="less than nothing"),
+        pytest.param({"samples_ns": [float("nan")] * CALLS}, id="not a number"),
+        pytest.param({"samples_ns": [float("inf")] * CALLS}, id="for ever"),
+        pytest.param({"samples_ns": [True] * CALLS}, id="truths"),
+        pytest.param({"samples_ns": ["1"] * CALLS}, id="texts"),
+        pytest.param({"samples_ns": {"0": 1.0}}, id="not a list"),
+        pytest.param({"tails_ns": []}, id="no tails"),
+        pytest.param({"tails_ns": [[]] * CALLS}, id="tails that are lists"),
+        pytest.param({"launches": None}, id="no launches"),
+        pytest.param({"launches": ["many"] * CALLS}, id="launches that are texts"),
+    ],
+)
+def test_a_forged_answer_is_refused(forged: dict[str, Any]) -> None:
+    trial = GpuTrial(ADDITION, EAGER, Effort())
+    trial.child = FakeChild(HONEST.answer | forged)  # type: ignore[assignment]
+    with pytest.raises(VerdictError, match="forged") as verdict:
+        trial._window(CALLS)
+    assert verdict.value.status is Status.CHEATING
+
+
+@pytest.mark.parametrize("queued", [10**30, MOST_HOLD_NS, -5, 0, True, None, "long", 1e9])
+def test_the_lead_is_never_held_for_longer_than_we_say(queued: Any) -> None:
+    trial = GpuTrial(ADDITION, EAGER, Effort())
+    trial.child = FakeChild(HONEST.answer | {"queued_ns": queued})  # type: ignore[assignment]
+    trial._window(CALLS)
+    assert 0 < trial._hold_ns <= MOST_HOLD_NS
+
+
+@pytest.mark.parametrize(
+    ("complaint", "status"), [("CUDA out of memory. Tried to allocate 2 GiB", Status.RUNTIME_ERROR), ("else", None)]
+)
+def test_a_kernel_that_leaves_no_memory_breaks_only_itself(complaint: str, status: Status | None) -> None:
+    trial = GpuTrial(ADDITION, EAGER, Effort())
+    trial.child = FakeChild(HONEST.answer)  # type: ignore[assignment]
+
+    def no_room(slot: int, values: Any) -> None:
+        raise RuntimeError(complaint)
+
+    trial.child.arena.write_inputs = no_room  # type: ignore[union-attr]
+    with nullcontext() if status else pytest.raises(RuntimeError, match=complaint):
+        trial.attempt(trial.run, CASE, [()] * CALLS, 1, True)
+    assert (trial.verdict.status if trial.verdict else None) == status
+
+
+# -- in the worker ----------------------------------------------------------------------------------------------------
+
+
+class Graph:
+    """Stands for torch's, which needs a GPU."""
+
+    def replay(self) -> None:
+        return
+
+
+@pytest.fixture
+def launches(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A counter over Triton's own classes, whose launches do nothing; `capturing` says whether a graph is captured."""
+    jit = pytest.importorskip("triton.runtime.jit")
+    compiler = pytest.importorskip("triton.compiler")
+
+    def run(kernel: Any, *args: Any, grid: Any, warmup: bool, **options: Any) -> str:
+        if args:
+            raise RuntimeError("this kernel does not launch")
+        return "compiled"
+
+    monkeypatch.setattr(jit.JITFunction, "run", run)
+    monkeypatch.setattr(compiler.CompiledKernel, "__getitem__", lambda compiled, grid: lambda *args, **options: None)
+    capturing = [False]
+    counter = OwnLaunches(Graph, lambda: capturing[0])
+    yield SimpleNamespace(
+        counter=counter,
+        capturing=capturing,
+        launch=lambda kernel, *args, warmup=False: jit.JITFunction.run(kernel, *args, grid=(1,), warmup=warmup),
+        handle=lambda kernel: compiler.CompiledKernel.__getitem__(SimpleNamespace(src=kernel), (1, 1, 1)),
+    )
+    counter.close()
+    assert jit.JITFunction.run is run
+
+
+def kernel_of(module: str) -> Any:
+    """What Triton makes of a function that is defined in this module."""
+
+    def function() -> None:
+        return
+
+    function.__module__ = module
+    return SimpleNamespace(fn=function)
+
+
+def test_launches_of_its_own_kernels_count(launches: Any) -> None:
+    own = kernel_of("candidate")
+    assert launches.launch(own) == "compiled"
+    launches.launch(own, warmup=True)
+    assert launches.counter.count == 1
+
+
+@pytest.mark.parametrize("module", ["torch._inductor.runtime.compile_tasks.abc", "triton.testing"])
+def test_launches_of_others_kernels_do_not(launches: Any, module: str) -> None:
+    launches.launch(kernel_of(module))
+    assert launches.counter.count == 0
+
+
+def test_a_launch_that_fails_does_not_count(launches: Any) -> None:
+    with pytest.raises(RuntimeError):
+        launches.launch(kernel_of("candidate"), "bad argument")
+    assert launches.counter.count == 0
+
+
+def test_a_kernel_that_was_compiled_ahead_counts(launches: Any) -> None:
+    launch = launches.handle(SimpleNamespace(fn=kernel_of("candidate")))
+    assert launches.counter.count == 0
+    launch("x")
+    launch("y")
+    assert launches.counter.count == 2
+
+
+def test_a_replay_counts_once_a_kernel_has_been_captured(launches: Any) -> None:
+    Graph().replay()
+    assert launches.counter.count == 0
+    launches.capturing[0] = True
+    launches.launch(kernel_of("candidate"))
+    launches.capturing[0] = False
+    Graph().replay()
+    assert launches.counter.count == 2
+
+
+def runner(expected: dict[str, Any]) -> tuple[TorchRunner, list[tuple[int, int, int]]]:
+    """A runner without a GPU, and what it has copied: to where, from where, how much."""
+    copied: list[tuple[int, int, int]] = []
+    made = TorchRunner.__new__(TorchRunner)
+    made._torch, made._tensor, made._any_order = torch, torch.Tensor, False
+    made._base, made._plainly = torch._C.TensorBase, torch._C.DisableTorchFunction
+    made._gpu = type("Gpu", (), {"arena": 1 << 20, "__call__": lambda self, result: None})()  # type: ignore[assignment]
+    made._copy = lambda to, source, size, stream: copied.append((to, source, size))
+    made._outputs, made._described = [expected], []
+    return made, copied
+
+
+HERE = {"type": "torch.Tensor", "dtype": "float32", "shape": [4, 3], "contiguous": False}
+"""Not contiguous, as the runner calls whatever is not on a GPU."""
+
+
+def collected(result: Any, inputs: set[int]) -> tuple[list[Any], list[tuple[int, int, int]]]:
+    made, copied = runner(HERE)
+    made._collect(result, ((), [256], inputs))
+    return made._described, copied
+
+
+def test_what_is_returned_is_copied_and_described() -> None:
+    x = torch.rand(4, 3)
+    described, copied = collected(x, set())
+    assert described == [[HERE | {"is_input": False, "stride": [3, 1]}]]
+    assert copied == [((1 << 20) + 256, x.data_ptr(), 48)]
+    assert collected((x,), {x.data_ptr()})[0][0][0]["is_input"] is True
+
+
+@pytest.mark.parametrize(
+    "result", [torch.zeros(4, 4), torch.zeros(4, 3).half(), torch.nn.Parameter(torch.zeros(4, 3)), None, 5, ()]
+)
+def test_what_is_not_as_expected_is_not_copied(result: Any) -> None:
+    assert collected(result, set())[1] == []
+
+
+@contextmanager
+def patched_tensor(late: Callable[[], None]) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("data_ptr", "numel", "nbytes", "shape", "dtype", "is_cuda", "is_contiguous", "stride"):
+            patch.setattr(torch.Tensor, name, property(lambda self: late()), raising=False)
+        yield
+
+
+@contextmanager
+def function_mode(late: Callable[[], None]) -> Iterator[None]:
+    class Late(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
+        def __torch_function__(self, function: Any, types: Any, arguments: Any = (), options: Any = None) -> Any:
+            late()
+            return function(*arguments, **(options or {}))
+
+    with Late():
+        yield
+
+
+@pytest.mark.parametrize("attack", [patched_tensor, function_mode])
+def test_nothing_foreign_runs_while_outputs_are_collected(attack: Any) -> None:
+    asked: list[int] = []
+    made, copied = runner(HERE)
+    x = torch.rand(4, 3)
+    with attack(lambda: asked.append(1)):
+        made._collect(x, ((), [256], set()))
+    assert asked == []
+    assert len(copied) == 1

@@ -1,0 +1,349 @@
+"""Problems from elsewhere, measured on the CPU: their own code in one child, candidates in others."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import textwrap
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from presage.core.errors import PresageError
+from presage.devices import cpu
+from presage.devices.base import Effort, Measurement, Status
+from presage.devices.cpu import CpuDevice
+from presage.kernels.kernel import from_source
+from presage.problems import registry
+from presage.problems.base import Problem
+
+needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
+pytestmark = pytest.mark.slow
+PATIENT = Effort(precision=5.0, case_seconds=20.0, timeout=120.0)
+
+# -- KernelBench ------------------------------------------------------------------------------------------------------
+
+LINEAR = """
+import torch
+import torch.nn as nn
+
+class Model(nn.Module):
+    def __init__(self, features, hidden):
+        super().__init__()
+        self.linear = nn.Linear(features, hidden)
+
+    def forward(self, x):
+        return torch.relu(self.linear(x))
+
+batch, features, hidden = 32, 64, 48
+
+def get_inputs():
+    return [torch.rand(batch, features)]
+
+def get_init_inputs():
+    return [features, hidden]
+"""
+FUSED = """
+import torch
+import torch.nn as nn
+
+class ModelNew(nn.Module):
+    def __init__(self, features, hidden):
+        super().__init__()
+        self.linear = nn.Linear(features, hidden)
+
+    def forward(self, x):
+        return {result}
+
+def get_inputs():
+    raise RuntimeError("a candidate's own inputs are not asked for")
+"""
+RIGHT = "torch.addmm(self.linear.bias, x, self.linear.weight.t()).clamp_(min=0)"
+CANDIDATES = {
+    "right": (FUSED.replace("{result}", RIGHT), Status.OK, ""),
+    "right, and lies column by column": (
+        FUSED.replace("{result}", f"({RIGHT}).t().contiguous().t()"),
+        Status.OK,
+        "",
+    ),
+    "no relu": (FUSED.replace("{result}", "self.linear(x)"), Status.WRONG_RESULT, r"output\[\d+, \d+\] is -.*, not 0;"),
+    "other weights": (
+        FUSED.replace("{result}", RIGHT).replace("super().__init__()", "super().__init__(); torch.rand(1)"),
+        Status.WRONG_RESULT,
+        "elements are wrong",
+    ),
+    "half": (FUSED.replace("{result}", f"({RIGHT}).half()"), Status.WRONG_RESULT, r"output as float16\[32, 48\]"),
+    "gaps": (
+        FUSED.replace("{result}", f"torch.cat([{RIGHT}, x], 1)[:, :48]"),
+        Status.WRONG_RESULT,
+        "strided view; it must be contiguous",
+    ),
+    "in place": (
+        FUSED.replace("{result}", f"[{RIGHT}, x.zero_()][0]"),
+        Status.WRONG_RESULT,
+        r"changed its input data\[0\]",
+    ),
+    "another model": ("class Model: ...\n", Status.RUNTIME_ERROR, "ModelNew"),
+    "no tensor": (FUSED.replace("{result}", "x.tolist()"), Status.WRONG_RESULT, "returned 32 outputs, not 1"),
+}
+
+
+def measure(path: Path, sources: Mapping[str, str], effort: Effort = PATIENT) -> dict[str, Measurement]:
+    """Candidates by name, and the problem's own reference as one of them."""
+    problem = registry.get(str(path))
+    kernels = {name: from_source(source, ".py", f"{name}.py") for name, source in sources.items()}
+    anchor = registry.anchor(problem, "cpu")
+    assert anchor is not None
+    assert hasattr(problem, "candidate")
+    all_kernels = [anchor, *(problem.candidate(kernel) for kernel in kernels.values())]
+    measured = CpuDevice().measure(problem, all_kernels, effort, lambda doing, share: None)
+    return dict(zip(["reference", *kernels], measured, strict=True))
+
+
+@needs_torch
+def test_kernelbench_candidates(tmp_path: Path) -> None:
+    path = tmp_path / "linear.py"
+    path.write_text(LINEAR)
+    measured = measure(path, {name: source for name, (source, _, _) in CANDIDATES.items()})
+    assert (measured["reference"].status, measured["reference"].reason) == (Status.OK, "")
+    for name, (_, status, reason) in CANDIDATES.items():
+        assert measured[name].status is status, (name, measured[name])
+        assert re.search(reason, measured[name].reason), (name, measured[name].reason)
+    assert measured["right"].cases[0].case == "as written"
+    assert measured["right"].cases[0].floor_ns > 0
+
+
+PLAIN = """
+import torch
+
+class Model(torch.nn.Module):
+    def forward(self, x, labels, scale):
+        best = (x * scale).max(dim=1)
+        return best.values, best.indices + labels
+
+def get_inputs():
+    return [torch.randn(40, 30).to(torch.bfloat16).t(), torch.randint(0, 9, (30,)), 2.0]
+
+def get_init_inputs():
+    return []
+"""
+PLAIN_CANDIDATE = """
+import torch
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x, labels, scale):
+        assert (x.stride(), x.dtype, scale) == ((1, 30), torch.bfloat16, 2.0)
+        x = x * scale
+        found = x.argmax(1)
+        return x.gather(1, found[:, None])[:, 0], found + labels
+"""
+
+
+@needs_torch
+def test_kernelbench_without_weights_and_with_other_kinds_of_data(tmp_path: Path) -> None:
+    path = tmp_path / "plain.py"
+    path.write_text(PLAIN)
+    wrong = PLAIN_CANDIDATE.replace("found + labels", "found")
+    measured = measure(path, {"right": PLAIN_CANDIDATE, "wrong": wrong})
+    assert [(m.status, m.reason) for m in measured.values()][:2] == [(Status.OK, "")] * 2
+    assert measured["wrong"].status is Status.WRONG_RESULT
+    assert "output 1[" in measured["wrong"].reason
+
+
+@needs_torch
+def test_a_model_that_remembers_cannot_be_judged(tmp_path: Path) -> None:
+    stateful = "self.calls = getattr(self, 'calls', 0) + 1; return self.calls + torch.relu"
+    path = tmp_path / "stateful.py"
+    path.write_text(LINEAR.replace("return torch.relu", stateful))
+    with pytest.raises(PresageError, match="answers the same inputs differently each time"):
+        measure(path, {})
+
+
+# -- GPU MODE ---------------------------------------------------------------------------------------------------------
+
+TASK = """
+files:
+  - {"name": "submission.py", "source": "@SUBMISSION@"}
+  - {"name": "task.py", "source": "task.py"}
+  - {"name": "utils.py", "source": "../utils.py"}
+  - {"name": "reference.py", "source": "reference.py"}
+lang: "py"
+description: |
+  Adds two matrices, scaled.
+tests:
+  - {"size": 7, "scale": 2, "seed": 1}
+  - {"size": 64, "scale": 3, "seed": 2}
+benchmarks:
+  - {"size": 128, "scale": 3, "seed": 3}
+"""
+UTILS = """
+import torch
+
+def make_match_reference(reference, rtol=1e-5, atol=1e-8):
+    def check(data, output):
+        expected = reference(data)
+        if torch.allclose(output, expected, rtol=rtol, atol=atol):
+            return True, ""
+        return False, "mismatch found: ERROR at " + str((output - expected).abs().argmax().item())
+    return check
+"""
+REFERENCE = """
+import torch
+from task import input_t, output_t
+from utils import make_match_reference
+
+def generate_input(size: int, scale: int, seed: int) -> input_t:
+    gen = torch.Generator()
+    gen.manual_seed(seed)
+    a, b = (torch.randn(size, size, generator=gen) for _ in range(2))
+    return a, {"other": b, "scale": scale, "shape": (size, size)}, torch.empty(size, size)
+
+def ref_kernel(data: input_t) -> output_t:
+    a, more, output = data
+    output[...] = a + more["scale"] * more["other"]
+    return output
+
+check_implementation = make_match_reference(ref_kernel)
+"""
+SUBMISSIONS = {
+    "into the room offered": (
+        """
+        from task import input_t, output_t
+
+        def custom_kernel(data: input_t) -> output_t:
+            a, more, output = data
+            assert more["shape"] == tuple(a.shape)
+            output.copy_(more["other"]).mul_(more["scale"]).add_(a)
+            return output
+        """,
+        Status.OK,
+        "",
+    ),
+    "into its own": (
+        "def custom_kernel(data):\n    return data[0] + data[1]['scale'] * data[1]['other']",
+        Status.OK,
+        "",
+    ),
+    "wrong": ("def custom_kernel(data):\n    return data[0]\n", Status.WRONG_RESULT, "mismatch found: ERROR at"),
+    "in place": (
+        "def custom_kernel(data):\n    return data[0].add_(data[1]['other'], alpha=data[1]['scale']).clone()",
+        Status.WRONG_RESULT,
+        r"changed its input data\[0\]",
+    ),
+    "returns nothing": ("def custom_kernel(data):\n    ...\n", Status.WRONG_RESULT, "NoneType for output"),
+}
+
+
+@pytest.fixture
+def task(tmp_path: Path) -> Path:
+    folder = tmp_path / "scaled_add_py"
+    folder.mkdir()
+    (folder / "task.yml").write_text(TASK)
+    (folder / "task.py").write_text("input_t = output_t = object\n")
+    (folder / "reference.py").write_text(REFERENCE)
+    (tmp_path / "utils.py").write_text(UTILS)
+    return folder
+
+
+@needs_torch
+def test_gpu_mode_submissions(task: Path) -> None:
+    measured = measure(task, {name: _dedent(source) for name, (source, _, _) in SUBMISSIONS.items()})
+    assert (measured["reference"].status, measured["reference"].reason) == (Status.OK, "")
+    for name, (_, status, reason) in SUBMISSIONS.items():
+        assert measured[name].status is status, (name, measured[name])
+        assert re.search(reason, measured[name].reason), (name, measured[name].reason)
+    assert [case.case for case in measured["into its own"].cases] == ["size=128 scale=3"]
+
+
+def _dedent(source: str) -> str:
+    return textwrap.dedent(source)
+
+
+@needs_torch
+def test_what_only_offers_room_is_found_and_not_counted(task: Path) -> None:
+    with CpuDevice().posed(registry.get(str(task)), 60.0) as problem:
+        assert [(array.name, array.written) for array in problem.inputs] == [
+            ("data[0]", False),
+            ("data[1]['other']", False),
+            ("data[2]", True),
+        ]
+        (case,) = problem.timed["cpu"]
+        assert problem.bytes(case) == 3 * 128 * 128 * 4
+
+
+# -- references that do not do as they should -------------------------------------------------------------------------
+
+BROKEN = {
+    "raises": ("    gen = torch.Generator()", "    raise KeyError('oh')", "its reference failed: KeyError: 'oh'"),
+    "hangs": (
+        "    gen = torch.Generator()",
+        "    while True: pass",
+        "its reference failed: was still running after 5 s",
+    ),
+    "import": ("import torch\n", "import torch\nimport nosuch\n", "ModuleNotFoundError: No module named 'nosuch'"),
+    "object": ('"scale": scale', '"scale": object()', r"data\[1\]\['scale'\] is a builtins.object, which cannot be"),
+    "shapes": ('"scale": scale', '"scale": scale, "more": torch.empty(seed % 997)', "when the seed is another"),
+    "numbers": ('"scale": scale', '"scale": seed', "when the seed is another"),
+    "answer": ("    return output\n", "    return 1.0\n", "the reference returns a builtins.float; only a tensor"),
+    "crashes": ("    gen = torch.Generator()", "    import ctypes; ctypes.string_at(0)", "was killed by SIGSEGV"),
+}
+
+
+@needs_torch
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_broken_reference_is_no_kernel_s_fault(task: Path, name: str) -> None:
+    old, new, complaint = BROKEN[name]
+    (task / "reference.py").write_text(REFERENCE.replace(old, new))
+    with pytest.raises(PresageError, match=complaint):
+        measure(task, {}, Effort(precision=5.0, case_seconds=1.0, timeout=5.0))
+
+
+@needs_torch
+def test_a_check_that_only_says_what_is_wrong(task: Path) -> None:
+    """An older form: nothing, or a text."""
+    check = "def check_implementation(data, output):\n    return '' if output.equal(ref_kernel(data)) else 'no'\n"
+    (task / "reference.py").write_text(REFERENCE.replace("check_implementation = ", "_ = ") + check)
+    measured = measure(task, {"wrong": SUBMISSIONS["wrong"][0]})
+    assert [m.status for m in measured.values()] == [Status.OK, Status.WRONG_RESULT]
+    assert measured["wrong"].reason.endswith(": no")
+
+
+def test_without_torch_it_is_said_what_is_missing(
+    tmp_path: Path, addition: Problem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cpu.importlib.util, "find_spec", lambda name: None)
+    (tmp_path / "linear.py").write_text(LINEAR)
+    kernel = from_source("import torch\ndef custom_kernel(data): ...\n", ".py", "k.py")
+    for problem in (addition, registry.get(str(tmp_path / "linear.py"))):
+        with pytest.raises(PresageError, match="torch is not installed, which this needs"):
+            CpuDevice().measure(problem, [kernel], PATIENT, lambda doing, share: None)
+
+
+# -- tensors on the catalogue's problems ------------------------------------------------------------------------------
+
+TORCH = {
+    "right": ("x + y", Status.OK, ""),
+    "model": ("", Status.OK, ""),
+    "wrong": ("x - y", Status.WRONG_RESULT, "elements are wrong"),
+    "double": ("(x + y).double()", Status.WRONG_RESULT, "returned z as float64"),
+    "view": ("torch.stack([x + y] * 2, 1)[:, 0]", Status.WRONG_RESULT, "strided view; it must be contiguous"),
+    "nothing": ("None", Status.WRONG_RESULT, "returned a builtins.NoneType for z, not a torch.Tensor"),
+    "parameter": ("torch.nn.Parameter(x + y)", Status.WRONG_RESULT, "returned a torch.nn.parameter.Parameter for z"),
+    "input": ("x.add_(y)", Status.WRONG_RESULT, "changed its input x"),
+    "process": ("[__import__('os').system('true'), x + y][1]", Status.CHEATING, "made a system call"),
+}
+MODEL = "import torch\nclass ModelNew(torch.nn.Module):\n    def forward(self, x, y):\n        return x + y\n"
+
+
+@needs_torch
+def test_the_catalogue_s_problems_take_torch_modules(addition: Problem) -> None:
+    sources = [
+        f"import torch\ndef custom_kernel(data):\n    x, y = data\n    return {text}\n" if text else MODEL
+        for text, _, _ in TORCH.values()
+    ]
+    kernels = [from_source(source, ".py", "k.py") for source in sources]
+    measured = CpuDevice().measure(addition, kernels, PATIENT, lambda doing, share: None)
+    for (name, (_, status, reason)), m in zip(TORCH.items(), measured, strict=True):
+        assert m.status is status, (name, m)
+        assert reason in m.reason, (name, m.reason)
