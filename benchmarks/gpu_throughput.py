@@ -98,7 +98,8 @@ torch::Tensor run(torch::Tensor x) {{
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--problem", default="softmax")
-    parser.add_argument("--candidates", type=int, default=200)
+    parser.add_argument("--candidates", type=int, default=200, help="how many .cu files (default: 200)")
+    parser.add_argument("--triton", type=int, default=64, help="how many Triton modules (default: 64)")
     parser.add_argument("--plain", type=int, default=4, help="candidates for the plain way, a minute each")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
@@ -112,7 +113,7 @@ def main() -> int:
         ("our own .cu", ".cu", False),
         ("our own Triton", "_triton.py", False),
     ):
-        kernels = pool(problem, suffix, arguments.candidates)
+        kernels = pool(problem, suffix, arguments.candidates if suffix == ".cu" else arguments.triton)
         if kernels:
             results[label] = rate(device, problem, kernels, foreign)
             print(label, results[label], file=sys.stderr, flush=True)

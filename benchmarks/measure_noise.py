@@ -4,13 +4,19 @@
 
 The pair is made of one kernel that does its work once, and the same kernel that does a share of it again. The share is
 found by measuring until the second takes about 5 % longer; then the two are measured side by side, again and again.
+
+Beside each measurement the same kernel is timed by a plain loop in this process, the median of a second of calls: what
+that wanders by is the machine's own doing.
 """
 
 from __future__ import annotations
 
 import argparse
+import ctypes
 import json
 import sys
+import tempfile
+import time
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,9 +25,11 @@ from presage.cli.terminal import duration, table
 from presage.core.statistics import Interval
 from presage.devices import registry as devices
 from presage.devices.base import Device, Effort, Measurement, Status, speedup
+from presage.devices.c_compiler import Compiler
 from presage.kernels.kernel import Kernel, from_source
 from presage.problems import registry as problems
-from presage.problems.base import Problem
+from presage.problems.base import Case, Problem
+from presage.problems.sampler import Sampler
 
 PAIR = """\
 // presage: problem softmax
@@ -54,16 +62,44 @@ def repeat(bench: Bench, problem: Problem, kernel: Kernel, repeats: int) -> list
     """The spread of each case's medians over separate measurements."""
     medians: dict[str, list[float]] = {}
     claimed: dict[str, list[float]] = {}
+    plain: dict[str, list[float]] = {}
+    loop = PlainLoop(problem, kernel)
     for i in range(repeats):
         progress("alone", i, repeats)
         (measured,) = bench.measure(problem, kernel)
         for case in measured.cases:
             medians.setdefault(case.case, []).append(case.median.value)
             claimed.setdefault(case.case, []).append(case.median.relative_half_width)
-    return [spread(case, values, claimed[case]) for case, values in medians.items()]
+        for case in problem.timed["cpu"]:
+            plain.setdefault(case.name, []).append(loop.median_ns(case))
+    return [spread(case, values, claimed[case], plain[case]) for case, values in medians.items()]
 
 
-def spread(case: str, medians: list[float], claimed: list[float]) -> dict[str, object]:
+class PlainLoop:
+    """The kernel called from this process, with nothing around it but a clock."""
+
+    def __init__(self, problem: Problem, kernel: Kernel) -> None:
+        self._problem = problem
+        self._folder = tempfile.TemporaryDirectory()
+        library = Compiler.find().compile(kernel.source, self._folder.name, "kernel")
+        self._function = getattr(ctypes.CDLL(library), kernel.header.launches[0].entry)
+
+    def median_ns(self, case: Case, seconds: float = 1.0) -> float:
+        problem = self._problem
+        inputs = problem.make_inputs(case, Sampler(1, case.values))
+        outputs = [np.empty(problem.shape(a, case), problem.dtype(a, case)) for a in problem.outputs]
+        pointers = [ctypes.c_void_p(array.ctypes.data) for array in (*inputs, *outputs)]
+        arguments = [*pointers, *(ctypes.c_int(case.dims[name]) for name in problem.scalars)]
+        times: list[int] = []
+        end = time.perf_counter() + seconds
+        while time.perf_counter() < end:
+            start = time.perf_counter_ns()
+            self._function(*arguments)
+            times.append(time.perf_counter_ns() - start)
+        return float(np.median(times))
+
+
+def spread(case: str, medians: list[float], claimed: list[float], plain: list[float]) -> dict[str, object]:
     middle = float(np.median(medians))
     low, high = np.quantile(medians, [0.025, 0.975])
     return {
@@ -72,6 +108,7 @@ def spread(case: str, medians: list[float], claimed: list[float]) -> dict[str, o
         "range": (max(medians) - min(medians)) / middle,
         "range_95": float(high - low) / middle,
         "claimed_half_width": float(np.median(claimed)),
+        "plain_range": (max(plain) - min(plain)) / float(np.median(plain)),
     }
 
 
@@ -147,7 +184,7 @@ def main() -> None:
         [str(a["case"]), duration(a["median_ns"]), *(f"{100 * a[key]:.2f} %" for key in list(a)[2:])] for a in alone
     ]
     print(f"{kernel.name}, {arguments.repeats} separate measurements")
-    print(table(rows, ["case", "median", "(max - min) / median", "95 % of them", "claimed ±"]))
+    print(table(rows, ["case", "median", "(max - min) / median", "95 % of them", "claimed ±", "a plain loop's"]))
     print(
         f"\ntwo kernels, the slower {100 * (together['median_ratio'] - 1):.1f} % slower, measured side by side"
         f" {arguments.repeats} times:\nin the right order {100 * together['order_kept']:.0f} %,"
