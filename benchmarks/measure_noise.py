@@ -24,8 +24,9 @@ import numpy as np
 from presage.cli.terminal import duration, table
 from presage.core.statistics import Interval
 from presage.devices import registry as devices
-from presage.devices.base import Device, Effort, Measurement, Status, speedup
+from presage.devices.base import Device, Effort, Measurement, speedup
 from presage.devices.c_compiler import Compiler
+from presage.devices.status import Status
 from presage.kernels.kernel import Kernel, from_source
 from presage.problems import registry as problems
 from presage.problems.base import Case, Problem

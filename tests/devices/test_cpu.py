@@ -15,9 +15,10 @@ from pathlib import Path
 import pytest
 
 from presage.core.errors import PresageError
-from presage.devices.base import Effort, Measurement, Status, speedup
+from presage.devices.base import Effort, Measurement, speedup
 from presage.devices.child import Child
 from presage.devices.cpu import CpuDevice
+from presage.devices.status import Status
 from presage.kernels.kernel import Kernel, from_source
 from presage.problems.base import Case, Problem
 

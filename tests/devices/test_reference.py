@@ -12,8 +12,9 @@ import pytest
 
 from presage.core.errors import PresageError
 from presage.devices import cpu
-from presage.devices.base import Effort, Measurement, Status
+from presage.devices.base import Effort, Measurement
 from presage.devices.cpu import CpuDevice
+from presage.devices.status import Status
 from presage.kernels.kernel import from_source
 from presage.problems import registry
 from presage.problems.base import Problem

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from presage.devices.base import Effort, Status
+from presage.devices.base import Effort
 from presage.devices.child import VerdictError, Window
+from presage.devices.status import Status
 from presage.devices.trial import Record, Trial
 from presage.kernels.kernel import Kernel
 from presage.problems.base import Case, Problem

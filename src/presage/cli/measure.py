@@ -12,7 +12,8 @@ from presage.cli import terminal
 from presage.core.errors import PresageError
 from presage.core.statistics import Interval
 from presage.devices import registry as devices
-from presage.devices.base import Effort, Measurement, Status, speedup
+from presage.devices.base import Effort, Measurement, speedup
+from presage.devices.status import Status
 from presage.kernels.kernel import Kernel
 from presage.problems import registry as problems
 from presage.problems.base import Problem

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import enum
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -13,19 +12,11 @@ import numpy as np
 
 from presage.core.errors import PresageError
 from presage.core.statistics import Interval, median_interval, speedup_interval
+from presage.devices.reference import Reference
+from presage.devices.status import Status
 from presage.kernels.kernel import Kernel
 from presage.problems.base import Problem
 from presage.problems.external import ExternalProblem
-
-
-class Status(enum.StrEnum):
-    OK = "ok"
-    COMPILE_ERROR = "compile_error"
-    WRONG_RESULT = "wrong_result"
-    RUNTIME_ERROR = "runtime_error"
-    TIMEOUT = "timeout"
-    CHEATING = "cheating"
-    DEVICE_FAULT = "device_fault"
 
 
 @dataclass(frozen=True)
@@ -143,8 +134,6 @@ class Device(ABC):
     def posed(self, problem: Problem, seconds: float) -> Iterator[Problem]:
         """The problem as it can be measured here. One from elsewhere is described by its own code, in a child that
         lives as long as this, and that may take so many seconds for each answer."""
-        from presage.devices.reference import Reference
-
         if not isinstance(problem, ExternalProblem):
             yield problem
             return

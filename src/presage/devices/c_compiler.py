@@ -13,8 +13,8 @@ from functools import cached_property
 from pathlib import Path
 
 from presage.core.errors import PresageError
-from presage.devices.base import Status
 from presage.devices.child import VerdictError, environment
+from presage.devices.status import Status
 from presage.devices.worker import sandbox
 from presage.problems.base import Problem
 

@@ -21,7 +21,7 @@ import numpy as np
 
 from presage.core.errors import PresageError
 from presage.devices.arena import ARENA_BYTES, Arena
-from presage.devices.base import Status
+from presage.devices.status import Status
 from presage.devices.worker import sandbox, wire
 
 MEMORY_BYTES = min(6 << 30, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * 3 // 4)

@@ -17,9 +17,10 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from presage.core.errors import PresageError
-from presage.devices.base import Device, Effort, Measurement, Progress, Status
+from presage.devices.base import Device, Effort, Measurement, Progress
 from presage.devices.c_compiler import Compiler, trampoline_source
 from presage.devices.child import Child, ChildLostError, VerdictError
+from presage.devices.status import Status
 from presage.devices.trial import Plan, Trial, conduct, worker_settings
 from presage.kernels.kernel import Kernel
 from presage.problems.base import Case, Problem

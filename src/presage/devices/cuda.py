@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from presage.core.errors import PresageError
-from presage.devices.base import Device, Effort, Measurement, Progress, Status
+from presage.devices.base import Device, Effort, Measurement, Progress
 from presage.devices.child import ChildLostError, VerdictError, environment
 from presage.devices.nvml import Nvml
+from presage.devices.status import Status
 from presage.devices.trial import Plan, conduct
 from presage.devices.zygote import Zygote
 from presage.kernels import nvrtc, toolkit

@@ -8,8 +8,9 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import Any, ClassVar
 
-from presage.devices.base import Effort, Status
+from presage.devices.base import Effort
 from presage.devices.child import Child, VerdictError, Window
+from presage.devices.status import Status
 from presage.devices.trial import CLOCK_SLACK, Inputs, Plan, Record, Roof, Trial, worker_settings
 from presage.kernels import expression
 from presage.kernels.kernel import Kernel

@@ -20,8 +20,9 @@ import numpy as np
 
 from presage.core.statistics import median_interval
 from presage.devices.arena import ARENA_BYTES, SLOT_BUDGET
-from presage.devices.base import CaseTiming, Effort, Measurement, Progress, Status
+from presage.devices.base import CaseTiming, Effort, Measurement, Progress
 from presage.devices.child import Child, VerdictError, Window
+from presage.devices.status import Status
 from presage.devices.worker.tensors import is_dense
 from presage.kernels.kernel import Kernel
 from presage.problems.backend import NUMPY, Backend

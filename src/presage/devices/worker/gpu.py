@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import ctypes
 import time
-from collections.abc import Callable
 from itertools import zip_longest
 from typing import Any
 
 from presage.devices.worker import tensors
 from presage.devices.worker.module import load_candidate
 from presage.devices.worker.reference import ReferenceRunner
+from presage.devices.worker.triton_launches import NoLaunches, OwnLaunches
 
 _PERSISTING_L2_LIMIT = 0x06  # CU_LIMIT_PERSISTING_L2_CACHE_SIZE
 _MAX_DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
@@ -53,7 +53,7 @@ class Gpu:
         self._set_limit = driver.cuCtxSetLimit
         self._reset_persisting = driver.cuCtxResetPersistingL2Cache
         self._clock = time.perf_counter_ns
-        self.arena = 0
+        self.arena, self._arena_handle = 0, ""
         if settings["torch"]:
             import torch
 
@@ -72,11 +72,13 @@ class Gpu:
 
     def open_arena(self, handle: str) -> None:
         """Map the parent's GPU memory, where inputs come from and outputs go."""
-        if self.arena:
+        if handle == self._arena_handle:
             return
+        if self.arena:
+            self(self.driver.cuIpcCloseMemHandle(self.arena))
         ipc = self.driver.CUipcMemHandle()
         ipc.reserved = bytes.fromhex(handle)
-        self.arena = int(self(self.driver.cuIpcOpenMemHandle(ipc, 1)))
+        self.arena, self._arena_handle = int(self(self.driver.cuIpcOpenMemHandle(ipc, 1))), handle
 
     def lead(self, hold_ns: int) -> None:
         self._leads += 1
@@ -218,7 +220,7 @@ class TorchRunner(GpuRunner):
 
     def prepare(self, command: dict[str, Any]) -> None:
         """Compile for every shape without launching: Triton's launches are held back, its autotuners forget."""
-        with _NoLaunches(self._torch.cuda.is_current_stream_capturing):
+        with NoLaunches(self._torch.cuda.is_current_stream_capturing):
             for layout in command["layouts"]:
                 self._function(tensors.arrange(layout, [self._blank(a) for a in layout["inputs"]], self._torch))
         self._torch.cuda.synchronize()
@@ -284,54 +286,6 @@ class TorchRunner(GpuRunner):
         return answer | {"outputs": self._described, "launches": self._launched}
 
 
-class OwnLaunches:
-    """Counts launches of Triton kernels that are a module's own: neither torch's nor Triton's, and none that failed.
-    A replay counts as one, if any such kernel has been captured."""
-
-    def __init__(self, graph: Any, capturing: Callable[[], bool]) -> None:
-        from triton.compiler import CompiledKernel
-        from triton.runtime.jit import JITFunction
-
-        self.count, self._captured, self._capturing = 0, False, capturing
-        run, runner, replay = JITFunction.run, CompiledKernel.__getitem__, graph.replay
-        self._originals = [
-            (JITFunction, "run", run),
-            (CompiledKernel, "__getitem__", runner),
-            (graph, "replay", replay),
-        ]
-
-        def counted_run(kernel: Any, *args: Any, grid: Any, warmup: bool, **options: Any) -> Any:
-            compiled = run(kernel, *args, grid=grid, warmup=warmup, **options)
-            if not warmup:
-                self._note(kernel)
-            return compiled
-
-        def counted_runner(compiled: Any, grid: Any) -> Any:
-            launch = runner(compiled, grid)
-
-            def launch_and_count(*args: Any, **options: Any) -> None:
-                launch(*args, **options)
-                self._note(getattr(compiled.src, "fn", None))
-
-            return launch_and_count
-
-        def counted_replay(captured: Any) -> None:
-            replay(captured)
-            self.count += self._captured
-
-        JITFunction.run, CompiledKernel.__getitem__, graph.replay = counted_run, counted_runner, counted_replay
-
-    def _note(self, kernel: Any) -> None:
-        home = getattr(getattr(kernel, "fn", None), "__module__", None) or ""
-        if home.partition(".")[0] not in ("torch", "triton"):
-            self.count += 1
-            self._captured |= self._capturing()
-
-    def close(self) -> None:
-        for kind, name, original in self._originals:
-            setattr(kind, name, original)
-
-
 class GpuReference(GpuRunner, ReferenceRunner):
     """The reference of a problem from elsewhere, on the GPU."""
 
@@ -340,34 +294,3 @@ class GpuReference(GpuRunner, ReferenceRunner):
 
         self._gpu = gpu
         super().__init__(command, "cuda", lambda offset, size: tensors.gpu_bytes(gpu.arena + offset, size, torch))
-
-
-class _NoLaunches:
-    """Inside, Triton compiles what it is asked to launch and launches nothing; afterwards no tuning result is kept.
-    What is captured in a graph is not launched anyway, and the module may keep that graph."""
-
-    def __init__(self, capturing: Callable[[], bool]) -> None:
-        self._capturing = capturing
-
-    def __enter__(self) -> None:
-        from triton.runtime.jit import JITFunction
-
-        self._class, self._run = JITFunction, JITFunction.run
-        original = self._run
-
-        def compile_only(kernel: Any, *args: Any, grid: Any, warmup: bool, **options: Any) -> Any:
-            compiled = original(kernel, *args, grid=grid, warmup=warmup or not self._capturing(), **options)
-            getattr(compiled, "run", None)  # builds the launcher and loads the code, which takes longest of all
-            return compiled
-
-        JITFunction.run = compile_only
-
-    def __exit__(self, *problem: object) -> None:
-        import gc
-
-        from triton.runtime.autotuner import Autotuner
-
-        self._class.run = self._run
-        for thing in gc.get_objects():
-            if type(thing) is Autotuner:
-                thing.cache.clear()
