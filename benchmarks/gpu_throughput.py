@@ -105,7 +105,7 @@ def main() -> int:
     arguments = parser.parse_args()
     problem = registry.get(arguments.problem)
     device = CudaDevice()
-    device.describe()  # peaks and the fork server, which a session pays once
+    device.describe()  # peaks and the fork server, which are paid for once
     results = {}
     for label, suffix, foreign in (
         ("foreign .cu", ".cu", True),

@@ -1,4 +1,4 @@
-"""What a GPU can do at best, measured once a session: memory bandwidth, and multiply-adds by precision."""
+"""What a GPU can do at best, measured once: memory bandwidth, and multiply-adds by precision."""
 
 from __future__ import annotations
 

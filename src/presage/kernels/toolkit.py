@@ -10,7 +10,7 @@ from pathlib import Path
 
 from presage.core.errors import PresageError
 
-INSTALL = "pip install 'presage[cuda]'"
+INSTALL = "pip install 'presage[cuda]', or run PRESAGE_EXTRAS=cuda ./presage"
 
 
 class ToolkitError(PresageError):
