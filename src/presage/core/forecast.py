@@ -1,0 +1,146 @@
+"""A forecast: a distribution over log2 S, given that the kernel works, and the probability that it does not."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from presage.core.scale import BINS, LOG2_EDGES, LOG2_KNOTS
+
+Floats = npt.NDArray[np.float64]
+Confidence = Literal["max_probability", "entropy", "width"]
+
+# Equal quantiles would make a step, which a piecewise-linear CDF cannot have: they are set this many octaves apart.
+_GAP = 1e-6
+_OCTAVES = 64.0
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """A piecewise-linear CDF over log2 S, and p_fail. Build one with `from_bins` or `from_quantiles`.
+
+    >>> forecast = Forecast.from_bins([0, 0, 0, 0.25, 0.5, 0.25, 0, 0], p_fail=0.2)
+    >>> forecast.quantile(0.5), forecast.mean(), forecast.exceeds(1.0)
+    (0.25, 0.25, 0.6000000000000001)
+    """
+
+    knots: tuple[float, ...]
+    """Points of log2 S, strictly increasing."""
+    cdf: tuple[float, ...]
+    """P(log2 S <= knot | the kernel works), from 0 to 1, as many as knots."""
+    p_fail: float = 0.0
+    """The probability that the kernel does not compile, run or give the right answer."""
+    raw_sum: float = 1.0
+    """What the bin probabilities summed to before they were renormalised: far from 1 is a careless forecaster."""
+
+    def __post_init__(self) -> None:
+        knots, cdf = np.asarray(self.knots, dtype=np.float64), np.asarray(self.cdf, dtype=np.float64)
+        if knots.ndim != 1 or knots.shape != cdf.shape or knots.size < 2:
+            raise ValueError(f"a CDF needs two or more knots and a value for each, not {knots.shape} and {cdf.shape}")
+        if not (np.all(np.isfinite(knots)) and np.all(np.diff(knots) > 0)):
+            raise ValueError(f"knots must be finite and strictly increasing, not {self.knots}")
+        if not (cdf[0] == 0 and cdf[-1] == 1 and np.all(np.diff(cdf) >= 0)):
+            raise ValueError(f"a CDF must rise from 0 to 1, not {self.cdf}")
+        if not 0 <= self.p_fail <= 1:
+            raise ValueError(f"p_fail must lie in [0, 1], not {self.p_fail}")
+
+    @classmethod
+    def from_bins(cls, probabilities: npt.ArrayLike, p_fail: float = 0.0) -> Forecast:
+        """From one weight per bin of the scale, shape (BINS,), spread evenly over the bin in log2 S.
+
+        >>> Forecast.from_bins([1, 1, 1, 1, 1, 1, 1, 1]).raw_sum
+        8.0
+        """
+        p = np.asarray(probabilities, dtype=np.float64)
+        if p.shape != (BINS,):
+            raise ValueError(f"a forecast has {BINS} bin probabilities, not an array of shape {p.shape}")
+        if not (np.all(np.isfinite(p)) and np.all(p >= 0)):
+            raise ValueError(f"bin probabilities must be finite and not negative: {p.tolist()}")
+        with np.errstate(over="ignore"):
+            cumulative = np.cumsum(p)
+        total = float(cumulative[-1])
+        if not 0 < total < math.inf:
+            raise ValueError(f"bin probabilities must have a positive, finite sum, not {total}")
+        return cls(LOG2_KNOTS, (0.0, *(cumulative / total).tolist()), float(p_fail), total)
+
+    @classmethod
+    def from_quantiles(cls, levels: npt.ArrayLike, values: npt.ArrayLike, p_fail: float = 0.0) -> Forecast:
+        """From quantiles of log2 S: levels and values of shape (n,), n >= 2, levels increasing inside (0, 1).
+
+        Crossing values are sorted. Each tail keeps the density of the segment beside it until its mass is spent.
+
+        >>> Forecast.from_quantiles([0.25, 0.75], [-1.0, 1.0]).knots
+        (-2.0, -1.0, 1.0, 2.0)
+        """
+        q, v = np.asarray(levels, dtype=np.float64), np.asarray(values, dtype=np.float64)
+        if q.ndim != 1 or q.size < 2 or q.shape != v.shape:
+            raise ValueError(f"quantiles need two or more levels and a value for each, not {q.shape} and {v.shape}")
+        if not (np.all(q > 0) and np.all(q < 1) and np.all(np.diff(q) > 0)):
+            raise ValueError(f"quantile levels must increase strictly inside (0, 1): {q.tolist()}")
+        if not np.all(np.abs(v) <= _OCTAVES):
+            raise ValueError(f"quantiles of log2 S must be numbers within ±{_OCTAVES:g} octaves: {v.tolist()}")
+        v = _spread(np.sort(v))
+        slopes = np.diff(v) / np.diff(q)
+        low = v[0] - max(q[0] * slopes[0], _GAP)
+        high = v[-1] + max((1 - q[-1]) * slopes[-1], _GAP)
+        return cls((float(low), *v.tolist(), float(high)), (0.0, *q.tolist(), 1.0), float(p_fail))
+
+    def cdf_at(self, log2_S: float) -> float:
+        """P(log2 S <= the argument | the kernel works)."""
+        return float(np.interp(log2_S, self.knots, self.cdf))
+
+    def quantile(self, q: float) -> float:
+        """The smallest log2 S whose CDF reaches q, 0 <= q <= 1; at 0, the lower end of the support."""
+        if not 0 <= q <= 1:
+            raise ValueError(f"a quantile's level must lie in [0, 1], not {q}")
+        if q == 0:
+            return self.knots[int(np.searchsorted(self.cdf, 0.0, side="right")) - 1]
+        i = int(np.searchsorted(self.cdf, q, side="left"))
+        share = (q - self.cdf[i - 1]) / (self.cdf[i] - self.cdf[i - 1])
+        return (1 - share) * self.knots[i - 1] + share * self.knots[i]
+
+    def bin_probabilities(self) -> Floats:
+        """The mass in each bin of the scale, given that the kernel works; shape (BINS,), sums to 1."""
+        inner = np.interp(LOG2_EDGES, self.knots, self.cdf)
+        return np.diff(np.concatenate(([0.0], inner, [1.0])))
+
+    def mean(self) -> float:
+        """The expected log2 S, given that the kernel works."""
+        knots = np.asarray(self.knots)
+        return float(np.diff(self.cdf) @ (knots[:-1] + knots[1:]) / 2)
+
+    def exceeds(self, S: float) -> float:
+        """P(the kernel works and its speedup is above S), S >= 0."""
+        if not S >= 0:
+            raise ValueError(f"a speedup is not negative: {S}")
+        above = 1.0 if S == 0 else 1 - self.cdf_at(math.log2(S))
+        return (1 - self.p_fail) * above
+
+    def confidence(self, kind: Confidence = "max_probability") -> float:
+        """How sure the forecast is of log2 S, given that the kernel works: in [0, 1], larger is surer.
+
+        max_probability: the mass of the likeliest bin. entropy: 1 - H / log BINS over the bins.
+        width: 1 / (1 + w), w the octaves between the 10 % and the 90 % quantile.
+
+        >>> round(Forecast.from_bins([1] * 8).confidence("max_probability"), 9)
+        0.125
+        """
+        if kind == "width":
+            return 1 / (1 + self.quantile(0.9) - self.quantile(0.1))
+        p = self.bin_probabilities()
+        if kind == "max_probability":
+            return float(p.max())
+        if kind == "entropy":
+            p = p[p > 0]
+            return min(1.0, max(0.0, 1 + float(p @ np.log(p)) / math.log(BINS)))
+        raise ValueError(f"unknown kind of confidence {kind!r}: max_probability, entropy or width")
+
+
+def _spread(ordered: Floats) -> Floats:
+    """The same values, moved up as little as makes neighbours at least _GAP apart."""
+    ramp = _GAP * np.arange(ordered.size)
+    return np.asarray(np.maximum.accumulate(ordered - ramp) + ramp)
