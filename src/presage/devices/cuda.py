@@ -197,7 +197,7 @@ class CudaDevice(Device):
             if kernel.language not in self.languages:
                 known = ", ".join(self.languages)
                 raise PresageError(f"{kernel.name} is {kernel.language}; the cuda device runs {known}")
-        assert self._idle is not None
+        _ = self._idle
 
     def _prepared(
         self,
