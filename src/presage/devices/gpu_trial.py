@@ -182,7 +182,7 @@ class GpuTrial(Trial):
         self.run(case, self.draw(case), checked=1, timed=True)
         self._begin(case, self._calls_for(case, 0.0))
 
-    def _calls_for(self, case: Case, call_ns: float) -> int:
+    def _calls_for(self, case: Case, call_ns: float, talk_ns: float = 0.0) -> int:
         bytes_per_call = sum(self.problem.array_bytes(a, case) for a in (*self.problem.inputs, *self.problem.outputs))
         return int(max(1, min(WINDOW_CALLS, self._child.arena.size // (bytes_per_call + 4096))))
 

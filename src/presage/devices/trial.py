@@ -31,7 +31,9 @@ from presage.problems.compare import Answer, difference, solve
 from presage.problems.external import ExternalProblem
 
 WINDOW_NS = 3_000_000
-"""Short calls are run in windows of about this long, so that stopping and starting the child does not show."""
+TALKS = 40
+"""Short calls are run in windows of about this long, so that stopping and starting the child does not show, and of so
+many times what that takes where the machine is busy: in a shorter window a lie of the child's clock could hide."""
 FRESH_CHECKS = 4
 """Checking cases drawn anew for every measurement."""
 MAX_CALLS, MAX_MODULE_CALLS = 512, 64
@@ -335,11 +337,11 @@ class Trial:
         self._untimed += windows[1:]
         self._begin(case, self._calls_for(case, min(window.child_ns for window in windows)))
 
-    def _calls_for(self, case: Case, call_ns: float) -> int:
+    def _calls_for(self, case: Case, call_ns: float, talk_ns: float = 0.0) -> int:
         """How many calls of this length make a window whose inputs and outputs fit into the arena's budget."""
         bytes_per_call = sum(self.problem.array_bytes(a, case) for a in (*self.problem.inputs, *self.problem.outputs))
         fits = min(MAX_CALLS if self.kernel.is_bare else MAX_MODULE_CALLS, SLOT_BUDGET // max(1, bytes_per_call))
-        return max(1, min(fits, round(WINDOW_NS / max(1.0, call_ns))))
+        return max(1, min(fits, round(max(WINDOW_NS, TALKS * talk_ns) / max(1.0, call_ns))))
 
     def _begin(self, case: Case, calls: int) -> None:
         self.records[case.name] = self.record_type(calls, self.effort.rounds)
@@ -351,10 +353,15 @@ class Trial:
         record.pulses.append(self._pulse(idle, record))
         record.windows.append(self.run(case, inputs, record.checks(), timed=True))
         record.rounds.append(round_number)
-        # Whoever dawdles before it is timed gets short windows, in which a lie weighs more: those do not count.
+        if len(record.windows) >= self.effort.rounds // 2:
+            self._refuse_short_windows(case, record)
+
+    def _refuse_short_windows(self, case: Case, record: Record) -> None:
+        """Whoever dawdles before it is timed gets short windows, in which a lie weighs more: those do not count."""
         recent = median(w.parent_ns / w.calls for w in record.windows[-self.effort.rounds // 2 :])
-        if len(record.windows) >= self.effort.rounds // 2 and self._calls_for(case, recent) >= 2 * record.calls:
-            self._begin(case, self._calls_for(case, recent))
+        wanted = self._calls_for(case, recent, min(pulse.unseen_ns for pulse in record.pulses))
+        if wanted >= 2 * record.calls:
+            self._begin(case, wanted)
 
     def windows(self, case: Case) -> int:
         return len(self.records[case.name].windows)
