@@ -75,8 +75,8 @@ def loaded_with(module: str) -> set[str]:
 
 
 def is_foreign(file: Path) -> bool:
-    """Kernel modules beside a problem.py are data, not part of the house."""
-    return (file.parent / "problem.py").exists() and file.name != "problem.py"
+    """Kernel modules beside a problem.py, and those that a room shares, are data, not part of the house."""
+    return file.parent.name == "families" or ((file.parent / "problem.py").exists() and file.name != "problem.py")
 
 
 OURS = [file for file in MODULES if not is_foreign(file)]

@@ -7,6 +7,8 @@
     // presage: block BLOCK
 
 Rendering a family replaces each `tune` line by a definition with one value, so line numbers stay what they were.
+
+A family that serves several operations leaves places such as `$apply$`, which `fill` fills with an operation's code.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from presage.kernels import expression
 
 Value = int | float | str
 _DIRECTIVE = re.compile(r"^\s*(//|#)\s*presage:\s*(\S*)\s*(.*?)\s*$")
+_PLACE = re.compile(r"\$(\w+)\$")
 _NAME = re.compile(r"^[A-Za-z_]\w*$")
 _KEYWORDS = ("problem", "entry", "tune", "where", "grid", "block", "shared", "scratch")
 
@@ -61,6 +64,35 @@ def parse(source: str, where: str) -> Header:
             reader.line = number
             reader.directive(match[2], match[3])
     return reader.header()
+
+
+def places(source: str) -> frozenset[str]:
+    """The names of the places that a shared family leaves to the operation.
+
+    >>> sorted(places("y[i] = $apply$;  // for $type$"))
+    ['apply', 'type']
+    """
+    return frozenset(_PLACE.findall(source))
+
+
+def fill(source: str, given: Mapping[str, str], problem: str) -> str:
+    """The source with an operation's code in every place, and a header line that says whose it is. Code of several
+    lines is indented like the line it stands in.
+
+    >>> print(fill("// presage: entry f\\n    $apply$", {"apply": "a = 1;\\nb = 2;"}, "gelu"))
+    // presage: problem gelu
+    // presage: entry f
+        a = 1;
+        b = 2;
+    """
+    comment = "//" if re.search(r"^\s*//\s*presage:", source, re.MULTILINE) else "#"
+    filled = [f"{comment} presage: problem {problem}"]
+    for line in source.split("\n"):
+        indent = line[: len(line) - len(line.lstrip())]
+        for name in _PLACE.findall(line):
+            line = line.replace(f"${name}$", given[name].replace("\n", f"\n{indent}"))
+        filled.append(line)
+    return "\n".join(filled)
 
 
 def render(source: str, values: Mapping[str, Value]) -> str:

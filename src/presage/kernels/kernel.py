@@ -92,6 +92,11 @@ def from_source(source: str, suffix: str, name: str) -> Kernel:
     kind = _SUFFIXES.get(suffix)
     if kind is None:
         raise PresageError(f"{name}: '{suffix}' is no kernel file; kernels end in {', '.join(_SUFFIXES)}")
+    if places := headers.places(source):
+        raise headers.HeaderError(
+            f"{name}: is shared by several operations, and ${sorted(places)[0]}$ in it is left to each; name it with a"
+            f" problem, as in 'presage measure PROBLEM {Path(name).name}'"
+        )
     header = headers.parse(source, name)
     language = _module_language(source) if kind == "module" else kind
     if language in ("c", "cuda") and not header.launches:

@@ -21,6 +21,9 @@ _C_TYPES = {
     "float32": "float",
     "float64": "double",
     "float16": "half",
+    "bfloat16": "nv_bfloat16",
+    "float8_e4m3fn": "__nv_fp8_e4m3",
+    "bool": "bool",
     "int8": "int8_t",
     "uint8": "uint8_t",
     "int32": "int32_t",
@@ -137,17 +140,22 @@ class Problem(ABC):
     def cost(self, case: Case) -> Cost:
         return Cost(self.bytes(case), self.flops(case))
 
+    def given(self, suffix: str) -> Mapping[str, str]:
+        """The code that families shared in this problem's room leave to it, by name, for kernel files that end in
+        `.c`, `.cu` or `.py`; see `Operation`."""
+        return {}
+
     @cached_property
     def folder(self) -> Path:
         import sys
 
         return Path(str(sys.modules[type(self).__module__].__file__)).parent
 
-    @property
+    @cached_property
     def name(self) -> str:
         return self.folder.name
 
-    @property
+    @cached_property
     def room(self) -> str:
         return self.folder.parent.name
 
@@ -170,7 +178,7 @@ class Problem(ABC):
     @property
     def scalars(self) -> tuple[str, ...]:
         """The integers passed to a bare kernel after its pointers: the case's dimensions, in order."""
-        return tuple(self.timed["cpu"][0].dims)
+        return tuple(next(iter(self.timed.values()))[0].dims)
 
     def signature(self, entry: str, dtype: str = "float32") -> str:
         """The C prototype a bare kernel implements."""
@@ -180,3 +188,11 @@ class Problem(ABC):
             for array in arrays
         ]
         return f"void {entry}({', '.join([*pointers, *(f'int {name}' for name in self.scalars)])})"
+
+
+class Operation(Problem):
+    """A problem without a folder of its own: it lives in a table of its room, and the kernels in the room's `families/`
+    serve it and its like. A family's text leaves places such as `$apply$`; `given` says what belongs there."""
+
+    def __init__(self, name: str) -> None:
+        self.name, self.room = name, self.folder.name

@@ -15,7 +15,10 @@ from presage.problems.base import Case, Problem
 
 @dataclass(frozen=True)
 class Answer:
-    """The right outputs of one case, and what each may be off by; an expected infinity or NaN allows nothing else."""
+    """The right outputs of one case, and what each may be off by; an expected infinity or NaN allows nothing else.
+
+    An integer output whose exact value is no integer, as in quantisation, is expected as that value: with half a step
+    allowed and a little more, both neighbours of a tie are right, and nothing else is."""
 
     expected: tuple[Any, ...]
     allowed: tuple[Any, ...]
@@ -41,7 +44,7 @@ def solve(problem: Problem, case: Case, inputs: tuple[Any, ...], xp: Any = np) -
 def _rounded(xp: Any, value: Any, dtype: str) -> Any:
     """A value beyond the output type's range is an infinity there, and must be one."""
     value = xp.asarray(value)
-    if not xp.isdtype(value.dtype, "real floating") or dtype == "float64":
+    if not xp.isdtype(value.dtype, "real floating") or dtype == "float64" or not dtype.startswith(("float", "bfloat")):
         return value
     return xp.where(xp.abs(value) > xp.finfo(getattr(xp, dtype)).max, value * xp.inf, value)
 
@@ -64,7 +67,7 @@ def difference(problem: Problem, case: Case, answer: Answer, outputs: tuple[Any,
 
 
 def _right_elements(xp: Any, expected: Any, allowed: Any, output: Any) -> Any:
-    if not xp.isdtype(output.dtype, "real floating"):
+    if not xp.isdtype(expected.dtype, "real floating"):
         return output == expected
     with np.errstate(all="ignore"):
         wide = xp.astype(output, xp.float64)

@@ -13,7 +13,7 @@ import torch
 from presage.problems.backend import Backend
 from presage.problems.sampler import STYLES
 
-_FLOATING = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+_FLOATING = (torch.float8_e4m3fn, torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
 
 class TorchNamespace:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import difflib
 import importlib
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
 from presage.core.errors import PresageError
+from presage.kernels import header as headers
 from presage.kernels.kernel import Kernel, from_source, read, split_spec
 from presage.problems import external
-from presage.problems.base import Problem
+from presage.problems.base import Operation, Problem
 from presage.problems.external import ExternalProblem
 
 _ROOT = Path(__file__).parent
@@ -22,9 +24,22 @@ def _folders() -> dict[str, Path]:
     return {file.parent.name: file.parent for file in sorted(_ROOT.glob("*/*/problem.py"))}
 
 
+@cache
+def _operations() -> dict[str, Operation]:
+    """The problems that are rows of a table in their room: every module there that has `OPERATIONS`."""
+    found: dict[str, Operation] = {}
+    for file in sorted(_ROOT.glob("*/*.py")):
+        module = importlib.import_module(f"presage.problems.{file.parent.name}.{file.stem}")
+        for operation in getattr(module, "OPERATIONS", ()):
+            if operation.name in found or operation.name in _folders():
+                raise PresageError(f"{file} defines '{operation.name}', which is already there")
+            found[operation.name] = operation
+    return found
+
+
 def names() -> list[str]:
     """Every problem's name, in alphabetical order."""
-    return sorted(_folders())
+    return sorted({*_folders(), *_operations()})
 
 
 def get(name: str) -> Problem:
@@ -32,6 +47,8 @@ def get(name: str) -> Problem:
     error."""
     if name in _folders():
         return _of_the_catalogue(name)
+    if name in _operations():
+        return _operations()[name]
     if name and Path(name).exists():
         return external.read(Path(name))
     near = difflib.get_close_matches(name, names(), n=3)
@@ -53,13 +70,34 @@ def _of_the_catalogue(name: str) -> Problem:
 
 
 def seed_kernels(problem: Problem, language: str | None = None) -> list[Kernel]:
-    """The kernels beside a problem, families not rendered; the naive one first."""
+    """The kernels beside a problem and those it shares with its room, families not rendered; the naive ones first."""
     if isinstance(problem, ExternalProblem):
         return [problem.reference_kernel()]
-    files = [file for file in problem.folder.iterdir() if file.suffix in _KERNEL_SUFFIXES and file.name != "problem.py"]
-    files.sort(key=lambda file: (file.stem != "naive", file.name))
-    kernels = [from_source(file.read_text(), file.suffix, str(file)) for file in files]
+    kernels = [*_own_kernels(problem), *_shared_kernels(problem)]
+    kernels.sort(key=lambda kernel: (Path(kernel.name).stem != "naive", Path(kernel.name).name))
     return [kernel for kernel in kernels if language in (None, kernel.language)]
+
+
+def _own_kernels(problem: Problem) -> Iterator[Kernel]:
+    if isinstance(problem, Operation):
+        return
+    for file in problem.folder.iterdir():
+        if file.suffix in _KERNEL_SUFFIXES and file.name != "problem.py":
+            yield from_source(file.read_text(), file.suffix, str(file))
+
+
+def _shared_kernels(problem: Problem) -> Iterator[Kernel]:
+    """The families of the problem's room, all places of which it has something for."""
+    for file, text, places in _shared_families(problem.room):
+        given = problem.given(file.suffix)
+        if places <= given.keys():
+            yield from_source(headers.fill(text, given, problem.name), file.suffix, str(file))
+
+
+@cache
+def _shared_families(room: str) -> tuple[tuple[Path, str, frozenset[str]], ...]:
+    files = sorted(file for file in (_ROOT / room / "families").glob("*") if file.suffix in _KERNEL_SUFFIXES)
+    return tuple((file, text := file.read_text(), headers.places(text)) for file in files)
 
 
 _ANCHORS = {"cpu": "naive.c", "gpu": "eager.py"}
@@ -70,15 +108,16 @@ def anchor(problem: Problem, kind: str) -> Kernel | None:
     reference of a problem from elsewhere."""
     if isinstance(problem, ExternalProblem):
         return problem.reference_kernel()
-    file = problem.folder / _ANCHORS[kind]
-    return read(file) if file.is_file() else None
+    return next((kernel for kernel in seed_kernels(problem) if Path(kernel.name).name == _ANCHORS[kind]), None)
 
 
 def find_kernel(problem: Problem, spec: str) -> Kernel:
     """A kernel by path, or by the file name of one of the problem's own (`naive.c`, `rows.c@BLOCK=4`)."""
-    path, _ = split_spec(spec)
-    if not Path(path).exists() and (problem.folder / path).is_file() and Path(path).name != "problem.py":
-        spec = f"{problem.folder}/{spec}"
+    path, values = split_spec(spec)
+    if not isinstance(problem, ExternalProblem):
+        for kernel in seed_kernels(problem):
+            if path == kernel.name or (path == Path(kernel.name).name and not Path(path).exists()):
+                return kernel.render(values)
     kernel = read(spec)
     if kernel.header.problem not in (None, problem.name):
         raise PresageError(f"{path} says it solves '{kernel.header.problem}', not '{problem.name}'")

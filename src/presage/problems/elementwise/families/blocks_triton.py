@@ -1,0 +1,28 @@
+# presage: tune BLOCK = 1024, 128, 256, 512, 2048, 4096, 8192
+# presage: tune WARPS = 4, 1, 2, 8
+# presage: tune PROGRAMS = 0, 132, 1056
+#
+# A program per block of elements, or PROGRAMS of them that walk over the blocks.
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def over_blocks($pointers$, n, BLOCK: tl.constexpr):
+    for block in range(tl.program_id(0), tl.cdiv(n, BLOCK), tl.num_programs(0)):
+        at = block * BLOCK + tl.arange(0, BLOCK)
+        inside = at < n
+        $load$
+        $apply$
+        $store$
+
+
+def custom_kernel(data):
+    $ins$, = data
+    $empty$
+    n = $first$.numel()
+    blocks = triton.cdiv(n, BLOCK)
+    grid = (min(blocks, PROGRAMS) if PROGRAMS else blocks,)
+    over_blocks[grid]($ins$, $outs$, n, BLOCK=BLOCK, num_warps=WARPS)
+    return $outs$
