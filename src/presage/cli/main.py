@@ -14,8 +14,10 @@ from presage.core.errors import PresageError
 COMMANDS = {
     "measure": "compile, check and time kernels of a problem",
     "inspect": "show what compiling a CUDA or Triton kernel tells of it, with no GPU",
+    "corpus": "collect, check and look into recorded measurements",
     "problems": "list the catalogue, or show one problem",
     "devices": "list the places where kernels can be measured",
+    "llm": "check an endpoint of a language model, or serve a small one",
 }
 """Each name is a module of presage.cli, imported only when it is asked for, so that --help stays quick."""
 

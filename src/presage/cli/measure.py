@@ -12,10 +12,9 @@ from presage.cli import terminal
 from presage.core.errors import PresageError
 from presage.core.statistics import Interval
 from presage.devices import registry as devices
-from presage.devices.base import Effort, Measurement, speedup
+from presage.devices.base import Device, Effort, Measurement, speedup
 from presage.devices.status import Status
 from presage.kernels.kernel import Kernel
-from presage.problems import registry as problems
 from presage.problems.base import Problem
 
 
@@ -37,15 +36,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--device", default="cpu", help="where to measure (default: cpu)")
     parser.add_argument("--anchor", metavar="KERNEL", help="what speedups are relative to; 'none' for no anchor")
     parser.add_argument(
-        "--precision", type=_positive, default=default.precision, metavar="SHARE",
+        "--precision", type=terminal.positive, default=default.precision, metavar="SHARE",
         help="stop when each median's 95 %% interval is within this share of it (default: %(default)s)",
     )  # fmt: skip
     parser.add_argument(
-        "--seconds", type=_positive, default=default.case_seconds, metavar="S",
+        "--seconds", type=terminal.positive, default=default.case_seconds, metavar="S",
         help="stop sampling a case after this long in any event (default: %(default)s)",
     )  # fmt: skip
     parser.add_argument(
-        "--timeout", type=_positive, default=default.timeout, metavar="S",
+        "--timeout", type=terminal.positive, default=default.timeout, metavar="S",
         help="kill a kernel that has run for this long in all (default: %(default)s)",
     )  # fmt: skip
     parser.add_argument("--cc", metavar="PATH", help="the C compiler to use (default: $CC, gcc, clang or cc)")
@@ -55,10 +54,10 @@ def run(arguments: argparse.Namespace) -> int:
     words = [word for word in (arguments.problem, arguments.first, *arguments.kernels) if word is not None]
     if len(words) < 2:
         raise PresageError("a problem and a kernel are needed; write 'presage measure PROBLEM KERNEL…'")
-    problem = problems.get(words[0])
-    kernels = [problems.find_kernel(problem, spec) for spec in words[1:]]
     device = devices.get(arguments.device, arguments.cc)
-    anchor = _anchor(problem, arguments.anchor, device.kind)
+    problem = device.problem(words[0])
+    kernels = [device.kernel(problem, spec) for spec in words[1:]]
+    anchor = _anchor(device, problem, arguments.anchor)
     effort = Effort(arguments.precision, arguments.seconds, arguments.timeout)
     progress = terminal.ProgressLine()
     try:
@@ -80,12 +79,12 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _anchor(problem: Problem, spec: str | None, kind: str) -> Kernel | None:
+def _anchor(device: Device, problem: Problem, spec: str | None) -> Kernel | None:
     if spec == "none":
         return None
     if spec:
-        return problems.find_kernel(problem, spec)
-    return problems.anchor(problem, kind)
+        return device.kernel(problem, spec)
+    return device.anchor(problem)
 
 
 def _ratio(first: Measurement, other: Measurement) -> dict[str, Any]:
@@ -132,13 +131,3 @@ def _times(interval: Interval) -> str:
 
 def _short(kernel: Kernel) -> str:
     return os.path.basename(kernel.name)
-
-
-def _positive(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 < value < 1e6:
-        raise argparse.ArgumentTypeError(f"'{text}' is not a positive number")
-    return value

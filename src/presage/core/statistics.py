@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 
 class Interval(NamedTuple):
@@ -58,24 +59,31 @@ def _interval_rank(n: int, confidence: float) -> int:
 
 
 def speedup_interval(
-    anchor: Sequence[np.ndarray], candidate: Sequence[np.ndarray], *, resamples: int = 1000, seed: int = 0
+    anchor: Sequence[npt.ArrayLike],
+    candidate: Sequence[npt.ArrayLike],
+    *,
+    paired: bool = True,
+    resamples: int = 1000,
+    seed: int = 0,
 ) -> Interval:
-    """S = anchor time / candidate time, the geometric mean over cases, with a paired bootstrap interval.
+    """S = anchor time / candidate time, the geometric mean over cases, with a bootstrap interval.
 
-    anchor, candidate: one array of shape (rounds,) per case, where element i of both was taken in the same
-    round, so that what the machine did to one it did to the other.
+    anchor, candidate: one array of shape (samples,) per case. Paired: element i of both was taken in the same round, so
+    that what the machine did to one it did to the other. Else the two were measured apart, and are resampled apart.
 
     >>> speedup_interval([np.full(8, 4.0)], [np.full(8, 2.0)])
     Interval(value=2.0, low=2.0, high=2.0)
+    >>> speedup_interval([[4.0, 4.0, 4.4]], [[2.0, 2.0]], paired=False).value
+    2.0
     """
     if not anchor or len(anchor) != len(candidate):
         raise ValueError("a speedup needs the same, non-empty set of cases on both sides")
     rng = np.random.default_rng(seed)
     point, draws = 0.0, np.zeros(resamples)
-    for a, c in zip(anchor, candidate, strict=True):
-        rounds = min(len(a), len(c))
-        logs = np.log(np.asarray(a[:rounds], dtype=np.float64) / np.asarray(c[:rounds], dtype=np.float64))
-        point += float(np.median(logs))
-        draws += np.median(logs[rng.integers(0, rounds, size=(resamples, rounds))], axis=1)
+    for one, other in zip(anchor, candidate, strict=True):
+        a, c = (np.log(np.asarray(samples, dtype=np.float64)) for samples in (one, other))
+        for sign, logs in ((1, a[: len(c)] - c[: len(a)]),) if paired else ((1, a), (-1, c)):
+            point += sign * float(np.median(logs))
+            draws += sign * np.median(logs[rng.integers(0, len(logs), size=(resamples, len(logs)))], axis=1)
     low, high = np.quantile(draws / len(anchor), [0.025, 0.975])
     return Interval(math.exp(point / len(anchor)), math.exp(float(low)), math.exp(float(high)))

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from presage.core.statistics import Interval, median_interval, speedup_interval
 from presage.devices.reference import Reference
 from presage.devices.status import Status
 from presage.kernels.kernel import Kernel
+from presage.problems import registry as problems
 from presage.problems.base import Problem
 from presage.problems.external import ExternalProblem
 
@@ -109,9 +110,11 @@ Progress = Callable[[str, float], None]
 class Device(ABC):
     """A place where kernels compile and run."""
 
-    kind: ClassVar[str]
+    kind: str
     """Which of a problem's timed cases it runs: `cpu` or `gpu`."""
-    languages: ClassVar[tuple[str, ...]]
+    languages: tuple[str, ...]
+    bulk_effort = Effort(precision=0.05, case_seconds=0.3, timeout=30.0)
+    """For thousands of kernels of our own."""
 
     @property
     @abstractmethod
@@ -120,6 +123,26 @@ class Device(ABC):
     @abstractmethod
     def describe(self) -> dict[str, Any]:
         """Facts a person or a data set wants: the hardware, the toolchain, measured peaks, the sandbox's layers."""
+
+    def problem(self, name: str) -> Problem:
+        """The problem of this name that kernels can be measured on here."""
+        return problems.get(name)
+
+    def kernel(self, problem: Problem, spec: str) -> Kernel:
+        """A kernel of the problem, by path or name."""
+        return problems.find_kernel(problem, spec)
+
+    def anchor(self, problem: Problem) -> Kernel | None:
+        """What a speedup is relative to unless one is named."""
+        return problems.anchor(problem, self.kind)
+
+    def measure_each(
+        self, problem: Problem, kernels: Sequence[Kernel], effort: Effort, foreign: bool = True
+    ) -> Iterator[Measurement]:
+        """Measure kernels one by one, in any order; `foreign` ones may be hostile, kernels of our own are trusted where
+        that is quicker."""
+        for kernel in kernels:
+            yield from self.measure(problem, [kernel], effort, lambda doing, share: None)
 
     def close(self) -> None:  # noqa: B027  most devices keep nothing
         """Let go of what is kept warm between measurements."""
@@ -153,15 +176,16 @@ class Device(ABC):
 
 
 def speedup(anchor: Measurement, candidate: Measurement) -> Interval | None:
-    """Anchor time over candidate time, from the rounds that both were measured in; None unless both are ok."""
+    """Anchor time over candidate time, from the rounds that both were measured in, or from all where there are none;
+    None unless both are ok."""
     if anchor.status is not Status.OK or candidate.status is not Status.OK:
         return None
-    pairs = [_paired(a, c) for a, c in zip(anchor.cases, candidate.cases, strict=True)]
-    return speedup_interval([a for a, _ in pairs], [c for _, c in pairs])
+    pairs = list(zip(anchor.cases, candidate.cases, strict=True))
+    paired = all(set(one.rounds) & set(other.rounds) for one, other in pairs)
+    samples = [_paired(*pair) if paired else (pair[0].samples_ns, pair[1].samples_ns) for pair in pairs]
+    return speedup_interval([a for a, _ in samples], [c for _, c in samples], paired=paired)
 
 
 def _paired(one: CaseTiming, other: CaseTiming) -> tuple[np.ndarray, np.ndarray]:
-    common, at_one, at_other = np.intersect1d(one.rounds, other.rounds, return_indices=True)
-    if common.size == 0:  # never in the same round: the two medians are all there is
-        return np.array([one.median.value]), np.array([other.median.value])
+    _, at_one, at_other = np.intersect1d(one.rounds, other.rounds, return_indices=True)
     return np.asarray(one.samples_ns)[at_one], np.asarray(other.samples_ns)[at_other]

@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from presage.core.errors import PresageError
 from presage.devices.base import Device, Effort, Measurement, Progress
@@ -34,8 +34,8 @@ _WITH_TORCH = ("numpy", "torch")
 class CpuDevice(Device):
     """This machine's processor. Every kernel runs in a disposable child that is stopped whenever it is not measured."""
 
-    kind: ClassVar[str] = "cpu"
-    languages: ClassVar[tuple[str, ...]] = ("c", "numpy", "torch")
+    kind = "cpu"
+    languages = ("c", "numpy", "torch")
     name = "cpu"
 
     def __init__(self, compiler: str | None = None) -> None:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from presage.core.errors import PresageError
 from presage.devices.base import Device, Effort, Measurement, Progress
@@ -24,7 +24,7 @@ from presage.problems.base import Problem
 
 _IMPORTS = ("numpy", "torch", "triton", "triton.language", "triton.runtime.autotuner", "cuda.bindings.driver")
 _ARENA_SHARE, _ARENA_MOST = 0.1, 4 << 30
-OWN_EFFORT = Effort(precision=0.02, case_seconds=0.2, rounds=3)
+OWN_EFFORT = Effort(precision=0.02, case_seconds=0.2, timeout=30.0, rounds=3)
 """For kernels of our own, of which there are thousands: 24 calls a case."""
 OWN_CHECKS = 5
 _IDLE_SECONDS = 24 * 3600.0
@@ -33,8 +33,9 @@ _IDLE_SECONDS = 24 * 3600.0
 class CudaDevice(Device):
     """The first GPU. One lane checks and times; compiling and starting workers go on beside it on all cores."""
 
-    kind: ClassVar[str] = "gpu"
-    languages: ClassVar[tuple[str, ...]] = ("cuda", "triton", "torch")
+    kind = "gpu"
+    languages = ("cuda", "triton", "torch")
+    bulk_effort = OWN_EFFORT
     name = "cuda"
 
     def __init__(self) -> None:

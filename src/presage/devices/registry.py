@@ -7,7 +7,9 @@ from presage.devices.base import Device
 
 
 def names() -> list[str]:
-    return ["cpu", "cuda"]
+    from presage.devices import recorded
+
+    return ["cpu", "cuda", *(f"recorded:{name}" for name in recorded.packaged())]
 
 
 def get(name: str, compiler: str | None = None) -> Device:
@@ -20,4 +22,8 @@ def get(name: str, compiler: str | None = None) -> Device:
         from presage.devices.cuda import CudaDevice
 
         return CudaDevice()
-    raise PresageError(f"there is no device '{name}'; there are: {', '.join(names())}")
+    if name.startswith("recorded:"):
+        from presage.devices import recorded
+
+        return recorded.RecordedDevice(recorded.find(name.removeprefix("recorded:")))
+    raise PresageError(f"there is no device '{name}'; there are: {', '.join([*names(), 'recorded:FILE.parquet'])}")

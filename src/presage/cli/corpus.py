@@ -1,0 +1,298 @@
+"""`presage corpus collect | compile | pack | check | ls | show | import | export`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+from presage.cli import terminal
+from presage.core.errors import PresageError
+from presage.devices import recorded, recording
+from presage.devices import registry as devices
+from presage.devices.recording import Recording, Row
+from presage.devices.status import Status
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    commands = parser.add_subparsers(dest="what", metavar="WHAT", required=True)
+    for name, (summary, declare, _) in _COMMANDS.items():
+        sub = commands.add_parser(name, help=summary, description=f"{summary[0].upper()}{summary[1:]}.")
+        sub.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print one JSON document")
+        declare(sub)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    document = _COMMANDS[arguments.what][2](arguments)
+    if arguments.json:
+        terminal.print_json(document)
+    return 0
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+def _recording_argument(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "recording", nargs="?", help="a recording that comes with presage, or a .parquet file (default: the first)"
+    )
+
+
+def _open(name: str | None) -> Recording:
+    if name is None and not recorded.packaged():
+        raise PresageError("no recording comes with this presage; name a .parquet file")
+    return recorded.find(name or recorded.packaged()[0])
+
+
+# -- collect, compile, pack -------------------------------------------------------------------------------------------
+
+
+def _collect_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("problems", nargs="*", metavar="PROBLEM", help="problems or rooms (default: the catalogue)")
+    parser.add_argument("--into", type=Path, required=True, metavar="FOLDER", help="where journals are kept")
+    parser.add_argument("--device", default="cuda", help="where to measure (default: cuda)")
+    parser.add_argument("--per-problem", type=int, default=250, metavar="N", help="kernels per problem (default: 250)")
+    parser.add_argument("--chunk", type=int, default=60, metavar="N", help="of which at a time (default: 60)")
+    parser.add_argument(
+        "--seconds", type=terminal.positive, metavar="S", help="stop after this long; run again to go on"
+    )
+    parser.add_argument(
+        "--repeat", type=float, default=0.05, metavar="SHARE",
+        help="measure this share of what earlier runs measured once more, in processes of their own (default: 0.05)",
+    )  # fmt: skip
+    parser.add_argument("--again", action="store_true", help="measure again what is already there")
+
+
+def _collect(arguments: argparse.Namespace) -> dict[str, Any]:
+    from presage.corpus import collect
+
+    problems = collect.find_problems(arguments.problems)
+    device = devices.get(arguments.device)
+    try:
+        count = collect.collect(
+            device,
+            arguments.into,
+            problems,
+            device.bulk_effort,
+            per_problem=arguments.per_problem,
+            chunk=arguments.chunk,
+            seconds=arguments.seconds,
+            repeat=arguments.repeat,
+            again=arguments.again,
+            say=_say,
+        )
+    finally:
+        device.close()
+    _say(f"{count} measurements in {arguments.into}")
+    return {"folder": str(arguments.into), "measurements": count}
+
+
+def _compile_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("folder", type=Path, help="what 'presage corpus collect' wrote into")
+    parser.add_argument("--target", default="h200", help="the GPU that was measured (default: h200)")
+    parser.add_argument(
+        "--seconds", type=terminal.positive, metavar="S", help="stop after this long; run again to go on"
+    )
+
+
+def _compile(arguments: argparse.Namespace) -> dict[str, Any]:
+    from presage.corpus import pack
+    from presage.kernels import hardware
+
+    count = pack.add_reports(arguments.folder, hardware.find(arguments.target), arguments.seconds, _say)
+    _say(f"{count} kernels compiled")
+    return {"folder": str(arguments.folder), "compiled": count}
+
+
+def _pack_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("folder", type=Path, help="what 'presage corpus collect' wrote into")
+    parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE.parquet", help="the recording")
+    parser.add_argument("--hardware", help="the device's name, where it did not say it itself")
+
+
+def _pack(arguments: argparse.Namespace) -> Any:
+    from presage.corpus import pack
+
+    found = pack.pack(arguments.folder, arguments.output, arguments.output.stem, arguments.hardware)
+    summary = pack.summary(found)
+    _say(f"{arguments.output}: {summary['kernels']} kernels of {summary['problems']} problems")
+    return summary
+
+
+# -- check, ls, show --------------------------------------------------------------------------------------------------
+
+
+def _check_arguments(parser: argparse.ArgumentParser) -> None:
+    _recording_argument(parser)
+    parser.add_argument("--quick", action="store_true", help="leave out what takes a minute: every source's hash")
+
+
+def _check(arguments: argparse.Namespace) -> dict[str, Any]:
+    from presage.corpus import check
+
+    document = check.check(_open(arguments.recording), hashes=not arguments.quick, say=_say)
+    if not arguments.json:
+        _print_card(document)
+    return document
+
+
+def _print_card(card: dict[str, Any]) -> None:
+    noise = card["noise"]
+    print(f"{card['kernels']} kernels of {card['operations']} operations on {card['hardware']}")
+    print(f"operations with CUDA and Triton  {card['operations_with_both_languages']}")
+    print(f"failures                         {100 * card['failures']:.1f} %")
+    print(f"statuses                         {', '.join(f'{n} {s}' for s, n in card['statuses'].items())}")
+    print(f"with static reports              {card['with_reports']}")
+    for what in ("within_run", "between_runs"):
+        value = noise[what]
+        print(f"noise {what.replace('_', ' '):26} {'not known' if value is None else f'{100 * value:.2g} %'}")
+    rows = [[name, str(s["operations"]), str(s["kernels"])] for name, s in card["splits"].items()]
+    print(terminal.table(rows, ["split", "operations", "kernels"]))
+    rows = [[name, str(r["operations"]), str(r["kernels"])] for name, r in card["rooms"].items()]
+    print(terminal.table(rows, ["room", "operations", "kernels"]))
+    print("\n".join(card["problems"]) or "all promises are kept")
+
+
+def _ls_arguments(parser: argparse.ArgumentParser) -> None:
+    _recording_argument(parser)
+    parser.add_argument("--problem", help="list the kernels of this problem, the fastest first")
+    parser.add_argument("-n", type=int, default=20, metavar="N", help="at most so many kernels (default: 20)")
+
+
+def _ls(arguments: argparse.Namespace) -> dict[str, Any]:
+    found = _open(arguments.recording)
+    if arguments.problem:
+        rows = recorded.RecordedDevice(found).rows(arguments.problem).values()
+        ordered = sorted(rows, key=lambda row: (row.total_ns, row.name))[: arguments.n]
+        if not arguments.json:
+            cells = [[r.hash, r.language, str(r.status), _time(r), _speedup(r), r.name] for r in ordered]
+            print(terminal.table(cells, ["hash", "language", "status", "time", "speedup", "kernel"]))
+        return {"recording": found.name, "kernels": [_row_document(row) for row in ordered]}
+    columns = found.columns("problem", "room", "split", "status", "speedup")
+    problems: dict[str, dict[str, Any]] = {}
+    for name, room, split, status, speedup in zip(*columns.values(), strict=True):
+        entry = problems.setdefault(
+            name, {"problem": name, "room": room, "split": split, "kernels": 0, "failures": 0, "best": 0.0}
+        )
+        entry["kernels"] += 1
+        entry["failures"] += status != Status.OK
+        entry["best"] = max(entry["best"], speedup or 0.0)
+    if not arguments.json:
+        cells = [
+            [p["problem"], p["room"], p["split"], str(p["kernels"]), str(p["failures"]), f"{p['best']:.3g}x"]
+            for p in problems.values()
+        ]
+        print(terminal.table(cells, ["problem", "room", "split", "kernels", "failures", "best over the seed"]))
+    return {"recording": found.name, "problems": list(problems.values())}
+
+
+def _show_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("problem")
+    parser.add_argument("kernel", help="its hash, or its name as 'presage corpus ls' prints it")
+    _recording_argument(parser)
+
+
+def _show(arguments: argparse.Namespace) -> dict[str, Any]:
+    found = _open(arguments.recording)
+    rows = recorded.RecordedDevice(found).rows(arguments.problem)
+    row = next((row for row in rows.values() if arguments.kernel in (row.hash, row.name)), None)
+    if row is None:
+        raise PresageError(f"{found.name} has no kernel '{arguments.kernel}' of {arguments.problem}; see 'corpus ls'")
+    if not arguments.json:
+        print(f"{row.problem} {row.name}\n{row.hash}, {row.language}, {row.split or 'in no split'}: {row.status}")
+        if row.reason:
+            print(row.reason)
+        for case in row.cases:
+            value, low, high = case.median
+            print(f"  {case.case}: {terminal.duration(value)} ({terminal.duration(low)} to {terminal.duration(high)})")
+        if row.speedup:
+            print(f"  {_speedup(row)} the speed of {row.anchor}")
+        for report in row.reports[:1]:
+            for launch in report.launches:
+                shared, occupancy = f"{launch.shared_bytes} bytes shared", f"{launch.occupancy:.0%} occupancy"
+                print(f"  {launch.name}: {launch.registers} registers, {shared}, {occupancy}")
+        print(f"\n{row.source}")
+    return _row_document(row) | {"source": row.source, "reports": [report.to_json() for report in row.reports]}
+
+
+def _time(row: Row) -> str:
+    return terminal.duration(row.total_ns) if row.cases else ""
+
+
+def _speedup(row: Row) -> str:
+    return f"{row.speedup.value:.3g}x" if row.speedup else ""
+
+
+def _row_document(row: Row) -> dict[str, Any]:
+    return {
+        "problem": row.problem,
+        "kernel": {"hash": row.hash, "language": row.language, "name": row.name, "values": dict(row.values)},
+        "split": row.split,
+        "status": str(row.status),
+        "reason": row.reason,
+        "cases": [recording.case_record(case) for case in row.cases],
+        "anchor": row.anchor,
+        "speedup": row.speedup._asdict() if row.speedup else None,
+        "facts": dict(row.facts),
+    }
+
+
+# -- import, export ---------------------------------------------------------------------------------------------------
+
+
+def _import_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", type=Path, help="a Kernel Tuner cache or T4 file, .json or .json.gz")
+    parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE.parquet", help="the recording")
+    parser.add_argument("--source", type=Path, help="the kernel's source, which each candidate's #define lines precede")
+    parser.add_argument("--name", help="what to call the problem (default: what the file calls it)")
+    parser.add_argument("--hardware", help="the GPU it was measured on, where the file does not say it")
+
+
+def _import(arguments: argparse.Namespace) -> Any:
+    from presage.corpus import importing, pack
+
+    if arguments.source and not arguments.source.is_file():
+        raise PresageError(f"there is no file {arguments.source}")
+    found = importing.import_tuning(
+        arguments.file,
+        arguments.output,
+        name=arguments.name,
+        hardware=arguments.hardware,
+        source=arguments.source,
+    )
+    summary = dict(pack.summary(found))
+    (problem,) = found.counts
+    summary["problem"] = problem
+    if not arguments.json:
+        print(f"{arguments.output}: {summary['kernels']} configurations of {problem} on {summary['hardware']}")
+        print(f"measure there with --device recorded:{arguments.output}")
+    return summary
+
+
+def _export_arguments(parser: argparse.ArgumentParser) -> None:
+    _recording_argument(parser)
+    parser.add_argument("-o", "--output", type=Path, required=True, metavar="FOLDER", help="a new or empty folder")
+
+
+def _export(arguments: argparse.Namespace) -> dict[str, Any]:
+    from presage.corpus import export
+
+    document = export.export(_open(arguments.recording), arguments.output)
+    if not arguments.json:
+        for name, count in document["splits"].items():
+            print(f"{arguments.output}/data/{name}.parquet: {count} rows")
+    return document
+
+
+_COMMANDS = {
+    "collect": ("measure the catalogue's families on a device; run again to go on", _collect_arguments, _collect),
+    "compile": ("add what compiling alone tells to what was collected", _compile_arguments, _compile),
+    "pack": ("make a recording of what was collected", _pack_arguments, _pack),
+    "check": ("prove a recording's promises and print its numbers", _check_arguments, _check),
+    "ls": ("list the problems of a recording, or the kernels of one", _ls_arguments, _ls),
+    "show": ("show one recorded kernel", _show_arguments, _show),
+    "import": ("make a recording of a Kernel Tuner cache or a T4 file", _import_arguments, _import),
+    "export": ("write a folder that the Hugging Face datasets library loads", _export_arguments, _export),
+}

@@ -1,0 +1,1 @@
+"""The corpus: measured kernels with everything needed to learn from them."""

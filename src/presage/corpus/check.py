@@ -1,0 +1,242 @@
+"""Proves what a recording promises, and works out the numbers of its data card."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from statistics import median
+from typing import Any
+
+from presage.corpus import splits
+from presage.devices import recording
+from presage.devices.recording import Recording, Row
+from presage.devices.status import Status
+from presage.kernels.normalise import digest, normalise
+
+FLOOR_SHARE = 0.8
+"""A time under this share of the roofline is no time; peaks are uncertain by less."""
+SIMILAR_OPERATIONS, SIMILAR_FAMILIES = 0.98, 0.8
+"""How alike (Jaccard index of five-token shingles) the sources of two splits may be: an unseen operation shares its
+families' code with others by definition, an unseen family does not."""
+_TOLD = re.compile(r"\b(naive|baseline|fast(?:er|est)?|slow(?:er|est)?|speed_?up|optimi[sz]ed|\d+(?:\.\d+)?x)\b", re.I)
+_TOKEN = re.compile(r"[A-Za-z_]\w*|\d[\w.]*|\S")
+_SHOWN = 5
+
+
+def check(found: Recording, hashes: bool = True, say: Callable[[str], None] = lambda line: None) -> dict[str, Any]:
+    """The data card's numbers and, under `problems`, every broken promise; an empty list proves them all."""
+    say("reading")
+    rows = found.rows()
+    problems: list[str] = [] if same_schema(found) else ["the columns are not those of a recording"]
+    for name, promise in (
+        ("duplicates", _duplicates),
+        ("statuses", _statuses),
+        ("speedups", _speedups),
+        ("floors", _floors),
+        ("splits", _splits),
+        ("likeness", _likeness),
+        *((("hashes", _hashes), ("words", _words)) if hashes else ()),
+    ):
+        say(f"checking {name}")
+        broken = list(promise(rows))
+        problems += broken[:_SHOWN]
+        if len(broken) > _SHOWN:
+            problems.append(f"{name}: {len(broken) - _SHOWN} more")
+    return {"recording": found.name, **card(found, rows), "problems": problems}
+
+
+# -- promises ---------------------------------------------------------------------------------------------------------
+
+
+def _duplicates(rows: Sequence[Row]) -> Iterator[str]:
+    counts = Counter((row.problem, row.hash) for row in rows)
+    yield from (f"{problem} {hash} is there {n} times" for (problem, hash), n in counts.items() if n > 1)
+
+
+def _statuses(rows: Sequence[Row]) -> Iterator[str]:
+    for row in rows:
+        ok = row.status is Status.OK
+        if ok != bool(row.cases) or ok == bool(row.reason) or row.status is Status.DEVICE_FAULT:
+            yield f"{row.problem} {row.hash} is {row.status} with {len(row.cases)} timed cases"
+        if any(not case.samples_ns or min(case.samples_ns) <= 0 for case in row.cases):
+            yield f"{row.problem} {row.hash} has a case without times"
+
+
+def _speedups(rows: Sequence[Row]) -> Iterator[str]:
+    by_key = {(row.problem, row.hash): row for row in rows}
+    for row in rows:
+        anchor = by_key.get((row.problem, row.anchor))
+        if row.anchor and anchor is None:
+            yield f"{row.problem} {row.hash} is relative to {row.anchor}, which is not there"
+        elif anchor is not None and row.cases:
+            again = _ratio(anchor, row)
+            if row.speedup is None or not math.isclose(again, row.speedup.value, rel_tol=1e-6):
+                yield f"{row.problem} {row.hash} has a speedup of {row.speedup}, but its samples say {again:.6g}"
+
+
+def _ratio(anchor: Row, row: Row) -> float:
+    logs = [
+        median(map(math.log, a.samples_ns)) - median(map(math.log, c.samples_ns))
+        for a, c in zip(anchor.cases, row.cases, strict=True)
+    ]
+    return math.exp(sum(logs) / len(logs))
+
+
+def _floors(rows: Sequence[Row]) -> Iterator[str]:
+    for row in rows:
+        for case in row.cases:
+            if case.median.value < FLOOR_SHARE * case.floor_ns:
+                time, floor = case.median.value, case.floor_ns
+                yield f"{row.problem} {row.hash} takes {time:.0f} ns, less than the floor of {floor:.0f}"
+
+
+def _splits(rows: Sequence[Row]) -> Iterator[str]:
+    of_problem, of_room = defaultdict(set), defaultdict(set)
+    for row in rows:
+        of_problem[row.problem].add(row.split)
+        of_room[row.room].add(row.split)
+    if not any(row.split for row in rows):
+        return  # nothing is claimed
+    yield from (f"{name} is in {' and '.join(sorted(found))}" for name, found in of_problem.items() if len(found) > 1)
+    for room, found in of_room.items():
+        if "test_family" in found and len(found) > 1:
+            yield f"the room {room} is in test_family and in {' and '.join(sorted(found - {'test_family'}))}"
+    for name in splits.NAMES:
+        if name not in {row.split for row in rows}:
+            yield f"the split {name} is empty"
+    for row in rows:
+        if row.split != splits.split(row.problem, row.room):
+            yield f"{row.problem} is in {row.split}; it belongs in {splits.split(row.problem, row.room)}"
+            return
+
+
+def _likeness(rows: Sequence[Row]) -> Iterator[str]:
+    """The first kernel of every family, against those of the other splits."""
+    firsts = {(row.problem, row.family, row.language): row for row in reversed(rows)}.values()
+    seen = [(row, _shingles(row)) for row in firsts if row.split in ("train", "validation")]
+    for row in firsts:
+        limit = {"test_op": SIMILAR_OPERATIONS, "test_family": SIMILAR_FAMILIES}.get(row.split)
+        if limit is None or row.language == "torch":
+            continue
+        shingles = _shingles(row)
+        for other, others in seen:
+            if other.language == row.language and _jaccard(shingles, others) > limit:
+                twin = f"{other.problem} {other.family} of {other.split}"
+                yield f"{row.split}: {row.problem} {row.family} is nearly {twin}"
+                break
+
+
+def _shingles(row: Row) -> frozenset[int]:
+    """Hashes of five tokens in a row, numbers alike, of the normalised source."""
+    text = normalise(row.source, row.language).replace(row.problem, "f")
+    tokens = ["0" if token[0].isdigit() else token for token in _TOKEN.findall(text)]
+    return frozenset(hash(tuple(tokens[i : i + 5])) for i in range(max(1, len(tokens) - 4)))
+
+
+def _jaccard(one: frozenset[int], other: frozenset[int]) -> float:
+    common = len(one & other)
+    return common / max(1, len(one) + len(other) - common)
+
+
+def _hashes(rows: Sequence[Row]) -> Iterator[str]:
+    for row in rows:
+        if digest(row.source, row.language) != row.hash:
+            yield f"{row.problem} {row.hash}: the source has another hash"
+
+
+def _words(rows: Sequence[Row]) -> Iterator[str]:
+    """Nothing in a normalised source may tell how fast it is."""
+    seen: set[tuple[str, str]] = set()
+    for row in rows:
+        if (row.problem, row.family) in seen or row.room == "imported":
+            continue
+        seen.add((row.problem, row.family))
+        if told := _TOLD.search(normalise(row.source, row.language)):
+            yield f"{row.problem} {row.family}: its source says '{told[0]}'"
+
+
+# -- the card ---------------------------------------------------------------------------------------------------------
+
+
+def card(found: Recording, rows: Sequence[Row]) -> dict[str, Any]:
+    """Counts, spreads and noise."""
+    by_problem: dict[str, list[Row]] = defaultdict(list)
+    for row in rows:
+        by_problem[row.problem].append(row)
+    languages = {name: {row.language for row in each} for name, each in by_problem.items()}
+    failures = sum(row.status is not Status.OK for row in rows)
+    return {
+        "hardware": found.facts.get("hardware"),
+        "kernels": len(rows),
+        "operations": len(by_problem),
+        "operations_with_both_languages": sum({"cuda", "triton"} <= each for each in languages.values()),
+        "failures": failures / max(1, len(rows)),
+        "statuses": dict(Counter(str(row.status) for row in rows)),
+        "languages": dict(Counter(row.language for row in rows)),
+        "splits": {
+            name: {
+                "kernels": sum(row.split == name for row in rows),
+                "operations": len({row.problem for row in rows if row.split == name}),
+            }
+            for name in splits.NAMES
+        },
+        "rooms": {
+            room: {"operations": len({row.problem for row in rows if row.room == room}), "kernels": count}
+            for room, count in sorted(Counter(row.room for row in rows).items())
+        },
+        "least_variants": min((len(each) for each in by_problem.values()), default=0),
+        "with_reports": sum(bool(row.reports) for row in rows),
+        "noise": _noise(found, rows),
+        "spread": {name: spread(each) for name, each in sorted(by_problem.items())},
+        "near_best": median([_near_best(each) for each in by_problem.values()] or [math.nan]),
+        "bytes": found.path.stat().st_size,
+        "digest": hashlib.sha256(found.path.read_bytes()).hexdigest()[:16],
+        "device_seconds": sum(run.get("seconds") or 0.0 for run in found.facts.get("runs", ())),
+    }
+
+
+def _noise(found: Recording, rows: Sequence[Row]) -> dict[str, Any]:
+    within = [
+        case.median.relative_half_width
+        for row in rows
+        for case in row.cases
+        if math.isfinite(case.median.relative_half_width)
+    ]
+    between = sorted(abs(math.expm1(shift)) for shift in found.facts.get("between_runs", ()))
+    return {
+        "within_run": median(within) if within else None,
+        "between_runs": median(between) if between else None,
+        "between_runs_95": between[int(0.95 * len(between))] if between else None,
+        "repeated": len(between),
+    }
+
+
+def spread(rows: Sequence[Row]) -> dict[str, float | None]:
+    """The best kernel of an operation over the seed, over PyTorch and over what PyTorch compiles."""
+    best = min((row.total_ns for row in rows if row.family not in ("eager.py", "compiled.py")), default=math.inf)
+
+    def over(*families: str) -> float | None:
+        times = [row.total_ns for row in rows if row.family in families and row.cases]
+        return times[0] / best if times and math.isfinite(best) else None
+
+    return {
+        "over_seed": over("naive.cu", "naive.c"),
+        "over_eager": over("eager.py"),
+        "over_compiled": over("compiled.py"),
+    }
+
+
+def _near_best(rows: Sequence[Row]) -> float:
+    """The share of an operation's kernels that come within 5 % of its best."""
+    times = [row.total_ns for row in rows if row.language != "torch"]
+    return sum(time <= 1.05 * min(times) for time in times) / len(times) if times else math.nan
+
+
+def same_schema(found: Recording) -> bool:
+    """Whether the file has exactly the columns of a recording."""
+    import pyarrow.parquet
+
+    return bool(pyarrow.parquet.read_schema(found.path).remove_metadata() == recording.schema())

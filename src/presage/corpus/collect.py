@@ -1,0 +1,164 @@
+"""Collects the corpus: measures the catalogue's families on a device, in chunks, and goes on where it was stopped."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from presage.core.errors import PresageError
+from presage.corpus import journal
+from presage.corpus.journal import Journal, State
+from presage.devices.base import Device, Effort
+from presage.devices.status import Status
+from presage.kernels.header import Value
+from presage.kernels.kernel import Kernel
+from presage.problems import registry
+from presage.problems.base import Problem
+
+_ALWAYS = ("naive", "eager", "compiled")
+"""Kernels that every problem's first chunk has: the seed, and what PyTorch makes of it."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A kernel to measure, and the family it was rendered from."""
+
+    family: Kernel
+    kernel: Kernel
+
+
+def plan(problem: Problem, device: Device) -> Iterator[Candidate]:
+    """Every kernel of the problem's families that the device runs, in an order whose every beginning is a fair sample:
+    the fixed kernels first, then each family's first configuration, then the families in turn, in an order that only
+    their names and values decide.
+
+    A family comes up as often as the square root of its size says, so that a large one does not drown the others.
+    """
+    families = [
+        family
+        for family in registry.seed_kernels(problem)
+        if family.language in device.languages and (device.kind == "gpu" or Path(family.name).stem != "compiled")
+    ]
+    fixed = [family for family in families if not family.is_family]
+    fixed.sort(key=lambda family: (Path(family.name).stem not in _ALWAYS, family.name))
+    yield from (Candidate(family, family) for family in fixed)
+    shuffled = [(family, _shuffled(problem, family)) for family in families if family.is_family]
+    turns = sorted(
+        ((position + 0.5) / len(values) ** 0.5 if position else 0.0, index, position)
+        for index, (_, values) in enumerate(shuffled)
+        for position in range(len(values))
+    )
+    seen: set[str] = set()
+    for _, index, position in turns:
+        family, values = shuffled[index]
+        kernel = family.render(values[position])
+        if kernel.hash not in seen:
+            seen.add(kernel.hash)
+            yield Candidate(family, kernel)
+
+
+def _shuffled(problem: Problem, family: Kernel) -> list[dict[str, Value]]:
+    """The family's configurations: the first, and the others in an order that is random, but always the same."""
+    first, *others = family.configurations()
+    name = Path(family.name).name
+    return [first, *sorted(others, key=lambda v: hashlib.sha256(f"{problem.name} {name} {v}".encode()).digest())]
+
+
+def collect(
+    device: Device,
+    folder: Path,
+    problems: Sequence[Problem],
+    effort: Effort,
+    *,
+    per_problem: int,
+    chunk: int = 60,
+    seconds: float | None = None,
+    repeat: float = 0.05,
+    again: bool = False,
+    say: Callable[[str], None] = print,
+) -> int:
+    """Measure until every problem has so many kernels, or time is up; returns how many measurements were made."""
+    state = journal.read(folder)
+    deadline = time.monotonic() + seconds if seconds else None
+    own = Journal(folder, {"device": device.name, "kind_of_device": device.kind, "facts": device.describe()})
+    run = _Run(device, own, state, effort, deadline, say)
+    repeats = run.repeats(repeat)
+    if again:
+        state.kernels.clear()
+    plans = {p.name: itertools.islice(plan(p, device), per_problem) for p in problems if device.kind in p.timed}
+    try:
+        for start in range(0, per_problem, chunk):
+            for problem in problems:
+                run.measure(problem, list(itertools.islice(plans.get(problem.name, iter(())), chunk)))
+                if start == 0:
+                    run.measure(problem, repeats.get(problem.name, []), repeat=True)
+    finally:
+        own.close()
+    return run.count
+
+
+class _Run:
+    """One run of the collector."""
+
+    def __init__(
+        self,
+        device: Device,
+        own: Journal,
+        state: State,
+        effort: Effort,
+        deadline: float | None,
+        say: Callable[[str], None],
+    ) -> None:
+        self._device, self._journal, self._state, self._effort = device, own, state, effort
+        self._deadline, self._say = deadline, say
+        self.count = 0
+
+    def repeats(self, share: float) -> dict[str, list[Candidate]]:
+        """A random share of what earlier runs have measured, to be measured once more by this one."""
+        found: dict[str, list[Candidate]] = {}
+        for known in self._state.kernels.values():
+            drawn = int(hashlib.sha256(f"repeat {known.hash}".encode()).hexdigest()[:8], 16) / 2**32 < share
+            if drawn and known.status is Status.OK and not known.repeat:
+                family, kernel = self._state.render(known)
+                found.setdefault(known.problem, []).append(Candidate(family, kernel))
+        return found
+
+    def measure(self, problem: Problem, candidates: Sequence[Candidate], repeat: bool = False) -> None:
+        if not repeat:
+            candidates = [c for c in candidates if not self._state.measured(problem.name, c.kernel.hash)]
+        if not candidates or self._late():
+            return
+        families = {candidate.kernel.hash: candidate.family for candidate in candidates}
+        kernels = [candidate.kernel for candidate in candidates]
+        statuses: Counter[str] = Counter()
+        start = last = time.monotonic()
+        for measurement in self._device.measure_each(problem, kernels, self._effort, foreign=repeat):
+            now = time.monotonic()
+            self._journal.add(families[measurement.kernel.hash], measurement, now - last, repeat)
+            last = now
+            self.count += 1
+            statuses[str(measurement.status)] += 1
+            if self._late():
+                break
+        rate = statuses.total() / max(1e-9, last - start)
+        counts = ", ".join(f"{count} {status}" for status, count in statuses.items())
+        self._say(f"{problem.name}: {'again ' if repeat else ''}{counts} ({rate:.1f} a second)")
+
+    def _late(self) -> bool:
+        return self._deadline is not None and time.monotonic() > self._deadline
+
+
+def find_problems(names: Sequence[str]) -> list[Problem]:
+    """The problems of these names or rooms; all of the catalogue where none is named."""
+    every = [registry.get(name) for name in registry.names()]
+    if not names:
+        return every
+    unknown = set(names) - {problem.name for problem in every} - {problem.room for problem in every}
+    if unknown:
+        raise PresageError(f"there is no problem or room '{min(unknown)}'; 'presage problems' lists them")
+    return [problem for problem in every if problem.name in names or problem.room in names]

@@ -1,0 +1,190 @@
+"""Journal: what was collected, one JSON line each, in files that are only ever appended to.
+
+A folder holds one file per run, so folders of several machines are joined by copying. A line that a kill or a full disk
+has cut short is left out when the folder is read; all others count.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from presage.core.errors import PresageError
+from presage.devices.base import Measurement
+from presage.devices.recording import RecordedCase, report_from_record
+from presage.devices.status import Status
+from presage.kernels.kernel import Kernel, from_source
+from presage.kernels.report import StaticReport
+
+MOST_FAULTS = 2
+"""After so many faults of the machine a kernel is left alone."""
+
+
+@dataclass
+class Collected:
+    """All that is known of one kernel."""
+
+    problem: str
+    hash: str
+    family: str
+    """The key of its family's source."""
+    values: Mapping[str, Any]
+    language: str
+    status: Status | None = None
+    reason: str = ""
+    cases: tuple[RecordedCase, ...] = ()
+    repeat: tuple[RecordedCase, ...] = ()
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    reports: tuple[StaticReport, ...] = ()
+    faults: int = 0
+
+
+@dataclass
+class State:
+    """A folder of journals, read."""
+
+    kernels: dict[tuple[str, str], Collected] = field(default_factory=dict)
+    families: dict[str, dict[str, str]] = field(default_factory=dict)
+    runs: list[dict[str, Any]] = field(default_factory=list)
+    damaged: int = 0
+    """Lines that could not be read."""
+
+    def measured(self, problem: str, hash: str) -> bool:
+        known = self.kernels.get((problem, hash))
+        return known is not None and (known.status is not None or known.faults >= MOST_FAULTS)
+
+    def render(self, found: Collected) -> tuple[Kernel, Kernel]:
+        """A kernel's family and the kernel, from the text as it was when it was measured."""
+        record = self.families.get(found.family)
+        if record is None:
+            raise PresageError(f"the source of {found.problem} {found.hash} is not in the journals: a file is missing")
+        family = from_source(record["source"], Path(record["name"]).suffix, record["name"])
+        kernel = family.render(found.values) if found.values else family
+        if kernel.hash != found.hash:
+            raise PresageError(f"{found.problem} {family.name} renders to {kernel.hash}; {found.hash} was measured")
+        return family, kernel
+
+
+class Journal:
+    """This run's file. Every line is on disk before the next kernel is measured."""
+
+    def __init__(self, folder: Path, about: Mapping[str, Any]) -> None:
+        now = datetime.now(UTC)
+        self.run = f"{now:%Y%m%dT%H%M%S}-{os.getpid()}"
+        self._families: set[str] = set()
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            self._file = (folder / f"{self.run}.jsonl").open("ab", buffering=0)
+        except OSError as error:
+            raise PresageError(f"cannot write to {folder}: {error.strerror}") from error
+        self._write({"kind": "run", "run": self.run, "date": f"{now:%Y-%m-%d}", **about})
+
+    def close(self) -> None:
+        self._file.close()
+
+    def add(self, family: Kernel, measurement: Measurement, seconds: float, repeat: bool = False) -> None:
+        """Keep what a device said of a kernel of this family."""
+        cases = [
+            {"case": c.case, "floor_ns": round(c.floor_ns, 1), "samples_ns": [round(ns, 1) for ns in c.samples_ns]}
+            for c in measurement.cases
+        ]
+        self._write(
+            self._about(measurement.problem, family, measurement.kernel)
+            | {
+                "kind": "repeat" if repeat else "kernel",
+                "status": str(measurement.status),
+                "reason": measurement.reason[:300],
+                "cases": cases,
+                "facts": {k: v for k, v in measurement.facts.items() if k != "timing"} | {"run": self.run},
+                "seconds": round(seconds, 3),
+            }
+        )
+
+    def add_reports(self, problem: str, hash: str, reports: list[StaticReport]) -> None:
+        """Keep what compiling a kernel tells."""
+        self._write({"kind": "reports", "problem": problem, "hash": hash, "reports": [r.to_json() for r in reports]})
+
+    def _about(self, problem: str, family: Kernel, kernel: Kernel) -> dict[str, Any]:
+        key = hashlib.sha256(f"{problem}\n{family.source}".encode()).hexdigest()[:16]
+        if key not in self._families:
+            self._families.add(key)
+            name = Path(family.name).name
+            self._write({"kind": "family", "family": key, "name": name, "source": family.source, "problem": problem})
+        return {
+            "problem": problem,
+            "hash": kernel.hash,
+            "family": key,
+            "values": dict(kernel.values),
+            "language": kernel.language,
+        }
+
+    def _write(self, record: Mapping[str, Any]) -> None:
+        line = json.dumps(record, separators=(",", ":"), default=str).encode() + b"\n"
+        try:
+            if self._file.write(line) != len(line):
+                raise OSError(0, "the disk is full")
+        except OSError as error:
+            raise PresageError(
+                f"cannot write to {self._file.name}: {error.strerror}; what was collected before is kept: make room and"
+                " run the same command again"
+            ) from error
+
+
+def read(folder: Path) -> State:
+    """Everything in a folder's journals; an empty or missing folder holds nothing."""
+    state = State()
+    for file in sorted(folder.glob("*.jsonl")):
+        for record in _records(file, state):
+            try:
+                _take(state, record)
+            except (KeyError, ValueError, TypeError, AttributeError):
+                state.damaged += 1
+    return state
+
+
+def _records(file: Path, state: State) -> Iterator[dict[str, Any]]:
+    try:
+        with file.open("rb") as lines:
+            for line in lines:
+                try:
+                    record = json.loads(line)
+                except ValueError:
+                    state.damaged += 1
+                    continue
+                if isinstance(record, dict):
+                    yield record
+    except OSError as error:
+        raise PresageError(f"cannot read {file}: {error.strerror}") from error
+
+
+def _take(state: State, record: dict[str, Any]) -> None:
+    kind = record["kind"]
+    if kind == "run":
+        state.runs.append({name: value for name, value in record.items() if name != "kind"})
+        return
+    if kind == "family":
+        state.families[record["family"]] = record
+        return
+    key = (record["problem"], record["hash"])
+    if kind == "reports":
+        with contextlib.suppress(KeyError):
+            state.kernels[key].reports = tuple(report_from_record(report) for report in record["reports"])
+        return
+    known = state.kernels.setdefault(key, Collected(*key, record["family"], record["values"], record["language"]))
+    status = Status(record["status"])
+    cases = tuple(RecordedCase(c["case"], c["floor_ns"], tuple(c["samples_ns"])) for c in record["cases"])
+    state.runs[-1]["seconds"] = state.runs[-1].get("seconds", 0.0) + float(record.get("seconds", 0.0))
+    if status is Status.DEVICE_FAULT:
+        known.faults += 1
+    elif kind == "repeat":
+        known.repeat = cases
+    else:
+        known.status, known.reason, known.cases, known.facts = status, record["reason"], cases, record["facts"]
+        known.family, known.values = record["family"], record["values"]

@@ -1,0 +1,152 @@
+"""Packs what was collected into a recording: sources rendered, splits named, speedups worked out."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from presage.core.errors import PresageError
+from presage.corpus import journal, splits
+from presage.corpus.journal import Collected, Journal, State
+from presage.devices import recording
+from presage.devices.recording import RecordedCase, Recording, Row
+from presage.devices.status import Status
+from presage.kernels.hardware import Hardware
+from presage.problems import registry, static
+from presage.problems.base import Problem
+
+_ANCHORS = {"cpu": "naive.c", "gpu": "naive.cu"}
+"""The seed kernels, which speedups in a corpus are relative to."""
+_REPORTED = ("cuda", "triton")
+_AT_ONCE = 64
+
+
+def add_reports(folder: Path, target: Hardware, seconds: float | None, say: Any = print) -> int:
+    """Compile every collected kernel that has no static report yet, and keep what that tells."""
+    deadline = time.monotonic() + seconds if seconds else math.inf
+    state = journal.read(folder)
+    waiting: dict[str, list[Collected]] = defaultdict(list)
+    for kernel in state.kernels.values():
+        if kernel.language in _REPORTED and kernel.status is not None and not kernel.reports:
+            waiting[kernel.problem].append(kernel)
+    own = Journal(folder, {"device": None, "target": target.name})
+    done = 0
+    try:
+        for name, kernels in waiting.items():
+            problem = registry.get(name)
+            for start in range(0, len(kernels), _AT_ONCE):
+                if time.monotonic() > deadline:
+                    return done
+                chosen = kernels[start : start + _AT_ONCE]
+                found = static.reports(
+                    problem, [state.render(each)[1] for each in chosen], problem.timed["gpu"], target
+                )
+                for each, reports in zip(chosen, found, strict=True):
+                    own.add_reports(name, each.hash, reports)
+                done += len(chosen)
+            say(f"{name}: {len(kernels)} compiled")
+    finally:
+        own.close()
+    return done
+
+
+def pack(folder: Path, path: Path, name: str, hardware: str | None = None) -> Recording:
+    """Make a recording of a folder of journals."""
+    state = journal.read(folder)
+    runs = [run for run in state.runs if run.get("device")]
+    if not runs or not state.kernels:
+        raise PresageError(f"{folder} holds no collected kernels; 'presage corpus collect --into {folder}' makes some")
+    kinds = {run["kind_of_device"] for run in runs}
+    if len(kinds) > 1:
+        raise PresageError(
+            f"{folder} holds runs on devices of several kinds: {', '.join(sorted(kinds))}; keep them apart"
+        )
+    kind = kinds.pop()
+    rows = [_row(state, each) for each in state.kernels.values() if each.status is not None]
+    rows = _with_speedups(rows, _ANCHORS[kind])
+    facts = runs[-1].get("facts", {})
+    return recording.write(
+        path,
+        rows,
+        {
+            "name": name,
+            "kind": kind,
+            "hardware": hardware or facts.get("hardware") or facts.get("processor") or "unknown",
+            "toolchain": facts.get("toolchain") or facts.get("compiler") or "unknown",
+            "facts": facts,
+            "recorded": " to ".join(sorted({runs[0]["date"], runs[-1]["date"]})),
+            "runs": [{key: run.get(key) for key in ("run", "date", "seconds")} for run in runs],
+            "between_runs": _between_runs(state.kernels.values()),
+        },
+    )
+
+
+def _row(state: State, found: Collected) -> Row:
+    _, kernel = state.render(found)
+    problem = _problem(found.problem)
+    assert found.status is not None
+    return Row(
+        problem=found.problem,
+        room=problem.room,
+        split=splits.of(problem),
+        family=state.families[found.family]["name"],
+        language=found.language,
+        hash=found.hash,
+        source=kernel.source,
+        values=found.values,
+        status=found.status,
+        reason=found.reason,
+        cases=found.cases,
+        repeat_ns=tuple(case.median.value for case in found.repeat),
+        reports=found.reports,
+        facts=found.facts,
+    )
+
+
+@cache
+def _problem(name: str) -> Problem:
+    return registry.get(name)
+
+
+def _with_speedups(rows: Sequence[Row], anchor: str) -> list[Row]:
+    anchors: dict[str, Row] = {row.problem: row for row in rows if row.family == anchor and not row.values}
+    found = []
+    for row in rows:
+        seed = anchors.get(row.problem)
+        if seed is None or seed.status is not Status.OK:
+            found.append(row)
+            continue
+        speedup = recording.speedup_over(seed.cases, row.cases) if row.cases else None
+        found.append(replace(row, anchor=seed.hash, speedup=speedup))
+    return found
+
+
+def _between_runs(kernels: Any) -> list[float]:
+    """How far, in logarithms, a second measurement in another run was from the first."""
+    return [
+        round(_log_time(kernel.repeat) - _log_time(kernel.cases), 5)
+        for kernel in kernels
+        if kernel.repeat and kernel.cases
+    ]
+
+
+def _log_time(cases: Sequence[RecordedCase]) -> float:
+    return sum(math.log(case.median.value) for case in cases) / len(cases)
+
+
+def summary(found: Recording) -> Mapping[str, Any]:
+    """What a person wants to know of a recording at a glance."""
+    columns = found.columns("problem", "language", "status")
+    return {
+        "name": found.name,
+        "hardware": found.facts.get("hardware"),
+        "kernels": len(columns["problem"]),
+        "problems": len(set(columns["problem"])),
+        "bytes": found.path.stat().st_size,
+    }

@@ -1,0 +1,28 @@
+"""Which problems are learnt from and which are kept for tests, fixed once in splits.toml."""
+
+from __future__ import annotations
+
+import tomllib
+from functools import cache
+from pathlib import Path
+
+from presage.problems.base import Problem
+
+NAMES = ("train", "validation", "test_op", "test_family")
+
+
+@cache
+def _table() -> dict[str, list[str]]:
+    return tomllib.loads(Path(__file__).with_name("splits.toml").read_text())
+
+
+def of(problem: Problem) -> str:
+    """The split of a problem: its room's, where the whole room is unseen, or its own; `train` otherwise."""
+    return split(problem.name, problem.room)
+
+
+def split(name: str, room: str) -> str:
+    table = _table()
+    if room in table["test_family_rooms"]:
+        return "test_family"
+    return next((split for split in ("validation", "test_op") if name in table[split]), "train")

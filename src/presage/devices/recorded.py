@@ -1,0 +1,176 @@
+"""The recorded device: measures by looking up what was recorded, with the recorded noise. It runs anywhere."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import random
+from collections import Counter
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from presage.core.errors import PresageError
+from presage.devices.base import CaseTiming, Device, Effort, Measurement, Progress
+from presage.devices.recording import Recording, Row, open_recording
+from presage.devices.status import Status
+from presage.kernels.kernel import LANGUAGES, Kernel
+from presage.problems import registry as problems
+from presage.problems.base import Case, Problem, Tolerance
+from presage.problems.sampler import Sampler
+
+_PACKAGED = Path(__file__).parent.parent / "recordings"
+
+
+def packaged() -> list[str]:
+    """The names of the recordings that come with presage."""
+    return sorted(file.stem for file in _PACKAGED.glob("*.parquet"))
+
+
+def find(name: str) -> Recording:
+    """A recording that comes with presage, by name, or any other by its path."""
+    if name in packaged():
+        return open_recording(_PACKAGED / f"{name}.parquet")
+    if name.endswith(".parquet") or "/" in name:
+        return open_recording(Path(name))
+    known = ", ".join(packaged()) or "none comes with this presage"
+    raise PresageError(f"there is no recording '{name}'; there are: {known}; or give the path of a .parquet file")
+
+
+class RecordedDevice(Device):
+    """A device that was measured once, and of which anybody can ask again. It knows its pool."""
+
+    languages = LANGUAGES
+
+    def __init__(self, recording: Recording, seed: int = 0) -> None:
+        self.recording = recording
+        self.kind = str(recording.facts["kind"])
+        self._seed = seed
+        self._asked: Counter[str] = Counter()
+        self._rows: dict[str, dict[str, Row]] = {}
+
+    @property
+    def name(self) -> str:
+        return f"recorded:{self.recording.name}"
+
+    def describe(self) -> dict[str, Any]:
+        facts = self.recording.facts
+        return {
+            "hardware": facts.get("hardware", "unknown"),
+            "kernels": sum(self.recording.counts.values()),
+            "problems": len(self.recording.counts),
+            "recorded": facts.get("recorded", "at an unknown time"),
+            "toolchain": facts.get("toolchain", "unknown"),
+        }
+
+    def rows(self, problem: str) -> dict[str, Row]:
+        """What was recorded of a problem's kernels, by their hash."""
+        if problem not in self._rows:
+            found = {row.hash: row for row in self.recording.rows(problem)}
+            if not found:
+                known = ", ".join(list(self.recording.counts)[:12])
+                raise PresageError(f"{self.recording.name} has no recorded kernel of '{problem}'; it has: {known}, …")
+            self._rows[problem] = found
+        return self._rows[problem]
+
+    def pool(self, problem: str) -> list[Kernel]:
+        """Every kernel that can be measured here, in an order that says nothing of their speed."""
+        return [row.kernel for row in self.rows(problem).values()]
+
+    def problem(self, name: str) -> Problem:
+        return problems.get(name) if name in problems.names() else RecordedProblem(name, self)
+
+    def kernel(self, problem: Problem, spec: str) -> Kernel:
+        """A kernel by path or name, or by its hash or its name in the pool."""
+        for row in self.rows(problem.name).values():
+            if spec in (row.hash, row.name):
+                return row.kernel
+        if isinstance(problem, RecordedProblem):
+            raise PresageError(f"{self.name} has no kernel '{spec}' of {problem.name}; 'presage corpus ls' lists them")
+        return super().kernel(problem, spec)
+
+    def anchor(self, problem: Problem) -> Kernel | None:
+        anchors = {row.anchor for row in self.rows(problem.name).values()} & self.rows(problem.name).keys()
+        return self.rows(problem.name)[min(anchors)].kernel if anchors else None
+
+    def measure(
+        self, problem: Problem, kernels: Sequence[Kernel], effort: Effort, progress: Progress
+    ) -> list[Measurement]:
+        rows = self.rows(problem.name)
+        for kernel in kernels:
+            if kernel.hash not in rows:
+                raise PresageError(
+                    f"{kernel.name} is not among the {len(rows)} kernels of {problem.name} that {self.name} has;"
+                    " ask a live device"
+                )
+        return [self._measurement(rows[kernel.hash], kernel) for kernel in kernels]
+
+    def _measurement(self, row: Row, kernel: Kernel) -> Measurement:
+        """What was recorded, drawn anew from the recorded samples and off by as much as two runs were."""
+        asked = self._asked[row.hash]
+        self._asked[row.hash] += 1
+        key = f"{self._seed} {row.problem} {row.hash} {asked}".encode()
+        rng = np.random.default_rng(int.from_bytes(hashlib.sha256(key).digest()[:8], "little"))
+        shift = math.exp(float(rng.choice(self._shifts)))
+        cases = []
+        for case in row.cases:
+            drawn = shift * rng.choice(case.samples_ns, size=len(case.samples_ns))
+            # Each measurement has rounds of its own: recorded kernels were never side by side.
+            rounds = range(first := int(rng.integers(1 << 40)), first + len(drawn))
+            cases.append(CaseTiming(case.case, tuple(drawn.tolist()), tuple(rounds), case.floor_ns, 1))
+        reason = row.reason if row.status is not Status.OK else ""
+        return Measurement(row.problem, kernel, self.name, row.status, reason, tuple(cases), facts=dict(row.facts))
+
+    @cached_property
+    def _shifts(self) -> list[float]:
+        """By how much, in logarithms, the recorded repeats of a kernel in another run were off."""
+        return [float(shift) for shift in self.recording.facts.get("between_runs", ())] or [0.0]
+
+
+class RecordedProblem(Problem):
+    """A problem that only a recording knows: there is nothing to check it with, and nothing new can be measured."""
+
+    inputs = ()
+    outputs = ()
+    checks = ()
+
+    def __init__(self, name: str, device: RecordedDevice) -> None:
+        rows = device.rows(name)
+        self.name, self.room = name, next(iter(rows.values())).room
+        self.summary = f"recorded on {device.recording.facts.get('hardware', 'an unknown device')}"
+        names = next(([case.case for case in row.cases] for row in rows.values() if row.cases), [])
+        self.timed = {device.kind: tuple(_NamedCase({}, name=name) for name in names)}
+
+    def make_inputs(self, case: Case, sampler: Sampler) -> tuple[Any, ...]:
+        raise self._refusal()
+
+    def oracle(self, xp: ModuleType, case: Case, *inputs: Any) -> tuple[Any, ...]:
+        raise self._refusal()
+
+    def tolerance(self, case: Case) -> Tolerance:
+        raise self._refusal()
+
+    def flops(self, case: Case) -> int:
+        raise self._refusal()
+
+    def draw_case(self, rng: random.Random) -> Case:
+        raise self._refusal()
+
+    def _refusal(self) -> PresageError:
+        return PresageError(f"{self.name} is known from a recording alone; it can be measured only there")
+
+
+class _NamedCase(Case):
+    """A case of which only the name is known."""
+
+    def __init__(self, dims: dict[str, int], name: str) -> None:
+        super().__init__(dims)
+        object.__setattr__(self, "_name", name)
+
+    @property
+    def name(self) -> str:
+        return str(self._name)  # type: ignore[attr-defined]

@@ -1,0 +1,312 @@
+"""Recording: measured kernels of one device in a Parquet file, a row each, to be looked up and learnt from.
+
+A file is written whole and then moved into place. Rows are sorted by problem, and one problem's are read alone.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from presage.core.errors import PresageError
+from presage.core.statistics import Interval, median_interval
+from presage.devices.status import Status
+from presage.kernels import header as headers
+from presage.kernels.header import Value
+from presage.kernels.kernel import Kernel
+from presage.kernels.report import LaunchReport, StaticReport
+from presage.kernels.sass import CLASSES
+
+if TYPE_CHECKING:
+    import pyarrow
+
+VERSION = 1
+_KEY = b"presage"
+_ROW_GROUP = 1 << 16
+
+
+@dataclass(frozen=True)
+class RecordedCase:
+    """What was recorded of one timed case."""
+
+    case: str
+    floor_ns: float
+    samples_ns: tuple[float, ...]
+
+    @cached_property
+    def median(self) -> Interval:
+        return median_interval(self.samples_ns)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One kernel, what a device said of it, and what compiling it tells."""
+
+    problem: str
+    room: str
+    """The family of operations that the problem belongs to."""
+    split: str
+    """`train`, `validation`, `test_op` or `test_family`; empty where there are no splits."""
+    family: str
+    """The file that the kernel was rendered from. Forecasters do not see it."""
+    language: str
+    hash: str
+    source: str
+    values: Mapping[str, Value]
+    status: Status
+    reason: str = ""
+    cases: tuple[RecordedCase, ...] = ()
+    anchor: str = ""
+    """The hash of the kernel that the speedup is relative to."""
+    speedup: Interval | None = None
+    repeat_ns: tuple[float, ...] = ()
+    """The medians of a second measurement, in a process of its own and in another run; for some rows."""
+    reports: tuple[StaticReport, ...] = ()
+    """What compiling alone tells, for each timed case; empty where nothing compiles it without a device."""
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    """Clocks and temperature as the device reported them, and the run it was measured in."""
+
+    @property
+    def kernel(self) -> Kernel:
+        """The kernel as it was measured."""
+        kernel = Kernel(self.source, self.language, headers.parse(self.source, self.name), self.name, dict(self.values))
+        kernel.__dict__["hash"] = self.hash  # it need not be worked out again
+        return kernel
+
+    @property
+    def name(self) -> str:
+        label = ",".join(f"{name}={value}" for name, value in self.values.items())
+        return f"{self.family}@{label}" if label else self.family
+
+    @property
+    def total_ns(self) -> float:
+        """The geometric mean of its medians, which orders the kernels of one problem; infinite for one that failed."""
+        if not self.cases:
+            return math.inf
+        return math.exp(sum(math.log(case.median.value) for case in self.cases) / len(self.cases))
+
+
+class Recording:
+    """The rows of one file. Only what is asked for is read."""
+
+    def __init__(self, path: Path, facts: Mapping[str, Any]) -> None:
+        self.path, self.facts = path, facts
+
+    @property
+    def name(self) -> str:
+        return str(self.facts.get("name") or self.path.stem)
+
+    @cached_property
+    def counts(self) -> dict[str, int]:
+        """How many kernels each problem has, in alphabetical order."""
+        names = self.columns("problem")["problem"]
+        return {str(name): names.count(name) for name in sorted(set(names))}
+
+    def columns(self, *names: str) -> dict[str, list[Any]]:
+        """Whole columns, as lists, without reading the others."""
+        found: dict[str, list[Any]] = _read(self.path, columns=list(names)).to_pydict()
+        return found
+
+    def rows(self, problem: str | None = None, reports: bool = True) -> list[Row]:
+        """The rows of one problem, or all of them; static reports can be left out, which is quicker."""
+        columns = [name for name in schema().names if reports or name != "reports"]
+        filters = [("problem", "=", problem)] if problem else None
+        return [_row(record) for record in _read(self.path, columns=columns, filters=filters).to_pylist()]
+
+
+def open_recording(path: Path) -> Recording:
+    """A recording by its file; one that is missing, cut short or something else gets an error that says so."""
+    parquet = _parquet()
+    try:
+        metadata = parquet.read_schema(path).metadata or {}
+    except FileNotFoundError as error:
+        raise PresageError(f"there is no recording {path}") from error
+    except (OSError, ValueError) as error:
+        raise PresageError(f"{path} is no Parquet file, or was cut short: {_first_line(error)}") from error
+    try:
+        facts = json.loads(metadata[_KEY])
+        version = facts["version"]
+    except (KeyError, ValueError, TypeError) as error:
+        raise PresageError(
+            f"{path} is a Parquet file, but no recording; 'presage corpus import' makes one from other formats"
+        ) from error
+    if version != VERSION:
+        raise PresageError(f"{path} is a recording of version {version}; this presage reads version {VERSION}")
+    return Recording(path, facts)
+
+
+def write(path: Path, rows: Iterable[Row], facts: Mapping[str, Any]) -> Recording:
+    """Write rows to a file, which appears only when it is complete."""
+    import pyarrow
+
+    ordered = sorted(rows, key=lambda row: (row.problem, row.language, row.family, row.hash))
+    described = schema().with_metadata({_KEY: json.dumps({"version": VERSION, **facts})})
+    table = pyarrow.Table.from_pylist([_record(row) for row in ordered], schema=described)
+    part = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _parquet().write_table(
+            table,
+            part,
+            compression="zstd",
+            compression_level=19,
+            row_group_size=_ROW_GROUP,
+            data_page_size=16 << 20,
+            dictionary_pagesize_limit=16 << 20,
+        )
+        part.replace(path)
+    except OSError as error:
+        raise PresageError(f"cannot write {path}: {error.strerror or error}") from error
+    finally:
+        part.unlink(missing_ok=True)
+    return open_recording(path)
+
+
+def _read(path: Path, **selection: Any) -> pyarrow.Table:
+    try:
+        return _parquet().read_table(path, **selection)
+    except (OSError, ValueError, KeyError) as error:
+        raise PresageError(f"{path} cannot be read: {_first_line(error)}") from error
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0][:200]
+
+
+def _parquet() -> Any:
+    try:
+        import pyarrow.parquet
+    except ImportError as error:
+        raise PresageError("recordings need pyarrow; 'pip install pyarrow' installs it") from error
+    return pyarrow.parquet
+
+
+# -- rows and records ------------------------------------------------------------------------------------------------
+
+
+@cache
+def schema() -> pyarrow.Schema:
+    """The columns, and nothing else, that a recording has."""
+    import pyarrow as pa
+
+    def record(**fields: pa.DataType) -> pa.DataType:
+        return pa.struct(list(fields.items()))
+
+    text, real, whole = pa.string(), pa.float64(), pa.int32()
+    mix = record(**{name: whole for name in CLASSES})
+    launch = record(
+        name=text, grid=pa.list_(whole), block=pa.list_(whole), count=whole, registers=whole, spill_bytes=whole,
+        stack_bytes=whole, shared_bytes=whole, code_bytes=whole, occupancy=real, occupancy_limiter=text,
+        blocks_per_sm=whole, waves=real, loops=whole, instructions=mix, instructions_in_loops=mix, options=text,
+    )  # fmt: skip
+    report = record(
+        target=text, arch=text, status=text, compiler=text, launches=pa.list_(launch), error=text, operators=text,
+        notes=pa.list_(text),
+    )  # fmt: skip
+    case = record(
+        case=text, floor_ns=real, median_ns=real, low_ns=real, high_ns=real, samples_ns=pa.list_(real)
+    )  # fmt: skip
+    columns = dict(
+        problem=text, room=text, split=text, family=text, language=text, hash=text, source=text, values=text,
+        status=text, reason=text, cases=pa.list_(case), anchor=text, speedup=real, speedup_low=real, speedup_high=real,
+        repeat_ns=pa.list_(real), reports=pa.list_(report), facts=text,
+    )  # fmt: skip
+    return pa.schema(list(columns.items()))
+
+
+def _record(row: Row) -> dict[str, Any]:
+    plain = ("problem", "room", "split", "family", "language", "hash", "source", "reason", "anchor", "repeat_ns")
+    return {name: getattr(row, name) for name in plain} | {
+        "values": json.dumps(dict(row.values)),
+        "status": str(row.status),
+        "cases": [case_record(case) for case in row.cases],
+        "speedup": row.speedup.value if row.speedup else None,
+        "speedup_low": row.speedup.low if row.speedup else None,
+        "speedup_high": row.speedup.high if row.speedup else None,
+        "reports": [_report_record(report) for report in row.reports],
+        "facts": json.dumps(dict(row.facts)),
+    }
+
+
+def case_record(case: RecordedCase) -> dict[str, Any]:
+    """A case as it is stored and shown."""
+    value, low, high = case.median
+    return {
+        "case": case.case,
+        "floor_ns": case.floor_ns,
+        "median_ns": value,
+        "low_ns": low,
+        "high_ns": high,
+        "samples_ns": case.samples_ns,
+    }
+
+
+def _report_record(report: StaticReport) -> dict[str, Any]:
+    record = report.to_json()
+    record["operators"] = json.dumps(dict(report.operators))
+    for launch in record["launches"]:
+        launch["options"] = json.dumps(launch["options"], default=str)
+    return record
+
+
+def _row(record: dict[str, Any]) -> Row:
+    plain = ("problem", "room", "split", "family", "language", "hash", "source", "reason", "anchor")
+    speedup = record["speedup"]
+    return Row(
+        **{name: record[name] for name in plain},
+        values=json.loads(record["values"]),
+        status=Status(record["status"]),
+        cases=tuple(
+            RecordedCase(case["case"], case["floor_ns"], tuple(case["samples_ns"])) for case in record["cases"]
+        ),
+        speedup=None if speedup is None else Interval(speedup, record["speedup_low"], record["speedup_high"]),
+        repeat_ns=tuple(record["repeat_ns"] or ()),
+        reports=tuple(report_from_record(report) for report in record.get("reports") or ()),
+        facts=json.loads(record["facts"]),
+    )
+
+
+def report_from_record(record: Mapping[str, Any]) -> StaticReport:
+    """A static report from what was stored of it, here or as JSON."""
+    return StaticReport(
+        **{name: record[name] for name in ("target", "arch", "status", "compiler", "error")},
+        launches=tuple(_launch(launch) for launch in record["launches"]),
+        operators=_loaded(record["operators"]),
+        notes=tuple(record["notes"] or ()),
+    )
+
+
+def _launch(record: Mapping[str, Any]) -> LaunchReport:
+    changed = {
+        "grid": tuple(record["grid"]),
+        "block": tuple(record["block"]),
+        "instructions": _present(record["instructions"]),
+        "instructions_in_loops": _present(record["instructions_in_loops"]),
+        "options": _loaded(record["options"]),
+    }
+    return LaunchReport(**{**record, **changed})
+
+
+def _present(counts: Mapping[str, int | None]) -> dict[str, int]:
+    return {name: count for name, count in counts.items() if count is not None}
+
+
+def _loaded(value: str | Mapping[str, Any]) -> Mapping[str, Any]:
+    return json.loads(value) if isinstance(value, str) else value
+
+
+def speedup_over(anchor: Sequence[RecordedCase], candidate: Sequence[RecordedCase]) -> Interval | None:
+    """Anchor time over candidate time, where the two were not measured in the same rounds."""
+    from presage.core.statistics import speedup_interval
+
+    times = {case.case: case.samples_ns for case in anchor}
+    if not candidate or [case.case for case in candidate] != list(times):
+        return None
+    samples = [case.samples_ns for case in candidate]
+    return speedup_interval(list(times.values()), samples, paired=False, resamples=200)

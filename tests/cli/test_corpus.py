@@ -1,0 +1,85 @@
+"""`presage corpus …` as it is typed."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+CACHE = {
+    "device_name": "A GPU",
+    "kernel_name": "add",
+    "problem_size": 64,
+    "tune_params_keys": ["block"],
+    "tune_params": {"block": [32, 64]},
+    "cache": {
+        "32": {"block": 32, "time": 2.0, "times": [2.0] * 8},
+        "64": {"block": 64, "time": 1.0, "times": [1.0] * 8},
+        "96": {"block": 96, "time": "RuntimeFailedConfig"},
+    },
+}
+
+
+def presage(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "presage.cli.main", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300)
+
+
+@pytest.fixture
+def recording(tmp_path: Path) -> Path:
+    (tmp_path / "cache.json").write_text(json.dumps(CACHE))
+    done = presage("corpus", "import", tmp_path / "cache.json", "-o", tmp_path / "gpu.parquet")
+    assert done.returncode == 0, done.stderr
+    assert "3 configurations of add on A GPU" in done.stdout
+    return tmp_path / "gpu.parquet"
+
+
+def test_an_import_is_listed_shown_measured_checked_and_exported(recording: Path, tmp_path: Path) -> None:
+    listed = presage("corpus", "ls", recording, "--problem", "add").stdout.splitlines()
+    assert [line.split()[-1] for line in listed[1:]] == ["add@block=64", "add@block=32", "add@block=96"]
+    problems = json.loads(presage("corpus", "ls", recording, "--json").stdout)["problems"]
+    assert problems[0] == {
+        "problem": "add", "room": "imported", "split": "", "kernels": 3, "failures": 1, "best": 2.0
+    }  # fmt: skip
+    shown = presage("corpus", "show", "add", "add@block=64", recording)
+    assert "#define block 64" in shown.stdout
+    assert "2x the speed of" in shown.stdout
+    measured = presage("measure", "add", "add@block=64", "add@block=96", "--device", f"recorded:{recording}", "--json")
+    first, second = json.loads(measured.stdout)["measurements"]
+    assert first["speedup"]["value"] == pytest.approx(2.0)
+    assert second["status"] == "runtime_error"
+    card = json.loads(presage("corpus", "check", recording, "--json").stdout)
+    assert (card["kernels"], card["problems"]) == (3, [])
+    exported = presage("corpus", "export", recording, "-o", tmp_path / "export")
+    assert exported.stdout.endswith("3 rows\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["corpus"], "the following arguments are required: WHAT"),
+        (["corpus", "check", "nosuch.parquet"], "there is no recording nosuch.parquet"),
+        (["corpus", "import", "nosuch.json", "-o", "x.parquet"], "there is no file nosuch.json"),
+        (["corpus", "collect", "nosuch", "--into", "x"], "there is no problem or room 'nosuch'"),
+        (["corpus", "collect", "--into", "x", "--seconds", "-1"], "is not a positive number"),
+        (["corpus", "pack", "nosuch", "-o", "x.parquet"], "holds no collected kernels"),
+        (["measure", "softmax", "naive.cu", "--device", "recorded:nosuch"], "there is no recording 'nosuch'"),
+    ],
+)
+def test_a_mistake_is_explained(arguments: list[str], complaint: str) -> None:
+    done = presage(*arguments)
+    assert done.returncode == 2
+    assert complaint in done.stderr
+    assert done.stdout == ""
+
+
+def test_a_kernel_that_is_not_there_is_explained(recording: Path) -> None:
+    done = presage("corpus", "show", "add", "nosuch", recording)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "has no kernel 'nosuch' of add" in done.stderr
+    done = presage("measure", "add", "nosuch", "--device", f"recorded:{recording}")
+    assert done.returncode == 2
+    assert "'presage corpus ls' lists them" in done.stderr

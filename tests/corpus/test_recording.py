@@ -1,0 +1,123 @@
+"""What a recording keeps, and how a device replays it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow
+import pyarrow.parquet
+import pytest
+
+from presage.core.errors import PresageError
+from presage.devices import recorded, recording
+from presage.devices import registry as devices
+from presage.devices.base import Effort, speedup
+from presage.devices.recorded import RecordedDevice
+from presage.devices.recording import Recording, Row, open_recording
+from presage.devices.status import Status
+from presage.problems import registry
+
+
+def quiet(doing: str, share: float) -> None:
+    return
+
+
+def test_rows_come_back_as_they_were_written(small: Recording, rows: list[Row]) -> None:
+    read = small.rows()
+    assert {(row.problem, row.hash): row for row in read} == {(row.problem, row.hash): row for row in rows}
+    assert read[0].reports[0].launches[0].instructions == {"fp32": 7, "other": 1}
+
+
+def test_one_problem_is_read_alone(small: Recording) -> None:
+    assert {row.problem for row in small.rows("gelu")} == {"gelu"}
+    assert small.rows("gelu", reports=False)[0].reports == ()
+    assert small.counts == {"gelu": 25, "softmax": len(small.rows("softmax"))}
+
+
+@pytest.mark.parametrize("keep", [0, 1, 100, -1])
+def test_a_file_cut_short_is_named(small: Recording, tmp_path: Path, keep: int) -> None:
+    path = tmp_path / "cut.parquet"
+    path.write_bytes(small.path.read_bytes()[:keep])
+    with pytest.raises(PresageError, match=r"cut\.parquet is no Parquet file, or was cut short"):
+        open_recording(path)
+
+
+def test_what_is_no_recording_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(PresageError, match="there is no recording"):
+        open_recording(tmp_path / "nothing.parquet")
+    path = tmp_path / "other.parquet"
+    pyarrow.parquet.write_table(pyarrow.table({"x": [1]}), path)
+    with pytest.raises(PresageError, match="'presage corpus import' makes one"):
+        open_recording(path)
+
+
+def test_a_recording_that_cannot_be_written_leaves_the_old_one(
+    small: Recording, rows: list[Row], tmp_path: Path
+) -> None:
+    path = tmp_path / "kept.parquet"
+    path.write_bytes(small.path.read_bytes())
+    with pytest.raises(AttributeError):
+        recording.write(path, [*rows, "no row"], {})  # type: ignore[list-item]
+    assert [file.name for file in tmp_path.iterdir()] == ["kept.parquet"]
+    assert open_recording(path).counts == small.counts
+
+
+def test_the_device_knows_its_pool_and_replays_it(device: RecordedDevice) -> None:
+    problem = registry.get("gelu")
+    pool = device.pool("gelu")
+    assert len(pool) == 25
+    assert all(kernel.hash == registry.find_kernel(problem, kernel.name).hash for kernel in pool)
+    measured = device.measure(problem, pool, Effort(), quiet)
+    statuses = {m.kernel.hash: m.status for m in measured}
+    assert statuses == {row.hash: row.status for row in device.rows("gelu").values()}
+    assert {m.device for m in measured} == {"recorded:small"}
+
+
+def test_two_measurements_differ_by_the_recorded_noise(device: RecordedDevice, small: Recording) -> None:
+    problem = registry.get("gelu")
+    kernel = device.pool("gelu")[0]
+    first, second = (device.measure(problem, [kernel], Effort(), quiet)[0] for _ in range(2))
+    again = RecordedDevice(small).measure(problem, [kernel], Effort(), quiet)[0]
+    other = RecordedDevice(small, seed=1).measure(problem, [kernel], Effort(), quiet)[0]
+    assert first.cases[0].samples_ns == again.cases[0].samples_ns
+    assert first.cases[0].samples_ns != second.cases[0].samples_ns
+    assert first.cases[0].samples_ns != other.cases[0].samples_ns
+    assert np.isclose(first.cases[0].median.value, second.cases[0].median.value, rtol=0.05)
+    recorded_samples = next(row for row in small.rows("gelu") if row.hash == kernel.hash).cases[0].samples_ns
+    assert np.isin(first.cases[0].samples_ns, recorded_samples).all()
+
+
+def test_runs_that_differed_shift_what_is_replayed(small: Recording) -> None:
+    shifted = RecordedDevice(Recording(small.path, {**small.facts, "between_runs": [0.5]}))
+    problem, kernel = registry.get("gelu"), shifted.pool("gelu")[0]
+    plain = RecordedDevice(small).measure(problem, [kernel], Effort(), quiet)[0]
+    ratio = shifted.measure(problem, [kernel], Effort(), quiet)[0].cases[0].median.value / plain.cases[0].median.value
+    assert ratio == pytest.approx(np.exp(0.5), rel=0.05)
+
+
+def test_speedups_of_recorded_kernels_have_an_interval(device: RecordedDevice) -> None:
+    problem = registry.get("gelu")
+    ok = [kernel for kernel in device.pool("gelu") if device.rows("gelu")[kernel.hash].status is Status.OK]
+    slow, quick = device.measure(problem, ok[:2], Effort(), quiet)
+    ratio = speedup(slow, quick)
+    assert ratio is not None
+    assert ratio.low < ratio.value < ratio.high
+
+
+def test_a_kernel_that_was_not_recorded_is_refused(device: RecordedDevice) -> None:
+    problem = registry.get("gelu")
+    eager = registry.find_kernel(problem, "eager.py")
+    with pytest.raises(PresageError, match=r"eager\.py is not among the 25 kernels of gelu .* ask a live device"):
+        device.measure(problem, [eager], Effort(), quiet)
+    with pytest.raises(PresageError, match="has no recorded kernel of 'matmul'; it has: gelu, softmax"):
+        device.pool("matmul")
+
+
+def test_recordings_are_found_by_name_or_path(small: Recording) -> None:
+    assert devices.get(f"recorded:{small.path}").name == "recorded:small"
+    with pytest.raises(PresageError, match="there is no recording 'h9'"):
+        devices.get("recorded:h9")
+    for name in recorded.packaged():
+        assert f"recorded:{name}" in devices.names()
+        assert sum(recorded.find(name).counts.values()) > 1000
