@@ -106,6 +106,34 @@ def test_the_parents_clock_bounds_the_calls(windows: list[Window], status: Statu
         assert "the clocks disagree" in reason
 
 
+@pytest.mark.parametrize(
+    ("usual_us", "audited_us", "queued_us", "complaint"),
+    [
+        pytest.param(100, 100, 10, None, id="the same after a pause"),
+        pytest.param(100, 85, 10, None, id="noise below"),
+        pytest.param(100, 120, 10, None, id="noise above"),
+        pytest.param(6, 4, 10, None, id="noise of a short call"),
+        pytest.param(17, 3, 10, "done on another stream", id="worked ahead on another stream"),
+        pytest.param(12, 18, 10, "something had filled it", id="fetched its inputs during the hold"),
+        pytest.param(900, 500, 2000, None, id="not queued in time, so it may be either"),
+    ],
+)
+def test_an_audit_shows_what_was_done_elsewhere(
+    usual_us: float, audited_us: float, queued_us: float, complaint: str | None
+) -> None:
+    trial = GpuTrial(ADDITION, EAGER, Effort(rounds=ROUNDS))
+    usual = window(usual_us, accounted_us=1120 + 8 * (usual_us - 100), parent_us=1400 + 8 * (usual_us - 100))
+    usual.answer["queued_ns"] = int(queued_us * US)
+    record = trial.records[CASE.name] = record_of([usual] * ROUNDS)
+    record.audits = [window(audited_us)]
+    trial.attempt(trial.judge, CASE, Roof())
+    if complaint is None:
+        assert trial.verdict is None
+    else:
+        assert trial.verdict is not None
+        assert complaint in trial.verdict.reason
+
+
 def test_a_window_cannot_be_made_long_enough_to_hide_in() -> None:
     """Windows with nothing in them hold the GPU as long as the worker says that queueing takes, but not longer."""
     lead = MOST_HOLD_NS // US

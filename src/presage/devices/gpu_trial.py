@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean, median
 from typing import Any, ClassVar
@@ -18,6 +19,8 @@ from presage.problems.base import Array, Case, Problem
 from presage.problems.on_torch import TORCH
 
 WINDOW_CALLS = 8
+OWN_WINDOW_NS = 16_000_000
+"""A window of a kernel of our own need not be longer than this."""
 LEAST_HOLD_NS, MOST_HOLD_NS = 20_000, 500_000
 """How long the lead holds the GPU while a call is queued behind it. What happens meanwhile is not timed, so the most is
 less than it takes to fetch a timed case's inputs over the bus and work on them elsewhere."""
@@ -25,6 +28,10 @@ LUMP_SHARE, LUMP_NS = 0.05, 1_000
 """By how much the mean of a window's calls may exceed their median before they count as the mean."""
 IDLE_SHARE = 0.5
 """A call under this share of its window's mean was idle: another did its work."""
+GAP_NS = 150_000
+"""How long the GPU is left free before an audited call, for work on other streams to betray itself by being done."""
+AUDIT_LOW, AUDIT_HIGH, AUDIT_NS = 0.8, 1.25, 2_500
+"""How far an audited call's time may be from the usual, as a share of it and beyond that."""
 TAIL_NS = 15_000
 """How long the GPU may seem busy after a call's stream has finished: what asking takes."""
 _CALL_NS = 15_000
@@ -37,6 +44,13 @@ class GpuRecord(Record):
     """A window's samples are its calls, each timed by events. The parent's clock bounds their sum."""
 
     output_bytes: int = 0
+    audited: int = -1
+    """The round in which there is an audit besides; no kernel can foresee it."""
+    audits: list[Window] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.audited = secrets.randbelow(self.least_rounds)
 
     @property
     def whole(self) -> int:
@@ -106,7 +120,7 @@ class GpuTrial(Trial):
     ) -> None:
         super().__init__(problem, kernel, effort)
         self.sensors: dict[str, Any] = {}
-        self._hold_ns = LEAST_HOLD_NS
+        self._hold_ns, self._gap_ns = LEAST_HOLD_NS, 0
         self._draws = draws
 
     def draw(self, case: Case) -> Inputs:
@@ -177,14 +191,16 @@ class GpuTrial(Trial):
         }
 
     def warm_up(self, case: Case) -> None:
-        """One call, which shows how long it takes to queue, and one whole window."""
+        """One call, which shows how long it takes to queue and to run, and one whole window."""
         self.lay_out(case, 1)
-        self.run(case, self.draw(case), checked=1, timed=True)
-        self._begin(case, self._calls_for(case, 0.0))
+        (call_ns,) = self.run(case, self.draw(case), checked=1, timed=True).answer["samples_ns"]
+        self._begin(case, self._calls_for(case, call_ns))
 
     def _calls_for(self, case: Case, call_ns: float, talk_ns: float = 0.0) -> int:
+        """As many as there is room for, up to a fixed number. Of a slow kernel of our own, few are enough."""
         bytes_per_call = sum(self.problem.array_bytes(a, case) for a in (*self.problem.inputs, *self.problem.outputs))
-        return int(max(1, min(WINDOW_CALLS, self._child.arena.size // (bytes_per_call + 4096))))
+        enough = WINDOW_CALLS if self._draws is None else max(2, int(OWN_WINDOW_NS / max(1.0, call_ns)))
+        return int(max(1, min(WINDOW_CALLS, enough, self._child.arena.size // (bytes_per_call + 4096))))
 
     def _begin(self, case: Case, calls: int) -> None:
         super()._begin(case, calls)
@@ -201,11 +217,22 @@ class GpuTrial(Trial):
                 raise
             raise VerdictError(Status.RUNTIME_ERROR, "left no memory on the GPU to check its results with") from error
 
+    def sample(self, case: Case, inputs: Inputs, round_number: int, idle: Child) -> None:
+        super().sample(case, inputs, round_number, idle)
+        record = self.records[case.name]
+        assert isinstance(record, GpuRecord)
+        if self._draws is None and len(record.windows) == record.audited + 1 and not record.audits:
+            self._gap_ns = GAP_NS
+            try:
+                record.audits.append(self.run(case, inputs, record.whole, timed=True))
+            finally:
+                self._gap_ns = 0
+
     def _window(self, calls: int) -> Window:
         """One window; the lead of the next is long enough for what this one took to queue."""
         child = self._child
         child.arena.settle()
-        window = child.window(calls, hold_ns=self._hold_ns)
+        window = child.window(calls, hold_ns=self._hold_ns, gap_ns=self._gap_ns)
         samples, queued, tails = (window.answer.get(name) for name in ("samples_ns", "queued_ns", "tails_ns"))
         launches = [] if self.kernel.is_bare else [window.answer.get("launches")]
         for numbers in (samples, tails, *launches):
@@ -265,7 +292,29 @@ class GpuTrial(Trial):
             )
         self._refuse_fallback(case, record)
         self._refuse_working_ahead(case, record)
+        self._refuse_what_an_audit_shows(case, record)
         super().judge(case, roof)
+
+    def _refuse_what_an_audit_shows(self, case: Case, record: Record) -> None:
+        """A call takes as long after a pause as right behind the lead, if it was queued in time and does its work on
+        its own stream with what is in memory."""
+        assert isinstance(record, GpuRecord)
+        queued = [window.answer["queued_ns"] for window in record.windows if type(window.answer["queued_ns"]) is int]
+        if not record.audits or not queued or median(queued) > MOST_HOLD_NS:
+            return
+        usual = median(ns for window in record.windows for ns in window.answer["samples_ns"])
+        audited = median(ns for window in record.audits for ns in window.answer["samples_ns"])
+        times = f"case {case.name}: {usual / 1e3:.1f} us a call, but {audited / 1e3:.1f} us when"
+        if audited < AUDIT_LOW * usual - AUDIT_NS:
+            raise VerdictError(
+                Status.CHEATING,
+                f"{times} the GPU was free before it: the rest was done on another stream, ahead of the call's own",
+            )
+        if audited > AUDIT_HIGH * usual + AUDIT_NS:
+            raise VerdictError(
+                Status.CHEATING,
+                f"{times} the cache was evicted right before it: something had filled it while the GPU was held",
+            )
 
     def _refuse_working_ahead(self, case: Case, record: Record) -> None:
         """Calls on inputs of one kind take alike; a window with idle calls in it has others that did their work."""

@@ -36,6 +36,7 @@ class Gpu:
         self(driver.cuCtxSetCurrent(self(driver.cuDevicePrimaryCtxRetain(device))))
         module = self(driver.cuModuleLoadData(bytes.fromhex(settings["lead"])))
         self._lead = self(driver.cuModuleGetFunction(module, b"lead"))
+        self._pause = self(driver.cuModuleGetFunction(module, b"pause"))
         self._shared, self._blocks = settings["shared"], settings["multiprocessors"]
         self.dynamic_shared = driver.CUfunction_attribute(_MAX_DYNAMIC_SHARED)
         self(driver.cuFuncSetAttribute(self._lead, self.dynamic_shared, self._shared))
@@ -86,17 +87,24 @@ class Gpu:
         types = (ctypes.c_void_p, ctypes.c_ulonglong, ctypes.c_longlong, ctypes.c_void_p, ctypes.c_ulonglong)
         self(self._launch(self._lead, self._blocks, 1, 1, 1024, 1, 1, self._shared, 0, (values, types), 0))
 
-    def timed(self, call: Any, arguments: Any, collect: Any, hold_ns: int) -> tuple[float, float, int, int]:
+    def timed(
+        self, call: Any, arguments: Any, collect: Any, hold_ns: int, gap_ns: int
+    ) -> tuple[float, float, int, int]:
         """Run one call behind a lead. Returns its nanoseconds, all that events account for, how long it took to queue,
         and how long the GPU went on after the call's own stream had finished.
 
         What the call started on other streams is waited for before the next one, so the parent's clock sees it too.
+        With a gap, the cache is evicted once more and the GPU left free for so long before the call's stream is
+        reached: whatever does not wait for that stream, and what the hold was used to fetch, then shows.
         """
         self(self._set_limit(self._persisting, 0))
         self(self._reset_persisting())
         begin, start, end, copy, done = self._events
         self(self._record(begin, 0))
         self.lead(hold_ns)
+        if gap_ns:
+            self.lead(0)
+            self(self._launch(self._pause, 1, 1, 1, 1, 1, 1, 0, 0, ((gap_ns,), (ctypes.c_longlong,)), 0))
         self(self._record(start, 0))
         queued = self._clock()
         result = call(arguments)
@@ -113,8 +121,9 @@ class Gpu:
         explained = self(self._elapsed(begin, end)) + self(self._elapsed(copy, done))
         return self(self._elapsed(start, end)) * 1e6, explained * 1e6, queued, tail
 
-    def window(self, call: Any, slots: list[Any], collect: Any, hold_ns: int) -> dict[str, Any]:
-        timings = [self.timed(call, slot, collect, hold_ns) for slot in slots]
+    def window(self, call: Any, slots: list[Any], collect: Any, command: dict[str, Any]) -> dict[str, Any]:
+        hold_ns, gap_ns = command["hold_ns"], command.get("gap_ns", 0)
+        timings = [self.timed(call, slot, collect, hold_ns, gap_ns) for slot in slots]
         return {
             "samples_ns": [sample for sample, _, _, _ in timings],
             "ns": int(sum(explained for _, explained, _, _ in timings)),
@@ -140,7 +149,7 @@ class IdleRunner(GpuRunner):
 
     def run(self, command: dict[str, Any]) -> dict[str, Any]:
         nothing = [None] * command["calls"]
-        return self._gpu.window(lambda arguments: None, nothing, lambda result, arguments: None, command["hold_ns"])
+        return self._gpu.window(lambda arguments: None, nothing, lambda result, arguments: None, command)
 
 
 class CudaRunner(GpuRunner):
@@ -196,7 +205,7 @@ class CudaRunner(GpuRunner):
             )
 
     def run(self, command: dict[str, Any]) -> dict[str, Any]:
-        return self._gpu.window(self._call, self._slots, lambda result, arguments: None, command["hold_ns"])
+        return self._gpu.window(self._call, self._slots, lambda result, arguments: None, command)
 
 
 class TorchRunner(GpuRunner):
@@ -282,7 +291,7 @@ class TorchRunner(GpuRunner):
 
     def run(self, command: dict[str, Any]) -> dict[str, Any]:
         self._described, self._launched = [], []
-        answer = self._gpu.window(self._call, self._slots, self._collect, command["hold_ns"])
+        answer = self._gpu.window(self._call, self._slots, self._collect, command)
         return answer | {"outputs": self._described, "launches": self._launched}
 
 
