@@ -25,7 +25,7 @@
 #define __constant__ static
 #define __shared__ static
 #define __launch_bounds__(...)
-#define __align__(n) alignas(n)
+#define __align__(n) __attribute__((aligned(n)))
 #define __grid_constant__
 #define __CUDA_ARCH__ 900
 
@@ -254,6 +254,16 @@ REDUCE_SYNC(__reduce_min_sync, v < o ? v : o)
         return old;                                                                                                     \
     }
 ATOMIC(atomicAdd, old + value)
+static inline float2 atomicAdd(float2 *at, float2 given) {
+    const float2 old = *at;
+    *at = {old.x + given.x, old.y + given.y};
+    return old;
+}
+static inline float4 atomicAdd(float4 *at, float4 given) {
+    const float4 old = *at;
+    *at = {old.x + given.x, old.y + given.y, old.z + given.z, old.w + given.w};
+    return old;
+}
 ATOMIC(atomicSub, old - value)
 ATOMIC(atomicMax, old > value ? old : value)
 ATOMIC(atomicMin, old < value ? old : value)
@@ -282,6 +292,13 @@ template <class T, class U> static void __stcs(T *p, U v) { *p = v; }
 template <class T, class U> static void __stcg(T *p, U v) { *p = v; }
 template <class T, class U> static void __stwt(T *p, U v) { *p = v; }
 template <class T, class U> static void __stwb(T *p, U v) { *p = v; }
+
+static inline void __pipeline_memcpy_async(void *to, const void *from, size_t bytes, size_t zeros = 0) {
+    memcpy(to, from, bytes - zeros);
+    memset((char *)to + bytes - zeros, 0, zeros);
+}
+static inline void __pipeline_commit() {}
+static inline void __pipeline_wait_prior(size_t) {}
 
 template <class T, class F> static T presage_cast(F from) {
     T to;

@@ -144,6 +144,9 @@ def _guarded(data: np.ndarray) -> np.ndarray:
     return buffer
 
 
+_FLAGS = ("-std=c++17", "-O1", "-w", "-fPIC", "-fpermissive", "-ffp-contract=fast", "-fno-strict-aliasing")
+
+
 def _compile(kernel: Kernel) -> ctypes.CDLL:
     source = _EXTERN.sub(r"\2 *\3 = (\2 *)presage_dynamic;", kernel.source)
     source = re.sub(r"#\s*include\s*<(cuda|nv|mma|math|std|c[a-z]+)[^>]*>", "", source)
@@ -153,20 +156,34 @@ def _compile(kernel: Kernel) -> ctypes.CDLL:
         for entry in dict.fromkeys(launch.entry for launch in kernel.header.launches)
     )
     text = f'#include "cuda_on_cpu.h"\n#line 1\n{source}\n{wrappers}'
-    key = hashlib.sha256((text + (HERE / "cuda_on_cpu.h").read_text()).encode()).hexdigest()[:24]
-    folder = Path(tempfile.gettempdir(), f"presage-emulator-{os.getuid()}")
-    folder.mkdir(exist_ok=True)
-    library = folder / f"{key}.so"
+    header = _header()
+    library = header / f"{hashlib.sha256(text.encode()).hexdigest()[:24]}.so"
     if not library.exists():
-        with tempfile.TemporaryDirectory(dir=folder) as scratch:
+        with tempfile.TemporaryDirectory(dir=header) as scratch:
             made = Path(scratch, "kernel.so")
-            flags = ["-std=c++17", "-O1", "-w", "-shared", "-fPIC", "-x", "c++", "-fpermissive", f"-I{HERE}"]
-            flags += ["-ffp-contract=fast", "-fno-strict-aliasing"]
-            done = subprocess.run(["g++", *flags, "-", "-o", str(made)], input=text, text=True, capture_output=True)
+            command = ["g++", *_FLAGS, "-shared", f"-I{header}", "-x", "c++", "-", "-o", str(made)]
+            done = subprocess.run(command, input=text, text=True, capture_output=True)
             if done.returncode:
                 raise WrongError(f"does not compile here:\n{done.stderr[:1500]}")
             made.rename(library)
     return ctypes.CDLL(str(library))
+
+
+@functools.cache
+def _header() -> Path:
+    """A folder with the header as it is now, compiled, which saves most of the time a small kernel takes."""
+    text = (HERE / "cuda_on_cpu.h").read_text()
+    key = hashlib.sha256(" ".join((text, *_FLAGS)).encode()).hexdigest()[:16]
+    folder = Path(tempfile.gettempdir(), f"presage-emulator-{os.getuid()}", key)
+    if not (folder / "cuda_on_cpu.h.gch").exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder) as scratch:
+            part = Path(scratch, "cuda_on_cpu.h")
+            part.write_text(text)
+            subprocess.run(["g++", *_FLAGS, "-x", "c++-header", str(part), "-o", f"{part}.gch"], check=True)
+            part.rename(folder / part.name)
+            Path(f"{part}.gch").rename(folder / f"{part.name}.gch")
+    return folder
 
 
 class _Module:

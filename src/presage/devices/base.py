@@ -158,6 +158,8 @@ class Device(ABC):
         """The problem as it can be measured here. One from elsewhere is described by its own code, in a child that
         lives as long as this, and that may take so many seconds for each answer."""
         if not isinstance(problem, ExternalProblem):
+            if self.kind not in problem.timed:
+                raise PresageError(f"{problem.name} has no cases for a {self.kind} device; it is for a GPU")
             yield problem
             return
         with self._reference_child() as child:

@@ -1,0 +1,103 @@
+"""Every kernel file of the catalogue computes what it should, as far as that can be seen without a GPU.
+
+A family is shared by many operations; each is tried with one of them, in its first configuration, on a few small cases.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from presage.kernels.kernel import Kernel
+from presage.problems import registry
+from presage.problems.base import Case, Problem
+
+pytest.importorskip("torch")
+sys.path.insert(0, str(Path(__file__).parent))
+from emulator import EmulationError, check
+
+CASES = 3
+
+
+@cache
+def representatives() -> dict[str, tuple[Problem, Kernel]]:
+    """One operation for each kernel file, by a name that says both."""
+    found: dict[Path, tuple[Problem, Kernel]] = {}
+    for name in registry.names():
+        problem = registry.get(name)
+        for kernel in registry.seed_kernels(problem):
+            known = found.get(Path(kernel.name))
+            if known is None or _rank(name, kernel) < _rank(known[0].name, known[1]):
+                found[Path(kernel.name)] = problem, kernel
+    return {f"{file.parent.parent.name}/{file.name}: {p.name}": (p, k) for file, (p, k) in found.items()}
+
+
+def _rank(problem: str, kernel: Kernel) -> bytes:
+    return hashlib.sha256(f"{problem} {Path(kernel.name).name}".encode()).digest()
+
+
+def written_in(language: str) -> list[str]:
+    return [name for name, (_, kernel) in representatives().items() if kernel.language == language]
+
+
+def cases(problem: Problem) -> list[Case]:
+    """Some checking cases, small ones, and one drawn anew."""
+    small = sorted(problem.checks, key=problem.bytes)
+    return [*random.Random(problem.name).sample(small[: 2 * CASES], CASES), problem.draw_case(random.Random(1))]
+
+
+@pytest.mark.skipif(not shutil.which("g++"), reason="there is no g++")
+@pytest.mark.parametrize("name", written_in("cuda"))
+def test_cuda(name: str) -> None:
+    problem, family = representatives()[name]
+    try:
+        check(problem, family.render(), cases(problem))
+    except EmulationError as reason:
+        pytest.skip(str(reason))
+
+
+@pytest.fixture(scope="module")
+def interpreted() -> dict[str, str]:
+    """What was wrong with each Triton module; one process runs them all, in which Triton interprets."""
+    pytest.importorskip("triton")
+    environment = os.environ | {"TRITON_INTERPRET": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
+    child = subprocess.run([sys.executable, __file__], env=environment, capture_output=True, text=True, timeout=600)
+    found = dict(json.loads(line) for line in child.stdout.splitlines() if line.startswith("["))
+    assert found, child.stderr[-2000:]
+    return found
+
+
+@pytest.mark.parametrize("name", written_in("triton"))
+def test_triton(name: str, interpreted: dict[str, str]) -> None:
+    assert interpreted.get(name, "the interpreter did not get so far") == ""
+
+
+@pytest.mark.parametrize("name", registry.names())
+def test_pytorch_agrees_with_the_oracle(name: str) -> None:
+    problem = registry.get(name)
+    (eager,) = (kernel for kernel in registry.seed_kernels(problem, "torch") if kernel.name.endswith("eager.py"))
+    check(problem, eager, cases(problem)[1:])
+
+
+def interpret() -> None:
+    for name in written_in("triton"):
+        problem, family = representatives()[name]
+        try:
+            check(problem, family.render(), cases(problem))
+            wrong = ""
+        except Exception as error:
+            wrong = f"{type(error).__name__}: {error}"
+        print(json.dumps([name, wrong]), flush=True)
+
+
+if __name__ == "__main__":
+    interpret()
