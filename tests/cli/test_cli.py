@@ -28,6 +28,8 @@ void vector_add(const float *x, const float *y, float *z, int n) {
 """
 DOUBLING = '''
 import torch
+
+pytestmark = pytest.mark.alone
 class Model(torch.nn.Module):
     """Doubles."""
     def forward(self, x):

@@ -22,6 +22,8 @@ from presage.devices.status import Status
 from presage.kernels.kernel import Kernel, from_source
 from presage.problems.base import Case, Problem
 
+pytestmark = pytest.mark.alone
+
 Measure = Callable[..., list[Measurement]]
 
 HONEST = (

@@ -143,3 +143,9 @@ def test_normalising_twice_changes_nothing(parts: list[str], data: st.DataObject
 @given(st.text(max_size=80), st.sampled_from(["c", "cuda", "triton", "torch", "numpy"]))
 def test_any_text_can_be_normalised(source: str, language: str) -> None:
     assert isinstance(normalise(source, language), str)
+
+
+def test_a_directive_may_be_indented() -> None:
+    flat, indented = (f"void f(){{\n{indent}#pragma unroll\nfor(;;);\n}}" for indent in ("", "    "))
+    assert normalise(indented, "cuda") == normalise(flat, "cuda")
+    assert "\n#pragma unroll\n" in normalise(indented, "cuda")

@@ -12,7 +12,7 @@ _C_TOKENS = re.compile(
     rf"""(?P<comment>{_COMMENT})
       | (?P<literal>(?:u8|[uUL])?R"(?P<tag>[^()\\\s]{{0,16}})\(.*?\)(?P=tag)"|{_STRING})
       | (?P<directive>^[ \t]*\#(?:{_STRING}|{_COMMENT}|[^\n])*)
-      | (?P<space>\s+)
+      | (?P<space>\n|[^\S\n]+)
       | (?P<code>\d(?:'?\w)*|\w+|[<>]{{2}}=|\.\.\.|->|::|\+\+|--|<<|>>|&&|\|\||\#\#|[-+*/%&|^<>=!]=|.)""",
     re.VERBOSE | re.DOTALL | re.MULTILINE,
 )

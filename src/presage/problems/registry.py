@@ -71,11 +71,15 @@ def _of_the_catalogue(name: str) -> Problem:
 
 def seed_kernels(problem: Problem, language: str | None = None) -> list[Kernel]:
     """The kernels beside a problem and those it shares with its room, families not rendered; the naive ones first."""
-    if isinstance(problem, ExternalProblem):
-        return [problem.reference_kernel()]
-    kernels = [*_own_kernels(problem), *_shared_kernels(problem)]
-    kernels.sort(key=lambda kernel: (Path(kernel.name).stem != "naive", Path(kernel.name).name))
+    kernels = (problem.reference_kernel(),) if isinstance(problem, ExternalProblem) else _kernels(problem.name)
     return [kernel for kernel in kernels if language in (None, kernel.language)]
+
+
+@cache
+def _kernels(name: str) -> tuple[Kernel, ...]:
+    problem = get(name)
+    kernels = [*_own_kernels(problem), *_shared_kernels(problem)]
+    return tuple(sorted(kernels, key=lambda kernel: (Path(kernel.name).stem != "naive", Path(kernel.name).name)))
 
 
 def _own_kernels(problem: Problem) -> Iterator[Kernel]:

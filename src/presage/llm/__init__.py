@@ -1,0 +1,1 @@
+"""One client for any OpenAI-compatible endpoint: structured answers, retries, cost, cache. Knows no forecasts."""

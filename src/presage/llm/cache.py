@@ -1,0 +1,95 @@
+"""Answers already paid for, by the content of the question: one small file each, in a folder."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+from presage.core.errors import PresageError
+
+_POLL = 0.02
+
+
+def digest(question: Any) -> str:
+    """The name of a question: a hash of everything that the answer depends on."""
+    return hashlib.sha256(json.dumps(question, sort_keys=True).encode()).hexdigest()
+
+
+class Entry:
+    """What is kept for one question, held by one asker at a time."""
+
+    def __init__(self, file: IO[bytes] | None, name: str) -> None:
+        self._file, self._name = file, name
+
+    def read(self) -> list[dict[str, Any]]:
+        """The answers so far; an entry that is damaged, or of another question, has none."""
+        if self._file is None:
+            return []
+        self._file.seek(0)
+        try:
+            document = json.loads(self._file.read())
+            text = json.dumps(document["answers"], sort_keys=True)
+            whole = document["question"] == self._name and document["check"] == _check(text)
+        except (ValueError, KeyError, TypeError, RecursionError):
+            return []
+        return list(document["answers"]) if whole and isinstance(document["answers"], list) else []
+
+    def write(self, answers: list[dict[str, Any]]) -> None:
+        """Keeps these in place of the former ones. Stopped half-way, it leaves a damaged entry, which is a miss."""
+        if self._file is None:
+            return
+        document = {
+            "question": self._name,
+            "check": _check(json.dumps(answers, sort_keys=True)),
+            "answers": answers,
+        }
+        self._file.seek(0)
+        self._file.truncate()
+        self._file.write(json.dumps(document).encode())
+        self._file.flush()
+
+
+class Cache:
+    """A folder of entries. Whoever asks a question holds its entry, so two askers at once pay for it once."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self._folder = folder
+
+    @contextmanager
+    def holding(self, name: str, seconds: float, sleep: Callable[[float], None] = time.sleep) -> Iterator[Entry]:
+        """The entry of this question, once nobody else holds it; after so many seconds, one that keeps nothing."""
+        if self._folder is None:
+            yield Entry(None, name)
+            return
+        path = self._folder / name[:2] / f"{name[2:]}.json"
+        try:
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o600), "r+b")
+        except OSError as error:
+            raise PresageError(
+                f"cannot keep answers in {self._folder}: {error.strerror}; set PRESAGE_CACHE_DIR to a folder of yours"
+            ) from error
+        with file:
+            yield Entry(file if _lock(file, seconds, sleep) else None, name)
+
+
+def _lock(file: IO[bytes], seconds: float, sleep: Callable[[float], None]) -> bool:
+    """Whether the lock came in time; the system lets go of it when the file is closed, however that happens."""
+    for _ in range(max(1, round(seconds / _POLL))):
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        except BlockingIOError:
+            sleep(_POLL)
+    return False
+
+
+def _check(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

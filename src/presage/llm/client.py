@@ -1,0 +1,408 @@
+"""The client: asks an endpoint a question, patiently and within bounds, counts what it costs, and never pays twice."""
+
+from __future__ import annotations
+
+import dataclasses
+import email.utils
+import json
+import math
+import random
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, TypeVar
+
+from presage.core.errors import PresageError
+from presage.llm.cache import Cache, digest
+from presage.llm.cost import Spent
+from presage.llm.settings import Settings
+
+Message = Mapping[str, str]
+FORMATS = ("json_schema", "json_object", "text")
+"""How a structured answer can be asked for, from the strictest that an endpoint may know."""
+
+_LARGEST = 8 << 20
+_LISTING = 15.0
+"""Seconds that listing the models may take."""
+_FIRST_WAIT, _LONGEST_WAIT = 0.5, 8.0
+_OTHER_LIMIT = "max_completion_tokens"
+"""What some endpoints call max_tokens, and say so when they are asked in the other way."""
+_PASSES = (408, 409, 425, 429)
+_T = TypeVar("_T")
+
+
+class NoAnswerError(Exception):
+    """This question got no answer; another may fare better. The message says what happened."""
+
+
+class RefusedError(PresageError):
+    """The endpoint takes no question of this caller: a wrong key, model or address, or an empty account."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One sample of a model's answer."""
+
+    text: str
+    finish: str = "stop"
+    """Why it ended: `stop`; `length` when it was cut off; `content_filter`."""
+    refusal: str = ""
+    """What the model said when it refused, where the endpoint tells that apart."""
+    raw: Mapping[str, Any] = dataclasses.field(default_factory=dict, compare=False, repr=False)
+    """The choice as the endpoint sent it; empty for an answer that was kept."""
+
+
+@dataclass(frozen=True)
+class Manner:
+    """How this endpoint wants to be asked. Learned from what it refuses."""
+
+    format: str = FORMATS[0]
+    several: bool = True
+    """Whether one request may ask for n > 1 samples."""
+    token_limit: str = "max_tokens"
+    temperature: bool = True
+
+    def concede(self, complaint: str, asked: Mapping[str, Any]) -> Manner | None:
+        """A humbler manner after the endpoint refused this request with these words, or None when none is left."""
+        words = complaint.lower()
+        if "context" in words and "response_format" not in words:  # too long a question, however it is asked
+            return None
+        if _OTHER_LIMIT in words and self.token_limit != _OTHER_LIMIT:
+            return replace(self, token_limit=_OTHER_LIMIT)
+        if "temperature" in words and "temperature" in asked:
+            return replace(self, temperature=False)
+        if "n" in asked and "response_format" not in words and "schema" not in words:
+            return replace(self, several=False)
+        if "response_format" in asked:
+            return replace(self, format=FORMATS[FORMATS.index(self.format) + 1])
+        return None
+
+
+class Client:
+    """Asks one endpoint. Safe to share between threads."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        sleep: Callable[[float], None] = time.sleep,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.settings = settings
+        self._sleep, self._clock = sleep, clock
+        self._cache = Cache(settings.cache)
+        self._lock = threading.Lock()
+        self._spent = Spent()
+        self._kept = 0
+        self._failing = False
+        self.manner = Manner()
+        self._openai = _import_openai()
+        self._api = self._openai.OpenAI(
+            base_url=settings.base_url, api_key=settings.api_key or "none", max_retries=0, timeout=settings.timeout
+        )
+
+    @property
+    def spent(self) -> Spent:
+        """What all questions so far have cost."""
+        return self._spent
+
+    @property
+    def dollars(self) -> float | None:
+        """The same in dollars; None where the settings hold no price."""
+        return self.settings.price.dollars(self._spent) if self.settings.price else None
+
+    @property
+    def kept_answers(self) -> int:
+        """How many answers came from the cache."""
+        return self._kept
+
+    def close(self) -> None:
+        self._api.close()
+
+    # -- asking -------------------------------------------------------------------------------------------------------
+
+    def ask(self, messages: Sequence[Message], schema: Mapping[str, Any], samples: int = 1) -> list[Answer]:
+        """So many answers to one question, the kept ones first. Raises NoAnswerError, or RefusedError.
+
+        Fewer come back where the endpoint stopped answering half-way.
+
+        Every whole answer is kept, unusable ones too: they were paid for, and asking again would pay again.
+        """
+        chosen = self.settings
+        question = {
+            "base_url": chosen.base_url,
+            "model": chosen.model,
+            "temperature": chosen.temperature,
+            "max_tokens": chosen.max_tokens,
+            "messages": [dict(message) for message in messages],
+            "schema": dict(schema),
+        }
+        deadline = self._clock() + chosen.patience
+        with self._cache.holding(digest(question), chosen.patience, self._sleep) as entry:
+            answers = [_kept_answer(item) for item in entry.read()][:samples]
+            with self._lock:
+                self._kept += len(answers)
+            while len(answers) < samples:
+                try:
+                    answers += self._request(messages, schema, samples - len(answers), deadline)
+                except NoAnswerError:
+                    if not answers:
+                        raise
+                    break
+                entry.write([_to_keep(answer) for answer in answers])
+        return answers[:samples]
+
+    def ask_once(self, messages: Sequence[Message], tokens: int, **extra: Any) -> list[Answer]:
+        """One request exactly as given, past the cache, with no second try. Raises NoAnswerError, or RefusedError."""
+        asked = {"model": self.settings.model, "messages": list(messages), self.manner.token_limit: tokens, **extra}
+        try:
+            return _answers(self._post(asked, self.settings.timeout))
+        except (_TroubleError, _ComplaintError) as error:
+            if _OTHER_LIMIT in str(error) and _OTHER_LIMIT not in asked:
+                self.manner = replace(self.manner, token_limit=_OTHER_LIMIT)
+                return self.ask_once(messages, tokens, **extra)
+            raise NoAnswerError(self._say(str(error))) from None
+
+    def list_models(self) -> list[str]:
+        """The models that the endpoint lists; costs nothing. Raises NoAnswerError, or RefusedError."""
+        listing = self._api.models.with_streaming_response.list
+        seconds = min(self.settings.timeout, _LISTING)
+        try:
+            body = self._attempt(lambda: listing(timeout=seconds), seconds, counted=False)
+        except (_TroubleError, _ComplaintError) as error:
+            raise NoAnswerError(self._say(str(error))) from None
+        data = body.get("data")
+        return [str(item.get("id")) for item in data if isinstance(item, dict)] if isinstance(data, list) else []
+
+    def for_model(self, model: str) -> Client:
+        """This endpoint, with a model chosen."""
+        if model == self.settings.model:
+            return self
+        return Client(replace(self.settings, model=model), self._sleep, self._clock)
+
+    def _request(
+        self, messages: Sequence[Message], schema: Mapping[str, Any], wanted: int, deadline: float
+    ) -> list[Answer]:
+        """One or more answers from one request, in the best manner the endpoint knows."""
+        manner = self.manner
+        while True:
+            asked = _parameters(self.settings, manner, messages, schema, wanted)
+            try:
+                body = self._persist(partial(self._post, asked), deadline)
+            except _ComplaintError as complaint:
+                humbler = manner.concede(str(complaint), asked)
+                if humbler is None:
+                    raise NoAnswerError(self._say(f"refused the request: {complaint}")) from None
+                manner = humbler
+                continue
+            self.manner = manner
+            return _answers(body)
+
+    def _persist(self, attempt: Callable[[float], dict[str, Any]], deadline: float) -> dict[str, Any]:
+        """Tries until it works, with growing waits, or as long ones as the endpoint asks for, up to the deadline."""
+        wait = _FIRST_WAIT
+        while True:
+            left = deadline - self._clock()
+            if left <= 0:
+                raise NoAnswerError(self._say(f"gave no answer in {self.settings.patience:g} s"))
+            try:
+                answer = attempt(min(self.settings.timeout, left))
+                self._failing = False
+                return answer
+            except _TroubleError as trouble:
+                pause = max(wait * random.uniform(0.75, 1.25), trouble.retry_after)
+                # An endpoint that failed the last question gets one attempt at this one, not a whole patience.
+                if self._failing or self._clock() + pause >= deadline:
+                    self._failing = True
+                    asks = f"; it asks to wait {trouble.retry_after:g} s" if trouble.retry_after > 0 else ""
+                    raise NoAnswerError(self._say(f"{trouble}{asks}")) from None
+                self._sleep(pause)
+                wait = min(2 * wait, _LONGEST_WAIT)
+
+    def _say(self, what: str) -> str:
+        return self.settings.redact(f"{self.settings.base_url} {what}")
+
+    # -- one request --------------------------------------------------------------------------------------------------
+
+    def _post(self, asked: Mapping[str, Any], seconds: float) -> dict[str, Any]:
+        """One attempt. Raises _TroubleError for what may pass, _ComplaintError or RefusedError for what will not."""
+        create = self._api.chat.completions.with_streaming_response.create
+        return self._attempt(lambda: create(**asked, timeout=seconds), seconds)
+
+    def _attempt(self, opens: Callable[[], Any], seconds: float, counted: bool = True) -> dict[str, Any]:
+        body: Any = None
+        failed = True
+        try:
+            body = _loaded(self.settings.redact(self._fetch(opens, seconds)))
+            if not isinstance(body, dict):
+                raise _TroubleError("answered with something that is no JSON object")
+            if counted and not _answers(body):
+                raise _TroubleError("answered without any choices")
+            failed = False
+            return body
+        except self._openai.APIStatusError as error:
+            body = _loaded(error.response.text)
+            text = self.settings.redact(_error_text(body, error.response.text))
+            raise self._judge(error.status_code, error.code, text, _retry_after(error.response.headers)) from None
+        finally:
+            if counted:
+                with self._lock:
+                    self._spent += Spent.of_attempt(body, failed)
+
+    def _fetch(self, opens: Callable[[], Any], seconds: float) -> str:
+        """The body of the response, within these seconds in all, however slowly it drips."""
+        import httpx2
+
+        limit = time.monotonic() + seconds
+
+        def read() -> str:
+            chunks, size = [], 0
+            with opens() as response:
+                for chunk in response.iter_bytes():
+                    chunks.append(chunk)
+                    size += len(chunk)
+                    if size > _LARGEST:
+                        raise _TroubleError(f"sent more than {_LARGEST >> 20} MiB")
+                    if time.monotonic() > limit:
+                        raise _TroubleError(f"gave no whole answer in {seconds:.3g} s")
+            return b"".join(chunks).decode(errors="replace")
+
+        try:
+            return _within(seconds, read)
+        except (TimeoutError, self._openai.APITimeoutError, httpx2.TimeoutException):
+            raise _TroubleError(f"gave no whole answer in {seconds:.3g} s") from None
+        except self._openai.APIConnectionError as error:
+            raise _TroubleError(f"cannot be reached: {_cause(error)}") from None
+        except httpx2.HTTPError as error:
+            raise _TroubleError(f"cut the connection: {type(error).__name__}") from None
+
+    def _judge(self, status: int, code: object, text: str, retry_after: float) -> Exception:
+        if code == "insufficient_quota":
+            return RefusedError(self._say(f"says that the account is used up: {text}"))
+        if status in _PASSES or (status >= 500 and status != 501):
+            return _TroubleError(f"answered {status}: {text}", retry_after)
+        if status in (401, 403):
+            return RefusedError(self._say(f"refuses the key ({status}): {text}; set PRESAGE_LLM_API_KEY"))
+        if status == 404:
+            return RefusedError(self._say(f"knows no such model or address (404): {text}; see 'presage llm check'"))
+        return _ComplaintError(f"{status}: {text}")
+
+
+class _TroubleError(Exception):
+    """What may pass if one tries again."""
+
+    def __init__(self, what: str, retry_after: float = 0.0) -> None:
+        super().__init__(what)
+        self.retry_after = retry_after
+
+
+class _ComplaintError(Exception):
+    """The endpoint dislikes something in the request."""
+
+
+def _import_openai() -> Any:
+    try:
+        import openai
+    except ImportError as error:
+        raise PresageError("asking a language model needs the 'llm' extra: pip install 'presage[llm]'") from error
+    return openai
+
+
+def _parameters(
+    settings: Settings, manner: Manner, messages: Sequence[Message], schema: Mapping[str, Any], wanted: int
+) -> dict[str, Any]:
+    asked: dict[str, Any] = {"model": settings.model, "messages": list(messages)}
+    asked[manner.token_limit] = settings.max_tokens
+    if manner.temperature:
+        asked["temperature"] = settings.temperature
+    if manner.several and wanted > 1:
+        asked["n"] = wanted
+    if manner.format == "json_schema":
+        named = {"name": "answer", "strict": True, "schema": dict(schema)}
+        asked["response_format"] = {"type": "json_schema", "json_schema": named}
+    elif manner.format == "json_object":
+        asked["response_format"] = {"type": "json_object"}
+    return asked
+
+
+def _answers(body: Mapping[str, Any]) -> list[Answer]:
+    """The samples in a response; what is missing or of the wrong type becomes empty, and is judged by the asker."""
+    choices = body.get("choices")
+    found = []
+    for choice in choices if isinstance(choices, list) else []:
+        message = choice.get("message") if isinstance(choice, dict) else None
+        if isinstance(message, dict):
+            text, refusal, finish = message.get("content"), message.get("refusal"), choice.get("finish_reason")
+            found.append(Answer(_text(text), _text(finish) or "stop", _text(refusal), choice))
+    return found
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _to_keep(answer: Answer) -> dict[str, str]:
+    return {"text": answer.text, "finish": answer.finish, "refusal": answer.refusal}
+
+
+def _kept_answer(item: Mapping[str, Any]) -> Answer:
+    return Answer(_text(item.get("text")), _text(item.get("finish")), _text(item.get("refusal")))
+
+
+def _loaded(text: str) -> Any:
+    """The JSON in a body, or None."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _error_text(body: Any, text: str) -> str:
+    """What the endpoint says is wrong, in one short line."""
+    inner = body.get("error", body) if isinstance(body, dict) else text
+    said = inner.get("message", text) if isinstance(inner, dict) else inner
+    line = " ".join("".join(c if c.isprintable() else " " for c in str(said)[:2000]).split())
+    return line if len(line) <= 300 else f"{line[:300]}…"
+
+
+def _cause(error: BaseException) -> str:
+    inner = error.__cause__ or error
+    return str(inner) or type(inner).__name__
+
+
+def _retry_after(headers: Mapping[str, str]) -> float:
+    """The seconds that the endpoint asks to wait, given as milliseconds, seconds or a date; 0 when it does not ask."""
+    for name, unit in (("retry-after-ms", 1e-3), ("retry-after", 1.0)):
+        try:
+            seconds = float(headers.get(name, "")) * unit
+        except ValueError:
+            continue
+        return seconds if math.isfinite(seconds) and seconds > 0 else 0.0
+    try:
+        date = email.utils.parsedate_to_datetime(headers.get("retry-after", ""))
+        return max(0.0, date.timestamp() - time.time())
+    except (ValueError, TypeError, OverflowError):
+        return 0.0
+
+
+def _within(seconds: float, work: Callable[[], _T]) -> _T:
+    """The result of work, or TimeoutError. A library's own timeouts are per read, so a slow drip never meets them;
+    the thread that is given up ends itself at the next bytes."""
+    done: list[_T] = []
+    raised: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            done.append(work())
+        except BaseException as error:
+            raised.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if raised:
+        raise raised[0]
+    if not done:
+        raise TimeoutError
+    return done[0]

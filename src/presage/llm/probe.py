@@ -1,0 +1,152 @@
+"""What an endpoint can do, found by asking it: `presage llm check`."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from presage.core.errors import PresageError
+from presage.llm.client import FORMATS, Answer, Client, NoAnswerError, RefusedError
+
+_QUESTION = [{"role": "user", "content": 'Answer with the JSON object {"number": 7} and nothing else.'}]
+_SCHEMA = {
+    "type": "object",
+    "properties": {"number": {"type": "integer"}},
+    "required": ["number"],
+    "additionalProperties": False,
+}
+_TOKENS = 200
+
+
+@dataclass(frozen=True)
+class Ability:
+    """Whether the endpoint does something; None where that cannot be told."""
+
+    works: bool | None
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What came of the check."""
+
+    reachable: bool
+    reason: str = ""
+    """Why it is not reachable, or cannot be asked."""
+    models: tuple[str, ...] = ()
+    model: str = ""
+    latency_s: float | None = None
+    """Of the first short answer."""
+    abilities: Mapping[str, Ability] | None = None
+
+
+def check(client: Client, clock: Callable[[], float] = time.monotonic) -> tuple[Findings, Client]:
+    """Asks for the models, then a few tiny questions; also the client that has a model now, and counted the cost.
+
+    Raises a PresageError for a wrong key, or when it is not clear which model is meant.
+    """
+    try:
+        models = tuple(client.list_models())
+    except NoAnswerError as error:
+        return Findings(False, str(error)), client
+    except RefusedError:
+        if not client.settings.model:
+            raise
+        models = ()  # some endpoints list nothing, and answer all the same
+    model = _choose(client.settings.model, models)
+    client = client.for_model(model)
+    probe = _Probe(client, clock)
+    if not probe.answers():
+        return Findings(True, probe.reason, models, model), client
+    abilities = {name: probe.format(name) for name in FORMATS[:2]}
+    abilities |= {"n": probe.several(), "logprobs": probe.logprobs(), "seed": probe.seed()}
+    return Findings(True, "", models, model, probe.latency, abilities), client
+
+
+def _choose(asked: str, models: tuple[str, ...]) -> str:
+    if asked:
+        return asked
+    if len(models) == 1:
+        return models[0]
+    listed = ", ".join(models[:20]) or "none"
+    raise PresageError(f"which model? Set PRESAGE_LLM_MODEL or give --model; the endpoint lists: {listed}")
+
+
+class _Probe:
+    """Tiny questions, each asked once."""
+
+    def __init__(self, client: Client, clock: Callable[[], float]) -> None:
+        self._client, self._clock = client, clock
+        self.latency: float | None = None
+        self.reason = ""
+
+    def _ask(self, **extra: Any) -> list[Answer] | None:
+        """The answers, or None when this was not to be had; `reason` then says why."""
+        start = self._clock()
+        try:
+            answers = self._client.ask_once(_QUESTION, _TOKENS, **extra)
+        except NoAnswerError as error:
+            self.reason = str(error)
+            return None
+        if self.latency is None:
+            self.latency = self._clock() - start
+        return answers
+
+    def answers(self) -> bool:
+        return self._ask() is not None
+
+    def format(self, name: str) -> Ability:
+        named = {"name": "answer", "strict": True, "schema": _SCHEMA}
+        wanted = {"type": name} | ({"json_schema": named} if name == "json_schema" else {})
+        answers = self._ask(response_format=wanted)
+        if answers is None:
+            return Ability(False, self.reason)
+        try:
+            number = json.loads(answers[0].text)
+        except ValueError:
+            if answers[0].finish == "length":
+                return Ability(None, f"no answer within {_TOKENS} tokens")
+            return Ability(False, "accepted, but the answer is no JSON")
+        if name == "json_schema" and not (isinstance(number, dict) and isinstance(number.get("number"), int)):
+            return Ability(False, "accepted, but the answer does not follow the schema")
+        return Ability(True)
+
+    def several(self) -> Ability:
+        answers = self._ask(n=2)
+        if answers is None:
+            return Ability(False, self.reason)
+        return Ability(len(answers) == 2, "" if len(answers) == 2 else "accepted, but one answer came back")
+
+    def logprobs(self) -> Ability:
+        answers = self._ask(logprobs=True)
+        if answers is None:
+            return Ability(False, self.reason)
+        there = bool(answers[0].raw.get("logprobs"))
+        return Ability(there, "" if there else "accepted, but none came back")
+
+    def seed(self) -> Ability:
+        texts = []
+        for _ in range(2):
+            answers = self._ask(seed=1)
+            if answers is None:
+                return Ability(False, self.reason)
+            texts.append(answers[0].text)
+        if texts[0] != texts[1]:
+            return Ability(False, "accepted, but two answers with one seed differ")
+        return Ability(True, "two answers with one seed are equal")
+
+
+def describe(findings: Findings) -> dict[str, Any]:
+    """The findings as a JSON document."""
+    abilities = findings.abilities
+    return {
+        "reachable": findings.reachable,
+        "reason": findings.reason,
+        "models": list(findings.models),
+        "model": findings.model,
+        "latency_s": findings.latency_s,
+        "abilities": abilities and {name: {"works": a.works, "note": a.note} for name, a in abilities.items()},
+    }

@@ -1,0 +1,139 @@
+"""Which endpoint to ask and how: from the environment and, below it, a TOML file. Keys: the environment only."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from presage.core.errors import PresageError
+from presage.llm.cost import Price
+
+_OF_ENVIRONMENT = {"base_url": "PRESAGE_LLM_BASE_URL", "model": "PRESAGE_LLM_MODEL"}
+_KEYS = ("PRESAGE_LLM_API_KEY", "OPENAI_API_KEY")
+_KINDS: dict[str, tuple[tuple[type, ...], str]] = {
+    "str": ((str,), "text"),
+    "int": ((int,), "a whole number"),
+    "float": ((int, float), "a number"),
+}
+_LEAST_SECRET = 8
+"""Shorter keys, such as the `none` that local servers take, are no secrets, and could be part of any word."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Everything the client needs to know of an endpoint."""
+
+    base_url: str
+    model: str = ""
+    """Empty: not chosen, which only `presage llm check` allows."""
+    api_key: str = field(default="", repr=False)
+    temperature: float = 1.0
+    max_tokens: int = 2000
+    """The longest answer; a model that thinks before it answers needs more."""
+    samples: int = 3
+    """How many answers are averaged into one forecast."""
+    timeout: float = 60.0
+    """Seconds until one attempt is given up."""
+    patience: float = 180.0
+    """Seconds until a question is given up, with all its attempts and waits."""
+    concurrency: int = 4
+    """How many questions are under way at a time."""
+    price: Price | None = None
+    cache: Path | None = None
+    """The folder of answers already paid for; None for no cache."""
+
+    def __post_init__(self) -> None:
+        address = urlsplit(self.base_url)
+        if address.scheme not in ("http", "https") or not address.hostname:
+            raise PresageError("the base URL must look like http://localhost:8000/v1 or https://host/v1")
+        if address.username or address.password or address.query or address.fragment:
+            raise PresageError(
+                "the base URL holds a user, a password or a query, which would be shown; put the key into"
+                f" {_KEYS[0]} instead"
+            )
+        for name in ("max_tokens", "samples", "concurrency"):
+            if (value := getattr(self, name)) < 1:
+                raise PresageError(f"{name} must be 1 or more, not {value}")
+        for name in ("timeout", "patience"):
+            if not 0 < (value := getattr(self, name)) < float("inf"):
+                raise PresageError(f"{name} must be a positive number of seconds, not {value}")
+        if not 0 <= self.temperature <= 2:
+            raise PresageError(f"temperature must lie from 0 to 2, not {self.temperature}")
+
+    def redact(self, text: str) -> str:
+        """The text without the key, should an endpoint have echoed it."""
+        return text.replace(self.api_key, "[key]") if len(self.api_key) >= _LEAST_SECRET else text
+
+
+def read(
+    file: str | Path | None = None,
+    environment: Mapping[str, str] = os.environ,
+    needs_model: bool = True,
+    **overrides: Any,
+) -> Settings:
+    """Settings from, in order: the arguments, the environment, the file (or the one that PRESAGE_LLM_CONFIG names)."""
+    file = file or environment.get("PRESAGE_LLM_CONFIG") or None
+    values: dict[str, Any] = {"cache": cache_folder(environment)}
+    values |= _from_file(Path(file)) if file else {}
+    values |= {name: environment[key] for name, key in _OF_ENVIRONMENT.items() if environment.get(key)}
+    names = (values.pop("api_key_env", None), *_KEYS)
+    values["api_key"] = next((environment[name] for name in names if name and environment.get(name)), "").strip()
+    values |= {name: value for name, value in overrides.items() if value is not None}
+    for name, example in (("base_url", "http://localhost:8000/v1"), ("model", "the name of a model there")):
+        if not values.get(name) and (name == "base_url" or needs_model):
+            raise PresageError(
+                f"no {name.replace('_', ' ').replace('url', 'URL')} is set; set {_OF_ENVIRONMENT[name]} to {example},"
+                f" or {name} under [llm] in a file that PRESAGE_LLM_CONFIG names"
+            )
+    return Settings(**values)
+
+
+def cache_folder(environment: Mapping[str, str] = os.environ) -> Path:
+    """Where answers are kept: $PRESAGE_CACHE_DIR/llm, or presage/llm in the user's cache folder."""
+    if own := environment.get("PRESAGE_CACHE_DIR"):
+        return Path(own) / "llm"
+    return Path(environment.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "presage" / "llm"
+
+
+def _from_file(path: Path) -> dict[str, Any]:
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8")).get("llm", {})
+    except OSError as error:
+        raise PresageError(f"cannot read {path}: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise PresageError(f"{path} is no TOML: {type(error).__name__}; mend it") from error
+    if not isinstance(table, dict):
+        raise PresageError(f"{path}: llm must be a table, [llm]")
+    if "api_key" in table:
+        raise PresageError(
+            f"{path} holds a key, which belongs in the environment: remove api_key and set {_KEYS[0]}, or name a"
+            " variable of your own with api_key_env"
+        )
+    kinds = {field.name: field.type for field in dataclasses.fields(Settings)} | {"api_key_env": "str"}
+    return {name: _checked(path, name, value, kinds) for name, value in table.items()}
+
+
+def _checked(path: Path, name: str, value: Any, kinds: Mapping[str, Any]) -> Any:
+    if name not in kinds:
+        near = difflib.get_close_matches(name, kinds, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"known are: {', '.join(sorted(set(kinds) - {'api_key'}))}"
+        raise PresageError(f"{path}: [llm] knows no '{name}'; {hint}")
+    if name == "price":
+        return Price.read(value, str(path))
+    if name == "cache":
+        return Path(value).expanduser() if isinstance(value, str) else _refuse(path, name, "a folder")
+    kind, what = _KINDS[str(kinds[name])]
+    if not isinstance(value, kind) or isinstance(value, bool):
+        _refuse(path, name, what)
+    return value
+
+
+def _refuse(path: Path, name: str, what: str) -> Any:
+    raise PresageError(f"{path}: {name} under [llm] must be {what}")

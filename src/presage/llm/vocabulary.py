@@ -1,0 +1,134 @@
+"""The words that are nobody's: those of the languages and libraries that kernels are written in.
+
+A name that is not here may be its author's, and a model does not see it. To add a word is safe when no author would
+choose it to make an impression.
+"""
+
+from __future__ import annotations
+
+import re
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+# -- C and CUDA -------------------------------------------------------------------------------------------------------
+
+_C = _words("""
+    alignas alignof asm auto bool break case catch char class concept const const_cast consteval constexpr continue
+    decltype default delete do double dynamic_cast else enum explicit extern false final float for friend goto if inline
+    int long mutable namespace new noexcept nullptr operator override private protected public register reinterpret_cast
+    restrict return short signed sizeof static static_assert static_cast struct switch template this throw true try
+    typedef typeid typename union unsigned using virtual void volatile wchar_t while _Bool _Alignas _Noreturn
+    __attribute__ __align__ __asm __asm__ __inline__ __inline __volatile__ __restrict__ __restrict __extension__
+    __global__ __device__ __host__ __shared__ __constant__ __managed__ __forceinline__ __noinline__ __launch_bounds__
+    __grid_constant__ __cluster_dims__ __maxnreg__ __builtin_expect __builtin_prefetch __builtin_assume
+    __builtin_shuffle __builtin_shufflevector __builtin_assume_aligned __builtin_unreachable __VA_ARGS__
+    __cplusplus __CUDA_ARCH__
+    __CUDACC__ __CUDACC_RTC__ __clang__ __GNUC__ __AVX__ __AVX2__ __AVX512F__ __FMA__ __SSE2__ __ARM_NEON defined
+    vector_size always_inline noinline
+    size_t ssize_t ptrdiff_t uintptr_t intptr_t uchar uint ulong
+    half half2 nv_half nv_half2 nv_bfloat16 nv_bfloat162 bfloat16 __half __half2 __nv_bfloat16 __nv_bfloat162
+    __nv_fp8_e4m3 __nv_fp8_e5m2 __nv_fp8x2_e4m3 __nv_fp8x4_e4m3 dim3 cudaStream_t cudaError_t cudaSuccess
+    threadIdx blockIdx blockDim gridDim warpSize NULL INFINITY NAN FLT_MAX FLT_MIN FLT_EPSILON DBL_MAX INT_MAX INT_MIN
+    UINT_MAX CUDART_INF_F CUDART_NAN_F M_PI M_PI_F M_SQRT2 M_SQRT1_2 M_LOG2E M_LN2
+    std torch at c10 cub thrust cg cooperative_groups wmma nvcuda cute cutlass cuda ptx pybind11
+    omp_get_thread_num omp_get_num_threads malloc calloc free aligned_alloc memcpy memset memmove printf assert
+    mma_sync load_matrix_sync store_matrix_sync fill_fragment matrix_a matrix_b row_major col_major
+    mem_row_major mem_col_major thread_block this_thread_block tiled_partition this_grid this_cluster
+    memcpy_async
+    PYBIND11_MODULE TORCH_EXTENSION_NAME TORCH_CHECK TORCH_LIBRARY AT_DISPATCH_FLOATING_TYPES scalar_t
+    AT_DISPATCH_FLOATING_TYPES_AND_HALF AT_DISPATCH_ALL_TYPES C10_CUDA_KERNEL_LAUNCH_CHECK
+    __trap __brkpt __nanosleep __threadfence __threadfence_block __threadfence_system __activemask __popc __popcll __clz
+    __clzll __ffs __ffsll __brev __byte_perm __umulhi __mulhi __mul24 __umul24 __fdividef __saturatef __sinf __cosf
+    __tanf __expf __exp2f __exp10f __logf __log2f __log10f __powf __sincosf __frsqrt_rn __fsqrt_rn
+    __cvta_generic_to_shared __cvta_generic_to_global __isShared __isGlobal __dp4a __dp2a clock clock64
+    __funnelshift_l __funnelshift_r
+    __funnelshift_lc __funnelshift_rc __match_any_sync __match_all_sync min max abs labs llabs
+""")
+
+_MATH = (
+    "acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh cospi erf erfc erfcinv erfinv exp exp10 exp2"
+    " expm1 fabs fdim floor fma fmax fmin fmod frexp hypot ilogb isfinite isinf isnan j0 j1 ldexp lgamma log log10"
+    " log1p log2 logb lrint lround nearbyint norm normcdf pow rcbrt remainder rhypot rint round rsqrt scalbn"
+    " signbit sin sincos sinh sinpi sqrt tan tanh tgamma trunc"
+)
+_SCALAR = r"(?:float|double|half|half2|int|uint|ll|ull|short|ushort|char|uchar|bfloat16|bfloat162|low|high|lows|highs)"
+_FORMS = re.compile(
+    rf"""(?:{"|".join(_MATH.split())})[fl]?
+    | u?int(?:8|16|32|64)_t
+    | (?:make_)?(?:u?char|u?short|u?int|u?long|u?longlong|float|double)[1-4]
+    | __(?:shfl|shfl_up|shfl_down|shfl_xor|ballot|any|all)_sync
+    | __reduce_(?:add|min|max|and|or|xor)_sync
+    | __sync(?:threads|warp|threads_count|threads_and|threads_or)
+    | __ld(?:g|ca|cg|cs|lu|cv) | __st(?:wb|cg|cs|wt)
+    | __[fd](?:add|sub|mul|div|rcp|sqrt|ma|maf)_r[nzud]
+    | __{_SCALAR}(?:2|_as_|s2){_SCALAR}(?:_r[nzud])? | __(?:float|half|int|uint)_as_(?:float|half|int|uint|short)
+    | __h(?:add|sub|mul|div|fma|neg|abs|max|min|eq|ne|le|lt|ge|gt|isnan)2?(?:_rn|_sat|_relu|_nan)?
+    | h(?:exp|exp2|exp10|log|log2|log10|sqrt|rsqrt|rcp|sin|cos|floor|ceil|rint|trunc)2? | h2(?:exp|log|sqrt|rsqrt|rcp)
+    | atomic(?:Add|Sub|Exch|Min|Max|Inc|Dec|CAS|And|Or|Xor)(?:_block|_system)?
+    | _mm(?:256|512)?_(?:load|loadu|store|storeu|add|sub|mul|div|max|min|sqrt|set1|setzero|fmadd|stream)_(?:ps|pd|si256)
+    | __m(?:128|256|512)[di]?""",
+    re.VERBOSE,
+)
+
+
+def is_of_c(word: str) -> bool:
+    """Whether a word is C's, C++'s or CUDA's own."""
+    return word in _C or _FORMS.fullmatch(word) is not None
+
+
+COMMON = _words("min max abs clock norm round floor ceil pow log exp trunc hypot remainder assert free cuda at ptx")
+"""Library words that an author may well give to a variable: they are the library's where they are called."""
+NAMESPACES = _words("std torch at c10 cub thrust cg cooperative_groups wmma nvcuda cute cutlass cuda ptx")
+"""What follows `NAMESPACE::` is that library's."""
+MEMBERS = _words("""
+    x y z w size sizes numel data data_ptr options dim device dtype contiguous is_cuda is_contiguous scalar_type stride
+    type toType zero_ fill_ push_back sync thread_rank num_threads shfl_down shfl_up shfl_xor shfl num_elements
+    packed_accessor32 packed_accessor64 def c_str
+""")
+ASSEMBLY = _words("asm __asm __asm__")
+DIRECTIVES = _words("define undef if ifdef ifndef elif else endif")
+PRAGMAS = _words("""
+    unroll nounroll once omp parallel for simd reduction schedule static dynamic collapse private firstprivate aligned
+    num_threads safelen GCC ivdep clang loop vectorize interleave enable STDC FP_CONTRACT ON OFF nv_diag_suppress
+""")
+HEADERS = _words("""
+    assert.h cfloat climits cmath cstdint cstdio cstdlib cstring float.h immintrin.h limits.h math.h omp.h stdbool.h
+    stddef.h stdint.h stdio.h stdlib.h string.h type_traits utility vector algorithm array limits x86intrin.h
+    cooperative_groups.h cooperative_groups/reduce.h cooperative_groups/memcpy_async.h cub/cub.cuh cuda.h cuda_bf16.h
+    cuda_fp16.h cuda_fp8.h cuda_pipeline.h cuda_runtime.h cuda_runtime_api.h device_launch_parameters.h
+    math_constants.h mma.h cuda/barrier cuda/pipeline cuda/std/utility ATen/ATen.h ATen/cuda/CUDAContext.h
+    c10/cuda/CUDAException.h torch/extension.h torch/types.h
+""")
+EXPRESSION = _words("cdiv min max abs next_power_of_2 and or not if else")
+
+# -- Python -----------------------------------------------------------------------------------------------------------
+
+LIBRARIES = _words("""
+    torch triton numpy math functools itertools typing operator collections dataclasses contextlib cupy numba cutlass os
+    sys time warnings __future__
+""")
+ALIASES = {
+    "numpy": "np",
+    "torch.nn": "nn",
+    "torch.nn.functional": "F",
+    "triton.language": "tl",
+}
+ENTRIES = _words("""
+    custom_kernel Model ModelNew forward backward __init__ __call__ __name__ __main__ setup_context get_inputs
+    get_init_inputs input_t output_t
+""")
+"""What a harness calls, or Python itself: the author had no choice."""
+MODULE = _words("__name__ __file__ __doc__")
+NAMING_CALLS = _words("register_buffer register_parameter register_module add_module setattr getattr hasattr delattr")
+"""Calls that name an attribute by a string."""
+LAUNCH_OPTIONS = _words("num_warps num_stages num_ctas maxnreg grid warmup stream")
+OPTION_VALUES = _words("""
+    inf -inf nan cuda cpu tf32 tf32x3 ieee bf16x3 bf16x6 fp16 fp32 bf16 fp64 float16 float32 float64 bfloat16 int8
+    int32 int64 uint8 evict_first evict_last evict_normal .ca .cg .cv .cs .wb .wt relaxed acquire release acq_rel gpu
+    cta sys mean sum none max min amax amin prod zeros constant reflect replicate circular same valid nearest bilinear
+    trilinear linear tanh reduce-overhead max-autotune max-autotune-no-cudagraphs default high highest medium ij xy
+    channels_last -O2 -O3 --use_fast_math -use_fast_math rtne rtz
+""")
