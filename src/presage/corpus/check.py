@@ -18,7 +18,7 @@ from presage.kernels.normalise import digest, normalise
 
 FLOOR_SHARE = 0.8
 """A time under this share of the roofline is no time; peaks are uncertain by less."""
-SIMILAR_OPERATIONS, SIMILAR_FAMILIES = 0.98, 0.8
+SIMILAR_OPERATIONS, SIMILAR_FAMILIES = 0.985, 0.8
 """How alike (Jaccard index of five-token shingles) the sources of two splits may be: an unseen operation shares its
 families' code with others by definition, an unseen family does not."""
 _TOLD = re.compile(r"\b(naive|baseline|fast(?:er|est)?|slow(?:er|est)?|speed_?up|optimi[sz]ed|\d+(?:\.\d+)?x)\b", re.I)
