@@ -192,6 +192,8 @@ class _Module:
     def __init__(self, problem: Problem, kernel: Kernel) -> None:
         if kernel.language == "triton" and os.environ.get("TRITON_INTERPRET") != "1":
             raise EmulationError("TRITON_INTERPRET is not 1")
+        if kernel.language == "triton" and any(array.dtype.startswith("float8") for array in problem.outputs):
+            raise EmulationError("Triton's interpreter loses the carry when it rounds up to a power of two in float8")
         self._problem = problem
         folder = Path(tempfile.mkdtemp(prefix="presage-module-"))  # Triton reads its functions' source from a file
         file = folder / f"kernel_{kernel.hash}.py"

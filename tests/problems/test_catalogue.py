@@ -10,7 +10,7 @@ import pytest
 
 from presage.core.errors import PresageError
 from presage.problems import registry
-from presage.problems.base import Array, Case, Problem
+from presage.problems.base import Array, Case, Problem, storage
 from presage.problems.compare import Answer, difference, solve
 from presage.problems.sampler import STYLES, Sampler
 
@@ -33,8 +33,11 @@ NAMES = [
     "vector_add",
 ]
 
-CHECKS = [(name, case) for name in registry.names() for case in registry.get(name).checks]
+IN_NUMPY = [name for name in registry.names() if not registry.get(name).needs_torch]
+IN_TORCH = [name for name in registry.names() if registry.get(name).needs_torch]
+CHECKS = [(name, case) for name in IN_NUMPY for case in registry.get(name).checks]
 each_problem = pytest.mark.parametrize("name", registry.names())
+each_in_numpy = pytest.mark.parametrize("name", IN_NUMPY)
 each_check = pytest.mark.parametrize(("name", "case"), CHECKS, ids=[f"{name}: {case.name}" for name, case in CHECKS])
 
 
@@ -59,10 +62,16 @@ def right_outputs(name: str, case: Case) -> tuple[Problem, Answer, tuple[np.ndar
     right = answer(name, problem.checks.index(case))
     with np.errstate(all="ignore"):
         outputs = tuple(
-            expected.astype(problem.dtype(array, case)).reshape(problem.shape(array, case))
+            _rounded(expected, problem.dtype(array, case)).reshape(problem.shape(array, case))
             for array, expected in zip(problem.outputs, right.expected, strict=True)
         )
     return problem, right, outputs
+
+
+def _rounded(expected: np.ndarray, dtype: str) -> np.ndarray:
+    """A quantised output's right value is expected before it is rounded."""
+    whole = np.issubdtype(np.dtype(dtype), np.integer) and expected.dtype.kind == "f"
+    return (np.rint(expected) if whole else expected).astype(dtype)
 
 
 def test_the_catalogue_has_all_its_problems() -> None:
@@ -83,9 +92,9 @@ def test_it_says_what_it_is(name: str) -> None:
     problem = registry.get(name)
     assert problem.name == name
     assert problem.summary
-    assert set(problem.timed) == {"cpu", "gpu"}
+    assert {"gpu"} <= set(problem.timed) <= {"cpu", "gpu"}
     assert set(problem.parameters) <= set(problem.scalars)
-    for case in (*problem.timed["cpu"], *problem.timed["gpu"], *problem.checks):
+    for case in (*problem.timed.get("cpu", ()), *problem.timed["gpu"], *problem.checks):
         assert tuple(case.dims) == problem.scalars, "every case names the dimensions in the order of the signature"
         assert case.values in STYLES
         assert problem.tolerance(case).reason
@@ -117,16 +126,18 @@ def test_one_wrong_element_fails(name: str, case: Case) -> None:
         at = broken[i].size // 2
         allowed = np.broadcast_to(right.allowed[i], broken[i].shape).flat[at]
         value = broken[i].flat[at]
-        broken[i].flat[at] = value + (1 if value.dtype.kind != "f" else max(8 * allowed, abs(value) * 1e-2, 1e-3))
+        step = 1 if value.dtype.kind != "f" else max(8 * allowed, abs(value) * 1e-2, 1e-3)
+        with np.errstate(over="ignore"):
+            broken[i].flat[at] = value + step if np.isfinite(value) else 0
         reason = difference(problem, case, right, tuple(broken))
         assert reason is not None
         assert f"1 of {broken[i].size} elements are wrong" in reason
         assert reason.startswith(f"{array.name}[")
 
 
-@each_problem
+@each_in_numpy
 def test_nan_zeros_and_the_wrong_type_fail(name: str) -> None:
-    varied = (case for case in registry.get(name).checks if case.values not in ("zeros", "equal"))
+    varied = (case for case in registry.get(name).checks if case.values not in ("zeros", "equal", "tiny"))
     case = next(case for case in varied if max(case.dims.values()) > 100)
     problem, right, outputs = right_outputs(name, case)
     assert difference(problem, case, right, tuple(np.zeros_like(o) for o in outputs)) is not None
@@ -141,7 +152,7 @@ def test_nan_zeros_and_the_wrong_type_fail(name: str) -> None:
 @each_problem
 def test_no_case_is_both_timed_and_checked_beforehand(name: str) -> None:
     problem = registry.get(name)
-    cases = [*problem.timed["cpu"], *problem.checks]
+    cases = [*problem.timed.get("cpu", ()), *problem.checks]
     assert len({case.name for case in cases}) == len(cases)
     assert len({case.name for case in problem.timed["gpu"]}) == len(problem.timed["gpu"])
 
@@ -156,19 +167,38 @@ def test_drawn_cases_can_be_made_and_answered(name: str) -> None:
         assert min(case.dims.values()) >= 0
         assert case.values in STYLES
         assert all(min(shape) > 0 for shape, _ in describe(problem, (*problem.inputs, *problem.outputs), case))
-        if i < 2:
+        if i < 2 and not problem.needs_torch:
             inputs = make(problem, case)
             assert [(x.shape, str(x.dtype)) for x in inputs] == describe(problem, problem.inputs, case)
             expected = solve(problem, case, inputs).expected
             assert [e.shape for e in expected] == [shape for shape, _ in describe(problem, problem.outputs, case)]
 
 
+@pytest.mark.parametrize("name", IN_TORCH)
+def test_types_that_numpy_lacks_are_answered_on_tensors(name: str) -> None:
+    torch = pytest.importorskip("torch")
+    from presage.problems.on_torch import TorchSampler, namespace
+
+    problem = registry.get(name)
+    for case in (*problem.checks, *(problem.draw_case(random.Random(seed)) for seed in range(2))):
+        inputs = problem.make_inputs(case, TorchSampler(1, case.values, "cpu"))
+        assert [(tuple(x.shape), str(x.dtype).removeprefix("torch.")) for x in inputs] == describe(
+            problem, problem.inputs, case
+        )
+        right = solve(problem, case, inputs, namespace)
+        dtypes = [getattr(torch, problem.dtype(array, case)) for array in problem.outputs]
+        outputs = tuple(value.to(dtype) for value, dtype in zip(right.expected, dtypes, strict=True))
+        assert difference(problem, case, right, outputs, namespace) is None
+        wrong = tuple((output.double() * 1.3 + 1.0).to(output.dtype) for output in outputs)
+        assert difference(problem, case, right, wrong, namespace) is not None
+
+
 @each_problem
 def test_costs_count_every_array_once(name: str) -> None:
     problem = registry.get(name)
-    for case in (*problem.timed["cpu"], *problem.timed["gpu"]):
+    for case in (*problem.timed.get("cpu", ()), *problem.timed["gpu"]):
         arrays = describe(problem, (*problem.inputs, *problem.outputs), case)
-        size = sum(int(np.prod(shape)) * np.dtype(dtype).itemsize for shape, dtype in arrays)
+        size = sum(int(np.prod(shape)) * storage(dtype).itemsize for shape, dtype in arrays)
         cost = problem.cost(case)
         # A kernel may read only some of its input (cross_entropy's labels pick one logit), never more than it must.
         assert 0 < cost.bytes <= size
@@ -179,11 +209,12 @@ def test_costs_count_every_array_once(name: str) -> None:
 @each_problem
 def test_seed_kernels_are_families_after_a_naive_one(name: str) -> None:
     problem = registry.get(name)
-    kernels = registry.seed_kernels(problem, "c")
-    naive, *families = kernels
-    assert naive.name.endswith("/naive.c")
-    assert not naive.is_family
-    assert sum(len(list(family.configurations())) for family in families if family.is_family) >= 12
+    kernels = [*registry.seed_kernels(problem, "cuda"), *registry.seed_kernels(problem, "c")]
+    for language, file in [("cuda", "/naive.cu"), *([("c", "/naive.c")] if "cpu" in problem.timed else [])]:
+        naive, *families = registry.seed_kernels(problem, language)
+        assert naive.name.endswith(file)
+        assert not naive.is_family
+        assert sum(len(list(family.configurations())) for family in families if family.is_family) >= 12
     for kernel in registry.seed_kernels(problem):
         assert kernel.header.problem == name or not kernel.is_bare
         concrete = kernel.render()
@@ -192,11 +223,18 @@ def test_seed_kernels_are_families_after_a_naive_one(name: str) -> None:
         assert kernel.header.launches[0].entry in kernel.source.split("presage: entry", 1)[1]
 
 
-@each_problem
+FAMILIES = {k.name: k for name in registry.names() for k in registry.seed_kernels(registry.get(name)) if k.is_family}
+
+
+@pytest.mark.parametrize("name", FAMILIES, ids=lambda name: "/".join(name.split("/")[-3:]))
 def test_every_configuration_is_another_kernel(name: str) -> None:
-    for family in registry.seed_kernels(registry.get(name)):
-        kernels = [family.render(values) for values in family.configurations()]
-        assert len({kernel.hash for kernel in kernels}) == len(kernels)
+    """For one of the operations that share the family, and some of its configurations."""
+    family = FAMILIES[name]
+    configurations = list(family.configurations())
+    some = random.Random(name).sample(configurations, min(len(configurations), 25))
+    near = [c for c in configurations if sum(c[key] != some[0][key] for key in c) == 1]
+    kernels = [family.render(values) for values in (*some, *near[:25])]
+    assert len({kernel.hash for kernel in kernels}) == len({kernel.name for kernel in kernels})
 
 
 @pytest.mark.parametrize(

@@ -145,6 +145,13 @@ class Problem(ABC):
         `.c`, `.cu` or `.py`; see `Operation`."""
         return {}
 
+    @property
+    def needs_torch(self) -> bool:
+        """Whether an array has a type that numpy lacks, so that inputs and answers exist as tensors only."""
+        declared = (array.dtype for array in (*self.inputs, *self.outputs))
+        cases = (case.dtype for case in (*self.checks, *(case for timed in self.timed.values() for case in timed)))
+        return any(dtype.startswith(("float8", "float4", *_NOT_IN_NUMPY)) for dtype in (*declared, *cases))
+
     @cached_property
     def folder(self) -> Path:
         import sys
@@ -180,8 +187,9 @@ class Problem(ABC):
         """The integers passed to a bare kernel after its pointers: the case's dimensions, in order."""
         return tuple(next(iter(self.timed.values()))[0].dims)
 
-    def signature(self, entry: str, dtype: str = "float32") -> str:
-        """The C prototype a bare kernel implements."""
+    def signature(self, entry: str, dtype: str | None = None) -> str:
+        """The C prototype a bare kernel implements, for this dtype or for that of the first timed case."""
+        dtype = dtype or next(iter(self.timed.values()))[0].dtype
         pointers = [
             f"{const}{_C_TYPES[dtype if array.dtype == 'T' else array.dtype]} *{array.name}"
             for const, arrays in (("const ", self.inputs), ("", self.outputs))

@@ -57,6 +57,9 @@ class TorchNamespace:
     def concat(self, arrays: Any, axis: int = 0) -> Any:
         return torch.cat(list(arrays), dim=axis)
 
+    def flip(self, x: Any, axis: int) -> Any:
+        return torch.flip(x, dims=(axis,))
+
     def permute_dims(self, x: Any, axes: Any) -> Any:
         return x.permute(axes)
 

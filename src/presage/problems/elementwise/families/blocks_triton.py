@@ -1,11 +1,14 @@
-# presage: tune BLOCK = 1024, 128, 256, 512, 2048, 4096, 8192
-# presage: tune WARPS = 4, 1, 2, 8
+# presage: tune BLOCK = 1024, 64, 256, 2048, 8192
+# presage: tune WARPS = 4, 1, 8, 16
 # presage: tune PROGRAMS = 0, 132, 1056
+# presage: where BLOCK <= 4096 or WARPS > 1
 #
 # A program per block of elements, or PROGRAMS of them that walk over the blocks.
 import torch
 import triton
 import triton.language as tl
+
+$helpers$
 
 
 @triton.jit

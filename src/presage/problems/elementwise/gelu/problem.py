@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Mapping
 from types import ModuleType
 from typing import Any
 
 from presage.problems.base import Array, Case, Problem, Tolerance
+from presage.problems.elementwise.formulas import Code
 from presage.problems.sampler import Sampler
 
+_CODE = Code("gelu", ("x",), ("y",), "c = 1.0 + erf(0.70710678 * x); y = 0.5 * x * c")
 _STEP = 0.2
 _TERMS = 28
 
@@ -70,3 +73,6 @@ class Gelu(Problem):
 
     def draw_case(self, rng: random.Random) -> Case:
         return Case({"n": rng.randint(1, 20000)}, values=rng.choice(("normal", "large", "tiny", "outliers")))
+
+    def given(self, suffix: str) -> Mapping[str, str]:
+        return _CODE.shared(suffix)

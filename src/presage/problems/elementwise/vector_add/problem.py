@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
 from types import ModuleType
 from typing import Any
 
 from presage.problems.base import Array, Case, Problem, Tolerance
+from presage.problems.elementwise.formulas import Code
 from presage.problems.sampler import Sampler
+
+_CODE = Code("vector_add", ("x", "y"), ("z",), "z = x + y")
 
 
 class VectorAdd(Problem):
@@ -44,3 +48,6 @@ class VectorAdd(Problem):
 
     def draw_case(self, rng: random.Random) -> Case:
         return Case({"n": rng.randint(1, 50000)}, values=rng.choice(("normal", "large", "tiny", "outliers")))
+
+    def given(self, suffix: str) -> Mapping[str, str]:
+        return _CODE.shared(suffix)

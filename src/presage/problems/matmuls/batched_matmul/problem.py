@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Mapping
 from types import ModuleType
 from typing import Any
 
 from presage.problems.base import Array, Case, Problem, Tolerance
+from presage.problems.matmuls.products import Form, places
 from presage.problems.sampler import Sampler
 
 
@@ -62,3 +64,6 @@ class BatchedMatmul(Problem):
     def draw_case(self, rng: random.Random) -> Case:
         style = rng.choice(("normal", "large", "tiny", "outliers"))
         return _case(rng.randint(1, 9), rng.randint(1, 90), rng.randint(1, 90), rng.randint(1, 300), style)
+
+    def given(self, suffix: str) -> Mapping[str, str]:
+        return places(self, Form(batched=True, long_sums=False), suffix)

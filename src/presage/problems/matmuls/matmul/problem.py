@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Mapping
 from types import ModuleType
 from typing import Any
 
 from presage.problems.base import Array, Case, Problem, Tolerance
+from presage.problems.matmuls.products import Form, places
 from presage.problems.sampler import Sampler
 
 
@@ -62,3 +64,6 @@ class Matmul(Problem):
     def draw_case(self, rng: random.Random) -> Case:
         dims = {"m": rng.randint(1, 150), "n": rng.randint(1, 150), "k": rng.randint(1, 700)}
         return Case(dims, values=rng.choice(("normal", "large", "tiny", "outliers")))
+
+    def given(self, suffix: str) -> Mapping[str, str]:
+        return places(self, Form(), suffix)

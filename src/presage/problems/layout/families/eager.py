@@ -1,0 +1,6 @@
+import torch
+
+
+def custom_kernel(data):
+    $arguments$, = data
+    return $eager$

@@ -1,0 +1,10 @@
+# presage: problem matmul_sum_rows
+import torch
+
+# float32 products in float32: TF32 keeps only 10 bits of the mantissa.
+torch.backends.cuda.matmul.allow_tf32 = False
+
+
+def custom_kernel(data):
+    a, b = data
+    return torch.matmul(a, b).sum(dim=1)

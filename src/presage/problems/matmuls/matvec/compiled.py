@@ -1,0 +1,15 @@
+# presage: problem matvec
+import torch
+import torch._dynamo
+
+# Every size is compiled for itself; by default the ninth would fall back to eager.
+torch._dynamo.config.recompile_limit = 64
+
+
+@torch.compile(dynamic=False)
+def matvec(a, x):
+    return torch.mv(a, x)
+
+
+def custom_kernel(data):
+    return matvec(*data)

@@ -1,0 +1,1 @@
+"""What tells a model where in its sequence an element stands."""

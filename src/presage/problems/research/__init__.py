@@ -1,0 +1,1 @@
+"""Building blocks of current research models: triangle updates, gated delta rules, linear attention, experts' gates."""

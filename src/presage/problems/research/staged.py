@@ -1,0 +1,38 @@
+"""What the problems of this room share: products of matrices as stages of their own, and one text for PyTorch."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import ClassVar
+
+from presage.problems.base import Problem
+
+SUM_ERROR = 16 * 2.0**-24
+"""Times the root of the number of terms: what a float32 sum is off by, relative to the root of its terms' squares."""
+
+
+class Staged(Problem):
+    """A problem whose `stages.cuh`, where it has one, is filled into the families that implement `product`, and whose
+    PyTorch text serves both `eager.py` and `compiled.py`."""
+
+    eager: ClassVar[str]
+    """The body of a function of the inputs that returns the outputs."""
+    compiles_whole: ClassVar[bool] = True
+    """Whether the same function goes through the compiler as it is."""
+    most_products: ClassVar[int] = 1
+    """How many right-hand sides a stage multiplies with the same left-hand side, at most."""
+
+    def given(self, suffix: str) -> Mapping[str, str]:
+        if suffix == ".py":
+            code = {"ins": ", ".join(array.name for array in self.inputs), "eager": self.eager.strip()}
+            return {**code, "compiled": self.eager.strip()} if self.compiles_whole else code
+        stages = self.folder / "stages.cuh"
+        if suffix == ".cu" and stages.exists():
+            return {"stages": stages.read_text().strip(), "most": str(self.most_products)}
+        return {}
+
+
+def sum_error(*terms: int) -> float:
+    """The relative error to allow after sums of this many terms, one after the other."""
+    return SUM_ERROR * math.sqrt(sum(terms) + 16)
