@@ -103,6 +103,9 @@ class Effort:
     """The least number of windows that must be believed."""
 
 
+_TOGETHER = 8
+"""How many kernels of our own are measured side by side, sharing inputs, where a device has no quicker way."""
+
 Progress = Callable[[str, float], None]
 """Called with what is being done and the share of the work that is done."""
 
@@ -141,8 +144,9 @@ class Device(ABC):
     ) -> Iterator[Measurement]:
         """Measure kernels one by one, in any order; `foreign` ones may be hostile, kernels of our own are trusted where
         that is quicker."""
-        for kernel in kernels:
-            yield from self.measure(problem, [kernel], effort, lambda doing, share: None)
+        together = 1 if foreign else _TOGETHER
+        for start in range(0, len(kernels), together):
+            yield from self.measure(problem, kernels[start : start + together], effort, lambda doing, share: None)
 
     def close(self) -> None:  # noqa: B027  most devices keep nothing
         """Let go of what is kept warm between measurements."""

@@ -1,0 +1,16 @@
+# presage: problem batchnorm_training
+import torch
+import torch._dynamo
+
+# Every size is compiled for itself; by default the ninth would fall back to eager.
+torch._dynamo.config.recompile_limit = 64
+
+
+@torch.compile(dynamic=False)
+def batchnorm(x, weight, bias):
+    variance, mean = torch.var_mean(x, dim=0, correction=0)
+    return torch.nn.functional.batch_norm(x, mean, variance, weight, bias, eps=1e-5), mean, variance
+
+
+def custom_kernel(data):
+    return batchnorm(*data)
