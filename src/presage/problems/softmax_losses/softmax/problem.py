@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
 from types import ModuleType
 from typing import Any
 
 from presage.problems.base import Array, Case, Problem, Tolerance
 from presage.problems.sampler import Sampler
+from presage.problems.softmax_losses.maps import SOFTMAX
 
 
 class Softmax(Problem):
@@ -49,3 +51,7 @@ class Softmax(Problem):
     def draw_case(self, rng: random.Random) -> Case:
         dims = {"rows": rng.randint(1, 130), "cols": rng.randint(1, 3000)}
         return Case(dims, values=rng.choice(("normal", "large", "outliers")))
+
+    def given(self, suffix: str) -> Mapping[str, str]:
+        # Those that need the entry's name or a line of PyTorch are the plain kernels, which lie beside this file.
+        return {name: code for name, code in SOFTMAX.given(suffix).items() if name not in ("entry", "eager")}

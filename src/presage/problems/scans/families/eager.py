@@ -1,0 +1,8 @@
+import torch
+
+$helpers$
+
+
+def custom_kernel(data):
+    $ins$, = data
+    return $eager$

@@ -1,0 +1,6 @@
+import torch
+
+
+def custom_kernel(data):
+    $ins$, = data
+    return $eager$
