@@ -1,0 +1,250 @@
+"""Dense convolutions in one, two and three dimensions, without padding; the shape of the filter is part of the name."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Mapping, Sequence
+from types import ModuleType
+from typing import Any
+
+from presage.problems.base import Array, Case, Operation, Tolerance
+from presage.problems.sampler import Sampler
+
+_AXES = "dhw"
+
+
+class Convolution(Operation):
+    """y[i, o, p] = sum over channels c and taps k of x[i, c, p * stride + k * dilation] * weight[o, c, k], and then
+    perhaps a bias and ReLU. Kernels see three axes; those that are not there have one element and one tap."""
+
+    def __init__(
+        self,
+        name: str,
+        summary: str,
+        taps: Sequence[int],
+        timed: Sequence[Sequence[int]],
+        *,
+        stride: int = 1,
+        dilation: int = 1,
+        relu: bool = False,
+    ) -> None:
+        super().__init__(name)
+        self.summary = summary
+        self._taps, self._stride, self._dilation, self._relu = tuple(taps), stride, dilation, relu
+        self._axes = _AXES[-len(taps) :]
+        reach = [(size - 1) * dilation + 1 for size in taps]
+        self._reach = reach
+        self._sizes = [f"(({axis} - {far}) // {stride} + 1)" for axis, far in zip(self._axes, reach, strict=True)]
+        self.inputs = (
+            Array("x", f"n, c, {', '.join(self._axes)}"),
+            Array("weight", f"o, c, {', '.join(map(str, taps))}"),
+            *([Array("bias", "o")] if relu else []),
+        )
+        self.outputs = (Array("y", f"n, o, {', '.join(self._sizes)}"),)
+        self.timed = {"gpu": tuple(self._case(*sizes) for sizes in timed)}
+        self.checks = tuple(self._check(i) for i in range(7))
+
+    def _case(self, *sizes: int, values: str = "uniform") -> Case:
+        return Case(dict(zip(("n", "c", *self._axes, "o"), sizes, strict=True)), values=values)
+
+    def _check(self, i: int) -> Case:
+        """The smallest, narrow, wide and deep ones; `equal` has few terms, since a long sum of equal terms drifts."""
+        n, c, o = ((1, 1, 1), (2, 3, 4), (1, 5, 7), (3, 9, 13), (1, 1, 5), (2, 17, 9), (1, 40, 3))[i]
+        beyond: dict[int, tuple[tuple[int, ...], ...]] = {
+            1: ((0,), (4,), (82,), (36,), (69,), (20,), (130,)),
+            2: ((0, 0), (3, 1), (9, 80), (10, 34), (6, 67), (16, 18), (5, 127)),
+            3: ((0, 0, 0), (1, 3, 1), (2, 3, 60), (4, 7, 9), (2, 2, 33), (5, 3, 12), (2, 1, 109)),
+        }
+        sizes = [far + more for far, more in zip(self._reach, beyond[len(self._taps)][i], strict=True)]
+        values = ("uniform", "normal", "large", "outliers", "equal", "tiny", "normal")[i]
+        return self._case(n, c, *sizes, o, values=values)
+
+    def make_inputs(self, case: Case, sampler: Sampler) -> tuple[Any, ...]:
+        return tuple(sampler.values(self.shape(array, case), case.dtype) for array in self.inputs)
+
+    def _sum(self, xp: ModuleType, case: Case, x: Any, weight: Any) -> Any:
+        """One matrix product per tap, over the image shifted by it."""
+        n, _, *out = self.shape(self.outputs[0], case)
+        total: Any = 0.0
+        for tap in range(math.prod(self._taps)):
+            window: list[slice] = []
+            at: list[int] = []
+            rest = tap
+            for size, length in zip(reversed(self._taps), reversed(out), strict=True):
+                first = rest % size * self._dilation
+                at.insert(0, rest % size)
+                window.insert(0, slice(first, first + (length - 1) * self._stride + 1, self._stride))
+                rest //= size
+            shifted = xp.reshape(x[(slice(None), slice(None), *window)], (n, case.dims["c"], math.prod(out)))
+            total = total + xp.matmul(weight[(slice(None), slice(None), *at)], shifted)
+        return total
+
+    def oracle(self, xp: ModuleType, case: Case, *inputs: Any) -> tuple[Any, ...]:
+        total = self._sum(xp, case, inputs[0], inputs[1])
+        if self._relu:
+            total = xp.maximum(total + inputs[2][None, :, None], 0.0)
+        return (xp.reshape(total, self.shape(self.outputs[0], case)),)
+
+    def magnitude(self, xp: ModuleType, case: Case, expected: tuple[Any, ...], *inputs: Any) -> tuple[Any, ...]:
+        squares = self._sum(xp, case, inputs[0] ** 2, inputs[1] ** 2)
+        if self._relu:
+            squares = squares + inputs[2][None, :, None] ** 2
+        return (xp.reshape(xp.sqrt(squares), self.shape(self.outputs[0], case)),)
+
+    def tolerance(self, case: Case) -> Tolerance:
+        return Tolerance(
+            16 * 2.0**-24 * math.sqrt(case.dims["c"] * math.prod(self._taps)),
+            "as many roundings of 2^-24 in a running sum as it has terms grow like their square root; 16 covers any"
+            " order and small Winograd transforms, and stays under the 2^-12 that rounding to a 10-bit mantissa costs",
+        )
+
+    def flops(self, case: Case) -> int:
+        """One per channel pair and pixel: Winograd tiles and FFTs can save nearly all taps, Strassen more."""
+        return math.prod(self.shape(self.outputs[0], case)) * case.dims["c"]
+
+    def textbook_flops(self, case: Case) -> int:
+        return 2 * self.flops(case) * math.prod(self._taps)
+
+    def bytes(self, case: Case) -> int:
+        """Elements between strides that no tap falls on need not be read."""
+        read = case.dims["n"] * case.dims["c"]
+        for taps, size in zip(self._taps, self.shape(self.outputs[0], case)[2:], strict=True):
+            read *= (size - 1) * min(taps, self._stride) + taps
+        whole = self.array_bytes(self.inputs[0], case)
+        return super().bytes(case) - whole + min(whole, 4 * read)
+
+    def draw_case(self, rng: random.Random) -> Case:
+        limits = {1: (300,), 2: (25, 60), 3: (5, 9, 24)}[len(self._taps)]
+        sizes = [far + rng.randint(0, most) for far, most in zip(self._reach, limits, strict=True)]
+        style = rng.choice(("normal", "large", "tiny", "outliers"))
+        return self._case(rng.randint(1, 3), rng.randint(1, 16), *sizes, rng.randint(1, 20), values=style)
+
+    def given(self, suffix: str) -> Mapping[str, str]:
+        missing = 3 - len(self._taps)
+        taps = (*[1] * missing, *self._taps)
+        strides = (*[1] * missing, *[self._stride] * len(self._taps))
+        dilations = (*[1] * missing, *[self._dilation] * len(self._taps))
+        if suffix == ".py":
+            return {
+                "ins": ", ".join(array.name for array in self.inputs),
+                "eager": self._eager(),
+                "sizes": f"n, c, {', '.join(self._axes)}",
+                "ones": "; ".join(f"{axis} = 1" for axis in _AXES[:missing]) or "pass",
+                "taps": str(taps),
+                "strides": str(strides),
+                "dilations": str(dilations),
+                "shape": f"n, o, {', '.join('o' + axis for axis in self._axes)}",
+                "bias": "bias" if self._relu else "weight",
+                "epilogue": "total = tl.maximum(total + tl.load(bias_ptr + out, mask=out < o, other=0.0), 0.0)"
+                if self._relu
+                else "",
+            }
+        pointers = [f"const float *__restrict__ {array.name}" for array in self.inputs]
+        names = [*("n", "c"), *self._axes, "o"]
+        values = {"K": taps, "S": strides, "D": dilations}
+        macros = [
+            f"#define {letter}{axis.upper()} {value}"
+            for letter, triple in values.items()
+            for axis, value in zip(_AXES, triple, strict=True)
+        ]
+        ones = "".join(f"const int {axis} = 1;\n" for axis in _AXES[:missing])
+        sizes = (
+            f"{ones}const int od = (d - (KD - 1) * DD - 1) / SD + 1, oh = (h - (KH - 1) * DH - 1) / SH + 1;\n"
+            "const int ow = (w - (KW - 1) * DW - 1) / SW + 1, area = od * oh * ow;"
+        )
+        finish = "fmaxf(value + bias[out], 0.0f)" if self._relu else "value"
+        area = " * ".join(self._sizes)
+        return {
+            "entry": self.name,
+            "arguments": f"{', '.join(pointers)}, float *__restrict__ y, {', '.join(f'int {name}' for name in names)}",
+            "macros": "\n".join(macros),
+            "naive": f"{sizes}\n{_NAIVE}".replace("FINISH", finish),
+            "sizes": sizes,
+            "points": f"n * o * {area}",
+            "area": area,
+            "depth": self._sizes[0] if len(taps) - missing == 3 else "1",
+            "height": self._sizes[-2] if missing < 2 else "1",
+            "width": self._sizes[-1],
+            "taps": str(math.prod(taps)),
+            "tall": str(taps[1]),
+            "finish": finish,
+            "tiles": "// presage: tune TH = 1\n// presage: tune TW = 128, 64, 256"
+            if missing == 2
+            else "// presage: tune TH = 8, 4, 16\n// presage: tune TW = 32, 16",
+            "staged": f"4 * STAGE * ({taps[0]} * ((TH - 1) * {strides[1]} + {(taps[1] - 1) * dilations[1] + 1})"
+            f" * ((TW - 1) * {strides[2]} + {(taps[2] - 1) * dilations[2] + 1} + PAD) + OUT * {math.prod(taps)})",
+        }
+
+    def _eager(self) -> str:
+        options = "".join(
+            f", {name}={value}" for name, value in (("stride", self._stride), ("dilation", self._dilation)) if value > 1
+        )
+        call = f"F.conv{len(self._taps)}d(x, weight{', bias' if self._relu else ''}{options})"
+        return f"F.relu({call})" if self._relu else call
+
+
+_NAIVE = """
+const size_t at = (size_t)blockIdx.x * 256 + threadIdx.x;
+if (at >= (size_t)n * o * area) return;
+const int r = at % ow, q = at / ow % oh, p = at / ow / oh % od, out = at / area % o;
+const float *image = x + at / area / o * c * d * h * w;
+float value = 0.0f;
+for (int channel = 0; channel < c; channel++)
+    for (int t = 0; t < KD; t++)
+        for (int u = 0; u < KH; u++)
+            for (int v = 0; v < KW; v++)
+                value += image[((channel * d + p * SD + t * DD) * h + q * SH + u * DH) * w + r * SW + v * DW] *
+                         weight[(((out * c + channel) * KD + t) * KH + u) * KW + v];
+y[at] = FINISH;
+""".strip()
+_SUM = "y[i, o, p] = sum over c, k of x[i, c, {}] * weight[o, c, k]: cross-correlation, no padding, "
+
+OPERATIONS = (
+    Convolution(
+        "conv1d",
+        _SUM.format("p + k") + "stride 1, filters of 5",
+        (5,),
+        ((8, 128, 4096, 128), (128, 32, 1000, 64)),
+    ),
+    Convolution(
+        "dilated_conv1d",
+        _SUM.format("p + 4 k") + "stride 1, filters of 3 with a dilation of 4",
+        (3,),
+        ((8, 128, 8192, 128), (96, 64, 1000, 64)),
+        dilation=4,
+    ),
+    Convolution(
+        "conv2d_1x1",
+        _SUM.format("p + k") + "filters of one pixel",
+        (1, 1),
+        ((16, 256, 28, 28, 512), (32, 64, 112, 112, 32)),
+    ),
+    Convolution(
+        "conv2d_strided",
+        _SUM.format("2 p + k") + "stride 2, filters of 3 by 3",
+        (3, 3),
+        ((16, 64, 113, 113, 128), (64, 256, 15, 15, 256)),
+        stride=2,
+    ),
+    Convolution(
+        "conv2d_bias_relu",
+        "y[i, o, p] = max(0, bias[o] + sum over c, k of x[i, c, p + k] * weight[o, c, k]): no padding, stride 1,"
+        " filters of 3 by 3",
+        (3, 3),
+        ((16, 64, 58, 58, 128), (16, 3, 226, 226, 32)),
+        relu=True,
+    ),
+    Convolution(
+        "conv2d_5x5",
+        _SUM.format("p + k") + "stride 1, filters of 5 by 5",
+        (5, 5),
+        ((16, 32, 60, 60, 64), (16, 8, 132, 132, 32)),
+    ),
+    Convolution(
+        "conv3d",
+        _SUM.format("p + k") + "stride 1, filters of 3 by 3 by 3",
+        (3, 3, 3),
+        ((2, 16, 34, 66, 66, 32), (2, 4, 66, 66, 130, 8)),
+    ),
+)

@@ -1,0 +1,337 @@
+"""Pooling over windows that fit wholly, without padding: a reduction of each window's elements."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
+from types import ModuleType
+from typing import Any
+
+from presage.problems.base import Array, Case, Operation, Tolerance
+from presage.problems.sampler import Sampler
+
+_PLANES = ("n", "c", "h", "w", "window", "stride")
+_ROWS = ("n", "c", "w", "window", "stride")
+_HALVES = ("n", "c", "h", "w")
+
+
+class Pool(Operation):
+    """A window's elements, in the order of rows, are taken up by a state one by one; `finish` makes the output of it.
+
+    The code has places for a state's type, its beginning, how it takes `x` (and `index`, where in its plane x lies),
+    how it merges with the state `b` of later elements, and what is written."""
+
+    def __init__(
+        self,
+        name: str,
+        summary: str,
+        dims: Sequence[str],
+        timed: Sequence[Sequence[int]],
+        checks: Sequence[tuple[Any, ...]],
+        reduction: Reduction,
+        eager: str,
+    ) -> None:
+        super().__init__(name)
+        self.summary = summary
+        self._names, self._reduction, self._eager = dims, reduction, eager
+        shape, out = {
+            _PLANES: ("n, c, h, w", "n, c, (h - window) // stride + 1, (w - window) // stride + 1"),
+            _ROWS: ("n, c, w", "n, c, (w - window) // stride + 1"),
+            _HALVES: ("n, c, h, w", "n, c, h // 2, w // 2"),
+        }[tuple(dims)]
+        self.inputs = (Array("x", shape),)
+        self.outputs = (Array("y", out), *([Array("index", out, "int64")] if reduction.indexed else []))
+        self.parameters = ("window", "stride") if "window" in dims else ()
+        self.timed = {"gpu": tuple(self._case(*sizes) for sizes in timed)}
+        self.checks = tuple(self._case(*sizes[:-1], values=sizes[-1]) for sizes in checks)
+
+    def _case(self, *sizes: int, values: str = "uniform") -> Case:
+        return Case(dict(zip(self._names, sizes, strict=True)), values=values)
+
+    def _window(self, case: Case) -> tuple[int, int, int, int]:
+        """The window's height and width, and how far windows are apart down and across."""
+        if tuple(self._names) == _HALVES:
+            return 2, 2, 2, 2
+        window, stride = case.dims["window"], case.dims["stride"]
+        return (window, window, stride, stride) if "h" in case.dims else (1, window, 1, stride)
+
+    def make_inputs(self, case: Case, sampler: Sampler) -> tuple[Any, ...]:
+        return (sampler.values(self.shape(self.inputs[0], case), case.dtype),)
+
+    def _windows(self, case: Case, x: Any) -> list[Any]:
+        """The first element of every window, the second, and so on."""
+        high, wide, down, across = self._window(case)
+        if "h" not in case.dims:
+            x = x[:, :, None, :]
+        rows, cols = (x.shape[2] - high) // down + 1, (x.shape[3] - wide) // across + 1
+        return [
+            x[:, :, u : u + (rows - 1) * down + 1 : down, v : v + (cols - 1) * across + 1 : across]
+            for u in range(high)
+            for v in range(wide)
+        ]
+
+    def oracle(self, xp: ModuleType, case: Case, *inputs: Any) -> tuple[Any, ...]:
+        windows = self._windows(case, inputs[0])
+        outputs = [self._reduction.oracle(xp, windows)]
+        if self._reduction.indexed:
+            shape = inputs[0].shape[2:]
+            where = xp.reshape(xp.arange(math.prod(shape), device=inputs[0].device), (1, 1, *shape))
+            largest, index = windows[0], xp.astype(windows[0] * 0, xp.int64)
+            for x, place in zip(windows, self._windows(case, where), strict=True):
+                index = xp.where((x > largest) | (x is windows[0]), place, index)
+                largest = xp.maximum(largest, x)
+            outputs.append(index)
+        return tuple(xp.reshape(y, self.shape(self.outputs[0], case)) for y in outputs)
+
+    def magnitude(self, xp: ModuleType, case: Case, expected: tuple[Any, ...], *inputs: Any) -> tuple[Any, ...]:
+        if self._reduction.scale is None:
+            return super().magnitude(xp, case, expected, *inputs)
+        size = self._reduction.scale(xp, self._windows(case, inputs[0]))
+        return (xp.reshape(size, self.shape(self.outputs[0], case)),)
+
+    def tolerance(self, case: Case) -> Tolerance:
+        return self._reduction.tolerance
+
+    def bytes(self, case: Case) -> int:
+        """Rows and columns that no window covers need not be read."""
+        high, wide, down, across = self._window(case)
+        shape = self.shape(self.outputs[0], case)
+        rows, cols = (shape[2] if "h" in case.dims else 1), shape[-1]
+        read = ((rows - 1) * min(high, down) + high) * ((cols - 1) * min(wide, across) + wide)
+        written = sum(self.array_bytes(array, case) for array in self.outputs)
+        return 4 * case.dims["n"] * case.dims["c"] * read + written
+
+    def flops(self, case: Case) -> int:
+        """One operation per element that lies in a window; overlapping windows may share theirs."""
+        return self.bytes(case) // 4 - math.prod(self.shape(self.outputs[0], case)) * (1 + 2 * self._reduction.indexed)
+
+    def draw_case(self, rng: random.Random) -> Case:
+        window, stride = rng.randint(1, 6), rng.randint(1, 4)
+        sizes = {
+            "n": rng.randint(1, 3),
+            "c": rng.randint(1, 8),
+            "h": rng.randint(max(2, window), 40),
+            "w": rng.randint(max(2, window), 110),
+            "window": window,
+            "stride": stride,
+        }
+        style = rng.choice(("normal", "large", "tiny", "outliers"))
+        return self._case(*(sizes[name] for name in self._names), values=style)
+
+    def given(self, suffix: str) -> Mapping[str, str]:
+        reduction, kind = self._reduction, tuple(self._names)
+        if suffix == ".py":
+            given = {
+                "arguments": "data" if "window" in self._names else "(*data, 2, 2)",
+                "ins": ", ".join(("x", *self.parameters)),
+                "flat": "x.view(x.shape[0], x.shape[1], 1, -1)" if kind == _ROWS else "x",
+                "high": "1" if kind == _ROWS else "window",
+                "down": "1" if kind == _ROWS else "stride",
+                "triton_rows": "1, 2" if kind == _ROWS else "4, 1, 2, 8, 16",
+                "eager": self._eager,
+                **reduction.triton,
+            }
+            if kind == _ROWS:
+                given["shape"] = "n, c, cols"
+            else:
+                given["shape"] = "n, c, rows, cols"
+            return given
+        geometry = {
+            _PLANES: "const int high = window, wide = window, down = stride, across = stride;",
+            _ROWS: "const int h = 1, high = 1, wide = window, down = 1, across = stride;",
+            _HALVES: "const int high = 2, wide = 2, down = 2, across = 2;",
+        }[kind]
+        rows, cols = {
+            _PLANES: ("((h - window) // stride + 1)", "((w - window) // stride + 1)"),
+            _ROWS: ("1", "((w - window) // stride + 1)"),
+            _HALVES: ("(h // 2)", "(w // 2)"),
+        }[kind]
+        heights = {_PLANES: ("h", "window", "stride"), _ROWS: ("1", "1", "1"), _HALVES: ("h", "2", "2")}[kind]
+        widths = {_PLANES: ("window", "stride"), _ROWS: ("window", "stride"), _HALVES: ("2", "2")}[kind]
+        outputs = "float *__restrict__ y" + (", long long *__restrict__ index" if reduction.indexed else "")
+        return {
+            "entry": self.name,
+            "arguments": f"const float *__restrict__ x, {outputs}, {', '.join(f'int {name}' for name in self._names)}",
+            "geometry": f"{geometry}\nconst int rows = (h - high) / down + 1, cols = (w - wide) / across + 1;",
+            "planes": "n * c",
+            "rows": rows,
+            "cols": cols,
+            "h": heights[0],
+            "high": heights[1],
+            "down": heights[2],
+            "wide": widths[0],
+            "across": widths[1],
+            "square": "0" if kind == _ROWS else "1",
+            "strip_rows": "1" if kind == _ROWS else "4, 1, 2, 8",
+            "tile_rows": "1" if kind == _ROWS else "16, 8, 32",
+            "tile_cols": "256, 64, 128, 512, 1024, 2048" if kind == _ROWS else "32, 64, 128",
+            **reduction.c,
+        }
+
+
+class Reduction:
+    """What is done with the elements of a window: how the oracle and the kernels do it, and how far they may differ."""
+
+    def __init__(
+        self,
+        oracle: Callable[..., Any],
+        tolerance: Tolerance,
+        c: Mapping[str, str],
+        triton: Mapping[str, str],
+        scale: Callable[..., Any] | None = None,
+        indexed: bool = False,
+    ) -> None:
+        self.oracle, self.tolerance, self.scale, self.indexed = oracle, tolerance, scale, indexed
+        self.c, self.triton = c, triton
+
+
+_EXACT = Tolerance(0.0, "a maximum is one of its inputs, so nothing is rounded", absolute=0.0)
+_SUMMED = Tolerance(
+    4e-6,
+    "at most some 60 roundings of 6e-8 in any order, relative to the mean size of the terms",
+)
+
+MAX = Reduction(
+    lambda xp, windows: reduce(xp.maximum, windows),
+    _EXACT,
+    {
+        "state": "typedef float State;",
+        "state_bytes": "4",
+        "start": "-INFINITY",
+        "take": "s = fmaxf(s, x);",
+        "merge": "s = fmaxf(s, b);",
+        "write": "y[at] = s;",
+    },
+    {"start": "-float('inf')", "take": "tl.maximum(state, x)", "merge": "tl.maximum(a, b)", "finish": "state"},
+)
+MEAN = Reduction(
+    lambda xp, windows: sum(windows[1:], windows[0]) / len(windows),
+    _SUMMED,
+    {
+        "state": "typedef float State;",
+        "state_bytes": "4",
+        "start": "0.0f",
+        "take": "s += x;",
+        "merge": "s += b;",
+        "write": "y[at] = s / (high * wide);",
+    },
+    {"start": "0.0", "take": "state + x", "merge": "a + b", "finish": "state / COUNT"},
+    scale=lambda xp, windows: sum(xp.abs(x) for x in windows) / len(windows),
+)
+ROOT_OF_SQUARES = Reduction(
+    lambda xp, windows: xp.sqrt(sum(x * x for x in windows)),
+    Tolerance(4e-6, "at most some 60 roundings of 6e-8 in any order; the root halves them"),
+    {
+        "state": "typedef float State;",
+        "state_bytes": "4",
+        "start": "0.0f",
+        "take": "s += x * x;",
+        "merge": "s += b;",
+        "write": "y[at] = sqrtf(s);",
+    },
+    {"start": "0.0", "take": "state + x * x", "merge": "a + b", "finish": "tl.sqrt(state)"},
+)
+FIRST_MAX = Reduction(
+    lambda xp, windows: reduce(xp.maximum, windows),
+    _EXACT,
+    {
+        "state": "struct State {\n    float value;\n    int index;\n};",
+        "state_bytes": "8",
+        "start": "{-INFINITY, -1}",
+        "take": "if (x > s.value) s.value = x, s.index = index;",
+        "merge": "if (b.value > s.value) s = b;",
+        "write": "y[at] = s.value;\nindex[at] = s.index;",
+    },
+    {"ties": "first, last"},
+    indexed=True,
+)
+
+_PLANE_CHECKS = (
+    (1, 1, 2, 2, 1, 1, "uniform"),
+    (2, 3, 5, 5, 5, 3, "normal"),
+    (1, 5, 17, 83, 3, 2, "large"),
+    (3, 2, 23, 41, 2, 4, "outliers"),
+    (1, 2, 9, 70, 4, 1, "equal"),
+    (2, 4, 31, 30, 2, 2, "tiny"),
+    (1, 3, 40, 131, 7, 3, "normal"),
+)
+_ROW_CHECKS = (
+    (1, 1, 1, 1, 1, "uniform"),
+    (2, 3, 5, 5, 3, "normal"),
+    (1, 5, 683, 3, 2, "large"),
+    (3, 2, 341, 2, 5, "outliers"),
+    (1, 2, 70, 4, 1, "equal"),
+    (2, 40, 30, 2, 2, "tiny"),
+    (1, 3, 1031, 7, 3, "normal"),
+)
+_HALF_CHECKS = (
+    (1, 1, 2, 2, "uniform"),
+    (2, 3, 5, 7, "normal"),
+    (1, 5, 17, 83, "large"),
+    (3, 2, 23, 141, "outliers"),
+    (1, 2, 9, 70, "equal"),
+    (2, 4, 32, 136, "normal"),
+    (1, 3, 67, 20, "tiny"),
+)
+_IN_PLANE = "y[i, c, p, q] = {} over u, v < window of x[i, c, p * stride + u, q * stride + v]: windows that fit wholly"
+_IN_ROW = "y[i, c, q] = {} over v < window of x[i, c, q * stride + v]: windows that fit wholly, no padding"
+
+OPERATIONS = (
+    Pool(
+        "avgpool2d",
+        _IN_PLANE.format("mean"),
+        _PLANES,
+        ((64, 64, 112, 112, 3, 2), (32, 128, 96, 96, 5, 1)),
+        _PLANE_CHECKS,
+        MEAN,
+        "F.avg_pool2d(x, window, stride)",
+    ),
+    Pool(
+        "lp_pool2d",
+        _IN_PLANE.format("the root of the sum of squares"),
+        _PLANES,
+        ((64, 64, 112, 112, 2, 2), (32, 128, 96, 96, 4, 1)),
+        _PLANE_CHECKS,
+        ROOT_OF_SQUARES,
+        "F.lp_pool2d(x, 2.0, window, stride)",
+    ),
+    Pool(
+        "maxpool2d_indices",
+        _IN_PLANE.format("max") + "; index[i, c, p, q] = where the first such x lies in its plane of h * w",
+        _PLANES,
+        ((64, 64, 112, 112, 2, 2), (32, 64, 96, 98, 3, 2)),
+        _PLANE_CHECKS,
+        FIRST_MAX,
+        "F.max_pool2d(x, window, stride, return_indices=True)",
+    ),
+    Pool(
+        "maxpool1d",
+        _IN_ROW.format("max"),
+        _ROWS,
+        ((16, 128, 16384, 4, 4), (256, 512, 254, 8, 1)),
+        _ROW_CHECKS,
+        MAX,
+        "F.max_pool1d(x, window, stride)",
+    ),
+    Pool(
+        "avgpool1d",
+        _IN_ROW.format("mean"),
+        _ROWS,
+        ((16, 128, 16384, 3, 2), (256, 512, 254, 16, 1)),
+        _ROW_CHECKS,
+        MEAN,
+        "F.avg_pool1d(x, window, stride)",
+    ),
+    Pool(
+        "downsample_mean2x2",
+        "y[i, c, p, q] = mean of the four x[i, c, 2 p .. 2 p + 1, 2 q .. 2 q + 1]; an odd last row or column is"
+        " left out",
+        _HALVES,
+        ((16, 3, 1024, 1024), (256, 64, 57, 58)),
+        _HALF_CHECKS,
+        MEAN,
+        "F.avg_pool2d(x, 2)",
+    ),
+)

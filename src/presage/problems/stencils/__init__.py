@@ -1,0 +1,1 @@
+"""Stencils: every point of a grid from the points around it."""

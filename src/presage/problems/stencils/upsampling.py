@@ -1,0 +1,128 @@
+"""Upsampling: images with every side doubled."""
+
+from __future__ import annotations
+
+import math
+import random
+import re
+from collections.abc import Callable, Mapping
+from types import ModuleType
+from typing import Any
+
+from presage.problems.base import Array, Case, Operation, Tolerance
+from presage.problems.sampler import Sampler
+
+
+def _dims(n: int, h: int, w: int, values: str = "uniform") -> Case:
+    return Case({"n": n, "h": h, "w": w}, values=values)
+
+
+class Upsample(Operation):
+    """out[i, 2 y + a, 2 x + b] for a, b in {0, 1} from the points of u around (y, x); outside the image lies its
+    nearest point. `code` computes it from v(dy, dx), with `a` and `b` known."""
+
+    inputs = (Array("u", "n, h, w"),)
+    outputs = (Array("out", "n, 2 * h, 2 * w"),)
+    timed = {"gpu": (_dims(1, 2048, 4096), _dims(512, 128, 126))}
+    checks = (
+        _dims(1, 1, 1),
+        _dims(1, 1, 300, "normal"),
+        _dims(3, 70, 1, "large"),
+        _dims(1, 33, 65, "outliers"),
+        _dims(2, 37, 130, "normal"),
+        _dims(1, 20, 132, "tiny"),
+        _dims(1, 20, 20, "equal"),
+    )
+
+    def __init__(
+        self, name: str, summary: str, oracle: Callable[..., Any], code: str, mode: str, *, flops: int, radius: int
+    ) -> None:
+        super().__init__(name)
+        self.summary = summary
+        self._oracle, self._code, self._mode, self._flops, self._radius = oracle, code, mode, flops, radius
+
+    def make_inputs(self, case: Case, sampler: Sampler) -> tuple[Any, ...]:
+        return (sampler.values(self.shape(self.inputs[0], case), case.dtype),)
+
+    def oracle(self, xp: ModuleType, case: Case, *inputs: Any) -> tuple[Any, ...]:
+        (u,) = inputs
+        n, h, w = u.shape
+        for axis in (1, 2):
+            halves = [self._oracle(xp, u, axis, side)[..., None] for side in (-1, 1)]
+            whole = xp.concat(halves, axis=-1)
+            if axis == 1:
+                u = xp.reshape(xp.permute_dims(whole, (0, 1, 3, 2)), (n, 2 * h, w))
+            else:
+                u = xp.reshape(whole, (n, 2 * h, 2 * w))
+        return (u,)
+
+    def magnitude(self, xp: ModuleType, case: Case, expected: tuple[Any, ...], *inputs: Any) -> tuple[Any, ...]:
+        return self.oracle(xp, case, xp.abs(inputs[0]))
+
+    def tolerance(self, case: Case) -> Tolerance:
+        if self._radius == 0:
+            return Tolerance(0.0, "copies are exact", absolute=0.0)
+        return Tolerance(1e-6, "some ten roundings of 6e-8 in float32, relative to the sizes of all terms")
+
+    def flops(self, case: Case) -> int:
+        return self._flops * math.prod(case.dims.values())
+
+    def draw_case(self, rng: random.Random) -> Case:
+        style = rng.choice(("normal", "large", "tiny", "outliers"))
+        return _dims(rng.randint(1, 3), rng.randint(1, 60), rng.randint(1, 140), style)
+
+    def given(self, suffix: str) -> Mapping[str, str]:
+        if suffix == ".py":
+            options = "" if self._mode == "nearest" else ", align_corners=False"
+            return {
+                "ins": "u",
+                "upsample": f"value = {self._code.replace('v(', 'fetch(u_ptr, image, y, x, h, w, inside, ')}",
+                "eager": f'return F.interpolate(u[:, None], scale_factor=2, mode="{self._mode}"{options})[:, 0]',
+            }
+        code = re.sub(r"\d\.\d+", r"\g<0>f", self._code)
+        return {
+            "entry": self.name,
+            "arguments": "const float *__restrict__ u, float *__restrict__ out, int n, int h, int w",
+            "points": "4 * n * h * w",
+            "upsample": f"return {code};",
+            "halo": str(self._radius),
+            "naive": "const int x = at % (2 * w) / 2, y = at / (2 * w) % (2 * h) / 2;\n"
+            "const int a = at / (2 * w) % 2, b = at % 2;\n"
+            "const float *image = u + at / (2 * w) / (2 * h) * h * w;\n"
+            "const auto v = [&](int dy, int dx) {\n"
+            "    return image[min(max(y + dy, 0), h - 1) * w + min(max(x + dx, 0), w - 1)];\n};\n"
+            f"out[at] = {code};",
+        }
+
+
+def _beside(xp: ModuleType, u: Any, axis: int, side: int) -> Any:
+    """The neighbour before (-1) or after (1) each element along the axis; at the end, the element itself."""
+    length = u.shape[axis]
+    if axis == 1:
+        parts = (u[:, :1, :], u[:, : length - 1, :]) if side < 0 else (u[:, 1:, :], u[:, length - 1 :, :])
+    else:
+        parts = (u[:, :, :1], u[:, :, : length - 1]) if side < 0 else (u[:, :, 1:], u[:, :, length - 1 :])
+    return xp.concat(parts, axis=axis)
+
+
+OPERATIONS = (
+    Upsample(
+        "upsample_nearest2x",
+        "out[i, p, q] = u[i, p // 2, q // 2]",
+        lambda xp, u, axis, side: u,
+        "v(0, 0)",
+        "nearest",
+        flops=0,
+        radius=0,
+    ),
+    Upsample(
+        "upsample_bilinear2x",
+        "along each axis, out is 0.75 * the point it lies in + 0.25 * the next one on its side; outside the image lies"
+        " its nearest point",
+        lambda xp, u, axis, side: 0.75 * u + 0.25 * _beside(xp, u, axis, side),
+        "0.5625 * v(0, 0) + 0.1875 * (v(2 * a - 1, 0) + v(0, 2 * b - 1)) + 0.0625 * v(2 * a - 1, 2 * b - 1)",
+        "bilinear",
+        flops=8,
+        radius=1,
+    ),
+)
