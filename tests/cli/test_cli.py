@@ -15,6 +15,8 @@ import pytest
 import presage as package
 from presage import __version__
 
+pytestmark = pytest.mark.alone
+
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(str(package.__file__)).parents[1])}
 SLOW_SUM = """
 // presage: problem vector_add
@@ -28,8 +30,6 @@ void vector_add(const float *x, const float *y, float *z, int n) {
 """
 DOUBLING = '''
 import torch
-
-pytestmark = pytest.mark.alone
 class Model(torch.nn.Module):
     """Doubles."""
     def forward(self, x):
@@ -110,7 +110,7 @@ def files(tmp_path: Path) -> Path:
         ("measure nowhere.py naive.c", "presage: there is no problem 'nowhere.py'; there is no such file or folder"),
         ("measure --problem k.triton.py naive.c", "k.triton.py is no KernelBench problem: it defines no Model"),
         ("measure . naive.c", "presage: . is no GPU MODE task: there is no task.yml in it"),
-        ("measure sofmax naive.c", "presage: there is no problem 'sofmax'; did you mean softmax?"),
+        ("measure sofmax naive.c", "presage: there is no problem 'sofmax'; did you mean softmax"),
         ("measure zzz naive.c", "presage: there is no problem 'zzz'; 'presage problems' lists them."),
         ("measure softmax nowhere.c", "presage: there is no kernel file nowhere.c"),
         ("measure softmax naive.c@A=1", "has no tunables, so nothing can be set in it"),

@@ -77,9 +77,10 @@ def seed_kernels(problem: Problem, language: str | None = None) -> list[Kernel]:
 
 @cache
 def _kernels(name: str) -> tuple[Kernel, ...]:
+    """A problem's own file takes the place of a shared one of the same name."""
     problem = get(name)
-    kernels = [*_own_kernels(problem), *_shared_kernels(problem)]
-    return tuple(sorted(kernels, key=lambda kernel: (Path(kernel.name).stem != "naive", Path(kernel.name).name)))
+    files = {Path(kernel.name).name: kernel for kernel in (*_shared_kernels(problem), *_own_kernels(problem))}
+    return tuple(files[file] for file in sorted(files, key=lambda file: (Path(file).stem != "naive", file)))
 
 
 def _own_kernels(problem: Problem) -> Iterator[Kernel]:
@@ -118,11 +119,14 @@ def anchor(problem: Problem, kind: str) -> Kernel | None:
 def find_kernel(problem: Problem, spec: str) -> Kernel:
     """A kernel by path, or by the file name of one of the problem's own (`naive.c`, `rows.c@BLOCK=4`)."""
     path, values = split_spec(spec)
-    if not isinstance(problem, ExternalProblem):
+    if isinstance(problem, ExternalProblem):
+        beside = not Path(path).exists() and (problem.folder / path).is_file()
+        kernel = problem.candidate(read(problem.folder / spec if beside else spec))
+    else:
         for kernel in seed_kernels(problem):
             if path == kernel.name or (path == Path(kernel.name).name and not Path(path).exists()):
                 return kernel.render(values)
-    kernel = read(spec)
+        kernel = read(spec)
     if kernel.header.problem not in (None, problem.name):
         raise PresageError(f"{path} says it solves '{kernel.header.problem}', not '{problem.name}'")
-    return problem.candidate(kernel) if isinstance(problem, ExternalProblem) else kernel
+    return kernel
