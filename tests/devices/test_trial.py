@@ -65,7 +65,7 @@ GOOD, LATE, LIE = window(3, 3.1), window(3, 9), window(0.3, 3.1, 3.1)
         pytest.param([GOOD] + [LIE] * 10, 0.05, Status.CHEATING, 1, id="a child that hardly ever tells the truth"),
         pytest.param([GOOD] * 4 + [LIE] * 10, 0.05, Status.DEVICE_FAULT, 4, id="lies that leave too few"),
         pytest.param([window(3, 3.9, 3.9)] * 10, 0.05, Status.CHEATING, 0, id="a fifth of each window hidden"),
-        pytest.param([window(3, 3.9, 3.9)] * 10, 0.3, Status.OK, 10, id="a slow machine, as pulses show"),
+        pytest.param([window(3, 3.9, 3.9)] * 10, 0.5, Status.OK, 10, id="a slow machine, as pulses show"),
         pytest.param([LATE] * 10, 0.05, Status.DEVICE_FAULT, 0, id="always late, but it only waited for a processor"),
     ],
 )

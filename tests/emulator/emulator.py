@@ -144,7 +144,7 @@ def _guarded(data: np.ndarray) -> np.ndarray:
     return buffer
 
 
-_FLAGS = ("-std=c++17", "-O1", "-w", "-fPIC", "-fpermissive", "-ffp-contract=fast", "-fno-strict-aliasing")
+_FLAGS = ("-std=c++17", "-O0", "-w", "-fPIC", "-fpermissive", "-ffp-contract=fast", "-fno-strict-aliasing")
 
 
 def _compile(kernel: Kernel) -> ctypes.CDLL:

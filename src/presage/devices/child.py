@@ -56,6 +56,8 @@ class Window:
     cpu_ns: int
     calls: int
     answer: dict[str, Any]
+    threads: int = 0
+    """How many threads the child had when it was stopped."""
 
     @property
     def unseen_ns(self) -> int:
@@ -166,7 +168,7 @@ class Child:
         child_ns = answer.get("ns")
         if type(child_ns) is not int or not 0 <= child_ns <= parent_ns:
             raise VerdictError(Status.CHEATING, "the worker's answer was forged: it names no time that can have passed")
-        return Window(child_ns, parent_ns, cpu_ns, calls, answer)
+        return Window(child_ns, parent_ns, cpu_ns, calls, answer, self._threads())
 
     def _exchange(self, do: str, details: dict[str, Any]) -> tuple[dict[str, Any], int, int]:
         token = secrets.token_hex(8)
@@ -266,6 +268,12 @@ class Child:
         """CPU time of all its threads, dead ones included: Linux names a process's clock by its id."""
         try:
             return time.clock_gettime_ns((~self._process.pid) << 3 | 2)
+        except OSError:
+            return 0
+
+    def _threads(self) -> int:
+        try:
+            return len(os.listdir(f"/proc/{self._process.pid}/task"))
         except OSError:
             return 0
 

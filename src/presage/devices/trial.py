@@ -131,7 +131,12 @@ class Record:
     @property
     def unexplained_ns(self) -> float:
         """The most that may pass on the parent's clock and not on the child's; a busy machine slows pulses too."""
-        return 4 * median(pulse.unseen_ns for pulse in self.pulses) + 30_000
+        return 3 * median(pulse.unseen_ns for pulse in self.pulses) + 30_000
+
+    def talk(self, times: float) -> tuple[float, float]:
+        """So many times what talking to a worker takes, on the parent's clock and in processor time."""
+        wall = median(pulse.unseen_ns for pulse in self.pulses)
+        return times * wall + 30_000, times * median(pulse.cpu_ns for pulse in self.pulses) + 30_000
 
     def believed(self) -> list[int]:
         """The windows in which both clocks agree. Others were interrupted, or are lies; neither is a sample."""
@@ -141,18 +146,23 @@ class Record:
     def samples(self) -> dict[int, float]:
         """Nanoseconds a call, by round. The child's clock is the finer one, but no sample is less than the parent's
         clock and the processor time used make plausible."""
-        talk = 2 * min(pulse.unseen_ns for pulse in self.pulses) + 60_000
+        wall, cpu = self.talk(1.5)
         return {
-            self.rounds[i]: max(w.child_ns, min(w.parent_ns, w.cpu_ns) - talk) / w.calls
+            self.rounds[i]: max(w.child_ns, min(w.parent_ns - wall, w.cpu_ns - cpu)) / w.calls
             for i in self.believed()
             for w in [self.windows[i]]
         }
 
     def hidden(self) -> tuple[float, float]:
-        """How much nearly all windows hide, and how much of it talking explains. Hidden is what passes on the parent's
-        clock and not on the child's, unless the child only waits for a processor, as it does on a busy machine."""
-        hidden = sorted(min(w.unseen_ns, w.cpu_ns - w.child_ns) for w in self.windows)
-        return hidden[len(hidden) // 10], 4 * min(pulse.unseen_ns for pulse in self.pulses) + 30_000
+        """How much nearly all windows hide, and how much of it talking explains. Hidden is the processor time that a
+        lone thread used beyond what it says has passed, however busy the machine is. Several threads use more than
+        passes, so theirs is hidden only if it passed on the parent's clock too."""
+        wall, cpu = self.talk(2.0)
+        excess = sorted(
+            w.cpu_ns - w.child_ns - cpu if w.threads == 1 else min(w.unseen_ns - wall, w.cpu_ns - w.child_ns - cpu)
+            for w in self.windows
+        )
+        return excess[len(excess) // 10] + wall, wall
 
     def typical_ns(self) -> float:
         return median(self.samples().values())
@@ -230,6 +240,8 @@ class Trial:
     def run(self, case: Case, inputs: Inputs, checked: int, timed: bool) -> Window:
         """One window on fresh inputs; afterwards `checked` randomly chosen calls of it are checked."""
         child = self._child
+        if not self._in_arena:
+            child.command("forget")
         room = len(child.arena.slots)
         slots = range(_secret.randint(math.ceil(self.least_share * room), room))
         for slot in slots:
