@@ -15,6 +15,8 @@ import pytest
 import presage as package
 from presage import __version__
 
+pytestmark = pytest.mark.alone
+
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(str(package.__file__)).parents[1])}
 SLOW_SUM = """
 // presage: problem vector_add

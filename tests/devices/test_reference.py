@@ -20,7 +20,7 @@ from presage.problems import registry
 from presage.problems.base import Problem
 
 needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.alone]
 PATIENT = Effort(precision=5.0, case_seconds=20.0, timeout=120.0)
 
 # -- KernelBench ------------------------------------------------------------------------------------------------------

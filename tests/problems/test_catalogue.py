@@ -225,9 +225,9 @@ def test_every_configuration_is_another_kernel(name: str) -> None:
     """For one of the operations that share the family, and some of its configurations."""
     family = FAMILIES[name]
     configurations = list(family.configurations())
-    some = random.Random(name).sample(configurations, min(len(configurations), 25))
+    some = random.Random(name).sample(configurations, min(len(configurations), 6))
     near = [c for c in configurations if sum(c[key] != some[0][key] for key in c) == 1]
-    kernels = [family.render(values) for values in (*some, *near[:25])]
+    kernels = [family.render(values) for values in (*some, *near[:8])]
     assert len({kernel.hash for kernel in kernels}) == len({kernel.name for kernel in kernels})
 
 

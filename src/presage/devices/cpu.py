@@ -29,6 +29,8 @@ FLOOR_MARGIN = 0.7
 """Measured peaks are themselves uncertain; a time under this share of the floor is impossible, not just good."""
 _IDLE_SECONDS = 24 * 3600.0
 _WITH_TORCH = ("numpy", "torch")
+_IMPORTS = {"torch": _WITH_TORCH, "numpy": ("numpy",)}
+"""What a worker loads beforehand. For a bare kernel nothing, so that it has one thread, whose lies are easy to tell."""
 
 
 class CpuDevice(Device):
@@ -107,7 +109,7 @@ class CpuDevice(Device):
     def _load(self, problem: Problem, trials: Sequence[Trial]) -> None:
         """Start a child for each kernel, compile beside them on all cores, and hand the kernels over."""
         for trial in trials:
-            trial.child = Child(_WITH_TORCH if trial.kernel.language == "torch" else ("numpy",), self.threads)
+            trial.child = Child(_IMPORTS.get(trial.kernel.language, ()), self.threads)
         with ThreadPoolExecutor(self.threads) as pool:
             commands = list(pool.map(lambda trial: self._prepare(problem, trial), trials))
         for trial, command in zip(trials, commands, strict=True):
