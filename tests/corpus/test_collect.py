@@ -134,6 +134,7 @@ def test_a_full_disk_is_said_and_nothing_is_lost(
 def test_a_fault_of_the_machine_is_tried_again_and_not_kept(small: Recording, tmp_path: Path) -> None:
     run(Replay(small, faults=3), tmp_path)
     assert sum(each.status is None for each in journal.read(tmp_path).kernels.values()) == 3
+    assert pack.summary(pack.pack(tmp_path, tmp_path / "early.parquet", "early"))["left_out"] == 3
     device = Replay(small)
     assert run(device, tmp_path) == 3
     assert all(each.status is not None for each in journal.read(tmp_path).kernels.values())

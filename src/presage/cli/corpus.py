@@ -118,6 +118,10 @@ def _pack(arguments: argparse.Namespace) -> Any:
     found = pack.pack(arguments.folder, arguments.output, arguments.output.stem, arguments.hardware)
     summary = pack.summary(found)
     _say(f"{arguments.output}: {summary['kernels']} kernels of {summary['problems']} problems")
+    if summary["left_out"]:
+        _say(f"{summary['left_out']} kernels are left out, since the machine failed whenever they were measured")
+    if summary["unreadable_lines"]:
+        _say(f"{summary['unreadable_lines']} lines of the journals could not be read; collect again to fill the gap")
     return summary
 
 

@@ -83,6 +83,8 @@ def pack(folder: Path, path: Path, name: str, hardware: str | None = None) -> Re
             "recorded": " to ".join(sorted({runs[0]["date"], runs[-1]["date"]})),
             "runs": [{key: run.get(key) for key in ("run", "date", "seconds")} for run in runs],
             "between_runs": _between_runs(state.kernels.values()),
+            "left_out": sum(each.status is None for each in state.kernels.values()),
+            "unreadable_lines": state.damaged,
         },
     )
 
@@ -142,11 +144,12 @@ def _log_time(cases: Sequence[RecordedCase]) -> float:
 
 def summary(found: Recording) -> Mapping[str, Any]:
     """What a person wants to know of a recording at a glance."""
-    columns = found.columns("problem", "language", "status")
     return {
         "name": found.name,
         "hardware": found.facts.get("hardware"),
-        "kernels": len(columns["problem"]),
-        "problems": len(set(columns["problem"])),
+        "kernels": sum(found.counts.values()),
+        "problems": len(found.counts),
+        "left_out": found.facts.get("left_out", 0),
+        "unreadable_lines": found.facts.get("unreadable_lines", 0),
         "bytes": found.path.stat().st_size,
     }

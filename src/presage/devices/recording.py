@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 import os
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from presage.core.errors import PresageError
-from presage.core.statistics import Interval, median_interval
+from presage.core.statistics import Interval, median_interval, speedup_interval
 from presage.devices.status import Status
 from presage.kernels import header as headers
 from presage.kernels.header import Value
@@ -105,8 +106,7 @@ class Recording:
     @cached_property
     def counts(self) -> dict[str, int]:
         """How many kernels each problem has, in alphabetical order."""
-        names = self.columns("problem")["problem"]
-        return {str(name): names.count(name) for name in sorted(set(names))}
+        return dict(sorted(Counter(self.columns("problem")["problem"]).items()))
 
     def columns(self, *names: str) -> dict[str, list[Any]]:
         """Whole columns, as lists, without reading the others."""
@@ -303,8 +303,6 @@ def _loaded(value: str | Mapping[str, Any]) -> Mapping[str, Any]:
 
 def speedup_over(anchor: Sequence[RecordedCase], candidate: Sequence[RecordedCase]) -> Interval | None:
     """Anchor time over candidate time, where the two were not measured in the same rounds."""
-    from presage.core.statistics import speedup_interval
-
     times = {case.case: case.samples_ns for case in anchor}
     if not candidate or [case.case for case in candidate] != list(times):
         return None
