@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 
 import pytest
@@ -42,6 +43,7 @@ def measure(addition: Problem) -> Measure:
             else from_source(f"// presage: entry vector_add\n{source}", ".c", "k.c")
             for source in sources
         ]
-        return (device or CpuDevice()).measure(addition, kernels, effort, lambda doing, share: None)
+        with contextlib.closing(device or CpuDevice()) as used:
+            return used.measure(addition, kernels, effort, lambda doing, share: None)
 
     return run

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import os
@@ -81,7 +82,8 @@ def test_the_same_kernel_twice_is_about_as_fast_and_a_slow_one_is_slower(measure
 
 def test_progress_is_told(addition: Problem, naive: Kernel) -> None:
     told: list[tuple[str, float]] = []
-    CpuDevice().measure(addition, [naive], Effort(1.0, 20.0), lambda doing, share: told.append((doing, share)))
+    with contextlib.closing(CpuDevice()) as device:
+        device.measure(addition, [naive], Effort(1.0, 20.0), lambda doing, share: told.append((doing, share)))
     assert told[0] == ("compiling", 0.0)
     assert told[-1] == ("done", 1.0)
     assert "timing n=200000" in [doing for doing, _ in told]
@@ -89,7 +91,8 @@ def test_progress_is_told(addition: Problem, naive: Kernel) -> None:
 
 
 def test_it_describes_itself() -> None:
-    facts = CpuDevice().describe()
+    with contextlib.closing(CpuDevice()) as device:
+        facts = device.describe()
     assert facts["threads"] >= 1
     assert facts["peak_flops"] > 0
     assert facts["peak_bandwidth"] > 0

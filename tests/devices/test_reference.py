@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import re
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -22,6 +22,14 @@ from presage.problems.base import Problem
 needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
 pytestmark = [pytest.mark.slow, pytest.mark.alone]
 PATIENT = Effort(precision=5.0, case_seconds=20.0, timeout=120.0)
+DEVICE = CpuDevice()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _close_the_device() -> Iterator[None]:
+    yield
+    DEVICE.close()
+
 
 # -- KernelBench ------------------------------------------------------------------------------------------------------
 
@@ -98,7 +106,7 @@ def measure(path: Path, sources: Mapping[str, str], effort: Effort = PATIENT) ->
     assert anchor is not None
     assert hasattr(problem, "candidate")
     all_kernels = [anchor, *(problem.candidate(kernel) for kernel in kernels.values())]
-    measured = CpuDevice().measure(problem, all_kernels, effort, lambda doing, share: None)
+    measured = DEVICE.measure(problem, all_kernels, effort, lambda doing, share: None)
     return dict(zip(["reference", *kernels], measured, strict=True))
 
 
@@ -263,7 +271,7 @@ def _dedent(source: str) -> str:
 
 @needs_torch
 def test_what_only_offers_room_is_found_and_not_counted(task: Path) -> None:
-    with CpuDevice().posed(registry.get(str(task)), 60.0) as problem:
+    with DEVICE.posed(registry.get(str(task)), 60.0) as problem:
         assert [(array.name, array.written) for array in problem.inputs] == [
             ("data[0]", False),
             ("data[1]['other']", False),
@@ -318,7 +326,7 @@ def test_without_torch_it_is_said_what_is_missing(
     kernel = from_source("import torch\ndef custom_kernel(data): ...\n", ".py", "k.py")
     for problem in (addition, registry.get(str(tmp_path / "linear.py"))):
         with pytest.raises(PresageError, match="torch is not installed, which this needs"):
-            CpuDevice().measure(problem, [kernel], PATIENT, lambda doing, share: None)
+            DEVICE.measure(problem, [kernel], PATIENT, lambda doing, share: None)
 
 
 # -- tensors on the catalogue's problems ------------------------------------------------------------------------------
@@ -344,7 +352,7 @@ def test_the_catalogue_s_problems_take_torch_modules(addition: Problem) -> None:
         for text, _, _ in TORCH.values()
     ]
     kernels = [from_source(source, ".py", "k.py") for source in sources]
-    measured = CpuDevice().measure(addition, kernels, PATIENT, lambda doing, share: None)
+    measured = DEVICE.measure(addition, kernels, PATIENT, lambda doing, share: None)
     for (name, (_, status, reason)), m in zip(TORCH.items(), measured, strict=True):
         assert m.status is status, (name, m)
         assert reason in m.reason, (name, m.reason)

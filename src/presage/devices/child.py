@@ -47,6 +47,13 @@ class ChildLostError(VerdictError):
         super().__init__(Status.DEVICE_FAULT, "its worker was killed from outside, perhaps because memory ran out")
 
 
+class ClocksError(VerdictError):
+    """The clocks disagree. That is a lie if it happens again; once, it may be the machine's doing."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(Status.CHEATING, reason)
+
+
 @dataclass(frozen=True)
 class Window:
     """One uninterrupted run of calls, as both clocks saw it."""

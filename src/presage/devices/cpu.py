@@ -9,6 +9,7 @@ import os
 import platform
 import subprocess
 import tempfile
+import weakref
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -19,7 +20,7 @@ from typing import Any
 from presage.core.errors import PresageError
 from presage.devices.base import Device, Effort, Measurement, Progress
 from presage.devices.c_compiler import Compiler, trampoline_source
-from presage.devices.child import Child, ChildLostError, VerdictError
+from presage.devices.child import Child, ChildLostError, ClocksError, VerdictError
 from presage.devices.status import Status
 from presage.devices.trial import Plan, Trial, conduct, worker_settings
 from presage.kernels.kernel import Kernel
@@ -28,6 +29,7 @@ from presage.problems.base import Case, Problem
 FLOOR_MARGIN = 0.7
 """Measured peaks are themselves uncertain; a time under this share of the floor is impossible, not just good."""
 _IDLE_SECONDS = 24 * 3600.0
+_IDLE_MODULE = Path(__file__).with_name("worker") / "idle.py"
 _WITH_TORCH = ("numpy", "torch")
 _IMPORTS = {"torch": _WITH_TORCH, "numpy": ("numpy",)}
 """What a worker loads beforehand. For a bare kernel nothing, so that it has one thread, whose lies are easy to tell."""
@@ -45,15 +47,18 @@ class CpuDevice(Device):
             raise PresageError("the cpu device needs Linux: it stops, confines and reads its workers as only Linux can")
         self._named_compiler = compiler
         self.threads = len(os.sched_getaffinity(0))
+        self._idles: dict[str, Child] = {}
+        weakref.finalize(self, _kill, self._idles)
+
+    def close(self) -> None:
+        """End the workers that compute nothing."""
+        _kill(self._idles)
 
     @cached_property
     def compiler(self) -> Compiler:
         return Compiler.find(self._named_compiler)
 
     def describe(self) -> dict[str, Any]:
-        idle = self._idle_child()
-        layers = idle.sandbox
-        idle.kill()
         return {
             "hardware": processor_name(),
             "threads": self.threads,
@@ -61,7 +66,7 @@ class CpuDevice(Device):
             "openmp": self.compiler.openmp,
             "peak_flops": self.peaks.flops,
             "peak_bandwidth": self.peaks.bandwidth(64 << 20),
-            "sandbox": layers,
+            "sandbox": self._idle("c").sandbox,
         }
 
     @cached_property
@@ -88,28 +93,28 @@ class CpuDevice(Device):
         trials = [Trial(problem, kernel, effort) for kernel in kernels]
         self._conduct(problem, trials, effort, progress)
         for i, trial in enumerate(trials):
-            if isinstance(trial.verdict, ChildLostError):
+            if isinstance(trial.verdict, ChildLostError | ClocksError):
                 trials[i] = self._try_again(problem, trial.kernel, effort, progress)
         cases = problem.timed[self.kind]
         floors = [self.peaks.floor_ns(problem, case) for case in cases]
         return [trial.measurement(self.name, cases, floors) for trial in trials]
 
     def _conduct(self, problem: Problem, trials: Sequence[Trial], effort: Effort, progress: Progress) -> None:
-        idle = self._idle_child()
         try:
             progress("compiling", 0.0)
+            for trial in trials:
+                trial.child = Child(_IMPORTS.get(trial.kernel.language, ()), self.threads)
+            for trial in trials:
+                trial.idle = self._idle(trial.kernel.language)
             self._load(problem, trials)
             plan = Plan.draw(problem, self.kind)
-            conduct(trials, plan, self.peaks, idle, effort, progress)
+            conduct(trials, plan, self.peaks, effort, progress)
         finally:
-            idle.kill()
             for trial in trials:
                 trial.close()
 
     def _load(self, problem: Problem, trials: Sequence[Trial]) -> None:
-        """Start a child for each kernel, compile beside them on all cores, and hand the kernels over."""
-        for trial in trials:
-            trial.child = Child(_IMPORTS.get(trial.kernel.language, ()), self.threads)
+        """Compile on all cores, and hand the kernels over to their children."""
         with ThreadPoolExecutor(self.threads) as pool:
             commands = list(pool.map(lambda trial: self._prepare(problem, trial), trials))
         for trial, command in zip(trials, commands, strict=True):
@@ -132,21 +137,23 @@ class CpuDevice(Device):
                 }
             path = Path(folder, "candidate.py")
             path.write_text(kernel.source)
-            kind = "torch" if kernel.language == "torch" else "module"
-            return {"kind": kind, "path": str(path), **worker_settings(problem, folder)}
+            return _load_module(path, kernel.language) | worker_settings(problem, folder)
         except OSError as error:
             return VerdictError(Status.DEVICE_FAULT, f"cannot write to {folder}: {error.strerror}")
         except VerdictError as verdict:
             return verdict
 
     def _try_again(self, problem: Problem, kernel: Kernel, effort: Effort, progress: Progress) -> Trial:
-        """A second, lone try for a kernel whose worker was killed from outside. If that happens again while a worker
-        with nothing in it survives, it is the kernel's doing, and the machine's otherwise."""
+        """A second, lone try for a kernel whose clocks disagree, or whose worker was killed from outside. If that
+        happens again while a worker with nothing in it survives, it is the kernel's doing, and the machine's otherwise.
+        """
         trial = Trial(problem, kernel, effort)
+        self.close()  # it may have been an idle worker that was killed
         self._conduct(problem, [trial], effort, progress)
         if isinstance(trial.verdict, ChildLostError):
+            self.close()
             try:
-                self._idle_child().kill()
+                self._idle("c")
             except VerdictError:
                 return trial
             trial.verdict = VerdictError(
@@ -154,17 +161,21 @@ class CpuDevice(Device):
             )
         return trial
 
-    def _idle_child(self) -> Child:
-        """A worker that calls nothing: its windows show what stopping, resuming and talking cost at this moment."""
-        child = Child(imports=())
+    def _idle(self, language: str) -> Child:
+        """A worker that computes nothing: its windows show what stopping, resuming and talking cost at this moment."""
+        if language in self._idles:
+            return self._idles[language]
+        child = Child(_IMPORTS.get(language, ()), self.threads)
         try:
             child.wait_ready()
             child.give(_IDLE_SECONDS)
-            child.command("load", kind="null")
+            child.command(
+                "load", **(_load_module(_IDLE_MODULE, language) if language in _IMPORTS else {"kind": "null"})
+            )
         except VerdictError:
             child.kill()
             raise
-        return child
+        return self._idles.setdefault(language, child)
 
     @contextmanager
     def _reference_child(self) -> Iterator[Child]:
@@ -246,6 +257,15 @@ class Peaks:
             part.replace(self._file)
         except OSError:
             return  # a cache that cannot be written is only slower
+
+
+def _kill(children: dict[str, Child]) -> None:
+    while children:
+        children.popitem()[1].kill()
+
+
+def _load_module(path: Path, language: str) -> dict[str, Any]:
+    return {"kind": "torch" if language == "torch" else "module", "path": str(path)}
 
 
 _PEAKS_SOURCE = Path(__file__).with_name("peaks.c")

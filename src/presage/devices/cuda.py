@@ -227,9 +227,10 @@ class CudaDevice(Device):
         arenas = [self._arena_for(trial.problem) for trial in trials]
         try:
             for trial, arena in zip(trials, arenas, strict=True):
+                trial.idle = self._idle
                 trial.attempt(trial.enter_lane, arena)
             if any(trial.live for trial in trials):
-                conduct(trials, plan, self.peaks, self._idle, effort, progress)
+                conduct(trials, plan, self.peaks, effort, progress)
         finally:
             for trial in trials:
                 trial.sensors = self.nvml.read()

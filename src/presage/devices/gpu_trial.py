@@ -217,8 +217,8 @@ class GpuTrial(Trial):
                 raise
             raise VerdictError(Status.RUNTIME_ERROR, "left no memory on the GPU to check its results with") from error
 
-    def sample(self, case: Case, inputs: Inputs, round_number: int, idle: Child) -> None:
-        super().sample(case, inputs, round_number, idle)
+    def sample(self, case: Case, inputs: Inputs, round_number: int) -> None:
+        super().sample(case, inputs, round_number)
         record = self.records[case.name]
         assert isinstance(record, GpuRecord)
         if self._draws is None and len(record.windows) == record.audited + 1 and not record.audits:
@@ -244,8 +244,9 @@ class GpuTrial(Trial):
             self._hold_ns = max(LEAST_HOLD_NS, min(MOST_HOLD_NS, int(queued * 1.5)))
         return window
 
-    def _pulse(self, idle: Child, record: Record) -> Window:
-        return idle.window(record.calls, hold_ns=self._hold_ns)
+    def _pulse(self, case: Case, record: Record) -> Window:
+        assert self.idle is not None
+        return self.idle.window(record.calls, hold_ns=self._hold_ns)
 
     def _outputs(self, case: Case, slot: int, window: Window, timed: bool) -> tuple[Any, ...]:
         outputs = tuple(self._child.arena.outputs(slot))

@@ -21,7 +21,7 @@ import numpy as np
 from presage.core.statistics import median_interval
 from presage.devices.arena import ARENA_BYTES, SLOT_BUDGET
 from presage.devices.base import CaseTiming, Effort, Measurement, Progress
-from presage.devices.child import Child, VerdictError, Window
+from presage.devices.child import Child, ClocksError, VerdictError, Window
 from presage.devices.status import Status
 from presage.devices.worker.tensors import is_dense
 from presage.kernels.kernel import Kernel
@@ -36,8 +36,8 @@ TALKS = 40
 many times what that takes where the machine is busy: in a shorter window a lie of the child's clock could hide."""
 FRESH_CHECKS = 4
 """Checking cases drawn anew for every measurement."""
-MAX_CALLS, MAX_MODULE_CALLS = 512, 64
-"""A module's calls are fewer, since describing what each has returned takes time that no kernel may have."""
+MAX_CALLS, MAX_MODULE_CALLS = 512, 128
+"""A module's calls are fewer, since what each has returned must be described."""
 CHECKED_SHARE = 0.25
 """The share of the later windows of which calls are checked. Of the first rounds each is, and one of them wholly."""
 CLOCK_SLACK = 0.05
@@ -180,6 +180,8 @@ class Trial:
     def __init__(self, problem: Problem, kernel: Kernel, effort: Effort) -> None:
         self.problem, self.kernel, self.effort = problem, kernel, effort
         self.child: Child | None = None
+        self.idle: Child | None = None
+        """A worker of the same kind that computes nothing, by which all of its kind are judged."""
         self.verdict: VerdictError | None = None
         self.output = ""
         self.records: dict[str, Record] = {}
@@ -261,9 +263,18 @@ class Trial:
     def _window(self, calls: int) -> Window:
         return self._child.window(calls)
 
-    def _pulse(self, idle: Child, record: Record) -> Window:
-        """A window of a worker that calls nothing: what stopping, resuming and talking cost at this moment."""
-        return idle.window(0)
+    def _pulse(self, case: Case, record: Record) -> Window:
+        """A window of the idle worker: what stopping, resuming and talking cost at this moment. One for modules has a
+        module that returns what it is given, so that its windows cost what it takes to describe as many outputs."""
+        assert self.idle is not None
+        if self._in_arena:
+            return self.idle.window(0)
+        outputs = [
+            {"dtype": self.problem.dtype(a, case), "shape": self.problem.shape(a, case)} for a in self.problem.outputs
+        ]
+        slots = [[0] * len(outputs)] * record.calls
+        self.idle.command("lay out", slots=slots, inputs=outputs, parameters=[])
+        return self.idle.window(record.calls)
 
     def _outputs(self, case: Case, slot: int, window: Window, timed: bool) -> tuple[Any, ...]:
         if self._in_arena:
@@ -273,10 +284,8 @@ class Trial:
     def _returned(self, case: Case, slot: int, window: Window, timed: bool) -> tuple[np.ndarray, ...]:
         """The arrays a module returned from one call, read out of the stopped child's memory."""
         try:
-            described = window.answer["outputs"]
-            if "kinds" in window.answer:
-                kinds = window.answer["kinds"]
-                described = [[kinds[kind] | {"address": at} for kind, at in parts] for parts in described]
+            kinds = window.answer["kinds"]
+            described = [[kinds[kind] | {"address": at} for kind, at in parts] for parts in window.answer["outputs"]]
             parts = described[slot]
             if len(parts) != len(self.problem.outputs):
                 raise VerdictError(
@@ -360,9 +369,9 @@ class Trial:
         self.lay_out(case, calls)
         self.run(case, self.draw(case), checked=1, timed=True)
 
-    def sample(self, case: Case, inputs: Inputs, round_number: int, idle: Child) -> None:
+    def sample(self, case: Case, inputs: Inputs, round_number: int) -> None:
         record = self.records[case.name]
-        record.pulses.append(self._pulse(idle, record))
+        record.pulses.append(self._pulse(case, record))
         record.windows.append(self.run(case, inputs, record.checks(), timed=True))
         record.rounds.append(round_number)
         if len(record.windows) >= self.effort.rounds // 2:
@@ -415,8 +424,7 @@ class Trial:
         """A busy machine delays many windows; a lie is in nearly all, or enough are left without."""
         least, allowed = record.hidden()
         if least > allowed + CLOCK_SLACK * median(w.child_ns for w in record.windows):
-            raise VerdictError(
-                Status.CHEATING,
+            raise ClocksError(
                 f"case {case.name}: the clocks disagree: {least / 1e3:.0f} us and more of each window passed outside"
                 f" the time that the worker reported, where {allowed / 1e3:.0f} us can be explained",
             )
@@ -448,7 +456,7 @@ class Trial:
         return {}
 
 
-def conduct(trials: Sequence[Trial], plan: Plan, roof: Roof, idle: Child, effort: Effort, progress: Progress) -> None:
+def conduct(trials: Sequence[Trial], plan: Plan, roof: Roof, effort: Effort, progress: Progress) -> None:
     """Check every kernel on every checking case, then time the survivors side by side, round by round."""
     steps = len(plan.checks) + len(plan.timed)
     for done, case in enumerate(plan.checks):
@@ -458,13 +466,13 @@ def conduct(trials: Sequence[Trial], plan: Plan, roof: Roof, idle: Child, effort
             trial.attempt(trial.check, case, inputs)
     for done, case in enumerate(plan.timed, start=len(plan.checks)):
         progress(f"timing {case.name}", done / steps)
-        _time_case([trial for trial in trials if trial.live], case, idle, effort)
+        _time_case([trial for trial in trials if trial.live], case, effort)
         for trial in trials:
             trial.attempt(trial.judge, case, roof)
     progress("done", 1.0)
 
 
-def _time_case(trials: Sequence[Trial], case: Case, idle: Child, effort: Effort) -> None:
+def _time_case(trials: Sequence[Trial], case: Case, effort: Effort) -> None:
     for trial in trials:
         trial.attempt(trial.warm_up, case)
     start, rounds = time.monotonic(), itertools.count()
@@ -478,7 +486,7 @@ def _time_case(trials: Sequence[Trial], case: Case, idle: Child, effort: Effort)
             return
         inputs, number = live[0].draw(case), next(rounds)
         for trial in _secret.sample(live, len(live)):
-            trial.attempt(trial.sample, case, inputs, number, idle)
+            trial.attempt(trial.sample, case, inputs, number)
 
 
 def worker_settings(problem: Problem, folder: str) -> dict[str, Any]:

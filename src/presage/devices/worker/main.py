@@ -58,7 +58,7 @@ class ModuleRunner:
     def __init__(self, command: dict[str, Any], arena: int) -> None:
         import numpy
 
-        self._numpy, self._arena = numpy, arena
+        self._numpy, self._array, self._arena = numpy, numpy.ndarray, arena
         self._function = load_candidate(command)
 
     def lay_out(self, layout: dict[str, Any]) -> None:
@@ -93,26 +93,38 @@ class ModuleRunner:
         self._outputs = []
 
     def _returned(self, outputs: list[Any]) -> dict[str, Any]:
-        return {"outputs": [self._describe(output) for output in outputs]}
-
-    def _describe(self, output: Any) -> list[dict[str, Any]]:
-        parts = output if type(output) in (tuple, list) else (output,)
+        """Each kind of output is described once, and each output by its kind and address: the parent's clock runs."""
+        kinds: dict[Any, int] = {}
         described: list[dict[str, Any]] = []
-        for part in parts:
-            if type(part) is not self._numpy.ndarray:
-                described.append({"type": f"{type(part).__module__}.{type(part).__qualname__}"})
-                continue
-            contiguous = bool(part.flags.c_contiguous)
-            described.append(
-                {
-                    "type": "numpy.ndarray",
-                    "dtype": part.dtype.str,
-                    "shape": list(part.shape),
-                    "contiguous": contiguous,
-                    "address": part.ctypes.data,
-                }
-            )
-        return described
+        found = []
+        for output in outputs:
+            parts = []
+            for part in output if type(output) in (tuple, list) else (output,):
+                key, address = self._identify(part) if type(part) is self._array else (type(part), 0)
+                kind = kinds.setdefault(key, len(kinds))
+                if kind == len(described):
+                    described.append(self._describe(part))
+                parts.append((kind, address))
+            found.append(parts)
+        return {"kinds": described, "outputs": found}
+
+    def _describe(self, part: Any) -> dict[str, Any]:
+        if type(part) is self._array:
+            return self._describe_array(part)
+        return {"type": f"{type(part).__module__}.{type(part).__qualname__}"}
+
+    def _identify(self, part: Any) -> tuple[Any, int]:
+        """What kind of array it is, and where it lies."""
+        return (part.dtype.str, part.shape, part.flags.c_contiguous), part.ctypes.data
+
+    def _describe_array(self, part: Any) -> dict[str, Any]:
+        contiguous = bool(part.flags.c_contiguous)
+        return {
+            "type": "numpy.ndarray",
+            "dtype": part.dtype.str,
+            "shape": list(part.shape),
+            "contiguous": contiguous,
+        }
 
 
 class TorchRunner(ModuleRunner):
@@ -121,7 +133,7 @@ class TorchRunner(ModuleRunner):
     def __init__(self, command: dict[str, Any], arena: int) -> None:
         import torch
 
-        self._torch, self._tensor, self._arena = torch, torch.Tensor, arena
+        self._torch, self._array, self._arena = torch, torch.Tensor, arena
         torch.set_grad_enabled(False)
         self._function = load_candidate(command)
 
@@ -137,26 +149,10 @@ class TorchRunner(ModuleRunner):
         size = tensors.size_of(array, self._torch)
         return tensors.over(tensors.host_bytes(self._arena + offset, size, self._torch), array, self._torch)
 
-    def _returned(self, outputs: list[Any]) -> dict[str, Any]:
-        """Each kind of tensor is described once, and each tensor by its kind and address: the parent's clock runs."""
-        kinds: dict[Any, int] = {}
-        described: list[dict[str, Any]] = []
-        found = []
-        for output in outputs:
-            parts = []
-            for part in output if type(output) in (tuple, list) else (output,):
-                is_tensor = type(part) is self._tensor
-                key = (part.dtype, part.shape, part.stride(), part.is_cpu) if is_tensor else type(part)
-                kind = kinds.setdefault(key, len(kinds))
-                if kind == len(described):
-                    described.append(self._describe_kind(part))
-                parts.append((kind, part.data_ptr() if is_tensor else 0))
-            found.append(parts)
-        return {"kinds": described, "outputs": found}
+    def _identify(self, part: Any) -> tuple[Any, int]:
+        return (part.dtype, part.shape, part.stride(), part.is_cpu), part.data_ptr()
 
-    def _describe_kind(self, part: Any) -> dict[str, Any]:
-        if type(part) is not self._tensor:
-            return {"type": f"{type(part).__module__}.{type(part).__qualname__}"}
+    def _describe_array(self, part: Any) -> dict[str, Any]:
         whole = part.is_contiguous() or (self._any_order and tensors.is_dense(part.shape, part.stride()))
         return tensors.describe(part) | {"type": "torch.Tensor", "contiguous": bool(whole and part.is_cpu)}
 
