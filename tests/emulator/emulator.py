@@ -195,8 +195,8 @@ class _Module:
         if kernel.language == "triton" and any(array.dtype.startswith("float8") for array in problem.outputs):
             raise EmulationError("Triton's interpreter loses the carry when it rounds up to a power of two in float8")
         self._problem = problem
-        folder = Path(tempfile.mkdtemp(prefix="presage-module-"))  # Triton reads its functions' source from a file
-        file = folder / f"kernel_{kernel.hash}.py"
+        self._folder = tempfile.TemporaryDirectory(prefix="presage-module-")  # Triton reads functions' source from a file
+        file = Path(self._folder.name) / f"kernel_{kernel.hash}.py"
         file.write_text(kernel.source)
         space: dict[str, Any] = {"__name__": file.stem, "__file__": str(file)}
         exec(compile(kernel.source, str(file), "exec"), space)
