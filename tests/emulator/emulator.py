@@ -195,7 +195,8 @@ class _Module:
         if kernel.language == "triton" and any(array.dtype.startswith("float8") for array in problem.outputs):
             raise EmulationError("Triton's interpreter loses the carry when it rounds up to a power of two in float8")
         self._problem = problem
-        self._folder = tempfile.TemporaryDirectory(prefix="presage-module-")  # Triton reads functions' source from a file
+        # Triton reads its functions' source from a file.
+        self._folder = tempfile.TemporaryDirectory(prefix="presage-module-")
         file = Path(self._folder.name) / f"kernel_{kernel.hash}.py"
         file.write_text(kernel.source)
         space: dict[str, Any] = {"__name__": file.stem, "__file__": str(file)}
