@@ -14,8 +14,11 @@ from presage.core.errors import PresageError
 from presage.core.statistics import Interval, median_interval, speedup_interval
 from presage.devices.reference import Reference
 from presage.devices.status import Status
+from presage.kernels.hardware import Hardware
 from presage.kernels.kernel import Kernel
+from presage.kernels.report import StaticReport
 from presage.problems import registry as problems
+from presage.problems import static
 from presage.problems.base import Problem
 from presage.problems.external import ExternalProblem
 
@@ -123,6 +126,11 @@ class Device(ABC):
     @abstractmethod
     def name(self) -> str: ...
 
+    @property
+    def hardware(self) -> Hardware | None:
+        """The GPU that it is; None for a CPU, and for a GPU that nothing is known of."""
+        return None
+
     @abstractmethod
     def describe(self) -> dict[str, Any]:
         """Facts a person or a data set wants: the hardware, the toolchain, measured peaks, the sandbox's layers."""
@@ -138,6 +146,16 @@ class Device(ABC):
     def anchor(self, problem: Problem) -> Kernel | None:
         """What a speedup is relative to unless one is named."""
         return problems.anchor(problem, self.kind)
+
+    def reports(self, problem: Problem, kernels: Sequence[Kernel]) -> list[tuple[StaticReport, ...]]:
+        """What compiling alone tells of each kernel, a report per timed case; nothing of one that cannot be compiled
+        without running it. This does not use the device."""
+        compiled = [kernel for kernel in kernels if kernel.language in ("cuda", "triton")]
+        if self.hardware is None or isinstance(problem, ExternalProblem) or not compiled:
+            return [()] * len(kernels)
+        found = static.reports(problem, compiled, problem.timed[self.kind], self.hardware)
+        by_hash = {kernel.hash: tuple(each) for kernel, each in zip(compiled, found, strict=True)}
+        return [by_hash.get(kernel.hash, ()) for kernel in kernels]
 
     def measure_each(
         self, problem: Problem, kernels: Sequence[Kernel], effort: Effort, foreign: bool = True

@@ -18,7 +18,8 @@ from presage.devices.nvml import Nvml
 from presage.devices.status import Status
 from presage.devices.trial import Plan, conduct
 from presage.devices.zygote import Zygote
-from presage.kernels import nvrtc, toolkit
+from presage.kernels import hardware, nvrtc, toolkit
+from presage.kernels.hardware import Hardware
 from presage.kernels.kernel import Kernel
 from presage.problems.base import Problem
 
@@ -80,6 +81,13 @@ class CudaDevice(Device):
             "sensors": self.nvml.read(),
             "sandbox": self._idle.sandbox,
         }
+
+    @cached_property
+    def hardware(self) -> Hardware:
+        try:
+            return hardware.find(self.properties.name)
+        except PresageError:  # a product that is not in the table: what its architecture has is known
+            return hardware.find(self.arch)
 
     # -- what workers need --------------------------------------------------------------------------------------------
 

@@ -18,7 +18,10 @@ from presage.core.errors import PresageError
 from presage.devices.base import CaseTiming, Device, Effort, Measurement, Progress
 from presage.devices.recording import Recording, Row, open_recording
 from presage.devices.status import Status
+from presage.kernels import hardware
+from presage.kernels.hardware import Hardware
 from presage.kernels.kernel import LANGUAGES, Kernel
+from presage.kernels.report import StaticReport
 from presage.problems import registry as problems
 from presage.problems.base import Case, Problem, Tolerance
 from presage.problems.sampler import Sampler
@@ -57,6 +60,13 @@ class RecordedDevice(Device):
     def name(self) -> str:
         return f"recorded:{self.recording.name}"
 
+    @cached_property
+    def hardware(self) -> Hardware | None:
+        try:
+            return hardware.find(str(self.recording.facts.get("hardware"))) if self.kind == "gpu" else None
+        except PresageError:
+            return None
+
     def describe(self) -> dict[str, Any]:
         facts = self.recording.facts
         return {
@@ -92,6 +102,10 @@ class RecordedDevice(Device):
         if isinstance(problem, RecordedProblem):
             raise PresageError(f"{self.name} has no kernel '{spec}' of {problem.name}; 'presage corpus ls' lists them")
         return super().kernel(problem, spec)
+
+    def reports(self, problem: Problem, kernels: Sequence[Kernel]) -> list[tuple[StaticReport, ...]]:
+        rows = self.rows(problem.name)
+        return [rows[kernel.hash].reports if kernel.hash in rows else () for kernel in kernels]
 
     def anchor(self, problem: Problem) -> Kernel | None:
         anchors = {row.anchor for row in self.rows(problem.name).values()} & self.rows(problem.name).keys()

@@ -1,0 +1,1 @@
+"""Policies: whether to trust a forecast, or to ask the device."""

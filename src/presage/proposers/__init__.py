@@ -1,0 +1,1 @@
+"""Proposers: where candidates come from."""

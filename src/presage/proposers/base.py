@@ -1,0 +1,69 @@
+"""Proposer: the small base class. Writes candidates from a parent."""
+
+from __future__ import annotations
+
+import random
+from abc import ABC, abstractmethod
+from collections.abc import Container, Sequence
+from dataclasses import dataclass
+
+from presage.devices.base import Device
+from presage.forecasters.base import Measured
+from presage.kernels.kernel import Kernel
+from presage.problems.base import Problem
+
+
+@dataclass(frozen=True)
+class Ground:
+    """What a proposer knows of the search it works for."""
+
+    problem: Problem
+    device: Device
+    anchor: Measured
+
+
+@dataclass(frozen=True)
+class Parent:
+    """A kernel to start from: what was measured of it, or what is expected of it where its forecast was trusted."""
+
+    measured: Measured
+    """Its status is `trusted` where it was not measured."""
+    value: float | None
+    """log2 S, measured or expected; None for one that failed."""
+    reason: str = ""
+    """Why it failed, as the device or the compiler said."""
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A candidate and what it was made from."""
+
+    kernel: Kernel
+    why: str = ""
+    """The idea, in a few words for people; no forecaster sees it."""
+
+
+@dataclass(frozen=True)
+class Spent:
+    """What proposing has cost."""
+
+    tokens: int = 0
+    dollars: float = 0.0
+
+
+class Proposer(ABC):
+    """Writes candidates. Its name on the command line is its file's."""
+
+    def __init__(self, ground: Ground) -> None:
+        self.ground = ground
+
+    @abstractmethod
+    def propose(
+        self, parent: Parent, others: Sequence[Parent], count: int, known: Container[str], rng: random.Random
+    ) -> list[Proposal]:
+        """Up to `count` candidates from a parent; `others` are the best kernels so far. `known` holds the hashes of all
+        kernels that the search has seen, which are not proposed again. Fewer, or none, where ideas run out."""
+
+    def spent(self) -> Spent:
+        """What the last `propose` has cost."""
+        return Spent()

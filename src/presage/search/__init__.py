@@ -1,0 +1,1 @@
+"""Search: parents, the archive, the loop and its budgets."""

@@ -1,0 +1,37 @@
+"""Strategy: the small base class. Chooses parents; it is asked and told, so anyone's loop can drive it."""
+
+from __future__ import annotations
+
+import random
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Node:
+    """A kernel in the archive."""
+
+    id: int
+    """Counts up from 0, which is the anchor."""
+    parent: int | None
+    value: float
+    """log2 S, measured, or expected where the forecast was trusted."""
+    measured: bool
+
+
+class Strategy(ABC):
+    """Keeps the archive and chooses parents. Its name on the command line is its file's.
+
+    Failed kernels are never told, so they never take a slot; nor are duplicates. Everything is rebuilt on resuming by
+    telling the same things in the same order, so all chance comes from `rng`. No call may take longer than
+    logarithmically in the number of nodes.
+    """
+
+    @abstractmethod
+    def ask(self, count: int, rng: random.Random) -> Sequence[int]:
+        """The parents of a batch, by id; one may be named twice."""
+
+    @abstractmethod
+    def tell(self, node: Node) -> None:
+        """A kernel is new in the archive, or, if its id is known, a trusted one has been measured since."""

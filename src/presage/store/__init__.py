@@ -1,0 +1,1 @@
+"""The store: every step of a run, in SQLite."""
