@@ -23,6 +23,7 @@ from presage.kernels.header import Value
 from presage.kernels.kernel import Kernel
 from presage.kernels.report import LaunchReport, StaticReport
 from presage.kernels.sass import CLASSES
+from presage.kernels.walk import KINDS
 
 if TYPE_CHECKING:
     import pyarrow
@@ -204,6 +205,7 @@ def schema() -> pyarrow.Schema:
         name=text, grid=pa.list_(whole), block=pa.list_(whole), count=whole, registers=whole, spill_bytes=whole,
         stack_bytes=whole, shared_bytes=whole, code_bytes=whole, occupancy=real, occupancy_limiter=text,
         blocks_per_sm=whole, waves=real, loops=whole, instructions=mix, instructions_in_loops=mix, options=text,
+        executed=record(**{name: pa.float32() for name in KINDS}),
     )  # fmt: skip
     report = record(
         target=text, arch=text, status=text, compiler=text, launches=pa.list_(launch), error=text, operators=text,
@@ -289,11 +291,12 @@ def _launch(record: Mapping[str, Any]) -> LaunchReport:
         "instructions": _present(record["instructions"]),
         "instructions_in_loops": _present(record["instructions_in_loops"]),
         "options": _loaded(record["options"]),
+        "executed": _present(record["executed"]) if record.get("executed") is not None else None,
     }
     return LaunchReport(**{**record, **changed})
 
 
-def _present(counts: Mapping[str, int | None]) -> dict[str, int]:
+def _present(counts: Mapping[str, Any]) -> dict[str, Any]:
     return {name: count for name, count in counts.items() if count is not None}
 
 

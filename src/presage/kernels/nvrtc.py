@@ -68,6 +68,7 @@ class Compiled:
 
     cubin: bytes
     log: str
+    ptx: str
 
 
 def compile(source: str, arch: str, library: str, includes: Sequence[str] = (), name: str = "kernel.cu") -> Compiled:
@@ -89,7 +90,8 @@ def compile(source: str, arch: str, library: str, includes: Sequence[str] = (), 
         log = _text(nvrtc, program, "ProgramLog").decode(errors="replace").rstrip("\0")
         if result:
             raise CompileError(log.strip() or _message(nvrtc, result))
-        return Compiled(_text(nvrtc, program, "CUBIN"), log)
+        ptx = _text(nvrtc, program, "PTX").decode(errors="replace").rstrip("\0")
+        return Compiled(_text(nvrtc, program, "CUBIN"), log, ptx)
     finally:
         nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
 

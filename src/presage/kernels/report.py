@@ -33,6 +33,8 @@ class Launched:
     spill_bytes: int | None = None
     """What the compiler says it spilled; None where only the machine code can tell."""
     options: Mapping[str, Any] = field(default_factory=dict)
+    executed: Mapping[str, float] | None = None
+    """What a warp executes, by kind; None where its code could not be walked to its end."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,8 @@ class LaunchReport:
     instructions_in_loops: Mapping[str, int]
     options: Mapping[str, Any]
     """For Triton: warps, stages, constants, and each argument's type and alignment."""
+    executed: Mapping[str, float] | None = None
+    """What a warp executes, loops counted as often as they run, by `walk.KINDS`; None where that is not known."""
 
 
 @dataclass(frozen=True)
@@ -106,6 +110,7 @@ def describe(launched: Launched, resources: Resources, mix: Mix, target: Hardwar
         instructions=mix.classes,
         instructions_in_loops=mix.in_loops,
         options=launched.options,
+        executed=launched.executed,
     )
 
 

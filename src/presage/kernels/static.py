@@ -43,10 +43,15 @@ def reports(jobs: Sequence[Job], timeout: float = 60.0, processes: int | None = 
             raise PresageError(
                 f"{job.kernel.name} is a {job.kernel.language} kernel; static reports are made of {known} kernels"
             )
-    requests = [_COMPILERS[job.kernel.language].request(job) for job in jobs]
-    distinct = list({json.dumps(request): request for request in requests}.items())
-    answers = dict(zip((key for key, _ in distinct), _run([r for _, r in distinct], timeout, processes), strict=True))
-    outcomes = [_outcome(job, answers[json.dumps(request)]) for job, request in zip(jobs, requests, strict=True)]
+    distinct: dict[str, dict[str, Any]] = {}
+    keys = []
+    for job in jobs:  # one source at several sizes is compiled once
+        request = _COMPILERS[job.kernel.language].request(job)
+        walks = request.pop("walks")
+        keys.append(json.dumps(request))
+        distinct.setdefault(keys[-1], {**request, "walks": []})["walks"] += walks
+    answers = dict(zip(distinct, _run(list(distinct.values()), timeout, processes), strict=True))
+    outcomes = [_outcome(job, answers[key]) for job, key in zip(jobs, keys, strict=True)]
     mixes = _mixes(jobs, outcomes)
     return [_report(job, outcome, mixes) for job, outcome in zip(jobs, outcomes, strict=True)]
 

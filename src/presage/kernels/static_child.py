@@ -100,7 +100,14 @@ def _cuda(request: Mapping[str, Any]) -> dict[str, Any]:
         done = nvrtc.compile(request["source"], request["arch"], request["library"], request["includes"])
     except nvrtc.CompileError as error:
         return {"status": "compile_error", "error": str(error)}
-    return {"status": "ok", "cubins": [base64.b64encode(done.cubin).decode()], "log": done.log}
+    walks = [[each, _walk(done.ptx, each)] for each in request["walks"]]
+    return {"status": "ok", "cubins": [base64.b64encode(done.cubin).decode()], "log": done.log, "walks": walks}
+
+
+def _walk(text: str, launch: Mapping[str, Any]) -> Any:
+    from presage.kernels import walk
+
+    return walk.of_launch(text, launch["name"], launch["integers"], launch["grid"], launch["block"])
 
 
 def _triton(request: Mapping[str, Any]) -> dict[str, Any]:

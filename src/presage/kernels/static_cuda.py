@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -33,12 +34,27 @@ def request(job: Job) -> dict[str, Any]:
         "arch": job.target.compile_arch,
         "library": str(toolkit.nvrtc()),
         "includes": [str(folder) for folder in toolkit.includes()],
+        "walks": _walks(job),
     }
+
+
+def _walks(job: Job) -> list[dict[str, Any]]:
+    """The launches, as they are walked; none where they make no sense, which is found out when they are made."""
+    try:
+        return [_walk(job, launch) for launch in job.kernel.header.launches]
+    except LaunchError:
+        return []
+
+
+def _walk(job: Job, launch: Launch) -> dict[str, Any]:
+    sizes = {what: list(_sizes(job, launch, what)) for what in ("grid", "block")}
+    return {"name": launch.entry, "integers": list(job.dims.values()), **sizes}
 
 
 def launches(job: Job, answer: Mapping[str, Any]) -> Iterator[Launched]:
     """Every launch of the header, at the case's size."""
     spills = {name: int(stores) + int(loads) for name, stores, loads in _SPILLS.findall(answer["log"])}
+    walks = {json.dumps(asked): walked for asked, walked in answer["walks"]}
     for launch in job.kernel.header.launches:
         yield Launched(
             name=launch.entry,
@@ -47,6 +63,7 @@ def launches(job: Job, answer: Mapping[str, Any]) -> Iterator[Launched]:
             dynamic_shared=_number(job, launch, launch.shared),
             cubin=answer["cubins"][0],
             spill_bytes=spills.get(launch.entry),
+            executed=walks.get(json.dumps(_walk(job, launch))),
         )
 
 

@@ -22,6 +22,7 @@ def request(job: Job) -> dict[str, Any]:
     target = job.target
     return {
         "compiler": "triton",
+        "walks": [],
         "source": job.kernel.source,
         "inputs": [[list(tensor.shape), tensor.dtype] for tensor in job.inputs],
         "parameters": list(job.parameters),
@@ -51,6 +52,7 @@ def launches(job: Job, answer: Mapping[str, Any]) -> Iterator[Launched]:
             cubin=answer["cubins"][launch["cubin"]],
             count=launch["count"],
             options=options,
+            executed=launch["executed"],
         )
 
 

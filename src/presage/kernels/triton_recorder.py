@@ -16,6 +16,7 @@ import sys
 import traceback
 from collections import Counter
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -26,7 +27,7 @@ from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from triton.backends.compiler import GPUTarget
 
-from presage.kernels import cubin
+from presage.kernels import cubin, walk
 
 _NEEDS_VALUES = ("DataDependentOutputException", "DynamicOutputShapeException", "UnsupportedFakeTensorException")
 _FILE = "kernel.py"
@@ -96,13 +97,14 @@ class Recorder:
         return self, self.cubins.index(binary), resources.registers, 0, 1024
 
     def launcher_cls(self, source: Any, metadata: Any) -> Callable[..., None]:
-        def launch(x: int, y: int, z: int, stream: int, function: int, *_: Any) -> None:
+        def launch(x: int, y: int, z: int, stream: int, function: int, *rest: Any) -> None:
             if not self._listening:
                 return
+            threads = cubin.read(self.cubins[function])[metadata.name].required_threads
             entry = {
                 "name": metadata.name,
                 "grid": [int(x), int(y), int(z)],
-                "threads": cubin.read(self.cubins[function])[metadata.name].required_threads,
+                "threads": threads,
                 "shared": metadata.shared,
                 "cubin": function,
                 "options": {
@@ -112,6 +114,7 @@ class Recorder:
                     "constants": _constants(source),
                     "arguments": _arguments(source),
                 },
+                "integers": _integers(source, rest),
             }
             self.launches[json.dumps(entry)] += 1
 
@@ -154,10 +157,35 @@ def run(request: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "status": "ok",
         "cubins": [base64.b64encode(each).decode() for each in recorder.cubins],
-        "launches": [{**json.loads(entry), "count": count} for entry, count in recorder.launches.items()],
+        "launches": [_launch(recorder, json.loads(entry), count) for entry, count in recorder.launches.items()],
         "operators": dict(operators.counts),
         "notes": list(recorder.notes),
     }
+
+
+def _launch(recorder: Recorder, entry: dict[str, Any], count: int) -> dict[str, Any]:
+    text, options = _ptx(entry["name"], recorder.cubins[entry["cubin"]]), entry["options"]
+    block = (entry["threads"] or 32 * options["num_warps"], 1, 1)
+    integers = entry.pop("integers")
+    walked = walk.of_launch(text, entry["name"], integers, entry["grid"], block) if integers is not None else None
+    return {**entry, "count": count, "executed": walked}
+
+
+def _ptx(name: str, binary: bytes) -> str:
+    """The text that a cubin was made from, which Triton's cache keeps beside it."""
+    for file in Path(os.environ["TRITON_CACHE_DIR"]).glob(f"*/{name}.cubin"):
+        if file.read_bytes() == binary:
+            return file.with_suffix(".ptx").read_text()
+    return ""
+
+
+def _integers(source: Any, rest: tuple[Any, ...]) -> list[int] | None:
+    """The values of the integer arguments, in order; None where arguments are passed that are more than one value."""
+    kinds = list(source.signature.values())
+    if any(str(kind).startswith("tensordesc") for kind in kinds) or len(rest) < len(kinds):
+        return None
+    given = zip(kinds, rest[-len(kinds) :], strict=True)
+    return [int(value) for kind, value in given if str(kind)[0] in "iu" and not isinstance(value, torch.Tensor)]
 
 
 def _module(source: str) -> ModuleType:

@@ -1,0 +1,141 @@
+"""Reads PTX, the last text before machine code: an entry's parameters, and its instructions in basic blocks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+_ENTRY = re.compile(r"\.entry\s+([\w$.]+)\s*\(([^)]*)\)")
+_PARAMETER = re.compile(r"\.param\s+(?:\.align\s+\d+\s+)?\.(\w+)[^,]*?([\w$]+)(\[\d+\])?\s*(?:,|$)")
+_SHARED = re.compile(r"\.shared\s+(?:\.align\s+(\d+)\s+)?\.(\w+)\s+([\w$.]+)(?:\[(\d*)\])?")
+_STATEMENT = re.compile(
+    r"""\s*(?:
+        (?P<label>[\w$.]+):(?!:)
+      | (?P<guard>@!?[%\w$.]+)?\s*(?P<opcode>[a-z][\w.:]*)(?P<operands>[^;{}]*(?:\{[^;]*?\}[^;{}]*)*);
+      | [{}]
+      | \.[^;{}\n]*[;\n]?
+    )""",
+    re.VERBOSE,
+)
+_TARGET = re.compile(r"\bbra[.\w]*\s+([\w$.]+)")
+_OPERAND = re.compile(r"\[[^\]]*\]|\{[^}]*\}|\([^)]*\)|[^,\s|]+")
+_ENDS = ("bra", "ret", "exit", "brx", "trap")
+_SIZES = {"b8": 1, "u8": 1, "s8": 1, "b16": 2, "u16": 2, "s16": 2, "f16": 2, "b64": 8, "u64": 8, "s64": 8, "f64": 8}
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """`@%p1 add.s32 %r1, %r2, 4;`: guard, opcode, operands. A vector or an address is one operand."""
+
+    guard: str
+    """`%p1`, `!%p1`, or nothing."""
+    opcode: str
+    operands: tuple[str, ...]
+
+    @property
+    def root(self) -> str:
+        return self.opcode.partition(".")[0]
+
+    @property
+    def parts(self) -> list[str]:
+        return self.opcode.split(".")[1:]
+
+
+@dataclass(frozen=True)
+class Block:
+    """Instructions that run one after the other; only the last can branch."""
+
+    instructions: tuple[Instruction, ...]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One kernel."""
+
+    name: str
+    parameters: dict[str, str]
+    """Each one's type (`u64` for a pointer), in order."""
+    blocks: tuple[Block, ...]
+    labels: dict[str, int]
+    """Which block each label starts."""
+    shared: dict[str, int]
+    """Where each variable in shared memory lies."""
+
+
+def parse(text: str, name: str) -> Entry | None:
+    """The entry of this name, or None where there is none that is whole."""
+    text = _COMMENT.sub("", text)
+    found = next((each for each in _ENTRY.finditer(text) if each[1] == name), None)
+    if found is None:
+        return None
+    body = _body(text, found.end())
+    if body is None:
+        return None
+    blocks, labels = _blocks(body)
+    parameters = {name: kind for kind, name, _ in _PARAMETER.findall(found[2])}
+    return Entry(name, parameters, tuple(blocks), labels, _shared(text))
+
+
+def _body(text: str, start: int) -> str | None:
+    """What stands between the entry's braces."""
+    depth, opened = 0, start
+    for brace in re.compile(r"[{}]").finditer(text, start):
+        if depth == 0:
+            opened = brace.end()
+        depth += 1 if brace[0] == "{" else -1
+        if depth == 0:
+            return text[opened : brace.start()]
+    return None
+
+
+def _shared(text: str) -> dict[str, int]:
+    """Variables one after the other, as they are declared; one without a size lies behind the others."""
+    places: dict[str, int] = {}
+    open_ended, top = [], 0
+    for align, kind, name, count in _SHARED.findall(text):
+        if name in places or name in open_ended:
+            continue
+        if not count and f"{name}[]" in text:
+            open_ended.append(name)
+            continue
+        step = max(int(align or 1), 1)
+        top = -(-top // step) * step
+        places[name] = top
+        top += _SIZES.get(kind, 4) * int(count or 1)
+    return places | dict.fromkeys(open_ended, -(-top // 1024) * 1024)
+
+
+def _blocks(body: str) -> tuple[list[Block], dict[str, int]]:
+    blocks: list[Block] = []
+    labels: dict[str, int] = {}
+    current: list[Instruction] = []
+
+    def end() -> None:
+        if current:
+            blocks.append(Block(tuple(current)))
+            current.clear()
+
+    targets = set(_TARGET.findall(body))
+    for label, instruction in _statements(body):
+        if label in targets:
+            end()
+            labels[label] = len(blocks)
+        elif instruction:
+            current.append(instruction)
+            if instruction.root in _ENDS:
+                end()
+    end()
+    return blocks, labels
+
+
+def _statements(body: str) -> Iterator[tuple[str, Instruction | None]]:
+    position = 0
+    while match := _STATEMENT.match(body, position):
+        position = match.end()
+        if match["label"]:
+            yield match["label"], None
+        elif match["opcode"]:
+            operands = tuple(" ".join(each.split()) for each in _OPERAND.findall(match["operands"]))
+            yield "", Instruction((match["guard"] or "").removeprefix("@"), match["opcode"], operands)

@@ -1,0 +1,533 @@
+"""Walks a kernel's PTX as a warp would: which way it branches, how often its loops run, what it touches in memory.
+
+Only the integers that branches and addresses depend on are computed, for one warp's 32 lanes at a time, with the real
+sizes of the launch. What is read from memory is unknown. A loop whose integers change by the same amounts again and
+again is counted, not walked. So a walk takes milliseconds, needs no GPU, and counts what a disassembly cannot.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from presage.kernels import ptx
+from presage.kernels.lanes import (
+    FLOATS,
+    KNOWN,
+    LINEAR,
+    WARP,
+    Lanes,
+    first,
+    operation,
+    same,
+    sectors,
+    shared_passes,
+    unsigned32,
+    wrap,
+)
+from presage.kernels.ptx import Entry, Instruction
+
+KINDS = (
+    "instructions", "integer", "fp32", "fp16", "fp64", "special", "convert", "move", "shuffle", "barrier", "atomic",
+    "branch", "global_load", "global_store", "shared_load", "shared_store", "local", "async_copy", "tensor", "other",
+    "lanes", "tensor_flops", "load_sectors", "store_sectors", "atomic_sectors", "shared_wavefronts",
+)  # fmt: skip
+"""What is counted, per warp: instructions and their kinds; then the lanes that took part in them, flops of tensor
+cores, sectors of 32 bytes that global accesses touch, and passes that shared accesses need for their bank conflicts."""
+MOST_STEPS = 10_000
+"""Basic blocks walked one by one before giving up."""
+_PERIODS = (1, 2, 3, 4)
+"""Iterations after which a loop may repeat itself: a ring of buffers comes round after as many."""
+_MEMORY, _EVIDENCE = 12, 4
+"""Rounds of a loop that are remembered, and how many must be alike where that is all there is to go by."""
+_POINTERS = 40
+
+_AT = {name: i for i, name in enumerate(KINDS)}
+_ROOTS = {
+    **dict.fromkeys(("ex2", "lg2", "rcp", "rsqrt", "sqrt", "sin", "cos", "tanh"), "special"),
+    **dict.fromkeys(("mov", "cvta", "selp"), "move"),
+    **dict.fromkeys(("shfl", "vote", "match", "redux", "activemask", "elect"), "shuffle"),
+    **dict.fromkeys(("bar", "barrier", "membar", "fence", "mbarrier"), "barrier"),
+    **dict.fromkeys(("bra", "ret", "exit", "brx", "call", "trap"), "branch"),
+    **dict.fromkeys(("atom", "red"), "atomic"),
+    **dict.fromkeys(("mma", "wgmma", "wmma", "tcgen05"), "tensor"),
+    **dict.fromkeys(("ldmatrix",), "shared_load"),
+    **dict.fromkeys(("stmatrix",), "shared_store"),
+    "cvt": "convert",
+    "cp": "async_copy",
+}  # fmt: skip
+_SHAPE = re.compile(r"m(\d+)n(\d+)k(\d+)")
+_BITS = {"8": 1, "16": 2, "32": 4, "64": 8, "128": 16}
+_ADDRESS = re.compile(r"\[\s*([^\s+\]]+)\s*(?:\+\s*(-?\w+))?\s*\]")
+_NUMBER = re.compile(r"-?(?:0x[0-9a-fA-F]+|\d+)U?$")
+
+
+def of_launch(
+    text: str, name: str, integers: Sequence[int], grid: Sequence[int], block: Sequence[int]
+) -> dict[str, float] | None:
+    """What a warp of this launch executes, or None where the code has ways that cannot be followed to their end."""
+    entry = ptx.parse(text, name)
+    try:
+        return walk(entry, integers, tuple(grid), tuple(block)) if entry else None  # type: ignore[arg-type]
+    except (ArithmeticError, LookupError, RecursionError, TypeError, ValueError):
+        return None  # code that no compiler wrote
+
+
+def walk(
+    entry: Entry, integers: Sequence[int], grid: tuple[int, int, int], block: tuple[int, int, int]
+) -> dict[str, float] | None:
+    """Walk two warps of a block in the middle of the grid; the mean of what they execute, by kind, or None where one
+    does not come to its end. The parameters that are integers have these values, in order; pointers are far apart."""
+    rest = iter(integers)
+    parameters = {
+        name: (number + 1) << _POINTERS if kind.endswith("64") else next(rest, 0)
+        for number, (name, kind) in enumerate(entry.parameters.items())
+    }
+    warps = -(-block[0] * block[1] * block[2] // WARP)
+    program = _Program(entry, parameters)
+    middle = grid[0] * grid[1] * grid[2] // 2
+    place = (middle % grid[0], middle // grid[0] % grid[1], middle // (grid[0] * grid[1]))
+    walked = [_Warp(program, warp, place, grid, block) for warp in sorted({0, warps - 1})]
+    for each in walked:
+        each.run()
+    if not all(each.complete for each in walked):
+        return None
+    mean = np.mean([each.counts for each in walked], axis=0)
+    return {name: float(mean[i]) for name, i in _AT.items() if mean[i]}
+
+
+# -- the program, made ready ------------------------------------------------------------------------------------------
+
+
+@dataclass
+class _Ready:
+    """A basic block: what its instructions count for, and what must be computed."""
+
+    counts: npt.NDArray[np.float64]
+    actions: list[Callable[[_Warp, Lanes], None]]
+    target: int | None = None
+    """Where its branch leads; -1 is the end."""
+    guard: tuple[int, bool] | None = None
+    """The predicate of its branch, and whether that must be false."""
+
+
+class _Program:
+    """An entry as blocks of closures over numbered registers."""
+
+    def __init__(self, entry: Entry, parameters: Mapping[str, int]) -> None:
+        self.entry, self.parameters = entry, parameters
+        self.registers: dict[str, int] = {}
+        self.crooked: list[int] = []
+        """Registers that an operation gives which is not linear in its operands."""
+        needed = _needed(entry)
+        self.blocks = [self._block(block.instructions, needed) for block in entry.blocks]
+        self.headers = {b.target for n, b in enumerate(self.blocks) if b.target is not None and 0 <= b.target <= n}
+
+    def register(self, name: str) -> int:
+        return self.registers.setdefault(name, len(self.registers))
+
+    def _block(self, instructions: Sequence[Instruction], needed: set[str]) -> _Ready:
+        ready = _Ready(np.zeros(len(KINDS)), [])
+        for instruction in instructions:
+            kind = classify(instruction)
+            ready.counts[_AT["instructions"]] += 1
+            ready.counts[_AT[kind]] += 1
+            if kind == "tensor":
+                ready.counts[_AT["tensor_flops"]] += _tensor_flops(instruction.opcode)
+            if kind == "branch":
+                self._end(ready, instruction)
+            elif kind in _ACCESSES:
+                self._access(ready, instruction, kind)
+            if any(name in needed for name in _written(instruction)):
+                ready.actions.append(self._computation(instruction))
+        return ready
+
+    def _end(self, ready: _Ready, instruction: Instruction) -> None:
+        if instruction.root == "call":
+            return
+        if instruction.guard:
+            ready.guard = self._guard(instruction.guard)
+        ready.target = self.entry.labels.get(instruction.operands[0], -1) if instruction.root == "bra" else -1
+
+    def _guard(self, guard: str) -> tuple[int, bool]:
+        return self.register(guard.removeprefix("!")), guard.startswith("!")
+
+    def _access(self, ready: _Ready, instruction: Instruction, kind: str) -> None:
+        """Each address that an instruction names is one access; an asynchronous copy names two."""
+        addresses = [each for each in instruction.operands if each.startswith("[")]
+        guard = self._guard(instruction.guard) if instruction.guard else None
+        width = _width(instruction)
+        for number, text in enumerate(addresses[:2] if kind == "async_copy" else addresses[:1]):
+            found = _ADDRESS.match(text)
+            if found is None or "bulk" in instruction.opcode:
+                continue
+            shared = ".shared" in instruction.opcode and not (kind == "async_copy" and number == 1)
+            offset = _integer(found[2]) if found[2] and _NUMBER.match(found[2]) else 0
+            count = shared_passes if shared or kind.startswith("shared") else sectors
+            at = _AT["shared_wavefronts" if count is shared_passes else _SECTORS.get(kind, "load_sectors")]
+            source = self._source(found[1])
+            ready.actions.append(_accessing(source, offset, width, guard, count, at))
+
+    def _source(self, text: str) -> int | Lanes | None:
+        """A register's number, or the value of something constant; None for what is not known."""
+        if text.startswith("%"):
+            return self.register(text)
+        if _NUMBER.match(text):
+            return np.full(WARP, _integer(text), dtype=np.int64)
+        if text in self.entry.shared:
+            return np.full(WARP, self.entry.shared[text], dtype=np.int64)
+        if text in self.parameters:
+            return np.full(WARP, self.parameters[text], dtype=np.int64)
+        if text.isidentifier():  # declared inside braces, as inline assembly does
+            return self.register(text)
+        return None
+
+    def _computation(self, instruction: Instruction) -> Callable[[_Warp, Lanes], None]:
+        targets = [self.register(name) for name in _written(instruction)]
+        guard = self._guard(instruction.guard) if instruction.guard else None
+        root, kind = instruction.root, instruction.parts[-1] if instruction.parts else ""
+        sources = [self._source(text) for text in instruction.operands[1:]]
+        compute = operation(instruction)
+        if root == "ld" and "param" in instruction.parts:
+            found = _ADDRESS.match(instruction.operands[1])
+            name = found[1] if found else ""
+            sources, compute = [self._source(name)], first if name in self.parameters else None
+        elif root not in LINEAR:
+            self.crooked += targets
+        if len(targets) != 1 or compute is None or any(source is None for source in sources):
+            return _forgetting(targets)
+        if root == "setp":
+            return _comparing(targets[0], sources, compute, kind, guard)
+        return _computing(targets[0], sources, compute, wrap(instruction), guard)
+
+
+def _needed(entry: Entry) -> set[str]:
+    """The registers that branches and addresses depend on, however indirectly."""
+    written: dict[str, list[Instruction]] = {}
+    wanted: list[str] = []
+    for block in entry.blocks:
+        for instruction in block.instructions:
+            for name in _written(instruction):
+                written.setdefault(name, []).append(instruction)
+            kind = classify(instruction)
+            if kind == "branch" or kind in _ACCESSES:
+                wanted += [instruction.guard.removeprefix("!")] if instruction.guard else []
+            if kind in _ACCESSES:
+                wanted += [each for text in instruction.operands if text[0] == "[" for each in _names(text)]
+    needed: set[str] = set()
+    while wanted:
+        name = wanted.pop()
+        if name in needed:
+            continue
+        needed.add(name)
+        for instruction in written.get(name, ()):
+            if instruction.root not in ("ld", "atom"):
+                wanted += [each for text in instruction.operands[1:] for each in _names(text)]
+            wanted += _names(instruction.guard)
+    return needed
+
+
+def _names(text: str) -> list[str]:
+    return re.findall(r"[%A-Za-z_$][\w$.]*", text)
+
+
+_NO_TARGET = ("st", "red", "bra", "ret", "exit", "bar", "barrier", "cp", "membar", "fence", "prefetch", "stmatrix")
+
+
+def _written(instruction: Instruction) -> list[str]:
+    if not instruction.operands or instruction.root in _NO_TARGET or instruction.operands[0].startswith("["):
+        return []
+    target = instruction.operands[0]
+    return _names(target) if target[0] in "{(" else [target]
+
+
+_ACCESSES = ("global_load", "global_store", "shared_load", "shared_store", "atomic", "async_copy")
+_SECTORS = {"global_store": "store_sectors", "atomic": "atomic_sectors"}
+
+
+def classify(instruction: Instruction) -> str:
+    """The kind that an instruction counts as.
+
+    >>> classify(Instruction("", "fma.rn.f32", ())), classify(Instruction("", "ld.global.v4.f32", ()))
+    ('fp32', 'global_load')
+    """
+    root, parts = instruction.root, instruction.parts
+    if root in ("ld", "ldu", "st"):
+        way = "store" if root == "st" else "load"
+        if "param" in parts or "const" in parts:
+            return "move"
+        if "local" in parts:
+            return "local"
+        return f"{'shared' if any(part.startswith('shared') for part in parts) else 'global'}_{way}"
+    if root == "cp" and not any(part.startswith("shared") for part in parts):
+        return "barrier"
+    if root == "setp" or root in _ROOTS:
+        return _ROOTS.get(root, "integer")
+    kinds = [FLOATS[part] for part in parts if part in FLOATS]
+    return kinds[-1] if kinds else "integer" if root in KNOWN else "other"
+
+
+def _tensor_flops(opcode: str) -> float:
+    """What a warp's share of one multiplication of matrices comes to."""
+    shape = _SHAPE.search(opcode)
+    if shape is None or not re.match(r"(wg)?mma", opcode):
+        return 0.0
+    m, n, k = map(int, shape.groups())
+    return 2.0 * m * n * k / (4 if opcode.startswith("wgmma") else 1)
+
+
+def _width(instruction: Instruction) -> int:
+    """Bytes a lane moves."""
+    if instruction.root == "cp":
+        sizes = [_integer(each) for each in instruction.operands if _NUMBER.match(each)]
+        return sizes[0] if sizes else 16
+    if instruction.root in ("ldmatrix", "stmatrix"):
+        return 16
+    kind = instruction.parts[-1] if instruction.parts else "b32"
+    size = _BITS.get(kind.lstrip("busf"), 4)
+    vector = next((int(part[1:]) for part in instruction.parts if re.fullmatch(r"v\d", part)), 1)
+    return size * vector
+
+
+def _integer(text: str) -> int:
+    value = int(text.removesuffix("U"), 0)
+    return value - (1 << 64) if value >= 1 << 63 else value
+
+
+# -- actions of a block -----------------------------------------------------------------------------------------------
+
+_Source = int | Lanes | None
+
+
+def _forgetting(targets: Sequence[int]) -> Callable[[_Warp, Lanes], None]:
+    def forget(warp: _Warp, mask: Lanes) -> None:
+        for target in targets:
+            warp.known[target] = False
+
+    return forget
+
+
+def _computing(
+    target: int, sources: Sequence[_Source], compute: Callable[..., Lanes], wrap: Any, guard: tuple[int, bool] | None
+) -> Callable[[_Warp, Lanes], None]:
+    def action(warp: _Warp, mask: Lanes) -> None:
+        values = warp.read(sources)
+        if values is None:
+            warp.known[target] = False
+        else:
+            warp.write(target, wrap(compute(*values)), mask if guard is None else warp.admitted(mask, guard))
+
+    return action
+
+
+def _comparing(
+    target: int, sources: Sequence[_Source], compare: Callable[..., Any], kind: str, guard: tuple[int, bool] | None
+) -> Callable[[_Warp, Lanes], None]:
+    read = unsigned32 if kind == "u32" else same
+
+    def action(warp: _Warp, mask: Lanes) -> None:
+        values = warp.read(sources)
+        if values is None:
+            warp.known[target] = False
+            return
+        left, right = read(values[0]), read(values[1])
+        warp.compared.append(left - right)
+        admitted = mask if guard is None else warp.admitted(mask, guard)
+        warp.write(target, compare(left, right).astype(np.int64), admitted)
+
+    return action
+
+
+def _accessing(
+    source: _Source, offset: int, width: int, guard: tuple[int, bool] | None, count: Callable[..., int], at: int
+) -> Callable[[_Warp, Lanes], None]:
+    seen: dict[bytes, int] = {}
+
+    def action(warp: _Warp, mask: Lanes) -> None:
+        active = mask if guard is None else warp.admitted(mask, guard)
+        lanes = int(np.count_nonzero(active))
+        if not lanes:
+            return
+        found = warp.read([source])
+        if found is None:  # an address that was itself read from memory: each lane's is another
+            warp.counts[at] += lanes if count is sectors else 1
+            return
+        addresses = found[0] + offset
+        shape = (addresses - (addresses[0] & ~np.int64(127))).tobytes() + active.tobytes()
+        if shape not in seen:
+            seen[shape] = count(addresses[active != 0], width)
+        warp.counts[at] += seen[shape]
+
+    return action
+
+
+# -- one warp ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class _Snapshot:
+    """The warp as it was when it came to the head of a loop."""
+
+    registers: npt.NDArray[np.int64]
+    known: npt.NDArray[np.bool_]
+    counts: npt.NDArray[np.float64]
+    mask: Lanes
+    compared: int
+    """How many comparisons had been made."""
+
+
+class _Warp:
+    """The lanes of one warp, each at a block of its own; those furthest behind go first, and so they meet again."""
+
+    def __init__(
+        self,
+        program: _Program,
+        number: int,
+        place: tuple[int, int, int],
+        grid: tuple[int, int, int],
+        block: tuple[int, int, int],
+    ) -> None:
+        thread = number * WARP + np.arange(WARP, dtype=np.int64)
+        given = {"%laneid": np.arange(WARP), "%warpid": np.full(WARP, number), "%cluster_ctarank": np.zeros(WARP)}
+        ids = (thread % block[0], thread // block[0] % block[1], thread // (block[0] * block[1]))
+        for i, axis in enumerate("xyz"):
+            for name, value in (("tid", ids[i]), ("ctaid", place[i]), ("ntid", block[i]), ("nctaid", grid[i])):
+                given[f"%{name}.{axis}"] = np.broadcast_to(value, WARP)
+        self._program = program
+        self.registers = np.zeros((len(program.registers), WARP), dtype=np.int64)
+        self.known = np.zeros(len(program.registers), dtype=bool)
+        for name, lanes in given.items():
+            if name in program.registers:
+                self.registers[program.registers[name]] = lanes
+                self.known[program.registers[name]] = True
+        self.counts = np.zeros(len(KINDS))
+        self.compared: list[Lanes] = []
+        self.complete = False
+        self._at = np.where(thread < block[0] * block[1] * block[2], 0, -1)
+        self._seen: dict[int, list[_Snapshot]] = {}
+
+    def read(self, sources: Sequence[_Source]) -> list[Lanes] | None:
+        values: list[Lanes] = []
+        for source in sources:
+            if isinstance(source, int):
+                if not self.known[source]:
+                    return None
+                values.append(self.registers[source])
+            elif source is None:
+                return None
+            else:
+                values.append(source)
+        return values
+
+    def write(self, target: int, values: Lanes, mask: Lanes) -> None:
+        if mask.all():
+            self.registers[target] = values
+            self.known[target] = True
+        else:
+            np.copyto(self.registers[target], values, where=mask != 0)
+            self.known[target] = True  # where it is used, its lanes are those that have written it
+
+    def admitted(self, mask: Lanes, guard: tuple[int, bool]) -> Lanes:
+        """The lanes that a predicate lets through; all of them where it is not known."""
+        register, negated = guard
+        if not self.known[register]:
+            return mask
+        admitted: Lanes = mask & ((self.registers[register] == 0) == negated)
+        return admitted
+
+    def run(self) -> None:
+        blocks, headers = self._program.blocks, self._program.headers
+        for _ in range(MOST_STEPS):
+            waiting = self._at[self._at >= 0]
+            if not waiting.size:
+                self.complete = True
+                return
+            number = int(waiting.min())
+            mask = (self._at == number).astype(np.int64)
+            if number in headers:
+                self._skip(number, mask)
+            block = blocks[number]
+            self.counts += block.counts
+            self.counts[_AT["lanes"]] += block.counts[_AT["instructions"]] * int(mask.sum())
+            for action in block.actions:
+                action(self, mask)
+            self._branch(block, number, mask)
+
+    def _branch(self, block: _Ready, number: int, mask: Lanes) -> None:
+        after = number + 1 if number + 1 < len(self._program.blocks) else -1
+        if block.target is None:
+            taken = np.zeros(WARP, dtype=bool)
+        elif block.guard is None:
+            taken = mask != 0
+        elif not self.known[block.guard[0]]:  # what memory holds decides: go on, and out of a loop
+            taken = np.zeros(WARP, dtype=bool)
+        else:
+            taken = self.admitted(mask, block.guard) != 0
+        self._at = np.where(mask == 0, self._at, np.where(taken, -1 if block.target is None else block.target, after))
+
+    # -- loops --------------------------------------------------------------------------------------------------------
+
+    def _skip(self, header: int, mask: Lanes) -> None:
+        """At the head of a loop: if the last rounds were alike, count those that will be like them at once."""
+        seen = self._seen.setdefault(header, [])
+        now = _Snapshot(self.registers.copy(), self.known.copy(), self.counts.copy(), mask, len(self.compared))
+        for period in _PERIODS:
+            if rounds := self._alike([now, *seen[-period::-period]]):
+                before = seen[-period]
+                self.registers += rounds * (now.registers - before.registers)
+                self.counts += rounds * (now.counts - before.counts)
+                seen.clear()
+                return
+        seen.append(now)
+        del seen[:-_MEMORY]
+
+    def _alike(self, seen: Sequence[_Snapshot]) -> int:
+        """How many more rounds will be like the last two, in which everything changed by the same amounts. What comes
+        from an operation that is not linear must have done so for longer."""
+        if len(seen) < 3:
+            return 0
+        now, before, earlier = seen[:3]
+        step = now.registers - before.registers
+        if not (
+            np.array_equal(now.mask, before.mask)
+            and np.array_equal(now.mask, earlier.mask)
+            and np.array_equal(now.counts - before.counts, before.counts - earlier.counts)
+            and np.array_equal(now.known, before.known)
+            and np.array_equal(step[now.known], (before.registers - earlier.registers)[now.known])
+            and self._straight(step, seen)
+        ):
+            return 0
+        return self._rounds_left(now, before, earlier)
+
+    def _straight(self, step: npt.NDArray[np.int64], seen: Sequence[_Snapshot]) -> bool:
+        crooked = [register for register in self._program.crooked if seen[0].known[register] and step[register].any()]
+        return not crooked or (
+            len(seen) > _EVIDENCE
+            and all(
+                np.array_equal(one.registers[crooked] - other.registers[crooked], step[crooked])
+                for one, other in itertools.pairwise(seen)
+            )
+        )
+
+    def _rounds_left(self, now: _Snapshot, before: _Snapshot, earlier: _Snapshot) -> int:
+        """How many rounds there are before a comparison may turn out otherwise."""
+        last = self.compared[before.compared : now.compared]
+        previous = self.compared[earlier.compared : before.compared]
+        if len(last) != len(previous):
+            return 0
+        active = now.mask != 0
+        rounds = np.iinfo(np.int64).max
+        for difference, was in zip(last, previous, strict=True):
+            change = (difference - was)[active]
+            moving = change != 0
+            towards = moving & ((difference[active] < 0) == (change > 0))
+            if towards.any():
+                left = np.abs(difference[active][towards]) // np.abs(change[towards])
+                rounds = min(rounds, int(left.min()))
+        return 0 if rounds == np.iinfo(np.int64).max else max(0, rounds - 1)

@@ -1,0 +1,146 @@
+"""Walking PTX: counts that can be worked out by hand."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from presage.kernels import ptx, toolkit, walk
+from presage.kernels.hardware import find
+
+LOOP = """
+.visible .entry loop(.param .u64 loop_param_0, .param .u32 loop_param_1, .param .u32 loop_param_2)
+{{
+    .reg .pred %p<3>;
+    .reg .b32 %r<9>;
+    .reg .b64 %rd<4>;
+    ld.param.u64 %rd1, [loop_param_0];
+    ld.param.u32 %r1, [loop_param_1];
+    ld.param.u32 %r2, [loop_param_2];
+    setp.ge.s32 %p1, %r1, %r2;
+    @%p1 bra $END;
+    mul.wide.s32 %rd2, %r1, 4;
+    add.s64 %rd3, %rd1, %rd2;
+$AGAIN:
+    st.global.f32 [%rd3], 0f00000000;
+    add.s64 %rd3, %rd3, 4;
+    add.s32 %r1, %r1, {step};
+    setp.lt.s32 %p2, %r1, %r2;
+    @%p2 bra $AGAIN;
+$END:
+    ret;
+}}
+"""
+
+
+def walked(text: str, name: str, *integers: int, grid: int = 1, block: int = 32) -> dict[str, float]:
+    found = walk.of_launch(text, name, integers, (grid, 1, 1), (block, 1, 1))
+    assert found is not None
+    return found
+
+
+@given(start=st.integers(-1000, 1000), end=st.integers(-1000, 100_000), step=st.integers(1, 500))
+def test_a_loop_runs_as_often_as_it_would(start: int, end: int, step: int) -> None:
+    counts = walked(LOOP.format(step=step), "loop", start, end)
+    assert counts.get("global_store", 0) == max(0, -(-(end - start) // step))
+
+
+def test_every_store_to_one_place_is_one_sector() -> None:
+    counts = walked(LOOP.format(step=1), "loop", 0, 1_000_000)
+    assert counts["store_sectors"] == counts["global_store"] == 1_000_000
+    assert counts["lanes"] == 32 * counts["instructions"]
+
+
+def test_what_never_ends_is_not_known() -> None:
+    text = LOOP.format(step=1).replace("setp.lt.s32 %p2, %r1, %r2;", "setp.ne.s32 %p2, %r2, 12345;")
+    assert walk.of_launch(text, "loop", (0, 10), (1, 1, 1), (32, 1, 1)) is None
+
+
+def test_what_memory_decides_is_left_after_one_round() -> None:
+    text = LOOP.format(step=1).replace(
+        "setp.lt.s32 %p2, %r1, %r2;", "ld.global.u32 %r5, [%rd1]; setp.lt.s32 %p2, %r5, 7;"
+    )
+    assert walked(text, "loop", 0, 10)["global_store"] == 1
+
+
+@pytest.mark.parametrize("text", ["", "nonsense", ".visible .entry loop(", LOOP.format(step=1)[:300]])
+def test_what_is_no_kernel_is_not_known(text: str) -> None:
+    assert walk.of_launch(text, "loop", (0, 10), (1, 1, 1), (32, 1, 1)) is None
+
+
+def test_an_entry_is_found_among_others() -> None:
+    other = LOOP.format(step=1).replace("loop", "other")
+    entry = ptx.parse(other + LOOP.format(step=1), "loop")
+    assert entry is not None
+    assert entry.parameters == {"loop_param_0": "u64", "loop_param_1": "u32", "loop_param_2": "u32"}
+    assert len(entry.blocks) == 4
+
+
+# -- what a real compiler makes ---------------------------------------------------------------------------------------
+
+
+def compiled(source: str) -> str:
+    from presage.kernels import nvrtc
+
+    try:
+        library, includes = str(toolkit.nvrtc()), [str(folder) for folder in toolkit.includes()]
+    except toolkit.ToolkitError as error:
+        pytest.skip(str(error))
+    return nvrtc.compile(source, find("h200").compile_arch, library, includes).ptx
+
+
+def test_strides_in_global_memory() -> None:
+    text = compiled("""
+    extern "C" __global__ void copy(const float *x, float *y, int n, int stride) {
+        for (int i = blockIdx.x * 128 + threadIdx.x; i < n; i += gridDim.x * 128) y[i] = x[i * stride];
+    }""")
+    for stride, sectors in ((1, 4), (2, 8), (4, 16), (8, 32), (1000, 32)):
+        counts = walked(text, "copy", 128 * 40 * 10, stride, grid=40, block=128)
+        assert counts["global_load"] == counts["global_store"] == 10
+        assert counts["load_sectors"] == 10 * sectors
+        assert counts["store_sectors"] == 40
+
+
+def test_banks_of_shared_memory() -> None:
+    text = compiled("""
+    extern "C" __global__ void rows(float *y, int pitch) {
+        __shared__ float tile[32 * 33];
+        tile[threadIdx.x * pitch] = threadIdx.x;
+        __syncthreads();
+        y[threadIdx.x] = tile[threadIdx.x];
+    }""")
+    for pitch, passes in ((1, 1), (2, 2), (16, 16), (32, 32), (33, 1)):
+        counts = walked(text, "rows", pitch)
+        assert counts["shared_wavefronts"] == passes + 1
+        assert counts["barrier"] == 1
+
+
+def test_lanes_that_part_meet_again() -> None:
+    text = compiled("""
+    extern "C" __global__ void part(float *y, int n) {
+        if (threadIdx.x < 8) for (int i = 0; i < n; i++) y[i * 64 + threadIdx.x] = 1.0f;
+        y[threadIdx.x] = 2.0f;
+    }""")
+    few, many = walked(text, "part", 100), walked(text, "part", 1100)
+    assert many["global_store"] - few["global_store"] == 1000
+    assert many["lanes"] - few["lanes"] == 8 * (many["instructions"] - few["instructions"])
+    assert few["store_sectors"] == 100 + 4
+
+
+def test_loops_in_loops_and_rings() -> None:
+    text = compiled("""
+    extern "C" __global__ void ring(const float *x, float *y, int n, int m) {
+        float sum = 0.0f;
+        int stage = 0;
+        for (int i = 0; i < n; i++) {
+            stage = stage == 2 ? 0 : stage + 1;
+            #pragma unroll 1
+            for (int j = 0; j < m; j++) sum += x[(stage * m + j) * 32 + threadIdx.x];
+        }
+        y[threadIdx.x] = sum;
+    }""")
+    counts = walked(text, "ring", 3000, 500)
+    assert counts["global_load"] == 3000 * 500
+    assert counts["load_sectors"] == 4 * 3000 * 500
+    assert counts["fp32"] == 3000 * 500
