@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import math
 import os
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
@@ -94,6 +96,18 @@ def _print(kernel: Kernel, target: hardware.Hardware, cases: Sequence[Case], rep
         print(terminal.table([_row(case, launch) for case, launch in launches], header))
         print()
         print(terminal.table(_instructions([launch for _, launch in launches]), ("instructions", "all", "in loops")))
+        print()
+        header = (
+            "case",
+            "kernel",
+            "runs, a warp",
+            "lanes in use",
+            "reads",
+            "writes",
+            "sectors a read",
+            "passes in shared",
+        )
+        print(terminal.table([_executed(case, launch) for case, launch in launches], header))
     for case, report in zip(cases, reports, strict=True):
         if report.error:
             print(f"{case.name}: {report.status}\n  " + report.error.replace("\n", "\n  "))
@@ -129,6 +143,36 @@ def _instructions(launches: Sequence[LaunchReport]) -> list[list[str]]:
         for kind, count in launch.instructions.items():
             rows.append([f"  {kind.replace('_', ' ')}", str(count), str(launch.instructions_in_loops.get(kind, 0))])
     return rows
+
+
+def _executed(case: Case, launch: LaunchReport) -> list[str]:
+    """What walking the code says of what will be executed."""
+    name = [case.name, launch.name]
+    if launch.executed is None:
+        return [*name, *["?"] * 6]
+    ran = defaultdict(float, launch.executed)
+    warps = launch.count * math.prod(launch.grid) * -(-math.prod(launch.block) // 32)
+    return [
+        *name,
+        f"{ran['instructions']:.4g}",
+        f"{100 * ran['lanes'] / (32 * ran['instructions']):.0f} %",
+        _bytes(32 * ran["load_sectors"] * warps),
+        _bytes(32 * (ran["store_sectors"] + ran["atomic_sectors"]) * warps),
+        _ratio(ran["load_sectors"], ran["global_load"] + ran["async_copy"]),
+        _ratio(ran["shared_wavefronts"], ran["shared_load"] + ran["shared_store"] + ran["async_copy"]),
+    ]
+
+
+def _bytes(count: float) -> str:
+    unit = next((unit for unit in ("GB", "MB", "kB") if count >= _UNITS[unit]), "B")
+    return f"{count / _UNITS[unit]:.4g} {unit}"
+
+
+_UNITS = {"GB": 1e9, "MB": 1e6, "kB": 1e3, "B": 1.0}
+
+
+def _ratio(what: float, of: float) -> str:
+    return f"{what / of:.3g}" if of else "-"
 
 
 def _sizes(sizes: tuple[int, int, int]) -> str:
