@@ -1,0 +1,169 @@
+"""Features: what forecasters learn from. A row of named numbers for a kernel at a case; what is unknown is absent.
+
+Names in the source, comments and labels are never among them: only what compiling, walking and parsing find.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from presage.forecasters.base import Candidate, Task
+from presage.forecasters.source_features import source_features
+from presage.kernels.hardware import WARP, Hardware
+from presage.kernels.kernel import LANGUAGES
+from presage.kernels.report import STATUSES, LaunchReport, StaticReport
+from presage.kernels.sass import CLASSES
+from presage.kernels.walk import KINDS
+from presage.problems.base import Case, Problem
+
+Row = dict[str, float]
+
+_HZ = 1.7e9
+"""Where a GPU's clock is not known."""
+_SECTOR = 32
+_LANES = {"integer": 64, "fp32": 128, "fp16": 256, "fp64": 64, "special": 16, "convert": 64, "shuffle": 32}
+"""Lanes of each kind that a multiprocessor of a data-centre GPU can run in a cycle, roughly: trees correct for it."""
+
+
+def case_rows(task: Task, candidate: Candidate, compiled: bool = True) -> list[Row]:
+    """A row for each timed case. Without a compiler (`compiled` is false), only source and launch tell."""
+    common = {f"source_{name}": value for name, value in source_features(candidate.kernel).items()}
+    common |= {f"is_{language}": float(candidate.kernel.language == language) for language in LANGUAGES}
+    reports = candidate.reports if compiled and candidate.reports else [None] * len(task.cases)
+    rows = []
+    for case, report in zip(task.cases, reports, strict=True):
+        must = problem_features(task.problem, case, task.hardware)
+        row = common | must
+        if report is not None and task.hardware is not None:
+            row |= report_features(report, task.hardware, must)
+        rows.append(row)
+    return rows
+
+
+def problem_features(problem: Problem, case: Case, hardware: Hardware | None) -> Row:
+    """What the case must cost at least, and how long that takes at the hardware's peaks."""
+    moved, flops = float(problem.bytes(case)), float(max(1, problem.textbook_flops(case)))
+    row = {
+        "must_bytes": math.log2(moved),
+        "must_flops": math.log2(flops),
+        "must_intensity": math.log2(flops / moved),
+        "must_arrays": float(len(problem.inputs) + len(problem.outputs)),
+        "must_written": sum(problem.array_bytes(array, case) for array in problem.outputs) / moved,
+    }
+    if hardware and hardware.bandwidth:
+        row["must_seconds"] = math.log2(floor_seconds(moved, flops, hardware))
+        row["must_in_cache"] = math.log2(moved / (hardware.l2_bytes or 1))
+    return row
+
+
+def floor_seconds(moved: float, flops: float, hardware: Hardware) -> float:
+    """The roofline with the data sheet's peaks."""
+    return max(moved / (hardware.bandwidth or 1e12), flops / hardware.peak_flops.get("fp32", 1e13))
+
+
+def report_features(report: StaticReport, hardware: Hardware, must: Mapping[str, float]) -> Row:
+    """What the compiler and the walk say, and how long each unit of the GPU would be busy, beside the least time."""
+    row = {f"compiled_{status}": float(report.status == status) for status in STATUSES}
+    row["operators"] = float(sum(report.operators.values()))
+    if not report.launches:
+        return row
+    launches = report.launches
+    row["launches"] = float(sum(launch.count for launch in launches))
+    main = max(launches, key=lambda launch: _work(launch))
+    row |= _launch_features(main, hardware)
+    row["main_share"] = _work(main) / max(1.0, sum(map(_work, launches)))
+    row |= _busy(launches, hardware, must)
+    return row
+
+
+def _warps(launch: LaunchReport) -> float:
+    return launch.count * math.prod(launch.grid) * -(-math.prod(launch.block) // WARP)
+
+
+def _work(launch: LaunchReport) -> float:
+    """Instructions of all warps, as far as they are known."""
+    executed = launch.executed or {}
+    return _warps(launch) * (executed.get("instructions") or sum(launch.instructions.values()) or 1)
+
+
+def _launch_features(launch: LaunchReport, hardware: Hardware) -> Row:
+    threads, blocks = math.prod(launch.block), math.prod(launch.grid)
+    row = {
+        "threads": math.log2(threads),
+        "blocks": math.log2(blocks),
+        "registers": float(launch.registers),
+        "spilled": math.log2(1 + launch.spill_bytes),
+        "stack": math.log2(1 + launch.stack_bytes),
+        "shared": math.log2(1 + launch.shared_bytes),
+        "code": math.log2(1 + launch.code_bytes),
+        "loops": float(launch.loops),
+        "occupancy": launch.occupancy,
+        "blocks_per_sm": float(launch.blocks_per_sm),
+        "flat": float(launch.grid[1] == launch.grid[2] == 1),
+        "block_x": math.log2(launch.block[0]),
+    }
+    row |= {f"limit_{limiter}": float(launch.occupancy_limiter == limiter) for limiter in _LIMITERS}
+    if launch.waves:
+        row["waves"] = math.log2(launch.waves)
+        row["last_wave"] = launch.waves / math.ceil(launch.waves)
+        row["resident_warps"] = math.log2(min(launch.waves, 1.0) * max(launch.occupancy, 1e-3))
+    for name in ("num_warps", "num_stages"):
+        if name in launch.options:
+            row[name] = float(launch.options[name])
+    total = max(1, sum(launch.instructions.values()))
+    inside = max(1, sum(launch.instructions_in_loops.values()))
+    for kind in CLASSES:
+        row[f"code_{kind}"] = math.log2(1 + launch.instructions.get(kind, 0))
+        row[f"share_{kind}"] = launch.instructions.get(kind, 0) / total
+        row[f"loop_{kind}"] = launch.instructions_in_loops.get(kind, 0) / inside
+    return row | _warp_features(launch)
+
+
+_LIMITERS = ("warps", "registers", "shared_memory", "blocks", "barriers")
+
+
+def _warp_features(launch: LaunchReport) -> Row:
+    """What one warp does from its start to its end."""
+    if launch.executed is None:
+        return {"walked": 0.0}
+    ran = {kind: launch.executed.get(kind, 0.0) for kind in KINDS}
+    row = {f"warp_{kind}": math.log2(1 + count) for kind, count in ran.items()}
+    row["walked"] = 1.0
+    row["lanes_in_use"] = ran["lanes"] / (WARP * max(1.0, ran["instructions"]))
+    row["load_width"] = _ratio(ran["load_sectors"], ran["global_load"] + ran["async_copy"])
+    row["store_width"] = _ratio(ran["store_sectors"], ran["global_store"])
+    row["bank_conflicts"] = _ratio(ran["shared_wavefronts"], ran["shared_load"] + ran["shared_store"])
+    row["arithmetic_per_load"] = _ratio(ran["fp32"] + ran["fp16"], ran["global_load"] + ran["shared_load"])
+    if launch.waves:
+        row["serial_instructions"] = math.log2(1 + ran["instructions"] * math.ceil(launch.waves))
+        row["serial_loads"] = math.log2(1 + ran["global_load"] * math.ceil(launch.waves))
+        row["serial_barriers"] = math.log2(1 + ran["barrier"] * math.ceil(launch.waves))
+    return row
+
+
+def _busy(launches: Sequence[LaunchReport], hardware: Hardware, must: Mapping[str, float]) -> Row:
+    """How long each unit would be busy if nothing else were in its way, in octaves above the least time."""
+    if any(launch.executed is None for launch in launches) or not hardware.multiprocessors:
+        return {}
+    seconds: dict[str, float] = dict.fromkeys(("memory", "issue", "shared", "tensor", "atomic", *_LANES), 0.0)
+    cycles = hardware.multiprocessors * (hardware.boost_hz or _HZ)
+    for launch in launches:
+        ran, warps = launch.executed or {}, _warps(launch)
+        sectors = ran.get("load_sectors", 0.0) + ran.get("store_sectors", 0.0)
+        seconds["memory"] += warps * sectors * _SECTOR / (hardware.bandwidth or 1e12)
+        seconds["atomic"] += warps * ran.get("atomic_sectors", 0.0) / cycles
+        seconds["issue"] += warps * ran.get("instructions", 0.0) / (4 * cycles)
+        seconds["shared"] += warps * ran.get("shared_wavefronts", 0.0) / cycles
+        seconds["tensor"] += warps * ran.get("tensor_flops", 0.0) / hardware.peak_flops.get("fp16", 1e15)
+        for kind, lanes in _LANES.items():
+            seconds[kind] += warps * ran.get(kind, 0.0) * WARP / (lanes * cycles)
+    least = 2.0 ** must.get("must_seconds", 0.0)
+    row = {f"busy_{unit}": math.log2(least * 1e-3 + each) - math.log2(least) for unit, each in seconds.items()}
+    row["busy_most"] = math.log2(max(least, *seconds.values()) / least)
+    row["busy_sum"] = math.log2((least + sum(seconds.values())) / least)
+    return row
+
+
+def _ratio(what: float, of: float) -> float:
+    return what / of if of else 0.0

@@ -1,0 +1,234 @@
+"""The `learned` forecaster: boosted trees on what compiling, walking and parsing tell, corrected by what was measured.
+
+The trees forecast how far each timed case stays from its roofline. What the anchor, and in a search every kernel
+measured so far, did differently from its forecast says how the operation differs from those the trees know, the more so
+the more alike two kernels are: a Gaussian process over the residuals, in which two kernels are as alike as the share of
+trees in which they end in the same leaf. Nothing has to be trained again in a search.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from presage.core.errors import PresageError
+from presage.core.forecast import Forecast
+from presage.forecasters.base import Candidate, Forecaster, Measured, Prediction, Task
+from presage.forecasters.features import Row, case_rows, floor_seconds
+
+Floats = npt.NDArray[np.float64]
+
+MODELS = Path(__file__).parent.parent / "models" / "learned"
+VERSION = 1
+KINDS = ("compiled", "source", "cpu")
+"""Three models: of kernels for a GPU with a static report, of those without one, and of kernels for a CPU."""
+_WIDEST, _MOST_NEIGHBOURS = 30.0, 400
+MANY = 10_000
+"""Rows for which a second thread is worth its start."""
+
+
+@dataclass(frozen=True)
+class Noise:
+    """How residuals of kernels of one operation hang together: variances in squared octaves."""
+
+    operation: float
+    """What all kernels of an operation share."""
+    alike: float
+    """What kernels share by as much as they are alike."""
+    own: float
+    """What each has for itself."""
+
+
+class LearnedForecaster(Forecaster):
+    """The embedded default. Says in a note when it had to do without a compiler's report."""
+
+    def __init__(self, folder: Path = MODELS) -> None:
+        self.folder = folder
+        self._models: dict[str, Model] = {}
+
+    def forecast(self, task: Task, candidates: Sequence[Candidate]) -> list[Prediction]:
+        kinds = [kind_of(task, candidate) for candidate in candidates]
+        found: dict[int, Prediction] = {}
+        for kind in set(kinds):
+            chosen = [i for i, each in enumerate(kinds) if each == kind]
+            predictions = self._predict(task, [candidates[i] for i in chosen], kind)
+            found |= dict(zip(chosen, predictions, strict=True))
+        return [found[i] for i in range(len(candidates))]
+
+    def _predict(self, task: Task, candidates: Sequence[Candidate], kind: str) -> list[Prediction]:
+        model = self._model(kind)
+        measured = [m for m in (task.anchor, *task.neighbours[:_MOST_NEIGHBOURS]) if m.status == "ok" and m.times_ns]
+        known = self._answers(model, task, measured)
+        asked = self._answers(model, task, candidates)
+        floors = case_floors(task)
+        actual = np.array([_distance(each, floors) for each in measured])
+        shift, variance = residual(model.noise, asked.leaves, known.leaves, actual - known.mean)
+        anchored = bool(measured) and measured[0] is task.anchor
+        anchor = actual[0] if anchored else float(self._answers(model, task, [task.anchor]).mean[0])
+        notes = ["made without a compiler's report: from source and launch alone"] if kind == "source" else []
+        if not anchored:
+            notes.append("the anchor was not measured: its time, too, is a forecast")
+            variance = variance + model.noise.operation + model.noise.own
+        scale = np.sqrt(variance) * asked.spread
+        log2_S = anchor - (asked.mean + shift)
+        return [
+            Prediction(model.forecast(float(log2_S[i]), float(scale[i]), float(asked.p_fail[i])), tuple(notes))
+            for i in range(len(candidates))
+        ]
+
+    def _answers(self, model: Model, task: Task, candidates: Sequence[Candidate]) -> Answers:
+        """What the trees say, remembered by kernel: a search asks of the same kernels again and again."""
+        keys = [
+            (model.kind, task.problem.name, c.kernel.hash, task.hardware and task.hardware.name) for c in candidates
+        ]
+        missing = {key: candidate for key, candidate in zip(keys, candidates, strict=True) if key not in model.answered}
+        if missing:
+            rows = [case_rows(task, candidate, model.kind == "compiled") for candidate in missing.values()]
+            answers = model.answer(rows)
+            for i, key in enumerate(missing):
+                model.answered[key] = (answers.mean[i], answers.spread[i], answers.p_fail[i], answers.leaves[i])
+        found = [model.answered[key] for key in keys]
+        mean, spread, p_fail = (np.array([each[i] for each in found], dtype=np.float64) for i in range(3))
+        leaves = np.stack([each[3] for each in found]) if found else np.zeros((0, model.trees), dtype=np.int32)
+        return Answers(mean, spread, p_fail, leaves)
+
+    def _model(self, kind: str) -> Model:
+        if kind not in self._models:
+            self._models[kind] = Model.load(self.folder, kind)
+        return self._models[kind]
+
+
+def kind_of(task: Task, candidate: Candidate) -> str:
+    """Which model is for this kernel."""
+    if task.hardware is None:
+        return "cpu"
+    return "compiled" if candidate.reports else "source"
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What the trees say of some kernels."""
+
+    mean: Floats
+    """Octaves above the roofline, the mean over the cases."""
+    spread: Floats
+    """How uncertain that is, beside what is usual."""
+    p_fail: Floats
+    leaves: npt.NDArray[np.int32]
+    """The leaf of each tree that a kernel's first case ends in."""
+
+
+class Model:
+    """The trees of one kind, as they lie in a folder."""
+
+    def __init__(self, kind: str, facts: Mapping[str, Any], boosters: Mapping[str, Any]) -> None:
+        self.kind, self.facts, self._boosters = kind, facts, boosters
+        self.names: list[str] = facts["names"]
+        self.noise = Noise(**facts["noise"])
+        self.answered: dict[Any, Any] = {}
+
+    @classmethod
+    def load(cls, folder: Path, kind: str) -> Model:
+        import lightgbm
+
+        try:
+            facts = json.loads((folder / f"{kind}.json").read_text())
+            if facts["version"] != VERSION:
+                raise PresageError(
+                    f"{folder} holds a model of version {facts['version']}, not {VERSION}; train it again"
+                )
+            texts = {name: (folder / f"{kind}_{name}.txt").read_text() for name in PARTS}
+            for name, text in texts.items():
+                if digest(text) != facts["digests"][name]:  # LightGBM does not survive a file that was cut short
+                    raise ValueError(f"{kind}_{name}.txt is not the file that {kind}.json speaks of")
+            boosters = {name: lightgbm.Booster(model_str=text) for name, text in texts.items()}
+        except FileNotFoundError as error:
+            raise PresageError(
+                f"there is no trained model in {folder} ({Path(error.filename).name} is missing);"
+                " 'presage train learned' makes one from a recording"
+            ) from error
+        except (OSError, ValueError, KeyError, TypeError, lightgbm.basic.LightGBMError) as error:
+            raise PresageError(
+                f"the model in {folder} cannot be read: {error}; 'presage train learned' makes one"
+            ) from error
+        return cls(kind, facts, boosters)
+
+    @cached_property
+    def trees(self) -> int:
+        return int(self._boosters["time"].num_trees())
+
+    def answer(self, rows: Sequence[Sequence[Row]]) -> Answers:
+        """Of kernels, each of which has a row per case."""
+        table = matrix([row for cases in rows for row in cases], self.names)
+        starts = np.cumsum([0, *(len(cases) for cases in rows[:-1])])
+        counts = np.array([len(cases) for cases in rows])
+        threads = 1 if len(table) < MANY else 2
+        time, spread, fail = (self._boosters[name].predict(table, num_threads=threads) for name in PARTS)
+        found = self._boosters["time"].predict(table[starts], pred_leaf=True, num_threads=threads)
+        return Answers(
+            np.add.reduceat(time, starts) / counts,
+            np.exp2(np.add.reduceat(spread, starts) / counts),
+            np.maximum.reduceat(fail, starts),
+            found.astype(np.int32).reshape(len(rows), -1),
+        )
+
+    def forecast(self, log2_S: float, scale: float, p_fail: float) -> Forecast:
+        """The residuals that were seen of operations the trees did not know, moved and stretched."""
+        values = np.clip(log2_S + scale * np.asarray(self.facts["residuals"]), -_WIDEST, _WIDEST)
+        return Forecast.from_quantiles(self.facts["levels"], values, min(1.0, max(0.0, p_fail)))
+
+
+PARTS = ("time", "spread", "fail")
+
+
+def digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def matrix(rows: Sequence[Row], names: Sequence[str]) -> Floats:
+    """Rows as a table with these columns; what a row does not have is NaN."""
+    return np.array([[row.get(name, math.nan) for name in names] for row in rows], dtype=np.float64)
+
+
+def case_floors(task: Task) -> dict[str, float]:
+    """Each case's roofline in nanoseconds: by the data sheet on a GPU, and one nanosecond on a CPU."""
+    if task.hardware is None:
+        return {case.name: 1.0 for case in task.cases}
+    problem = task.problem
+    return {
+        case.name: 1e9 * floor_seconds(problem.bytes(case), problem.textbook_flops(case), task.hardware)
+        for case in task.cases
+    }
+
+
+def _distance(measured: Measured, floors: Mapping[str, float]) -> float:
+    """Octaves above the roofline, the mean over the cases that were measured."""
+    return float(np.mean([math.log2(time / floors[case]) for case, time in measured.times_ns.items()]))
+
+
+def residual(
+    noise: Noise, asked: npt.NDArray[np.int32], known: npt.NDArray[np.int32], seen: Floats
+) -> tuple[Floats, Floats]:
+    """What kernels of an operation should be off by, given what others of it were: mean and variance of each."""
+    prior = noise.operation + noise.alike + noise.own
+    if not len(seen):
+        return np.zeros(len(asked)), np.full(len(asked), prior)
+    among = noise.operation + noise.alike * likeness(known, known) + noise.own * np.eye(len(known))
+    across = noise.operation + noise.alike * likeness(asked, known)
+    weights = np.linalg.solve(among, across.T).T
+    variance = prior - np.einsum("ij,ij->i", weights, across)
+    return weights @ seen, np.maximum(variance, 0.25 * noise.own)
+
+
+def likeness(one: npt.NDArray[np.int32], other: npt.NDArray[np.int32]) -> Floats:
+    """The share of trees in which two kernels end in the same leaf, for each pair."""
+    return np.stack([(other == row).mean(axis=1) for row in one]) if len(one) else np.zeros((0, len(other)))

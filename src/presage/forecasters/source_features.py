@@ -1,0 +1,115 @@
+"""What a kernel's text alone tells: its structure as a parser sees it, and the launch its header declares.
+
+Names that the author chose do not count, so they cannot mislead; names of the language and its libraries do.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from functools import lru_cache
+from typing import Any
+
+from presage.kernels.kernel import Kernel
+
+Row = dict[str, float]
+
+_NODES = {
+    "for_statement": "for", "while_statement": "while", "do_statement": "while", "if_statement": "if",
+    "conditional_expression": "conditional", "subscript_expression": "subscript", "subscript": "subscript",
+    "binary_expression": "binary", "binary_operator": "binary", "boolean_operator": "binary",
+    "comparison_operator": "binary", "assignment_expression": "assign", "assignment": "assign",
+    "augmented_assignment": "assign", "update_expression": "assign", "call_expression": "call", "call": "call",
+    "cast_expression": "cast", "function_definition": "function", "template_declaration": "template",
+    "array_declarator": "array", "return_statement": "return",
+}  # fmt: skip
+_LOOPS = ("for_statement", "while_statement", "do_statement")
+_WORDS = {
+    "shuffle": r"__shfl\w*|__reduce_\w+",
+    "vote": r"__ballot\w*|__any\w*|__all\w*|__match\w*",
+    "barrier": r"__syncthreads\w*|__syncwarp|tl\.debug_barrier|sync|arrive\w*",
+    "atomic": r"atomic\w+|tl\.atomic_\w+",
+    "shared": r"__shared__",
+    "vector": r"float[24]|half2|__half2|int[24]|uint[24]|double2|__nv_bfloat162",
+    "restrict": r"__restrict__|restrict",
+    "cached": r"__ldg|__ldcs|__ldca|__ldcg|__stcs|__stcg|__stwt",
+    "bounds": r"__launch_bounds__",
+    "unroll": r"unroll",
+    "tensor": r"mma|wmma|wgmma|tl\.dot",
+    "exponential": r"__?expf?|expf|exp2f|tl\.exp2?|tl\.math\.\w+|tanhf?|logf|__logf|tl\.log2?|erff?|rsqrtf?|sqrtf",
+    "double": r"double|float64",
+    "half": r"half|__half|__nv_bfloat16|float16|bfloat16",
+    "async": r"__pipeline_\w+|cp_async\w*|memcpy_async|cp\.async\w*",
+    "load": r"tl\.load",
+    "store": r"tl\.store",
+    "reduce": r"tl\.sum|tl\.max|tl\.min|tl\.reduce|tl\.argmax|tl\.argmin",
+    "scan": r"tl\.cumsum|tl\.associative_scan|tl\.cumprod",
+    "arange": r"tl\.arange",
+    "program_id": r"tl\.program_id|blockIdx",
+    "where": r"tl\.where",
+    "range": r"tl\.range|tl\.static_range|range",
+    "torch": r"torch\.\w+",
+    "parallel": r"omp|parallel|simd",
+}  # fmt: skip
+_PATTERNS = {name: re.compile(rf"(?<![\w.])(?:{pattern})(?!\w)") for name, pattern in _WORDS.items()}
+_CONSTANT = re.compile(r"^(?:#define\s+\w+\s+|\w+\s*=\s*)(\d+)\s*$", re.MULTILINE)
+_KEYWORD = re.compile(r"\b(num_warps|num_stages)\s*=\s*(\w+)")
+_NAMED = re.compile(r"^(?:#define\s+(\w+)\s+|(\w+)\s*=\s*)(\d+)\s*$", re.MULTILINE)
+
+
+def source_features(kernel: Kernel) -> Row:
+    """Counts of what the text consists of."""
+    return dict(_features(kernel.normalised, kernel.language))
+
+
+@lru_cache(maxsize=4096)
+def _features(text: str, language: str) -> tuple[tuple[str, float], ...]:
+    row: Row = {"length": math.log2(1 + len(text))}
+    for name, pattern in _PATTERNS.items():
+        row[f"word_{name}"] = math.log2(1 + len(pattern.findall(text)))
+    row |= _constants(text) | _structure(text, language)
+    return tuple(row.items())
+
+
+def _constants(text: str) -> Row:
+    """The numbers that a file sets at its top, without their names; warps and stages are the launch's own words."""
+    values = sorted(math.log2(1 + int(value)) for value in _CONSTANT.findall(text))
+    row = {"constants": float(len(values)), "constants_sum": sum(values), "constants_most": max(values, default=0.0)}
+    named = {first or second: int(value) for first, second, value in _NAMED.findall(text)}
+    for word, value in _KEYWORD.findall(text):
+        number = int(value) if value.isdigit() else named.get(value)
+        if number is not None:
+            row[word] = float(number)
+    return row
+
+
+def _structure(text: str, language: str) -> Row:
+    """Nodes of the syntax tree by kind, how deep loops are nested, and what is inside the innermost."""
+    counts: Counter[str] = Counter()
+    inside: Counter[str] = Counter()
+    deepest = 0
+    stack = [(_parser(language).parse(text.encode()).root_node, 0)]
+    while stack:
+        node, depth = stack.pop()
+        name = _NODES.get(node.type)
+        if name:
+            counts[name] += 1
+            inside[name] += depth > 0
+        depth += node.type in _LOOPS
+        deepest = max(deepest, depth)
+        stack.extend((child, depth) for child in node.children)
+    row = {f"node_{name}": math.log2(1 + counts[name]) for name in sorted(set(_NODES.values()))}
+    row |= {f"inside_{name}": math.log2(1 + inside[name]) for name in ("subscript", "binary", "call", "if", "assign")}
+    return row | {"depth": float(deepest)}
+
+
+@lru_cache(maxsize=2)
+def _parser(language: str) -> Any:
+    import tree_sitter
+
+    if language in ("c", "cuda"):
+        import tree_sitter_cuda as grammar
+    else:
+        import tree_sitter_python as grammar
+    return tree_sitter.Parser(tree_sitter.Language(grammar.language()))

@@ -1,0 +1,191 @@
+"""The learned forecaster, on a GPU that is a formula: what it has learnt can be compared with the truth."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from presage.core.errors import PresageError
+from presage.devices import recording
+from presage.devices.recorded import RecordedDevice
+from presage.devices.recording import RecordedCase, Recording, Row
+from presage.devices.status import Status
+from presage.forecasters import learned_training
+from presage.forecasters.base import Candidate, Measured, Task
+from presage.forecasters.learned import LearnedForecaster, Noise, residual
+from presage.kernels.kernel import from_source
+from presage.kernels.report import LaunchReport, StaticReport
+from presage.problems import registry
+
+TRAIN = ("vector_add", "gelu", "sum", "softmax", "rmsnorm", "transpose", "cumsum", "layernorm")
+UNSEEN = "argmax"
+
+
+def report(rng: random.Random, sectors: float, instructions: float) -> StaticReport:
+    executed = {
+        "instructions": instructions, "integer": instructions / 2, "lanes": 32 * instructions, "global_load": 8.0,
+        "load_sectors": sectors, "store_sectors": 4.0,
+    }  # fmt: skip
+    launch = LaunchReport(
+        name="k", grid=(4096, 1, 1), block=(rng.choice((64, 128, 256)), 1, 1), count=1, registers=rng.randrange(16, 64),
+        spill_bytes=0, stack_bytes=0, shared_bytes=0, code_bytes=1000, occupancy=1.0, occupancy_limiter="warps",
+        blocks_per_sm=8, waves=4.0, loops=1, instructions={"integer": 20}, instructions_in_loops={}, options={},
+        executed=executed,
+    )  # fmt: skip
+    return StaticReport("h200", "sm_90a", "ok", "formula", (launch,))
+
+
+def kernels(name: str, count: int = 30) -> Iterator[Row]:
+    """Kernels whose times follow from what they execute, from their operation, and a little from chance."""
+    rng = random.Random(name)
+    problem = registry.get(name)
+    nature = rng.uniform(-1, 1)
+    for number in range(count):
+        code = 'extern "C" __global__ void k(float *y) { y[UNITS] = 0; }'
+        source = f"// presage: entry k\n#define UNITS {number + 1}\n{code}\n"
+        kernel = from_source(source, ".cu", f"k{number}.cu")
+        sectors, instructions = 2 ** rng.uniform(2, 6), 2 ** rng.uniform(5, 9)
+        reports = tuple(report(rng, sectors, instructions) for _ in problem.timed["gpu"])
+        fails = number and instructions > 430
+        cases = tuple(
+            RecordedCase(
+                case.name,
+                1.0,
+                tuple(
+                    [
+                        problem.bytes(case)
+                        / 4800
+                        * 2**nature
+                        * (sectors / 4 + instructions / 60)
+                        * rng.uniform(0.98, 1.02)
+                    ]
+                    * 3
+                ),
+            )
+            for case in problem.timed["gpu"]
+        )
+        yield Row(
+            problem=name, room=problem.room, split="train" if name != UNSEEN else "test_op", family="k.cu",
+            language="cuda", hash=kernel.hash, source=source, values={}, reports=reports, anchor="",
+            status=Status.RUNTIME_ERROR if fails else Status.OK, reason="too much" if fails else "",
+            cases=() if fails else cases,
+        )  # fmt: skip
+
+
+def written(path: Path) -> Recording:
+    rows = []
+    for name in (*TRAIN, UNSEEN):
+        of_one = list(kernels(name))
+        rows += [replace(row, anchor=of_one[0].hash) for row in of_one]
+    return recording.write(path, rows, {"name": "formula", "kind": "gpu", "hardware": "h200"})
+
+
+@pytest.fixture(scope="module")
+def formula(tmp_path_factory: pytest.TempPathFactory) -> Recording:
+    return written(tmp_path_factory.mktemp("formula") / "formula.parquet")
+
+
+@pytest.fixture(scope="module")
+def folder(formula: Recording, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("model")
+    learned_training.train([formula], folder, lambda line: None, trees=60)
+    return folder
+
+
+def question(formula: Recording, neighbours: int = 0) -> tuple[Task, list[Row]]:
+    device = RecordedDevice(formula)
+    rows = list(device.rows(UNSEEN).values())
+    anchor = next(row for row in rows if row.hash == row.anchor)
+    task = learned_training.task_of(device, UNSEEN, anchor)
+    ok = [row for row in rows if row.status is Status.OK and row is not anchor]
+    known = [Measured(r.kernel, r.reports, {c.case: c.median.value for c in r.cases}) for r in ok[:neighbours]]
+    return replace(task, neighbours=known), ok[neighbours:]
+
+
+def truth(task: Task, row: Row) -> float:
+    times = task.anchor.times_ns
+    return float(np.mean([math.log2(times[case.case] / case.median.value) for case in row.cases]))
+
+
+def test_an_unseen_operation_is_ranked_and_the_intervals_hold(formula: Recording, folder: Path) -> None:
+    task, rows = question(formula)
+    found = LearnedForecaster(folder).forecast(task, [Candidate(row.kernel, row.reports) for row in rows])
+    forecasts = [prediction.forecast for prediction in found]
+    assert all(forecasts)
+    assert not any(prediction.notes for prediction in found)
+    actual = np.array([truth(task, row) for row in rows])
+    said = np.array([forecast.mean() for forecast in forecasts if forecast])
+    assert np.corrcoef(np.argsort(np.argsort(said)), np.argsort(np.argsort(actual)))[0, 1] > 0.9
+    inside = [f.quantile(0.05) <= a <= f.quantile(0.95) for f, a in zip(forecasts, actual, strict=True) if f]
+    assert np.mean(inside) > 0.7
+
+
+def test_what_was_measured_makes_it_surer_and_better(formula: Recording, folder: Path) -> None:
+    forecaster = LearnedForecaster(folder)
+    few, _ = question(formula)
+    many, left = question(formula, neighbours=12)
+    candidates = [Candidate(row.kernel, row.reports) for row in left]
+    actual = np.array([truth(few, row) for row in left])
+    before = [p.forecast for p in forecaster.forecast(few, candidates) if p.forecast]
+    after = [p.forecast for p in forecaster.forecast(many, candidates) if p.forecast]
+    assert np.mean([f.confidence("width") for f in after]) > np.mean([f.confidence("width") for f in before])
+    error = [np.mean(np.abs([f.mean() for f in each] - actual)) for each in (before, after)]
+    assert error[1] < error[0]
+
+
+def test_failures_are_forecast(formula: Recording, folder: Path) -> None:
+    task, _ = question(formula)
+    rows = list(RecordedDevice(formula).rows(UNSEEN).values())
+    found = LearnedForecaster(folder).forecast(task, [Candidate(row.kernel, row.reports) for row in rows])
+    p_fail = np.array([p.forecast.p_fail for p in found if p.forecast])
+    failed = np.array([row.status is not Status.OK for row in rows])
+    assert p_fail[failed].mean() > 2 * p_fail[~failed].mean()
+
+
+def test_without_a_report_it_says_so(formula: Recording, folder: Path) -> None:
+    task, rows = question(formula)
+    (found,) = LearnedForecaster(folder).forecast(task, [Candidate(rows[0].kernel)])
+    assert found.forecast is not None
+    assert "without a compiler's report" in found.notes[0]
+
+
+def test_training_again_gives_the_same_files(formula: Recording, folder: Path, tmp_path: Path) -> None:
+    learned_training.train([formula], tmp_path, lambda line: None, trees=60)
+    names = sorted(file.name for file in folder.iterdir())
+    assert names == sorted(file.name for file in tmp_path.iterdir())
+    assert all((folder / name).read_bytes() == (tmp_path / name).read_bytes() for name in names)
+
+
+@pytest.mark.parametrize("damage", ["missing", "cut", "version"])
+def test_a_model_that_cannot_be_read_says_what_to_do(
+    formula: Recording, folder: Path, tmp_path: Path, damage: str
+) -> None:
+    for file in folder.iterdir():
+        text = file.read_text()
+        if file.name == "compiled_time.txt":
+            if damage == "missing":
+                continue
+            text = text[: len(text) // 2] if damage == "cut" else text
+        (tmp_path / file.name).write_text(
+            text.replace('"version": 1', '"version": 99') if damage == "version" else text
+        )
+    task, rows = question(formula)
+    with pytest.raises(PresageError, match="train"):
+        LearnedForecaster(tmp_path).forecast(task, [Candidate(rows[0].kernel, rows[0].reports)])
+
+
+def test_the_more_alike_the_more_is_learnt() -> None:
+    leaves = np.array([[0, 0, 0, 0], [0, 0, 0, 1], [9, 9, 9, 9]], dtype=np.int32)
+    noise = Noise(operation=0.1, alike=1.0, own=0.1)
+    mean, variance = residual(noise, leaves, leaves[:1], np.array([1.0]))
+    assert mean[0] > mean[1] > mean[2] > 0
+    assert variance[0] < variance[1] < variance[2]
+    nothing, prior = residual(noise, leaves, leaves[:0], np.zeros(0))
+    assert nothing.tolist() == [0, 0, 0]
+    assert prior.tolist() == pytest.approx([1.2] * 3)
