@@ -26,6 +26,7 @@ from presage.forecasters import features
 from presage.forecasters.base import Candidate, Measured, Task
 from presage.forecasters.learned import (
     KINDS,
+    MANY,
     PARTS,
     VERSION,
     Floats,
