@@ -95,13 +95,16 @@ def _compile_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--seconds", type=terminal.positive, metavar="S", help="stop after this long; run again to go on"
     )
+    parser.add_argument("--processes", type=int, metavar="N", help="how many compile at once; default: one per core")
 
 
 def _compile(arguments: argparse.Namespace) -> dict[str, Any]:
     from presage.corpus import pack
     from presage.kernels import hardware
 
-    count = pack.add_reports(arguments.folder, hardware.find(arguments.target), arguments.seconds, _say)
+    count = pack.add_reports(
+        arguments.folder, hardware.find(arguments.target), arguments.seconds, arguments.processes, _say
+    )
     _say(f"{count} kernels compiled")
     return {"folder": str(arguments.folder), "compiled": count}
 

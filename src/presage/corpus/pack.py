@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import time
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
@@ -24,33 +23,34 @@ from presage.problems.base import Problem
 _ANCHORS = {"cpu": "naive.c", "gpu": "naive.cu"}
 """The seed kernels, which speedups in a corpus are relative to."""
 _REPORTED = ("cuda", "triton")
-_AT_ONCE = 64
+_AT_ONCE = 256
 
 
-def add_reports(folder: Path, target: Hardware, seconds: float | None, say: Any = print) -> int:
+def add_reports(
+    folder: Path, target: Hardware, seconds: float | None, processes: int | None = None, say: Any = print
+) -> int:
     """Compile every collected kernel that has no static report yet, and keep what that tells."""
     deadline = time.monotonic() + seconds if seconds else math.inf
     state = journal.read(folder)
-    waiting: dict[str, list[Collected]] = defaultdict(list)
-    for kernel in state.kernels.values():
-        if kernel.language in _REPORTED and kernel.status is not None and not kernel.reports:
-            waiting[kernel.problem].append(kernel)
+    waiting = [
+        kernel
+        for kernel in state.kernels.values()
+        if kernel.language in _REPORTED and kernel.status is not None and not kernel.reports
+    ]
     own = Journal(folder, {"device": None, "target": target.name})
     done = 0
     try:
-        for name, kernels in waiting.items():
-            problem = registry.get(name)
-            for start in range(0, len(kernels), _AT_ONCE):
-                if time.monotonic() > deadline:
-                    return done
-                chosen = kernels[start : start + _AT_ONCE]
-                found = static.reports(
-                    problem, [state.render(each)[1] for each in chosen], problem.timed["gpu"], target
-                )
-                for each, reports in zip(chosen, found, strict=True):
-                    own.add_reports(name, each.hash, reports)
-                done += len(chosen)
-            say(f"{name}: {len(kernels)} compiled")
+        while done < len(waiting) and time.monotonic() < deadline:
+            chosen = waiting[done : done + _AT_ONCE]
+            problems = [_problem(each.problem) for each in chosen]
+            wanted = [
+                (problem, state.render(each)[1], problem.timed["gpu"])
+                for problem, each in zip(problems, chosen, strict=True)
+            ]
+            for each, reports in zip(chosen, static.of_several(wanted, target, processes=processes), strict=True):
+                own.add_reports(each.problem, each.hash, reports)
+            done += len(chosen)
+            say(f"{done} of {len(waiting)} compiled")
     finally:
         own.close()
     return done

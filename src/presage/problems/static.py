@@ -27,6 +27,16 @@ def reports(
     problem: Problem, kernels: Sequence[Kernel], cases: Sequence[Case], target: Hardware, timeout: float = 60.0
 ) -> list[list[StaticReport]]:
     """A report of every kernel at every case: one list per kernel, in the order of the cases."""
-    jobs = [job(problem, kernel, case, target) for kernel in kernels for case in cases]
-    found = static.reports(jobs, timeout)
-    return [found[start : start + len(cases)] for start in range(0, len(found), len(cases))]
+    return of_several([(problem, kernel, cases) for kernel in kernels], target, timeout)
+
+
+def of_several(
+    wanted: Sequence[tuple[Problem, Kernel, Sequence[Case]]],
+    target: Hardware,
+    timeout: float = 60.0,
+    processes: int | None = None,
+) -> list[list[StaticReport]]:
+    """The same for kernels of several problems, which together cost less than apart."""
+    jobs = [job(problem, kernel, case, target) for problem, kernel, cases in wanted for case in cases]
+    found = iter(static.reports(jobs, timeout, processes))
+    return [[next(found) for _ in cases] for _, _, cases in wanted]
