@@ -94,6 +94,9 @@ Spawn = Callable[[dict[str, Any], tuple[int, int, int]], Process]
 class Child:
     """A worker process, started ahead of need; after `load` it belongs to one kernel and dies with it."""
 
+    trusted = False
+    """Whether only kernels of our own run in it: then it need not be stopped while it waits for the next command."""
+
     def __init__(
         self, imports: Sequence[str] = ("numpy",), threads: int = 1, spawn: Spawn | None = None, **more: Any
     ) -> None:
@@ -204,7 +207,8 @@ class Child:
             self._raise_death()
         elapsed = time.perf_counter_ns() - start
         self._left -= elapsed / 1e9
-        self.freeze()
+        if not self.trusted:
+            self.freeze()
         cpu = self._cpu_ns() - cpu
         if answer.get("token") != token:
             raise VerdictError(Status.CHEATING, "the worker's answer was forged: it carries the wrong token")

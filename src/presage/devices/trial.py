@@ -113,6 +113,8 @@ class Record:
     windows: list[Window] = field(default_factory=list)
     pulses: list[Window] = field(default_factory=list)
     checked_wholly: int = -1
+    doubted: ClassVar[bool] = True
+    """Whether the worker's clock is held against the parent's."""
 
     def __post_init__(self) -> None:
         self.checked_wholly = _secret.randrange(self.least_rounds)
@@ -172,7 +174,7 @@ class Trial:
     """One kernel, its child, and what has been seen so far. Its verdict, once there, is final."""
 
     backend: ClassVar[Backend] = NUMPY
-    record_type: ClassVar[type[Record]] = Record
+    record_type: type[Record] = Record
     least_share: ClassVar[float] = 0.5
     """A window has at least this share of the calls it has room for; how many, no kernel can know, so none can put its
     work off to the last."""
@@ -371,7 +373,8 @@ class Trial:
 
     def sample(self, case: Case, inputs: Inputs, round_number: int) -> None:
         record = self.records[case.name]
-        record.pulses.append(self._pulse(case, record))
+        if record.doubted:
+            record.pulses.append(self._pulse(case, record))
         record.windows.append(self.run(case, inputs, record.checks(), timed=True))
         record.rounds.append(round_number)
         if len(record.windows) >= self.effort.rounds // 2:
@@ -380,7 +383,7 @@ class Trial:
     def _refuse_short_windows(self, case: Case, record: Record) -> None:
         """Whoever dawdles before it is timed gets short windows, in which a lie weighs more: those do not count."""
         recent = median(w.parent_ns / w.calls for w in record.windows[-self.effort.rounds // 2 :])
-        wanted = self._calls_for(case, recent, min(pulse.unseen_ns for pulse in record.pulses))
+        wanted = self._calls_for(case, recent, min((pulse.unseen_ns for pulse in record.pulses), default=0.0))
         if wanted >= 2 * record.calls:
             self._begin(case, wanted)
 
