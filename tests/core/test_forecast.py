@@ -98,6 +98,27 @@ def test_the_mean_is_the_integral_of_the_quantiles(forecast: Forecast) -> None:
     assert forecast.mean() == pytest.approx(np.mean([forecast.quantile(q) for q in middles]), abs=support / 500)
 
 
+@settings(max_examples=25)
+@given(forecasts(), st.floats(-8, 8))
+def test_expected_improvement_is_the_integral_of_what_lies_above(forecast: Forecast, best: float) -> None:
+    points = np.linspace(best, max(best, forecast.knots[-1]), 4001)
+    middles = (points[1:] + points[:-1]) / 2
+    above = sum(1 - forecast.cdf_at(x) for x in middles) * (points[1] - points[0])
+    assert forecast.expected_improvement(best) == pytest.approx((1 - forecast.p_fail) * above, abs=2e-3)
+
+
+@given(forecasts(), st.floats(-10, 10))
+def test_expected_improvement_is_at_least_that_of_the_mean(forecast: Forecast, best: float) -> None:
+    least = max(0.0, forecast.mean() - best)
+    assert forecast.expected_improvement(best) >= (1 - forecast.p_fail) * least - 1e-9
+
+
+def test_expected_improvement_has_known_values() -> None:
+    even = Forecast((0.0, 1.0), (0.0, 1.0), p_fail=0.2)
+    for best, expected in ((-1.0, 1.5), (0.0, 0.5), (0.5, 0.125), (1.0, 0.0), (3.0, 0.0)):
+        assert even.expected_improvement(best) == pytest.approx(0.8 * expected)
+
+
 @given(forecasts(), st.sampled_from(["max_probability", "entropy", "width"]))
 def test_confidence_lies_between_0_and_1(forecast: Forecast, kind) -> None:
     assert 0 <= forecast.confidence(kind) <= 1

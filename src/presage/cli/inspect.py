@@ -97,17 +97,8 @@ def _print(kernel: Kernel, target: hardware.Hardware, cases: Sequence[Case], rep
         print()
         print(terminal.table(_instructions([launch for _, launch in launches]), ("instructions", "all", "in loops")))
         print()
-        header = (
-            "case",
-            "kernel",
-            "runs, a warp",
-            "lanes in use",
-            "reads",
-            "writes",
-            "sectors a read",
-            "passes in shared",
-        )
-        print(terminal.table([_executed(case, launch) for case, launch in launches], header))
+        ran = "case", "kernel", "runs, a warp", "lanes", "reads", "writes", "sectors a read", "passes in shared"
+        print(terminal.table([_executed(case, launch) for case, launch in launches], ran))
     for case, report in zip(cases, reports, strict=True):
         if report.error:
             print(f"{case.name}: {report.status}\n  " + report.error.replace("\n", "\n  "))

@@ -120,6 +120,17 @@ class Forecast:
         above = 1.0 if S == 0 else 1 - self.cdf_at(math.log2(S))
         return (1 - self.p_fail) * above
 
+    def expected_improvement(self, log2_S: float) -> float:
+        """E[max(0, log2 S - the argument)], where a kernel that fails improves nothing.
+
+        >>> Forecast.from_quantiles([0.25, 0.75], [-1.0, 1.0], p_fail=0.5).expected_improvement(0.0)
+        0.25
+        """
+        knots = np.asarray(self.knots)
+        above = np.maximum(knots, log2_S)
+        share = np.diff(self.cdf) * np.diff(above) / np.diff(knots)
+        return (1 - self.p_fail) * float(share @ ((above[:-1] + above[1:]) / 2 - log2_S))
+
     def confidence(self, kind: Confidence = "max_probability") -> float:
         """How sure the forecast is of log2 S, given that the kernel works: in [0, 1], larger is surer.
 

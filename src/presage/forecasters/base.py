@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -43,7 +44,14 @@ class Task:
 
     @property
     def cases(self) -> tuple[Case, ...]:
-        return self.problem.timed["gpu" if self.hardware else "cpu"]
+        timed = self.problem.timed
+        return timed.get("gpu" if self.hardware else "cpu") or next(iter(timed.values()))
+
+    def log2_speedup(self, measured: Measured) -> float | None:
+        """log2 of a measured kernel's speedup over the anchor, the mean over cases; None for one that failed."""
+        times = [(time, measured.times_ns.get(case)) for case, time in self.anchor.times_ns.items()]
+        logs = [math.log2(one / other) for one, other in times if other is not None]
+        return sum(logs) / len(logs) if measured.status == "ok" and logs else None
 
 
 @dataclass(frozen=True)
@@ -54,12 +62,24 @@ class Prediction:
     notes: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class Spent:
+    """What asking a language model has cost."""
+
+    tokens: int = 0
+    dollars: float = 0.0
+
+
 class Forecaster(ABC):
     """Makes forecasts. Its name on the command line is its file's."""
 
     @abstractmethod
     def forecast(self, task: Task, candidates: Sequence[Candidate]) -> list[Prediction]:
         """One prediction per candidate, in their order. What goes wrong with one is a note on it, not an exception."""
+
+    def spent(self) -> Spent:
+        """What the last `forecast` has cost."""
+        return Spent()
 
     def close(self) -> None:  # noqa: B027  most forecasters keep nothing
         """Let go of what is kept between calls."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from presage.core import scale
 from presage.core.forecast import Forecast
-from presage.forecasters.base import Candidate, Forecaster, Measured, Prediction, Task
+from presage.forecasters.base import Candidate, Forecaster, Measured, Prediction, Spent, Task
 from presage.forecasters.llm_prompt import messages
 from presage.kernels import hardware
 from presage.llm.anonymise import Unreadable
@@ -40,14 +40,25 @@ class LlmForecaster(Forecaster):
 
     def __init__(self, client: Client | Settings | None = None) -> None:
         self.client = client if isinstance(client, Client) else Client(client or read())
+        self._cost = Spent()
 
     def forecast(self, task: Task, candidates: Sequence[Candidate]) -> list[Prediction]:
+        before = self._total()
         with ThreadPoolExecutor(self.client.settings.concurrency) as pool:
             waiting = [pool.submit(self._forecast_one, task, candidate) for candidate in candidates]
             try:
                 return [one.result() for one in waiting]
             finally:
                 pool.shutdown(wait=False, cancel_futures=True)
+                after = self._total()
+                self._cost = Spent(after.tokens - before.tokens, after.dollars - before.dollars)
+
+    def spent(self) -> Spent:
+        return self._cost
+
+    def _total(self) -> Spent:
+        spent = self.client.spent
+        return Spent(spent.input_tokens + spent.output_tokens, self.client.dollars or 0.0)
 
     def close(self) -> None:
         self.client.close()

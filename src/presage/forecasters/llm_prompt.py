@@ -42,11 +42,11 @@ def messages(task: Task, candidate: Candidate) -> list[dict[str, str]]:
     shown = _source(task.problem, candidate, _LONGEST_SOURCE)
     parts = [
         _problem(task.problem, task.cases),
-        _hardware(task.hardware),
+        describe_hardware(task.hardware),
         _anchor(task),
         *(_neighbour(task, number, measured) for number, measured in enumerate(task.neighbours[:NEIGHBOURS], 1)),
         f"# Candidate ({candidate.kernel.language})\n{shown}",
-        _reports(task.cases, candidate.reports),
+        describe_reports(task.cases, candidate.reports),
         "# Question\nWhat is S of the candidate over the anchor? Answer with the JSON object.",
     ]
     system = SYSTEM.format(bins="\n".join(scale.prompt_lines()))
@@ -63,7 +63,7 @@ def _problem(problem: Problem, cases: Sequence[Case]) -> str:
     elif reference := problem.files.get("reference.py"):
         lines += ["It must compute what this does:", _fenced(_reference(reference), _LONGEST_SOURCE)]
     for case in cases:
-        lines.append(f"Case {case.name}: {_arrays(problem, case)}")
+        lines.append(f"Case {case.name}: {describe_arrays(problem, case)}")
     return "\n".join(lines)
 
 
@@ -76,7 +76,7 @@ def _reference(text: str) -> str:
         return "(not shown)"
 
 
-def _arrays(problem: Problem, case: Case) -> str:
+def describe_arrays(problem: Problem, case: Case) -> str:
     if not problem.inputs:
         return "shapes not known"
     inputs, outputs = (
@@ -87,7 +87,7 @@ def _arrays(problem: Problem, case: Case) -> str:
     return f"{inputs} -> {outputs}; at least {cost.bytes:,} bytes moved and {cost.flops:,} operations"
 
 
-def _hardware(hardware: Hardware | None) -> str:
+def describe_hardware(hardware: Hardware | None) -> str:
     if hardware is None:
         return "# Hardware: a CPU, the cores of one computer"
     facts = [f"compute capability {hardware.capability[0]}.{hardware.capability[1]}"]
@@ -109,7 +109,7 @@ def _anchor(task: Task) -> str:
         if (time := anchor.times_ns.get(case.name)) is not None:
             lines.append(f"{case.name}: {_time(time)}{_share(task, case, time)}")
     lines.append(_source(task.problem, anchor, _LONGEST_SOURCE, or_nothing=True))
-    return "\n".join([*lines, _reports(task.cases, anchor.reports)]).rstrip()
+    return "\n".join([*lines, describe_reports(task.cases, anchor.reports)]).rstrip()
 
 
 def _share(task: Task, case: Case, time: float) -> str:
@@ -150,7 +150,7 @@ def _fenced(source: str, longest: int) -> str:
     return f'<source id="{number}">\n{safe}\n</source id="{number}">'
 
 
-def _reports(cases: Sequence[Case], reports: Sequence[StaticReport]) -> str:
+def describe_reports(cases: Sequence[Case], reports: Sequence[StaticReport]) -> str:
     """What compiling told. Names and compilers' messages quote the source, so they stay out."""
     lines = []
     for case, report in zip(cases, reports, strict=False):
@@ -181,7 +181,11 @@ def _launch(launch: LaunchReport) -> str:
         for kind, count in launch.instructions.items()
         if count
     )
-    return f"{', '.join(facts)}; instructions: {mix}"
+    text = f"{', '.join(facts)}; instructions: {mix}"
+    if launch.executed:
+        ran = ", ".join(f"{kind.replace('_', ' ')}: {count:.5g}" for kind, count in launch.executed.items() if count)
+        text += f"; a warp executes, with loops run through: {ran}"
+    return text
 
 
 def _sizes(sizes: tuple[int, int, int]) -> str:

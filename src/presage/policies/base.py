@@ -27,6 +27,9 @@ class Decision:
     reason: str
 
 
+NO_FORECAST = Decision(Action.MEASURE, "there is no forecast, so it is measured")
+
+
 @dataclass(frozen=True)
 class Standing:
     """Where a search stands when it decides."""
@@ -54,3 +57,8 @@ class Policy(ABC):
     ) -> None:
         """What came of a candidate that was measured or audited: log2 S, or None for one that failed. `standing` is the
         one in which it was decided on."""
+
+    def missed(self) -> dict[str, float] | None:
+        """The rate of passed-over winners so far, `rate`, and its 95 % interval, `low` and `high`; None where a policy
+        does not watch it."""
+        return None

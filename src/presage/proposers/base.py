@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from presage.devices.base import Device
 from presage.forecasters.base import Measured
+from presage.forecasters.base import Spent as Spent
 from presage.kernels.kernel import Kernel
 from presage.problems.base import Problem
 
@@ -41,14 +42,6 @@ class Proposal:
     kernel: Kernel
     why: str = ""
     """The idea, in a few words for people; no forecaster sees it."""
-
-
-@dataclass(frozen=True)
-class Spent:
-    """What proposing has cost."""
-
-    tokens: int = 0
-    dollars: float = 0.0
 
 
 class Proposer(ABC):

@@ -1,0 +1,238 @@
+"""Does `risk` keep its promise? Replays many searches, whose every outcome is known, with forecasters good and bad.
+
+    python benchmarks/risk.py [--runs 200] [--candidates 400] [--alpha 0.05 0.1] [--forecaster good …]
+                              [--spaces ../shared/data/autotune_spaces] [--json]
+
+A run streams candidates in batches of 8, half of them near the best so far where a space has tunables, half from
+anywhere. A winner beats the best at its decision by more than 5 %. Passed over: it was trusted. The bound is on their
+share of all winners. `told` is the rate that the policy itself reports, from what it measured alone, and `held` how
+often its interval holds the truth.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from presage.core.forecast import Forecast
+from presage.policies.base import Action, Standing
+from presage.policies.risk import Risk
+
+BATCH = 8
+SPACES = Path(__file__).parents[2] / "shared" / "data" / "autotune_spaces"
+DELTA = 0.05
+LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
+NORMAL = np.array([-1.645, -0.674, 0.0, 0.674, 1.645])
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Space:
+    """Every candidate of one search, with the truth."""
+
+    name: str
+    truth: Floats
+    """log2 S over the anchor; -inf for one that fails."""
+    places: npt.NDArray[np.int64] | None = None
+    """The position of each candidate along each tunable, where there are any."""
+
+
+def synthetic(rng: np.random.Generator, count: int) -> Space:
+    """A slow crowd, a quick minority with a tail, and a tenth that fails."""
+    quick = rng.random(count) < 0.3
+    truth = np.where(quick, rng.normal(0.3, 0.4, count), rng.normal(-1.0, 1.0, count))
+    truth[rng.random(count) < 0.1] = -np.inf
+    return Space("synthetic", truth)
+
+
+def recorded(path: Path) -> Space:
+    """A tuned space; its median configuration is the anchor."""
+    import pyarrow.parquet
+
+    table = pyarrow.parquet.read_table(path)
+    described = {space["space"]: space for space in json.loads((path.parent / "spaces.json").read_text())}
+    works = np.array(table["status"].to_pylist()) == "ok"
+    times = np.array(table["median_ms"].to_pylist(), dtype=np.float64)
+    truth = np.full(len(times), -np.inf)
+    truth[works] = np.log2(np.median(times[works]) / times[works])
+    tunables = described[path.stem]["tune_params"]
+    places = [np.unique(np.array(table[name].to_pylist()), return_inverse=True)[1] for name in tunables]
+    return Space(path.stem, truth, np.stack(places, axis=1).astype(np.int64))
+
+
+# -- forecasters: where the centre lies, and how wide it claims to be -------------------------------------------------
+
+
+def good(truth: Floats, rng: np.random.Generator) -> tuple[Floats, float]:
+    return truth + rng.normal(0, 0.35, truth.size), 0.35
+
+
+def useless(truth: Floats, rng: np.random.Generator) -> tuple[Floats, float]:
+    return rng.permutation(truth), 1.0
+
+
+def overconfident(truth: Floats, rng: np.random.Generator) -> tuple[Floats, float]:
+    return truth + rng.normal(0, 0.7, truth.size), 0.07
+
+
+def pessimistic(truth: Floats, rng: np.random.Generator) -> tuple[Floats, float]:
+    return truth - 1 + rng.normal(0, 0.35, truth.size), 0.35
+
+
+def optimistic(truth: Floats, rng: np.random.Generator) -> tuple[Floats, float]:
+    return truth + 1 + rng.normal(0, 0.35, truth.size), 0.35
+
+
+def blind_at_the_top(truth: Floats, rng: np.random.Generator) -> tuple[Floats, float]:
+    """Knows the slow from the quick, but not the quick from the quickest."""
+    ceiling = np.quantile(truth, 0.8)
+    return np.minimum(truth, ceiling) + rng.normal(0, 0.35, truth.size), 0.35
+
+
+def inverted(truth: Floats, rng: np.random.Generator) -> tuple[Floats, float]:
+    return -truth, 0.35
+
+
+FORECASTERS: dict[str, Callable[[Floats, np.random.Generator], tuple[Floats, float]]] = {
+    each.__name__: each  # type: ignore[attr-defined]
+    for each in (good, useless, overconfident, pessimistic, optimistic, blind_at_the_top, inverted)
+}
+
+
+def forecasts(space: Space, kind: str, rng: np.random.Generator) -> Callable[[int], Forecast]:
+    works = np.isfinite(space.truth)
+    imagined = np.where(works, space.truth, rng.choice(space.truth[works], space.truth.size))
+    centres, width = FORECASTERS[kind](imagined, rng)
+    p_fail = np.clip(np.where(works, 0.05, 0.6) + rng.normal(0, 0.1, works.size), 0, 1)
+    if kind in ("useless", "inverted"):
+        p_fail = rng.permutation(p_fail)
+    return lambda i: Forecast.from_quantiles(LEVELS, centres[i] + width * NORMAL, float(p_fail[i]))
+
+
+# -- one run ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of one run."""
+
+    winners: int
+    passed_over: int
+    measured: int
+    told: float
+    """How many the policy itself takes to have been passed over."""
+    held: bool
+
+
+def replay(policy: Risk, space: Space, kind: str, candidates: int, seed: int) -> Outcome:
+    numbers, rng = np.random.default_rng(seed), random.Random(seed)
+    predict = forecasts(space, kind, numbers)
+    unseen = np.ones(space.truth.size, dtype=bool)
+    best, champion, winners, passed_over, measured, seen = 0.0, None, 0, 0, 0, 0
+    while seen < min(candidates, space.truth.size):
+        batch = draw(space, unseen, champion, numbers)
+        unseen[batch] = False
+        seen += len(batch)
+        standing = Standing(best, measured, None)
+        predicted = [predict(i) for i in batch]
+        decisions = policy.decide(predicted, standing, rng)
+        for i, forecast, decision in zip(batch, predicted, decisions, strict=True):
+            truth = float(space.truth[i])
+            wins = truth > standing.best + math.log2(1 + DELTA)
+            winners += wins
+            if decision.action is Action.TRUST:
+                passed_over += wins
+                continue
+            measured += 1
+            policy.observe(forecast, decision, standing, truth if math.isfinite(truth) else None)
+            if truth > best:
+                best, champion = truth, int(i)
+    told = policy.missed()
+    rate = passed_over / winners if winners else 0.0
+    estimated = (winners - passed_over) * told["rate"] / (1 - told["rate"])
+    return Outcome(winners, passed_over, measured, estimated, told["low"] <= rate <= told["high"])
+
+
+def draw(space: Space, unseen: npt.NDArray[np.bool_], champion: int | None, rng: np.random.Generator) -> list[int]:
+    left = np.flatnonzero(unseen)
+    batch: list[int] = []
+    if space.places is not None and champion is not None:
+        steps = np.abs(space.places[left] - space.places[champion]).sum(axis=1)
+        order = np.argsort(steps + 2 * rng.random(left.size))
+        batch, left = left[order[: BATCH // 2]].tolist(), left[order[BATCH // 2 :]]
+    return batch + rng.choice(left, min(BATCH - len(batch), left.size), replace=False, shuffle=False).tolist()
+
+
+# -- all of them ------------------------------------------------------------------------------------------------------
+
+
+def study(spaces: list[Space] | None, kind: str, alpha: float, runs: int, candidates: int) -> dict[str, float | str]:
+    """Runs over these spaces in turn, or over synthetic ones, a new one each."""
+    outcomes = []
+    for run in range(runs):
+        space = spaces[run % len(spaces)] if spaces else synthetic(np.random.default_rng(run), candidates)
+        outcomes.append(replay(Risk(alpha, DELTA), space, kind, candidates, seed=run))
+    winners, passed, told = (sum(getattr(o, name) for o in outcomes) for name in ("winners", "passed_over", "told"))
+    offered = sum(min(candidates, s.truth.size) for s in spaces) / len(spaces) if spaces else candidates
+    low, high = wilson(passed, winners)
+    return {
+        "spaces": "recorded" if spaces else "synthetic",
+        "forecaster": kind,
+        "alpha": alpha,
+        "runs": runs,
+        "winners_per_run": winners / runs,
+        "rate": passed / winners,
+        "low": low,
+        "high": high,
+        "told": told / (winners - passed + told),
+        "held": float(np.mean([o.held for o in outcomes])),
+        "saved": 1 - sum(o.measured for o in outcomes) / (runs * offered),
+    }
+
+
+def wilson(hits: int, tries: int) -> tuple[float, float]:
+    """The 95 % interval of a share."""
+    z2 = 1.959964**2
+    centre = (hits + z2 / 2) / (tries + z2)
+    reach = math.sqrt(z2) / (tries + z2) * math.sqrt(hits * (tries - hits) / tries + z2 / 4)
+    return max(0.0, centre - reach), centre + reach
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=200)
+    parser.add_argument("--candidates", type=int, default=400)
+    parser.add_argument("--alpha", type=float, nargs="+", default=[0.05, 0.10])
+    parser.add_argument("--forecaster", choices=FORECASTERS, nargs="+", default=list(FORECASTERS))
+    parser.add_argument("--spaces", type=Path, default=SPACES)
+    parser.add_argument("--json", action="store_true")
+    asked = parser.parse_args()
+    tuned = [recorded(path) for path in sorted(asked.spaces.glob("*.parquet"))]
+    if not asked.json:
+        print("spaces     forecaster        alpha  winners  passed over [95 %]      told  held  saved")
+    results = []
+    for spaces in (None, tuned) if tuned else (None,):
+        for kind in asked.forecaster:
+            for alpha in asked.alpha:
+                found = study(spaces, kind, alpha, asked.runs, asked.candidates)
+                results.append(found)
+                if not asked.json:
+                    print(
+                        "{spaces:10} {forecaster:17} {alpha:5.2f} {winners_per_run:8.1f}"
+                        "  {rate:.3f} [{low:.3f}, {high:.3f}]  {told:.3f} {held:5.2f} {saved:6.0%}".format(**found),
+                        flush=True,
+                    )
+    if asked.json:
+        print(json.dumps(results, indent=1))
+
+
+if __name__ == "__main__":
+    main()

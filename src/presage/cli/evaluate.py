@@ -1,0 +1,77 @@
+"""`presage evaluate --forecaster learned --split test_op`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from presage.cli import terminal
+from presage.core.errors import PresageError
+from presage.devices import recorded
+from presage.evaluate.evaluation import NAMES, evaluate
+from presage.forecasters import registry
+
+_SHOWN = ("learned", "nearest", "roofline", "prior", "uniform")
+"""What is evaluated when no forecaster is named: the default, where there is one, and what it must beat."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--forecaster", action="append", metavar="NAME",
+        help=f"one of {', '.join(registry.names())}, or blend:A,B; several may be named (default: {', '.join(_SHOWN)})",
+    )  # fmt: skip
+    parser.add_argument("--split", default="test_op", help="of the recording's operations, or 'all' (default: test_op)")
+    parser.add_argument(
+        "--suite", type=lambda text: text.split(","), default=NAMES, metavar="NAME,…",
+        help=f"of {', '.join(NAMES)} (default: all)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--recording", help="a recording that comes with presage, or a .parquet file (default: h200, or the first)"
+    )
+    parser.add_argument(
+        "--neighbours", type=int, default=0, metavar="N",
+        help="show so many measured kernels of each operation to the forecaster, as a search would (default: 0)",
+    )  # fmt: skip
+    parser.add_argument("--seed", type=int, default=0, help="of the random anchors and neighbours (default: 0)")
+    parser.add_argument("--html", type=Path, metavar="FILE", help="write a page with figures")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from presage.report import evaluate_page, page
+
+    found = recorded.find(arguments.recording or _default_recording())
+    names = arguments.forecaster or [name for name in _SHOWN if name in registry.names()]
+    evaluations = []
+    for name in names:
+        forecaster = registry.get(name, found)
+        try:
+            evaluations.append(
+                evaluate(
+                    forecaster,
+                    found,
+                    arguments.split,
+                    arguments.suite,
+                    arguments.seed,
+                    name=name,
+                    neighbours=arguments.neighbours,
+                    say=lambda line: print(line, file=sys.stderr, flush=True),
+                )
+            )
+        finally:
+            forecaster.close()
+    if arguments.html:
+        page.write(arguments.html, evaluate_page.render(evaluations))
+    if arguments.json:
+        terminal.print_json([each.to_json() for each in evaluations])
+    else:
+        rows, header = evaluate_page.numbers(evaluations)
+        print(f"{evaluations[0].operations} operations of {found.name}, split {arguments.split}\n")
+        print(terminal.table(rows, header))
+    return 0
+
+
+def _default_recording() -> str:
+    if not recorded.packaged():
+        raise PresageError("no recording comes with this presage; name a .parquet file with --recording")
+    return "h200" if "h200" in recorded.packaged() else recorded.packaged()[0]

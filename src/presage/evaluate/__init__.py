@@ -1,0 +1,1 @@
+"""Evaluation: the suites that produce every number we publish about forecasters."""

@@ -1,0 +1,89 @@
+"""Evaluation: one forecaster on one split of a recording, as the numbers and curves that are published."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from presage.core.errors import PresageError
+from presage.core.statistics import Interval
+from presage.devices.recording import Recording
+from presage.evaluate import outcomes
+from presage.evaluate.injection import injection
+from presage.evaluate.suites import SUITES, Metric
+from presage.forecasters.base import Forecaster
+
+NAMES = (*SUITES, "injection")
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What came of asking one forecaster about every kernel of a split."""
+
+    forecaster: str
+    split: str
+    recording: str
+    operations: int
+    n: int
+    """How many forecasts were asked for: every kernel against every anchor of its operation."""
+    metrics: Mapping[str, Metric]
+    curves: Mapping[str, tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]]
+
+    @property
+    def numbers(self) -> dict[str, Interval]:
+        """Every number by name, those of a metric with several as `recovery 0.02`."""
+        found: dict[str, Interval] = {}
+        for name, metric in self.metrics.items():
+            parts = {"": metric} if isinstance(metric, Interval) else metric
+            found |= {f"{name} {key}".rstrip(): value for key, value in parts.items()}
+        return found
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "forecaster": self.forecaster,
+            "split": self.split,
+            "n": self.n,
+            "metrics": {name: _plain(metric) for name, metric in self.metrics.items()},
+        }
+
+
+def evaluate(
+    forecaster: Forecaster,
+    recording: Recording,
+    split: str = "test_op",
+    suites: Sequence[str] = NAMES,
+    seed: int = 0,
+    *,
+    name: str | None = None,
+    neighbours: int = 0,
+    say: Callable[[str], None] = lambda line: None,
+) -> Evaluation:
+    """Ask a forecaster about every kernel of the split's operations, and score what it says.
+
+    `neighbours` kernels of each operation are shown to it as measured, as in a search that has begun.
+    """
+    if unknown := [suite for suite in suites if suite not in NAMES]:
+        raise PresageError(f"there is no suite '{unknown[0]}'; there are: {', '.join(NAMES)}")
+    name = name or type(forecaster).__module__.rpartition(".")[2]
+    say(f"reading {split} of {recording.name}")
+    among = outcomes.pools(recording, split)
+    say(f"{name}: forecasting {sum(len(pool.kernels) for pool in among)} kernels of {len(among)} operations")
+    found = outcomes.collect(forecaster, among, seed, neighbours)
+    metrics: dict[str, Metric] = {}
+    curves: dict[str, Any] = {}
+    for suite in dict.fromkeys(suites):
+        say(f"{name}: {suite}")
+        each = injection(forecaster, among, seed, neighbours) if suite == "injection" else SUITES[suite](found)
+        metrics |= each.metrics
+        curves |= each.curves
+    return Evaluation(name, split, recording.name, len(among), found.operation.size, metrics, curves)
+
+
+def _plain(metric: Metric) -> dict[str, Any]:
+    if isinstance(metric, Interval):
+        return metric._asdict()
+    return {key: value._asdict() for key, value in metric.items()}

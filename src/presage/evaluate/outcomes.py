@@ -1,0 +1,197 @@
+"""What a forecaster said of recorded kernels beside what had been measured: the arrays that every suite reads."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from presage.core.errors import PresageError
+from presage.core.forecast import Forecast
+from presage.core.scale import BINS, bin_of
+from presage.devices.recorded import RecordedDevice
+from presage.devices.recording import Recording, Row
+from presage.devices.status import Status
+from presage.forecasters.base import Candidate, Forecaster, Measured, Prediction, Task
+from presage.kernels.hardware import Hardware
+from presage.problems.base import Problem
+
+Floats = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+
+ALL = "all"
+"""The split that is every operation of a recording."""
+OTHER_ANCHORS = 2
+"""Beside the seed kernel, so many measured kernels of an operation serve as anchor, drawn at random."""
+_BASELINES = ("eager.py", "compiled.py")
+"""PyTorch's own kernels are there for people to see; nobody forecasts them."""
+
+
+@dataclass(frozen=True)
+class Pool:
+    """One operation and all its kernels that were measured."""
+
+    problem: Problem
+    hardware: Hardware | None
+    kernels: tuple[Measured, ...]
+    seed: str
+    """The hash of the seed kernel; empty where there is none that works."""
+
+    @cached_property
+    def log2_times(self) -> Floats:
+        """The mean log2 time over the cases of each kernel; NaN for one that failed."""
+        return np.array(
+            [np.mean(np.log2(list(each.times_ns.values()))) if each.times_ns else math.nan for each in self.kernels]
+        )
+
+
+@lru_cache(maxsize=2)
+def pools(recording: Recording, split: str) -> tuple[Pool, ...]:
+    """The operations of a split, each with its kernels, in alphabetical order."""
+    device = RecordedDevice(recording)
+    columns = recording.columns("problem", "split")
+    chosen = sorted({p for p, s in zip(*columns.values(), strict=True) if split in (s, ALL)})
+    if not chosen:
+        known = ", ".join(sorted({str(s) for s in columns["split"] if s} | {ALL}))
+        raise PresageError(f"{recording.name} has no split '{split}'; it has: {known}")
+    return tuple(_pool(device, name) for name in chosen)
+
+
+def _pool(device: RecordedDevice, name: str) -> Pool:
+    rows = [row for row in device.rows(name).values() if row.family not in _BASELINES]
+    working = {row.hash for row in rows if row.status is Status.OK}
+    seeds = {row.anchor for row in rows} & working
+    return Pool(device.problem(name), device.hardware, tuple(map(_measured, rows)), min(seeds, default=""))
+
+
+def _measured(row: Row) -> Measured:
+    times = {case.case: case.median.value for case in row.cases}
+    return Measured(row.kernel, row.reports, times, str(row.status))
+
+
+@dataclass(frozen=True)
+class Question:
+    """One operation, one anchor, and every kernel that is forecast against it."""
+
+    task: Task
+    pool: Pool
+    seeded: bool
+    """Whether the anchor is the one that the operation is ranked against: its seed, or else the first drawn."""
+    asked: npt.NDArray[np.intp]
+    """Which kernels of the pool are candidates."""
+    truth: Floats
+    """log2 S over the anchor as it was measured, per candidate; NaN for one that failed."""
+
+    @property
+    def candidates(self) -> list[Candidate]:
+        """The candidates, without what was measured of them."""
+        return [Candidate(self.pool.kernels[i].kernel, self.pool.kernels[i].reports) for i in self.asked]
+
+
+def questions(pool: Pool, seed: int, neighbours: int = 0) -> Iterator[Question]:
+    """The seed kernel as anchor, then others at random. `neighbours` kernels, drawn at random, are shown to the
+    forecaster as measured, and then not scored."""
+    rng = random.Random(f"{seed}/{pool.problem.name}")
+    working = [i for i in range(len(pool.kernels)) if not math.isnan(pool.log2_times[i])]
+    first = [i for i in working if pool.kernels[i].kernel.hash == pool.seed]
+    others = [i for i in working if i not in first]
+    anchors = [*first, *rng.sample(others, min(len(others), OTHER_ANCHORS))]
+    drawable = [i for i in range(len(pool.kernels)) if i not in anchors]
+    shown = rng.sample(drawable, min(neighbours, len(drawable)))
+    for number, anchor in enumerate(anchors):
+        asked = np.array([i for i in range(len(pool.kernels)) if i != anchor and i not in shown], dtype=np.intp)
+        task = Task(pool.problem, pool.kernels[anchor], pool.hardware, [pool.kernels[i] for i in shown])
+        yield Question(task, pool, number == 0, asked, pool.log2_times[anchor] - pool.log2_times[asked])
+
+
+def ask(forecaster: Forecaster, task: Task, candidates: Sequence[Candidate]) -> list[Forecast | None]:
+    """A forecast for each candidate. A crash costs only the candidate that causes it: the others are asked again. What
+    the caller must mend, such as missing settings, is no crash."""
+    try:
+        predictions: Sequence[Prediction] = forecaster.forecast(task, candidates)
+        if len(predictions) != len(candidates):
+            raise ValueError(f"{len(predictions)} predictions for {len(candidates)} candidates")
+        return [prediction.forecast for prediction in predictions]
+    except PresageError:
+        raise
+    except Exception:
+        if len(candidates) == 1:
+            return [None]
+        half = len(candidates) // 2
+        return [*ask(forecaster, task, candidates[:half]), *ask(forecaster, task, candidates[half:])]
+
+
+@dataclass
+class Outcomes:
+    """One row per forecast that was asked for, n in all; a missing one is NaN throughout."""
+
+    operation: npt.NDArray[np.intp]
+    """The number of the operation (n,)."""
+    seeded: Mask
+    """Whether the anchor is the operation's seed (n,): the rows that kernels are ranked by, each of them once."""
+    truth: Floats
+    """log2 S as it was measured (n,); NaN for a kernel that failed."""
+    probabilities: Floats
+    """Of each bin (n, BINS)."""
+    mean: Floats
+    low: Floats
+    """The 5 % quantile of log2 S (n,); `high` is the 95 % one."""
+    high: Floats
+    p_fail: Floats
+    operations: tuple[str, ...] = field(default=())
+
+    @property
+    def ok(self) -> Mask:
+        return ~np.isnan(self.truth)
+
+    @property
+    def missing(self) -> Mask:
+        return np.isnan(self.mean)
+
+    @property
+    def confidence(self) -> Floats:
+        """The likeliest bin's probability (n,)."""
+        return np.asarray(self.probabilities.max(axis=1))
+
+    @property
+    def bins(self) -> npt.NDArray[np.intp]:
+        """The true bin (n,); 0 for a kernel that failed, of which there is none."""
+        return bin_of(np.exp2(np.where(self.ok, self.truth, 0.0)))
+
+    @property
+    def score(self) -> Floats:
+        """What candidates are ranked by: the speedup to expect, a failure counting as 0 (n,)."""
+        return np.asarray((1 - self.p_fail) * np.exp2(self.mean))
+
+    def where(self, chosen: Mask) -> Outcomes:
+        arrays = {name: value[chosen] for name, value in vars(self).items() if isinstance(value, np.ndarray)}
+        return Outcomes(**arrays, operations=self.operations)
+
+
+def collect(forecaster: Forecaster, among: Sequence[Pool], seed: int, neighbours: int = 0) -> Outcomes:
+    """Ask a forecaster everything: an operation and an anchor at a time, all candidates at once."""
+    found: list[tuple[int, bool, float, Forecast | None]] = []
+    for number, pool in enumerate(among):
+        for question in questions(pool, seed, neighbours):
+            if shown := [Candidate(each.kernel, each.reports) for each in question.task.neighbours]:
+                ask(forecaster, replace(question.task, neighbours=()), shown)  # as a search did before measuring them
+            forecasts = ask(forecaster, question.task, question.candidates)
+            truths = question.truth.tolist()
+            found += [(number, question.seeded, y, f) for y, f in zip(truths, forecasts, strict=True)]
+    asked = [forecast for *_, forecast in found]
+    return Outcomes(
+        operation=np.array([row[0] for row in found], dtype=np.intp),
+        seeded=np.array([row[1] for row in found], dtype=bool),
+        truth=np.array([row[2] for row in found], dtype=np.float64),
+        probabilities=np.array([f.bin_probabilities() if f else [math.nan] * BINS for f in asked]).reshape(-1, BINS),
+        mean=np.array([f.mean() if f else math.nan for f in asked]),
+        low=np.array([f.quantile(0.05) if f else math.nan for f in asked]),
+        high=np.array([f.quantile(0.95) if f else math.nan for f in asked]),
+        p_fail=np.array([f.p_fail if f else math.nan for f in asked]),
+        operations=tuple(pool.problem.name for pool in among),
+    )

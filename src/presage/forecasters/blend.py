@@ -1,0 +1,135 @@
+"""The `blend` forecaster: pools several, and learns from measurements which of them deserves to be believed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from presage.core.errors import PresageError
+from presage.core.forecast import Forecast
+from presage.forecasters.base import Candidate, Forecaster, Prediction, Spent, Task
+
+Floats = npt.NDArray[np.float64]
+
+MEMBERS = ("learned", "llm")
+"""Those of `blend` without more said; `blend:A,B` names others."""
+_REACH = 0.125
+"""Octaves on either side of a measured log2 S: the mass a forecast had there is what it is scored by."""
+_DOUBT = 0.01
+"""This much of every score is that of a forecast spread over the whole scale, so that one surprise ruins nobody."""
+_SPREAD = 10.0
+_FORGET = 0.01
+"""After each measurement, this share of the weights is dealt out equally again: who was bad early may be good later."""
+
+
+class BlendForecaster(Forecaster):
+    """The linear pool of its members' CDFs, and of their p_fail. Weights are multiplied by the likelihood that a member
+    gave to what was then measured; speed and failure have weights of their own.
+
+    It remembers what its members said of each kernel, and learns when the kernel comes back in a task's neighbours. A
+    member without a forecast has no weight in that pool, and neither gains nor loses by its outcome.
+    """
+
+    def __init__(self, members: Mapping[str, Forecaster]) -> None:
+        if len(members) < 2:
+            raise PresageError("a blend needs two or more forecasters; write --forecaster blend:learned,llm")
+        self._members = dict(members)
+        self._speed = np.full(len(members), 1 / len(members))
+        self._failure = self._speed.copy()
+        self._said: dict[tuple[str, str, str], list[Forecast | None]] = {}
+
+    @property
+    def weights(self) -> dict[str, float]:
+        """What each member's word on speed counts, when all have one."""
+        return dict(zip(self._members, self._speed.tolist(), strict=True))
+
+    def forecast(self, task: Task, candidates: Sequence[Candidate]) -> list[Prediction]:
+        self._learn(task)
+        asked = [member.forecast(task, candidates) for member in self._members.values()]
+        predictions = []
+        for candidate, said in zip(candidates, zip(*asked, strict=True), strict=True):
+            self._said[_key(task, candidate)] = [prediction.forecast for prediction in said]
+            predictions.append(self._pooled(said))
+        return predictions
+
+    def spent(self) -> Spent:
+        all_spent = [member.spent() for member in self._members.values()]
+        return Spent(sum(spent.tokens for spent in all_spent), sum(spent.dollars for spent in all_spent))
+
+    def close(self) -> None:
+        for member in self._members.values():
+            member.close()
+
+    def _learn(self, task: Task) -> None:
+        """From every neighbour that was forecast here, once, the oldest first."""
+        for measured in reversed(task.neighbours):
+            said = self._said.pop(_key(task, measured), None)
+            if said is None:
+                continue
+            log2_S = task.log2_speedup(measured)
+            if log2_S is not None:
+                self._speed = _updated(self._speed, [None if f is None else _mass_near(f, log2_S) for f in said])
+            failed = measured.status != "ok"
+            self._failure = _updated(self._failure, [None if f is None else _said_of_failure(f, failed) for f in said])
+
+    def _pooled(self, said: Sequence[Prediction]) -> Prediction:
+        notes = [f"{name}: {note}" for name, p in zip(self._members, said, strict=True) for note in p.notes]
+        present = [i for i, prediction in enumerate(said) if prediction.forecast is not None]
+        forecasts = [forecast for prediction in said if (forecast := prediction.forecast) is not None]
+        if not forecasts:
+            return Prediction(None, ("no forecast: no member has one", *notes))
+        speed, failure = (weights[present] / weights[present].sum() for weights in (self._speed, self._failure))
+        names = [list(self._members)[i] for i in present]
+        told = ", ".join(f"{name} {weight:.2f}" for name, weight in zip(names, speed, strict=True))
+        return Prediction(pool(forecasts, speed, failure), (f"weights: {told}", *notes))
+
+
+def _key(task: Task, candidate: Candidate) -> tuple[str, str, str]:
+    return task.problem.name, task.anchor.kernel.hash, candidate.kernel.hash
+
+
+def pool(
+    forecasts: Sequence[Forecast], weights: npt.ArrayLike, failure_weights: npt.ArrayLike | None = None
+) -> Forecast:
+    """The weighted mean of the CDFs, which is exact since all are piecewise linear, and of p_fail.
+
+    >>> halves = pool([Forecast((0.0, 1.0), (0.0, 1.0)), Forecast((1.0, 2.0), (0.0, 1.0), p_fail=0.5)], [1, 1])
+    >>> halves.knots, halves.cdf, halves.p_fail
+    ((0.0, 1.0, 2.0), (0.0, 0.5, 1.0), 0.25)
+    """
+    speed = _shares(weights)
+    failure = speed if failure_weights is None else _shares(failure_weights)
+    knots = np.unique(np.concatenate([forecast.knots for forecast in forecasts]))
+    cdf = speed @ np.array([np.interp(knots, forecast.knots, forecast.cdf) for forecast in forecasts])
+    cdf = np.maximum.accumulate(np.clip(cdf, 0.0, 1.0))
+    p_fail = float(np.clip(failure @ np.array([forecast.p_fail for forecast in forecasts]), 0.0, 1.0))
+    return Forecast(tuple(knots.tolist()), (0.0, *cdf[1:-1].tolist(), 1.0), p_fail)
+
+
+def _shares(weights: npt.ArrayLike) -> Floats:
+    w = np.asarray(weights, dtype=np.float64)
+    return np.asarray(w / w.sum())
+
+
+def _updated(weights: Floats, likelihoods: Sequence[float | None]) -> Floats:
+    """Bayes' rule among the members that had a forecast, whose weights keep their sum; then a little forgetting."""
+    awake = np.array([likelihood is not None for likelihood in likelihoods])
+    if awake.sum() < 2:
+        return weights
+    new = weights.copy()
+    new[awake] *= np.array([likelihood for likelihood in likelihoods if likelihood is not None])
+    new[awake] *= weights[awake].sum() / new[awake].sum()
+    new[awake] = (1 - _FORGET) * new[awake] + _FORGET * new[awake].mean()
+    return new
+
+
+def _mass_near(forecast: Forecast, log2_S: float) -> float:
+    mass = forecast.cdf_at(log2_S + _REACH) - forecast.cdf_at(log2_S - _REACH)
+    return (1 - _DOUBT) * mass + _DOUBT * 2 * _REACH / _SPREAD
+
+
+def _said_of_failure(forecast: Forecast, failed: bool) -> float:
+    said = forecast.p_fail if failed else 1 - forecast.p_fail
+    return (1 - _DOUBT) * said + _DOUBT / 2

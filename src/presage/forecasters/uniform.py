@@ -1,0 +1,18 @@
+"""The `uniform` baseline: knows nothing, and says so. What cannot beat it has learnt nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from presage.core.forecast import Forecast
+from presage.core.scale import BINS
+from presage.forecasters.base import Candidate, Forecaster, Prediction, Task
+
+NOTHING_KNOWN = Forecast.from_bins([1 / BINS] * BINS, p_fail=0.5)
+
+
+class UniformForecaster(Forecaster):
+    """Every bin is as likely as any other, and failing as likely as not."""
+
+    def forecast(self, task: Task, candidates: Sequence[Candidate]) -> list[Prediction]:
+        return [Prediction(NOTHING_KNOWN) for _ in candidates]

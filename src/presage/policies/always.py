@@ -1,0 +1,16 @@
+"""The `always` policy: no forecast is trusted. What every other policy is compared with."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+from presage.core.forecast import Forecast
+from presage.policies.base import Action, Decision, Policy, Standing
+
+
+class Always(Policy):
+    """Measures everything."""
+
+    def decide(self, forecasts: Sequence[Forecast | None], standing: Standing, rng: random.Random) -> list[Decision]:
+        return [Decision(Action.MEASURE, "every candidate is measured")] * len(forecasts)

@@ -1,0 +1,251 @@
+"""The `risk` policy, the default: of the candidates that would have beaten the best by more than delta, the winners, at
+most a share alpha is passed over.
+
+A candidate's score is its forecast's probability of winning, and its rank the share of recent candidates that score
+lower; ranks stay comparable while the best rises. Winners seen so far tell where winners rank: if the next one is as
+likely to fall into any gap between their ranks, trusting with probability t0 below all of them, t1 above the lowest,
+and so on, passes it over with probability (t0 + t1 + …) / (n + 1). So the policy spends alpha n on the t's, from the
+lowest gap up. That it spends alpha n and not alpha (n + 1) is slack: with no winner seen, nothing is trusted. A winner
+that had been trusted with probability t was seen with probability 1 - t only, and counts 1 / (1 - t).
+
+Winners are few. So candidates that would have won some records ago, near winners, count as well, ranked as of then. But
+above the lowest real winner, only what real winners alone allow is trusted. For a world that drifts, alpha itself is
+lowered with each winner that might have been passed over, and recovers with each that was not (adaptive conformal
+inference).
+
+All that is learnt is learnt from what was measured. What a decision's chance was is worked out again when its outcome
+comes, so that a search that resumes needs to tell no more than that.
+"""
+
+from __future__ import annotations
+
+import bisect
+import math
+import random
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from presage.core.errors import PresageError
+from presage.core.forecast import Forecast
+from presage.policies.base import NO_FORECAST, Action, Decision, Policy, Standing
+
+_RECENT = 256
+"""Ranks are among so many candidates that were measured last."""
+_FEWEST = 16
+"""With fewer, nothing is ranked, and so nothing trusted."""
+_GAMMA = 0.02
+"""How fast alpha adapts."""
+
+Score = tuple[float, float]
+"""The probability of winning and, for the many whose forecast rules it out, how near the forecast's upper end comes."""
+
+
+@dataclass(frozen=True)
+class Winner:
+    """A candidate that beat the best by more than delta, or would have some records ago."""
+
+    forecast: Forecast
+    level: float
+    """log2 S of the best that it beat."""
+    weight: float
+    """One over the probability with which it was measured."""
+    real: bool
+
+
+@dataclass(frozen=True)
+class _Field:
+    """What recent candidates score against one best, as weights of increasing scores."""
+
+    scores: list[Score]
+    weights: list[float]
+    """Cumulated, from 0; one more than scores."""
+
+    def below(self, score: Score) -> float:
+        """The share of recent candidates with a lower score: the rank of a winner, which is one of them."""
+        return self.weights[bisect.bisect_left(self.scores, score)] / self.weights[-1]
+
+    def up_to(self, score: Score) -> float:
+        """The share with a score that is no higher: the rank of a new candidate, which adds itself. So a tie, or the
+        lowest score ever, is never below a winner that was just that."""
+        return (self.weights[bisect.bisect_right(self.scores, score)] + 1) / (self.weights[-1] + 1)
+
+
+@dataclass(frozen=True)
+class _Table:
+    """How far candidates of each rank are trusted, as of one standing."""
+
+    standing: Standing
+    field: _Field
+    ranks: list[float]
+    """Of winners, increasing."""
+    chances: list[float]
+    """The probability of trust below the first of them, above it, and so on; decreasing."""
+
+    def place(self, score: Score) -> tuple[float, float]:
+        """The rank of a candidate with this score, and the probability with which it is trusted."""
+        rank = self.field.up_to(score)
+        return rank, self.chances[bisect.bisect_left(self.ranks, rank)]
+
+
+class Risk(Policy):
+    """Trusts where winners do not rank, as often as alpha allows, and audits a share of what it could trust."""
+
+    def __init__(self, alpha: float = 0.05, delta: float = 0.05, audit: float = 0.1, near: int = 3) -> None:
+        if not 0 < alpha < 1:
+            raise PresageError(f"alpha, the share of winners that may be missed, lies between 0 and 1, not {alpha}")
+        if not 0 <= delta < math.inf:
+            raise PresageError(f"delta, by how much a winner beats the best, is 0 or more (0.05 for 5 %), not {delta}")
+        if not 0 < audit < 1:
+            raise PresageError(f"audit, the share of trust that is checked, lies between 0 and 1, not {audit}")
+        if near < 0:
+            raise PresageError(f"near, from how many records ago near winners count, is 0 or more, not {near}")
+        self.alpha, self.delta, self.audit, self.near = alpha, delta, audit, near
+        self.alpha_now = alpha
+        self._margin = math.log2(1 + delta)
+        self._recent: deque[tuple[Forecast, float]] = deque(maxlen=_RECENT)
+        self._unranked: list[Winner] = []
+        self._real: list[tuple[float, Winner]] = []
+        self._near: deque[tuple[float, Winner]] = deque(maxlen=_RECENT)
+        self._levels: list[float] = []
+        self._table: _Table | None = None
+        self._found = 0
+        self._trustable, self._odds = 0, 0.0
+        self._winning_odds: list[float] = []
+
+    # -- deciding -----------------------------------------------------------------------------------------------------
+
+    def decide(self, forecasts: Sequence[Forecast | None], standing: Standing, rng: random.Random) -> list[Decision]:
+        return [NO_FORECAST if forecast is None else self._decision(forecast, standing, rng) for forecast in forecasts]
+
+    def _decision(self, forecast: Forecast, standing: Standing, rng: random.Random) -> Decision:
+        table = self._table_of(standing)
+        score = self._score(forecast, standing.best)
+        rank, chance = table.place(score)
+        draw = rng.random()
+        odds = (
+            f"{score[0]:.1%} likely to win by more than {self.delta:.0%}, in the lowest {rank:.0%} of recent candidates"
+        )
+        if draw < chance:
+            return Decision(
+                Action.TRUST, f"{odds}; winners rank higher, so {chance:.0%} of such candidates are trusted"
+            )
+        if draw < chance / (1 - self.audit):
+            return Decision(Action.AUDIT, f"{odds}; it would be trusted, and is measured to check that")
+        if chance > 0:
+            why = f"winners rank higher, but after {self._found} of them only {chance:.0%} may be trusted"
+        elif table.ranks:
+            why = f"by the {self._found} winners so far, the next may rank there"
+        else:
+            why = f"{len(self._recent)} measurements and {self._found} winners are too few to trust anything"
+        return Decision(Action.MEASURE, f"{odds}; {why}")
+
+    def _score(self, forecast: Forecast, best: float) -> Score:
+        return _score(forecast, best + self._margin)
+
+    def _table_of(self, standing: Standing) -> _Table:
+        """The table of this standing: worked out when it is first needed, be it for deciding or, on resuming, for
+        learning what came of decisions, and kept until the next."""
+        if self._table is None or self._table.standing != standing:
+            winners = sorted([*self._real, *self._near], key=lambda ranked: ranked[0])
+            chances = self._chances([winner for _, winner in winners])
+            self._table = _Table(standing, self._field(standing.best), [rank for rank, _ in winners], chances)
+        return self._table
+
+    def _field(self, best: float) -> _Field:
+        scored = sorted((self._score(forecast, best), weight) for forecast, weight in self._recent)
+        weights = [0.0]
+        for _, weight in scored:
+            weights.append(weights[-1] + weight)
+        return _Field([score for score, _ in scored], weights)
+
+    def _chances(self, winners: Sequence[Winner]) -> list[float]:
+        """The probability of trust in each gap between these winners, sorted by rank, from below all of them."""
+        left = self.alpha_now * sum(winner.weight for winner in winners)
+        left_real = self.alpha_now * sum(winner.weight for winner in winners if winner.real)
+        chances = [max(0.0, min(1 - self.audit, left))]
+        left, left_real = left - chances[0], left_real - chances[0]
+        for winner in winners:
+            least = min(left, left_real) if winner.real else left
+            chance = max(0.0, min(chances[-1], least / winner.weight))
+            left -= chance * winner.weight
+            left_real -= chance * winner.weight * winner.real
+            chances.append(chance)
+        return chances
+
+    # -- learning -----------------------------------------------------------------------------------------------------
+
+    def observe(self, forecast: Forecast | None, decision: Decision, standing: Standing, log2_S: float | None) -> None:
+        best = standing.best
+        if not self._levels or best > self._levels[-1] + self._margin:
+            self._levels.append(best)
+        if forecast is None:
+            self._found += log2_S is not None and log2_S > best + self._margin
+            return
+        table = self._table_of(standing)
+        _, chance = table.place(self._score(forecast, best))
+        if chance > 0:
+            self._trustable += 1
+            self._odds += chance / (1 - chance)
+        self._recent.append((forecast, 1 / (1 - chance)))
+        if log2_S is not None:
+            self._learn(forecast, best, log2_S, chance)
+        if len(self._recent) >= _FEWEST:
+            for winner in self._unranked:
+                rank = self._field(winner.level).below(self._score(winner.forecast, winner.level))
+                (self._real if winner.real else self._near).append((rank, winner))
+            self._unranked.clear()
+
+    def _learn(self, forecast: Forecast, best: float, log2_S: float, chance: float) -> None:
+        weight = 1 / (1 - chance)
+        lower = [level for level in self._levels if level < best][-self.near :] if self.near else []
+        beaten = [level for level in (*lower, best) if log2_S > level + self._margin]
+        if not beaten:
+            return
+        real = beaten[-1] == best
+        self._unranked.append(Winner(forecast, beaten[-1], weight, real))
+        if real:
+            self._found += 1
+            self._winning_odds.append(chance * weight)
+            step = _GAMMA * (self.alpha - chance) * weight
+            self.alpha_now = min(self.alpha, max(0.0, self.alpha_now + step))
+
+    # -- reporting ----------------------------------------------------------------------------------------------------
+
+    def missed(self) -> dict[str, float]:
+        """Of all winners, the share that was passed over, as far as what was measured can tell, and its 95 % interval.
+
+        One that was measured although it could have been trusted with probability t stands for t / (1 - t) that were
+        trusted. The interval takes them to have been measured like any others that could have been trusted.
+        """
+        seen = [odds for odds in self._winning_odds if odds > 0]
+        passed = sum(seen)
+        odds = passed / len(seen) if seen else 0.0
+        mean = self._odds / self._trustable if self._trustable else 0.0
+        low, high = _unseen(len(seen), odds)[0], _unseen(len(seen), max(odds, mean))[1]
+        rate, low, high = (number / (self._found + number) if number else 0.0 for number in (passed, low, high))
+        return {"rate": rate, "low": low, "high": high}
+
+
+def _unseen(seen: int, odds: float) -> tuple[float, float]:
+    """The ends of the 95 % interval of how many were not seen, if each was so at these odds and so many were."""
+    chance = 1 / (1 + odds)
+    low = 0
+    while 1 - _at_most(seen - 1, seen + low, chance) < 0.025:
+        low += 1
+    high = low
+    while _at_most(seen, seen + high + 1, chance) >= 0.025:
+        high += 1
+    return float(low), float(high)
+
+
+def _at_most(k: int, n: int, p: float) -> float:
+    """P(X <= k), X ~ Binomial(n, p)."""
+    return math.fsum(math.comb(n, i) * p**i * (1 - p) ** (n - i) for i in range(k + 1))
+
+
+@lru_cache(maxsize=8 * _RECENT)
+def _score(forecast: Forecast, level: float) -> Score:
+    """Kept, since the same recent forecasts are asked at every decision, and against the same best at most of them."""
+    return forecast.exceeds(2**level), forecast.knots[-1] - level

@@ -1,0 +1,39 @@
+"""The `topk` policy: of each batch, the best k by expected improvement are measured."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+from presage.core.errors import PresageError
+from presage.core.forecast import Forecast
+from presage.policies.base import NO_FORECAST, Action, Decision, Policy, Standing
+
+
+class TopK(Policy):
+    """Measures the k candidates of a batch that are expected to improve most on the best so far; candidates without a
+    forecast are measured besides."""
+
+    def __init__(self, k: int = 4) -> None:
+        if k < 1:
+            raise PresageError(f"topk measures 1 candidate or more of a batch, not {k}; set k")
+        self.k = k
+
+    def decide(self, forecasts: Sequence[Forecast | None], standing: Standing, rng: random.Random) -> list[Decision]:
+        improvements = {
+            place: (forecast.expected_improvement(standing.best), forecast.mean())
+            for place, forecast in enumerate(forecasts)
+            if forecast is not None
+        }
+        # Where none is expected to improve anything, the better mean decides.
+        order = sorted(improvements, key=improvements.__getitem__, reverse=True)
+        ranks = {place: rank for rank, place in enumerate(order, start=1)}
+        return [
+            self._decision(ranks[place], len(order), improvements[place][0]) if place in ranks else NO_FORECAST
+            for place in range(len(forecasts))
+        ]
+
+    def _decision(self, rank: int, of: int, improvement: float) -> Decision:
+        action = Action.MEASURE if rank <= self.k else Action.TRUST
+        reason = f"{rank} of {of} by expected improvement, {improvement:.3g} octaves; the best {self.k} are measured"
+        return Decision(action, reason)

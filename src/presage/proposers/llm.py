@@ -1,0 +1,244 @@
+"""The `llm` proposer: a language model writes kernels for any problem, as whole files or as edits of the parent."""
+
+from __future__ import annotations
+
+import ast
+import math
+import os
+import random
+import re
+from collections import Counter
+from collections.abc import Container, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+from presage.core.errors import PresageError
+from presage.devices.recorded import RecordedDevice
+from presage.kernels.kernel import Kernel, from_source
+from presage.llm.client import Answer, Client, Message, NoAnswerError
+from presage.llm.settings import Settings, read
+from presage.llm.structured import MalformedError
+from presage.problems.external import KERNELBENCH, ExternalProblem
+from presage.proposers.base import Ground, Parent, Proposal, Proposer, Spent
+from presage.proposers.llm_prompt import FENCES, languages_of, messages
+
+_MODELS = "PRESAGE_LLM_MODELS"
+_LONGEST_ANSWER = 8000
+"""Tokens: a kernel takes more of them, and longer, than a forecast."""
+_TIMEOUT, _PATIENCE = 240.0, 480.0
+_LONGEST_SOURCE = 200_000
+_MOST_CONFIGURATIONS = 100_000
+_LONGEST_IDEA = 120
+_LONGEST_QUOTE = 4000
+
+_EDIT = re.compile(r"^<{5,} ?SEARCH[ \t]*\n(.*?)^={5,}[ \t]*\n(.*?)^>{5,} ?REPLACE", re.DOTALL | re.MULTILINE)
+_FENCED = re.compile(r"^[ \t]*```[ \t]*([\w+-]*)[^\n]*\n(.*?)^[ \t]*```[ \t]*$", re.DOTALL | re.MULTILINE)
+_SUFFIXES = {"cuda": ".cu", "cu": ".cu", "cpp": ".cu", "c++": ".cu", "c": ".c", "python": ".py", "py": ".py"}
+
+
+class LlmProposer(Proposer):
+    """Asks the endpoint of its settings, which model by chance where there are several. What it writes only ever runs
+    in a device's sandbox; an answer that is no kernel is asked for once more, and is then dropped."""
+
+    def __init__(
+        self,
+        ground: Ground,
+        client: Client | Settings | None = None,
+        models: Mapping[str, float] | None = None,
+        stuck: int = 12,
+    ) -> None:
+        """models: weights by name; else those of PRESAGE_LLM_MODELS, as in `large=1,small=3`, or the settings' model.
+        stuck: after so many candidates without an improvement it asks for a different idea."""
+        super().__init__(ground)
+        if isinstance(ground.device, RecordedDevice):
+            raise PresageError(f"{ground.device.name} cannot measure new kernels; use the pool proposer there")
+        if stuck < 1:
+            raise PresageError(f"stuck is a number of candidates, 1 or more, not {stuck}")
+        self._stuck = stuck
+        self._weights = _checked(models) if models else _weights(os.environ.get(_MODELS, ""))
+        first = client if isinstance(client, Client) else Client(_roomy(client or read(needs_model=not self._weights)))
+        self._weights = self._weights or {first.settings.model: 1.0}
+        self._clients = {model: first.for_model(model) for model in self._weights}
+        for each in self._clients.values():
+            each.manner = replace(each.manner, format="text")  # a file inside JSON is a file badly quoted
+        self._best, self._since = -math.inf, 0
+        self._cost = Spent()
+
+    def propose(
+        self, parent: Parent, others: Sequence[Parent], count: int, known: Container[str], rng: random.Random
+    ) -> list[Proposal]:
+        before = self._total()
+        question = messages(self.ground, parent, others, self._is_stuck(parent, others, count), rng.getrandbits(32))
+        drawn = Counter(rng.choices(list(self._weights), list(self._weights.values()), k=count))
+        found: dict[str, Proposal] = {}
+        with ThreadPoolExecutor(len(drawn) or 1) as pool:
+            asked = [pool.submit(self._ask, model, question, parent, number) for model, number in sorted(drawn.items())]
+            try:
+                for proposal in (proposal for each in asked for proposal in each.result()):
+                    if proposal.kernel.hash not in known:
+                        found.setdefault(proposal.kernel.hash, proposal)
+            finally:
+                pool.shutdown(cancel_futures=True)
+                after = self._total()
+                self._cost = Spent(after.tokens - before.tokens, after.dollars - before.dollars)
+        return list(found.values())
+
+    def spent(self) -> Spent:
+        return self._cost
+
+    def _total(self) -> Spent:
+        spent = [client.spent for client in self._clients.values()]
+        tokens = sum(each.input_tokens + each.output_tokens for each in spent)
+        return Spent(tokens, sum(client.dollars or 0.0 for client in self._clients.values()))
+
+    def _is_stuck(self, parent: Parent, others: Sequence[Parent], count: int) -> bool:
+        """Whether the best has stayed the same for too many candidates."""
+        best = max((each.value for each in (parent, *others) if each.value is not None), default=-math.inf)
+        self._since = 0 if best > self._best else self._since
+        self._best = max(self._best, best)
+        stuck = self._since >= self._stuck
+        self._since += count
+        return stuck
+
+    def _ask(self, model: str, question: Sequence[Message], parent: Parent, count: int) -> list[Proposal]:
+        """What one model writes; nothing where it cannot be reached."""
+        try:
+            answers = self._clients[model].ask(question, {}, count)
+        except NoAnswerError:
+            return []
+        tried = (self._usable(model, question, answer, parent.measured.kernel) for answer in answers)
+        return [proposal for proposal in tried if proposal is not None]
+
+    def _usable(self, model: str, question: Sequence[Message], answer: Answer, parent: Kernel) -> Proposal | None:
+        """The kernel in an answer, or in a second one that was told what was wrong with the first."""
+        try:
+            return parse(answer, parent, self.ground)
+        except MalformedError as error:
+            again = [*question, *_correction(answer, str(error))]
+        try:
+            (second,) = self._clients[model].ask(again, {}, 1)
+            return parse(second, parent, self.ground)
+        except (NoAnswerError, MalformedError):
+            return None
+
+
+# -- answers ----------------------------------------------------------------------------------------------------------
+
+
+def parse(answer: Answer, parent: Kernel, ground: Ground) -> Proposal:
+    """One answer as a kernel that a device can try, or a MalformedError that says what is wrong, for the model."""
+    if answer.refusal or answer.finish == "content_filter":
+        raise MalformedError("the model refused to answer; this is a harmless question about program speed")
+    suffix = ".py" if not parent.is_bare else {"c": ".c", "cuda": ".cu"}[parent.language]
+    if edits := _EDIT.findall(answer.text):
+        source = _edited(parent.source, edits)
+    elif blocks := _FENCED.findall(answer.text):
+        tag, source = max(blocks, key=lambda block: len(block[1]))
+        suffix = _SUFFIXES.get(tag.lower(), suffix)
+    elif answer.finish == "length":
+        raise MalformedError("the answer was cut off before its end; be brief, or answer with edits")
+    else:
+        raise MalformedError("there is neither a fenced block with a file nor an edit in the answer")
+    return Proposal(_kernel(source, suffix, ground), _idea(answer.text))
+
+
+def _edited(source: str, edits: Sequence[tuple[str, str]]) -> str:
+    for search, replacement in edits:
+        wanted, given = search.removesuffix("\n"), replacement.removesuffix("\n")
+        if not wanted.strip():
+            raise MalformedError("an edit searches for nothing; quote the lines that it replaces")
+        if (times := source.count(wanted)) != 1:
+            line = wanted.strip().splitlines()[0][:80]
+            mend = "copy the lines exactly" if times == 0 else "quote more lines around it"
+            raise MalformedError(f"what an edit searches for, beginning '{line}', occurs {times} times; {mend}")
+        source = source.replace(wanted, given)
+    return source
+
+
+def _kernel(source: str, suffix: str, ground: Ground) -> Kernel:
+    problem = ground.problem
+    if len(source) > _LONGEST_SOURCE:
+        raise MalformedError(f"the file has {len(source)} characters; {_LONGEST_SOURCE} are the most")
+    try:
+        kernel = from_source(source, suffix, f"llm{suffix}")
+        kernel = problem.candidate(kernel) if isinstance(problem, ExternalProblem) else kernel
+        if kernel.header.problem not in (None, problem.name):
+            raise MalformedError(f"the file says it solves '{kernel.header.problem}', not '{problem.name}'")
+        if kernel.language not in (allowed := languages_of(ground)):
+            wanted = " or ".join(f"{name} (```{FENCES[name]})" for name in allowed)
+            raise MalformedError(f"the file is {kernel.language}, which cannot be measured here; write {wanted}")
+        _check_entry(kernel, problem.convention == KERNELBENCH if isinstance(problem, ExternalProblem) else False)
+        if math.prod(map(len, kernel.header.tunables.values())) > _MOST_CONFIGURATIONS:
+            raise MalformedError("the file's tunables have too many combinations; give each one value")
+        return replace(kernel.render(), name=f"llm-{kernel.hash[:8]}{suffix}")
+    except PresageError as error:
+        raise MalformedError(str(error)) from error
+
+
+def _check_entry(kernel: Kernel, is_model: bool) -> None:
+    """What the harness calls must be there."""
+    if kernel.is_bare:
+        for launch in kernel.header.launches:
+            if not re.search(rf"\b{launch.entry}\s*\(", kernel.source):
+                raise MalformedError(f"the header's entry '{launch.entry}' is not defined in the file")
+        return
+    try:
+        tree = ast.parse(kernel.source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        where = f" in line {error.lineno}" if isinstance(error, SyntaxError) else ""
+        raise MalformedError(f"the file is not valid Python{where}") from error
+    wanted = "ModelNew" if is_model else "custom_kernel"
+    defined = {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    defined |= {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    if wanted not in defined:
+        raise MalformedError(f"the file does not define {wanted}")
+
+
+def _idea(text: str) -> str:
+    """The first words outside the file, fit for a terminal: one short line without control characters."""
+    prose, edits = _EDIT.subn("", text)
+    prose = prose if edits else _FENCED.sub("", text)
+    line = next((line.strip() for line in prose.splitlines() if line.strip(" `#*")), "")
+    plain = " ".join("".join(c if c.isprintable() else " " for c in line).split())
+    return plain if len(plain) <= _LONGEST_IDEA else f"{plain[:_LONGEST_IDEA]}…"
+
+
+def _correction(answer: Answer, wrong: str) -> list[dict[str, str]]:
+    said = answer.text[:_LONGEST_QUOTE] or answer.refusal[:_LONGEST_QUOTE] or "(nothing)"
+    mend = f"This could not be used: {wrong}. Answer again, with the whole file in one fenced block, or with edits."
+    return [{"role": "assistant", "content": said}, {"role": "user", "content": mend}]
+
+
+# -- settings ---------------------------------------------------------------------------------------------------------
+
+
+def _roomy(settings: Settings) -> Settings:
+    return replace(
+        settings,
+        max_tokens=max(settings.max_tokens, _LONGEST_ANSWER),
+        timeout=max(settings.timeout, _TIMEOUT),
+        patience=max(settings.patience, _PATIENCE),
+    )
+
+
+def _weights(text: str) -> dict[str, float]:
+    """Weights by model, from `large=1,small=3`; a model without one weighs 1.
+
+    >>> _weights("large, small=3")
+    {'large': 1.0, 'small': 3.0}
+    """
+    found = {}
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        model, _, weight = part.rpartition("=") if "=" in part else (part, "", "1")
+        try:
+            found[model.strip()] = float(weight)
+        except ValueError:
+            raise PresageError(f"{_MODELS}: '{part}' is no model with a weight; write MODEL=WEIGHT,MODEL") from None
+    return _checked(found)
+
+
+def _checked(weights: Mapping[str, float]) -> dict[str, float]:
+    for model, weight in weights.items():
+        if not model or not 0 < weight < math.inf:
+            raise PresageError(f"the weight of the model '{model}' must be a positive number, not {weight}")
+    return dict(weights)

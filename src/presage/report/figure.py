@@ -1,0 +1,186 @@
+"""Figures as inline SVG: lines, points, steps and bars on axes with sensible ticks. Their colours are the page's style,
+so that they are readable on light and on dark ground."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Literal
+
+WIDTH, HEIGHT = 560, 340
+_LEFT, _RIGHT, _TOP, _BOTTOM = 62, 14, 14, 48
+COLOURS = 6
+"""Series are drawn in so many colours, classes c0, c1, … of the page's style, and then from the first again."""
+_MOST_POINTS = 4000
+_LARGEST = 1e100
+
+
+@dataclass(frozen=True)
+class Series:
+    """Points to draw; those that are not finite, or beyond all reason, are left out."""
+
+    label: str
+    x: Sequence[float]
+    y: Sequence[float]
+    kind: Literal["line", "points", "steps", "bars"] = "line"
+    dashed: bool = False
+    titles: Sequence[str] = ()
+    """What a reader sees on pointing at each point."""
+
+
+@dataclass(frozen=True)
+class Axis:
+    """An axis: what it shows, and its ends where they should not follow from the points."""
+
+    label: str
+    low: float | None = None
+    high: float | None = None
+    log: bool = False
+    """Octaves apart by equal steps; points that are not positive are left out."""
+    ticks: Sequence[float] = ()
+    """Where the labels stand, where they should not follow from the ends."""
+
+
+def figure(title: str, x: Axis, y: Axis, series: Sequence[Series], *, diagonal: bool = False) -> str:
+    """One figure with its caption and legend. `diagonal` marks where y equals x."""
+    shown = [_finite(each, x.log, y.log) for each in series]
+    across = _Scale.of(x, (v for each in shown for v in each.x), _LEFT, WIDTH - _RIGHT)
+    up = _Scale.of(
+        y, (v for each in shown for v in each.y), HEIGHT - _BOTTOM, _TOP, any(s.kind == "bars" for s in shown)
+    )
+    parts = [_grid(across, up), *([_diagonal(across, up)] if diagonal else [])]
+    parts += [_draw(each, f"c{i % COLOURS}", across, up) for i, each in enumerate(shown)]
+    parts.append(_labels(x, y))
+    described = "; ".join(f"{each.label}: {len(each.x)} points" for each in shown) or "nothing to show"
+    head = f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(title)}">'
+    told = f"<title>{escape(title)}</title><desc>{escape(described)}</desc>"
+    caption = f"<figcaption>{escape(title)}</figcaption>"
+    return f"<figure>{caption}{head}{told}{''.join(parts)}</svg>{_legend(shown)}</figure>"
+
+
+def ticks(low: float, high: float, about: int = 6) -> list[float]:
+    """Round numbers from low to high: multiples of 1, 2 or 5 times a power of ten.
+
+    >>> ticks(0, 1)
+    [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
+    """
+    rough = (high - low) / max(about - 1, 1)
+    power = 10 ** math.floor(math.log10(rough))
+    step = next(m * power for m in (1, 2, 5, 10) if m * power >= rough * (1 - 1e-9))
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    return [float(f"{i * step:.12g}") for i in range(first, last + 1)]
+
+
+@dataclass(frozen=True)
+class _Scale:
+    """Where values lie on the page."""
+
+    low: float
+    high: float
+    start: float
+    end: float
+    axis: Axis
+
+    @classmethod
+    def of(cls, axis: Axis, values: Iterable[float], start: float, end: float, from_zero: bool = False) -> _Scale:
+        placed = [math.log2(value) if axis.log else value for value in values]
+        low, high = min(placed, default=0.0), max(placed, default=1.0)
+        low = min(low, 0.0) if from_zero and not axis.log else low
+        least = max(1e-9, 1e-6 * max(abs(low), abs(high)))
+        low, high = (low - max(0.5, least), high + max(0.5, least)) if high - low < least else (low, high)
+        margin = 0.04 * (high - low)
+        low, high = (low if from_zero else low - margin), high + margin
+        ends = [end if end is None or not axis.log else math.log2(end) for end in (axis.low, axis.high)]
+        return cls(low if ends[0] is None else ends[0], high if ends[1] is None else ends[1], start, end, axis)
+
+    def at(self, value: float) -> float:
+        placed = math.log2(value) if self.axis.log else value
+        share = (placed - self.low) / (self.high - self.low)
+        return self.start + min(max(share, -0.01), 1.01) * (self.end - self.start)
+
+    def marks(self) -> list[tuple[float, str]]:
+        """Each tick's place and label."""
+        found = list(self.axis.ticks) or ticks(self.low, self.high)
+        if self.axis.log and not self.axis.ticks:
+            found = [2.0**tick for tick in found if tick == round(tick)] or [2.0**self.low, 2.0**self.high]
+        return [(self.at(tick), f"{tick:.4g}") for tick in found]
+
+
+def _finite(series: Series, log_x: bool, log_y: bool) -> Series:
+    titles = series.titles or [""] * len(series.x)
+    kept = [
+        (float(x), float(y), title)
+        for x, y, title in zip(series.x, series.y, titles, strict=True)
+        if abs(x) < _LARGEST and abs(y) < _LARGEST and (x > 0 or not log_x) and (y > 0 or not log_y)
+    ]
+    every = max(1, math.ceil(len(kept) / _MOST_POINTS))
+    kept = kept[::every]
+    return Series(
+        series.label, [k[0] for k in kept], [k[1] for k in kept], series.kind, series.dashed, [k[2] for k in kept]
+    )
+
+
+def _grid(across: _Scale, up: _Scale) -> str:
+    left, right, bottom, top = _LEFT, WIDTH - _RIGHT, HEIGHT - _BOTTOM, _TOP
+    parts = []
+    for place, label in across.marks():
+        parts.append(f'<path class="grid" d="M{place:.1f} {bottom}V{top}"/>')
+        parts.append(f'<text x="{place:.1f}" y="{bottom + 17}" text-anchor="middle">{label}</text>')
+    for place, label in up.marks():
+        parts.append(f'<path class="grid" d="M{left} {place:.1f}H{right}"/>')
+        parts.append(f'<text x="{left - 7}" y="{place + 4:.1f}" text-anchor="end">{label}</text>')
+    return "".join([*parts, f'<path class="axis" d="M{left} {top}V{bottom}H{right}"/>'])
+
+
+def _diagonal(across: _Scale, up: _Scale) -> str:
+    low, high = max(across.low, up.low), min(across.high, up.high)
+    ends = [2.0**v if across.axis.log else v for v in (low, high)]
+    (x0, y0), (x1, y1) = ((across.at(v), up.at(v)) for v in ends)
+    return f'<path class="diagonal" d="M{x0:.1f} {y0:.1f}L{x1:.1f} {y1:.1f}"/>'
+
+
+def _draw(series: Series, colour: str, across: _Scale, up: _Scale) -> str:
+    places = [(across.at(x), up.at(y)) for x, y in zip(series.x, series.y, strict=True)]
+    if not places:
+        return ""
+    if series.kind == "points":
+        marks = zip(places, series.titles, strict=True)
+        return "".join(
+            f'<circle class="{colour}" cx="{x:.1f}" cy="{y:.1f}" r="3">{_told(t)}</circle>' for (x, y), t in marks
+        )
+    if series.kind == "bars":
+        return "".join(
+            _bar(x, y, colour, title, len(places)) for (x, y), title in zip(places, series.titles, strict=True)
+        )
+    line = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in places)
+    if series.kind == "steps":
+        line = f"M{places[0][0]:.1f} {places[0][1]:.1f}" + "".join(f"H{x:.1f}V{y:.1f}" for x, y in places[1:])
+    return f'<path class="line {colour}{" dashed" if series.dashed else ""}" d="{line}"/>'
+
+
+def _bar(x: float, y: float, colour: str, title: str, count: int) -> str:
+    width = max(2.0, 0.7 * (WIDTH - _LEFT - _RIGHT) / count)
+    height = max(0.0, HEIGHT - _BOTTOM - y)
+    corner = f'x="{x - width / 2:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}"'
+    return f'<rect class="{colour}" {corner}>{_told(title)}</rect>'
+
+
+def _told(title: str) -> str:
+    return f"<title>{escape(title)}</title>" if title else ""
+
+
+def _labels(x: Axis, y: Axis) -> str:
+    places = (
+        (x.label, f'x="{(_LEFT + WIDTH - _RIGHT) / 2}" y="{HEIGHT - 8}"'),
+        (y.label, f'transform="translate(15 {(HEIGHT - _BOTTOM + _TOP) / 2}) rotate(-90)"'),
+    )
+    return "".join(f'<text {place} text-anchor="middle">{escape(label)}</text>' for label, place in places)
+
+
+def _legend(series: Sequence[Series]) -> str:
+    if len(series) < 2:
+        return ""
+    keys = (f'<li><span class="key c{i % COLOURS}"></span>{escape(s.label)}</li>' for i, s in enumerate(series))
+    return f'<ul class="legend">{"".join(keys)}</ul>'

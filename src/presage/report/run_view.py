@@ -1,0 +1,134 @@
+"""What a page shows of a search run, as plain values, and how they are read from the run's store."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from presage.core.errors import PresageError
+from presage.core.forecast import Forecast
+from presage.core.statistics import Interval
+from presage.policies import registry as policies
+from presage.search import registry as strategies
+from presage.search.state import State
+from presage.store.store import Event, Store
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A kernel that the search saw, and all that became of it."""
+
+    hash: str
+    name: str
+    parent: str | None = None
+    """The hash of the kernel that it was made from; None for the anchor."""
+    why: str = ""
+    """The idea behind it."""
+    forecast: Forecast | None = None
+    action: str = ""
+    """`trust`, `measure` or `audit`; empty for the anchor."""
+    reason: str = ""
+    """Why that was decided."""
+    measured: int | None = None
+    """The number of its measurement, counted from 1; None where it was not measured."""
+    value: float | None = None
+    """log2 S as measured; None where it was not, or failed."""
+    failure: str = ""
+    """How it failed, where it did."""
+
+
+@dataclass(frozen=True)
+class RunView:
+    """What a page shows of a run: plain values, wherever they come from."""
+
+    run: str
+    problem: str
+    facts: Mapping[str, str]
+    """What was chosen and spent, by name, for people."""
+    kernels: Sequence[Seen]
+    """The anchor first, then every candidate in the order in which it was proposed."""
+    best: str
+    """The hash of the winner."""
+    speedup: Interval | None
+    """The winner's, from the last measurement of the finalists, or else its only one."""
+    anchor_source: str
+    best_source: str
+    missed: Interval | None = None
+    """The share of winners that were passed over, where the policy watches it."""
+    ended: str = ""
+    """Why the run ended; empty while it goes on."""
+
+    @cached_property
+    def by_hash(self) -> dict[str, Seen]:
+        return {seen.hash: seen for seen in self.kernels}
+
+
+def read(run_folder: Path) -> RunView:
+    """What the store of a run tells, whether the run has ended or not."""
+    with Store(run_folder, writes=False) as store:
+        state = State(strategies.get("random"), policies.get("always"))  # neither is asked anything
+        kernels: dict[str, Seen] = {}
+        for event in store.events():
+            state.apply(event)
+            _take_in(event, state, kernels)
+        if not state.hashes:
+            raise PresageError(f"nothing has been measured in {run_folder} yet")
+        named = [replace(seen, name=Path(store.kernel(hash).name).name) for hash, seen in kernels.items()]
+        best, speedup = _best(state)
+        return RunView(
+            run=run_folder.name,
+            problem=str((state.configuration or {}).get("problem", "")),
+            facts=_facts(state),
+            kernels=named,
+            best=best,
+            speedup=speedup,
+            anchor_source=store.kernel(state.hashes[0]).source,
+            best_source=store.kernel(best).source,
+            missed=_missed(state.finished),
+            ended=str(state.finished["why"]) if state.finished else "",
+        )
+
+
+def _take_in(event: Event, state: State, kernels: dict[str, Seen]) -> None:
+    """What an event tells of kernels."""
+    told = event.payload
+    if event.kind == "proposed":
+        for hash, why in told["candidates"]:
+            kernels[hash] = Seen(hash, hash, state.hashes[told["parent"]], why)
+    elif event.kind in ("forecast", "decided") and state.step:
+        for place, (hash, _) in enumerate(state.step.candidates):
+            if event.kind == "forecast":
+                said = {"forecast": state.step.forecast(place), "failure": told["broken"].get(hash, "")}
+            else:
+                action, reason = told["decisions"][place]
+                said = {"action": str(action), "reason": reason}
+            kernels[hash] = replace(kernels[hash], **said)
+    elif event.kind == "measured":
+        seen = kernels.get(told["kernel"]) or Seen(told["kernel"], told["kernel"])
+        failure = "" if told["value"] is not None else f"{told['status'].replace('_', ' ')}: {told['reason']}"
+        number = state.spent.measurements
+        kernels[seen.hash] = replace(seen, measured=number, value=told["value"], failure=failure)
+
+
+def _best(state: State) -> tuple[str, Interval]:
+    """The result, or the best so far."""
+    if state.finished:
+        best = state.finished["best"]
+        return best["kernel"], Interval(best["speedup"], best["low"], best["high"])
+    value, id = state.best[-1]
+    return state.hashes[id], Interval(2**value, -math.inf, math.inf)
+
+
+def _missed(finished: Mapping[str, Any] | None) -> Interval | None:
+    missed = finished and finished["missed"]
+    return Interval(missed["rate"], missed["low"], missed["high"]) if missed and missed["rate"] is not None else None
+
+
+def _facts(state: State) -> dict[str, str]:
+    asked = {name: str(value) for name, value in (state.configuration or {}).items() if value is not None}
+    spent = (state.finished or {}).get("spent") or state.spent.to_json()
+    return asked | {f"spent: {name.replace('_', ' ')}": f"{value:.6g}" for name, value in spent.items()}

@@ -1,0 +1,124 @@
+"""`presage evaluate` as it is typed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from presage.cli import main
+from presage.core.statistics import Interval
+from presage.devices import recording
+from presage.devices.recording import RecordedCase, Row
+from presage.devices.status import Status
+from presage.kernels.normalise import digest
+
+Evaluate = Callable[..., tuple[int, str, str]]
+METRICS = (
+    "exact", "within_one", "ece", "rps", "half_brier", "nll", "spearman", "aurc", "failure_auroc", "coverage_90",
+)  # fmt: skip
+
+
+def made_up(problem: str, split: str) -> list[Row]:
+    rows, seed = [], ""
+    for block in range(1, 25):
+        source = f"#define BLOCK {block}\nvoid f(float *x) {{ x[BLOCK] = {len(problem)}; }}\n"
+        seed = seed or digest(source, "cuda")
+        failed, S = block % 8 == 7, float(block) ** 0.5
+        rows.append(
+            Row(
+                problem=problem,
+                room="made_up",
+                split=split,
+                family="f.cu",
+                language="cuda",
+                hash=digest(source, "cuda"),
+                source=source,
+                values={"BLOCK": block},
+                status=Status.TIMEOUT if failed else Status.OK,
+                reason="too slow" if failed else "",
+                cases=() if failed else (RecordedCase("n=1", 1.0, (1e6 / S,) * 9),),
+                anchor=seed,
+                speedup=None if failed else Interval(S, S, S),
+            )
+        )
+    return rows
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("made") / "made.parquet"
+    rows = [row for name, split in (("a", "train"), ("b", "test_op"), ("c", "test_op")) for row in made_up(name, split)]
+    recording.write(path, rows, {"name": "made", "kind": "gpu", "hardware": "h200"})
+    return path
+
+
+@pytest.fixture
+def evaluate(made: Path, capsys: pytest.CaptureFixture[str]) -> Evaluate:
+    """evaluate(*arguments): exit status, standard output, standard error."""
+
+    def run(*arguments: str | Path) -> tuple[int, str, str]:
+        status = main.main(["evaluate", "--recording", str(made), *map(str, arguments)])
+        return status, *capsys.readouterr()
+
+    return run
+
+
+def test_json_is_a_list_with_the_promised_names(evaluate: Evaluate) -> None:
+    status, output, _ = evaluate("--forecaster", "prior", "--forecaster", "nearest", "--json")
+    first, second = json.loads(output)
+    assert status == 0
+    assert [first["forecaster"], second["forecaster"]] == ["prior", "nearest"]
+    for document in (first, second):
+        assert set(document) == {"forecaster", "split", "n", "metrics"}
+        assert (document["split"], document["n"]) == ("test_op", 2 * 3 * 23)
+        metrics = document["metrics"]
+        for found in (*(metrics[name] for name in METRICS), *metrics["recovery"].values()):
+            assert set(found) == {"value", "low", "high"}
+            assert found["low"] <= found["value"] <= found["high"]
+        assert list(metrics["recovery"]) == list(metrics["recovery_vs_random"]) == ["0.02", "0.05", "0.10", "0.20"]
+
+
+def test_the_table_and_the_page_say_the_same(evaluate: Evaluate, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    status, output, errors = evaluate("--forecaster", "nearest", "--forecaster", "uniform", "--html", page)
+    assert status == 0
+    assert "2 operations of made, split test_op" in output
+    assert "uniform: calibration" in errors
+    text = page.read_text()
+    assert text.count("<svg") == 3
+    exact = next(line for line in output.splitlines() if line.startswith("exact"))
+    assert exact.split("  ")[-2].strip() in text
+
+
+def test_suites_can_be_chosen(evaluate: Evaluate) -> None:
+    _, output, _ = evaluate("--forecaster", "uniform", "--suite", "failures,calibration", "--split", "all", "--json")
+    (document,) = json.loads(output)
+    assert set(document["metrics"]) == {"failure_auroc", "ece", "coverage_90", "width_90"}
+    assert document["n"] == 3 * 3 * 23
+
+
+def test_a_forest_learns_from_the_neighbours_it_is_shown(evaluate: Evaluate) -> None:
+    chosen = ("--forecaster", "forest", "--suite", "accuracy,ranking", "--json")
+    without, with_ = (json.loads(evaluate(*chosen, "--neighbours", n)[1])[0]["metrics"] for n in ("0", "12"))
+    assert without["missing"]["value"] == 1
+    assert with_["missing"]["value"] == 0
+    assert with_["spearman"]["value"] > 0.5
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--forecaster", "oracle"), "there is no forecaster 'oracle'"),
+        (("--forecaster", "uniform", "--suite", "vibes"), "there is no suite 'vibes'"),
+        (("--forecaster", "uniform", "--split", "test"), "made has no split 'test'; it has: all, test_op, train"),
+        (("--forecaster", "uniform", "--recording", "none.parquet"), "there is no recording none.parquet"),
+        (("--forecaster", "uniform", "--html", "/nowhere/at/all.html", "--suite", "failures"), "cannot write"),
+    ],
+)
+def test_mistakes_are_explained(evaluate: Evaluate, arguments: tuple[str, ...], said: str) -> None:
+    status, output, errors = evaluate(*arguments)
+    assert (status, output) == (2, "")
+    assert said in errors

@@ -1,0 +1,142 @@
+"""`presage forecast` as it is typed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from presage.cli import main
+from presage.core.statistics import Interval
+from presage.devices import recording
+from presage.devices.recording import RecordedCase, Row
+from presage.devices.status import Status
+from presage.kernels.kernel import Kernel
+from presage.kernels.report import StaticReport
+from presage.problems import registry
+
+Forecast = Callable[..., tuple[int, str, str]]
+SOFTMAX = registry.get("softmax")
+
+
+def report(status: str, error: str | None = None) -> StaticReport:
+    return StaticReport("h200", "sm_90a", status, "none", error=error)
+
+
+def row(kernel: Kernel, S: float | None, told: StaticReport) -> Row:
+    seed = registry.find_kernel(SOFTMAX, "naive.cu").hash
+    return Row(
+        problem="softmax",
+        room=SOFTMAX.room,
+        split="train",
+        family=Path(kernel.name).name.split("@")[0],
+        language=kernel.language,
+        hash=kernel.hash,
+        source=kernel.source,
+        values=kernel.values,
+        status=Status.OK if S else Status.COMPILE_ERROR,
+        reason="" if S else "it does not compile",
+        cases=tuple(RecordedCase(case.name, 1.0, (1e8 / S,) * 9) for case in SOFTMAX.timed["gpu"]) if S else (),
+        anchor=seed,
+        speedup=Interval(S, S, S) if S else None,
+        reports=(told,) * len(SOFTMAX.timed["gpu"]),
+    )
+
+
+@pytest.fixture(scope="module")
+def device(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("made") / "made.parquet"
+    family = next(k for k in registry.seed_kernels(SOFTMAX, "cuda") if k.name.endswith("block_row.cu"))
+    kernels = [family.render(values) for values in family.configurations()]
+    rows = [row(registry.find_kernel(SOFTMAX, "naive.cu"), 1.0, report("ok"))]
+    rows += [row(kernel, 2.5 + n / 100, report("ok")) for n, kernel in enumerate(kernels[1:])]
+    rows.append(row(kernels[0], None, report("compile_error", "k.cu(3): error: no such thing\nmore")))
+    rows += [replace(each, problem="another", reports=()) for each in rows]
+    recording.write(path, rows, {"name": "made", "kind": "gpu", "hardware": "h200"})
+    return f"recorded:{path}"
+
+
+@pytest.fixture
+def forecast(device: str, capsys: pytest.CaptureFixture[str]) -> Forecast:
+    """forecast(*arguments): exit status, standard output, standard error."""
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        status = main.main(
+            ["forecast", "softmax", *arguments, *(() if "--device" in arguments else ("--device", device))]
+        )
+        return status, *capsys.readouterr()
+
+    return run
+
+
+def test_the_distribution_is_drawn_and_a_sentence_says_what_to_do(forecast: Forecast) -> None:
+    status, output, _ = forecast("block_row.cu@THREADS=512", "--forecaster", "nearest")
+    assert status == 0
+    assert "against naive.cu, on recorded:" in output
+    assert "faster than the anchor" in output
+    assert "2 < S <= 4           100% ####" in output
+    assert "Trust: confidence 0." in output
+
+
+def test_one_that_knows_nothing_says_measure(forecast: Forecast) -> None:
+    _, output, _ = forecast("block_row.cu@THREADS=512", "--forecaster", "uniform")
+    assert "Measure: confidence 0.50 is not above 0.80." in output
+
+
+def test_json(forecast: Forecast) -> None:
+    status, output, _ = forecast("block_row.cu@THREADS=512", "--forecaster", "roofline", "--json")
+    document = json.loads(output)
+    assert status == 0
+    assert document["problem"] == "softmax"
+    assert "block_row.cu@THREADS=512" in document["kernel"]["name"]
+    assert document["anchor"]["name"].endswith("naive.cu")
+    found = document["forecast"]
+    assert set(found) == {"p_fail", "p_faster", "speedup", "mean_log2", "confidence", "probabilities"}
+    assert found["speedup"]["low"] < found["speedup"]["median"] < found["speedup"]["high"]
+    assert sum(found["probabilities"].values()) == pytest.approx(1)
+    assert document["decision"]["action"] == "measure"
+    assert any("the hardware allows at most" in note for note in document["notes"])
+
+
+def test_another_anchor(forecast: Forecast) -> None:
+    slow, fast = (
+        json.loads(forecast("block_row.cu@THREADS=512", "--forecaster", "roofline", "--json", "--anchor", anchor)[1])
+        for anchor in ("naive.cu", "block_row.cu@THREADS=512")
+    )
+    ratio = slow["forecast"]["speedup"]["high"] / fast["forecast"]["speedup"]["high"]
+    assert ratio > 2, "a quicker anchor leaves less room"
+
+
+def test_a_kernel_that_does_not_compile_is_said_to(forecast: Forecast) -> None:
+    _, output, _ = forecast("block_row.cu", "--forecaster", "nearest", "--json")
+    document = json.loads(output)
+    assert document["forecast"]["p_fail"] == 1
+    assert document["forecast"]["p_faster"] == 0
+    assert document["decision"]["action"] == "trust"
+    assert "it cannot work: k.cu(3): error: no such thing" in document["notes"]
+
+
+def test_without_the_anchor_s_time_it_says_so(forecast: Forecast) -> None:
+    status, output, _ = forecast("rows.c", "--device", "cpu", "--forecaster", "roofline")
+    assert status == 0
+    assert "Measure: there is no forecast" in output
+    assert "the anchor's time is not known: there is no recording of this device" in output
+    assert "against naive.c" in output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("block_row.cu", "--forecaster", "oracle"), "there is no forecaster 'oracle'"),
+        (("nothing.cu", "--forecaster", "uniform"), "there is no kernel file nothing.cu"),
+        (("rows.c", "--device", "h2000", "--forecaster", "uniform"), "there is no target 'h2000'; did you mean"),
+        (("rows.c", "--device", "cpu", "--forecaster", "prior"), "prior learns from a recording"),
+    ],
+)
+def test_mistakes_are_explained(forecast: Forecast, arguments: tuple[str, ...], said: str) -> None:
+    status, output, errors = forecast(*arguments)
+    assert (status, output) == (2, "")
+    assert said in errors

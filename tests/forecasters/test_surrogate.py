@@ -1,0 +1,255 @@
+"""The surrogate: what a search can rely on when it learns from its own measurements alone."""
+
+from __future__ import annotations
+
+import math
+import random
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from presage.forecasters.base import Candidate, Measured, Task
+from presage.forecasters.surface import Surface, bend
+from presage.forecasters.surrogate import OPENING, Encoding, SurrogateForecaster, opening
+from presage.kernels import hardware
+from presage.kernels.header import Header, Launch, Value
+from presage.kernels.kernel import Kernel
+from presage.problems import registry
+
+CASE = "timed"
+BLOCKS = tuple(range(32, 1056, 32))
+TILES = tuple(range(1, 9))
+
+
+def kernel(**values: Value) -> Kernel:
+    text = "\n".join(f"#define {name} {value}" for name, value in values.items())
+    return Kernel(text, "cuda", Header(), "family.cu@" + ",".join(map(str, values.values())), values)
+
+
+def space() -> list[Kernel]:
+    """512 kernels, 1 in 8 of which asks for more than a block can have."""
+    return [
+        kernel(block_size_x=block, tile_size_x=tile, read_only=flag)
+        for block in BLOCKS
+        for tile in TILES
+        for flag in (0, 1)
+    ]
+
+
+def truth(k: Kernel) -> float | None:
+    """log2 S: best at 256 threads and tiles of 4, worse where sizes are odd; None where it fails."""
+    block, tile = int(k.values["block_size_x"]), int(k.values["tile_size_x"])
+    if block * tile > 4096:
+        return None
+    odd = math.log2(block // (block & -block))
+    return 1.0 - 0.5 * abs(math.log2(block / 256)) - 0.4 * abs(math.log2(tile / 4)) - 0.2 * odd - 0.3 * int(
+        k.values["read_only"]
+    )
+
+
+def measured(k: Kernel, found: float | None) -> Measured:
+    if found is None:
+        return Measured(k, status="runtime_error")
+    return Measured(k, times_ns={CASE: 1e6 * 2**-found})
+
+
+def task(neighbours: list[Measured]) -> Task:
+    anchor = Measured(kernel(anchor=1), times_ns={CASE: 1e6})
+    return Task(registry.get("vector_add"), anchor, hardware.find("h200"), neighbours)
+
+
+def neighbours(count: int, seed: int = 0, of: Callable[[Kernel], float | None] = truth) -> list[Measured]:
+    return [measured(k, of(k)) for k in random.Random(seed).sample(space(), count)]
+
+
+def test_before_anything_is_measured_it_says_so() -> None:
+    (found,) = SurrogateForecaster().forecast(task([]), [Candidate(kernel(block_size_x=32))])
+    assert found.forecast is not None
+    assert found.forecast.quantile(0.9) - found.forecast.quantile(0.1) > 3
+    assert found.notes == ("nothing was measured yet: a wide forecast",)
+    assert SurrogateForecaster().forecast(task([]), []) == []
+
+
+def test_it_learns_a_space_from_a_tenth_of_it() -> None:
+    kernels = space()
+    predictions = SurrogateForecaster().forecast(task(neighbours(50)), [Candidate(k) for k in kernels])
+    expected = np.array([truth(k) if truth(k) is not None else math.nan for k in kernels])
+    forecasts = [p.forecast for p in predictions]
+    assert all(forecasts)
+    median = np.array([f.quantile(0.5) for f in forecasts if f])
+    works = ~np.isnan(expected)
+    assert np.corrcoef(median[works], expected[works])[0, 1] > 0.9
+    low, high = (np.array([f.quantile(q) for f in forecasts if f]) for q in (0.05, 0.95))
+    assert 0.8 < np.mean((low <= expected) & (expected <= high), where=works) <= 1
+    p_fail = np.array([f.p_fail for f in forecasts if f])
+    assert p_fail[~works].mean() > 4 * p_fail[works].mean()
+
+
+def test_what_was_measured_is_forecast_as_measured() -> None:
+    known = [each for each in neighbours(30) if each.status == "ok"]
+    at = task(known)
+    for each, found in zip(known, SurrogateForecaster().forecast(at, known), strict=True):
+        assert found.forecast is not None
+        assert found.forecast.quantile(0.5) == pytest.approx(at.log2_speedup(each), abs=0.15)
+
+
+def test_the_same_question_has_the_same_answer() -> None:
+    known, asked = neighbours(20), [Candidate(k) for k in space()[::7]]
+    forecaster = SurrogateForecaster()
+    first = forecaster.forecast(task(known), asked)
+    assert forecaster.forecast(task(known), asked) == first
+    assert SurrogateForecaster().forecast(task(known), asked) == first
+
+
+def test_it_fits_again_only_when_something_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    from presage.forecasters import surface
+
+    fits = []
+    fit = surface._Prior.fit
+    monkeypatch.setattr(surface._Prior, "fit", lambda *a, **k: fits.append(1) or fit(*a, **k))
+    forecaster, known = SurrogateForecaster(), neighbours(15)
+    for count, asked in ((14, space()[:40]), (14, space()[40:90]), (15, space()[:40])):
+        forecaster.forecast(task(known[:count]), [Candidate(k) for k in asked])
+    assert len(fits) == 2
+
+
+def test_names_of_tunables_that_no_other_kernel_has_do_no_harm() -> None:
+    known = [*neighbours(12), measured(kernel(STAGES=3, mode="fast"), -1.0)]
+    asked = [Candidate(kernel(STAGES=4, mode="slow")), Candidate(Kernel("int f();", "c", Header(), "by_hand.c"))]
+    for found in SurrogateForecaster().forecast(task(known), asked):
+        assert found.forecast is not None
+        assert all(map(math.isfinite, found.forecast.knots))
+
+
+@given(
+    st.lists(
+        st.one_of(st.none(), st.floats(-20, 20, allow_nan=False)), min_size=1, max_size=12
+    ),
+    st.integers(0, 3),
+)
+@settings(max_examples=25, deadline=None)
+def test_any_measurements_give_a_forecast(outcomes: list[float | None], seed: int) -> None:
+    """All failed, all equal, octaves apart: a forecast is a distribution, and p_fail a probability."""
+    kernels = random.Random(seed).sample(space(), len(outcomes) + 5)
+    known = [measured(k, outcome) for k, outcome in zip(kernels, outcomes, strict=False)]
+    for found in SurrogateForecaster().forecast(task(known), [Candidate(k) for k in kernels]):
+        assert found.forecast is not None
+        assert 0 < found.forecast.p_fail < 1
+
+
+def test_only_failures_raise_the_chance_of_failing() -> None:
+    asked = [Candidate(k) for k in space()[::50]]
+    failed, worked = (
+        SurrogateForecaster().forecast(task(neighbours(6, of=of)), asked) for of in (lambda k: None, lambda k: 0.0)
+    )
+    for bad, good in zip(failed, worked, strict=True):
+        assert bad.forecast
+        assert good.forecast
+        assert bad.forecast.p_fail > 0.8 > 0.2 > good.forecast.p_fail
+
+
+def test_other_devices_are_where_it_starts_from() -> None:
+    """One measurement here, and all of a like device: the order is theirs. Of one that is like in nothing, it is not."""
+    kernels = [k for k in space() if truth(k) is not None]
+    like = [measured(k, truth(k)) for k in kernels]
+    forecaster = SurrogateForecaster({"a like GPU": like})
+    found = forecaster.forecast(task([measured(kernels[0], truth(kernels[0]))]), [Candidate(k) for k in kernels])
+    median = [p.forecast.quantile(0.5) for p in found if p.forecast]
+    best = max(range(len(kernels)), key=lambda i: truth(kernels[i]) or -9)
+    assert int(np.argmax(median)) == best
+    contrary = [measured(k, -(truth(k) or 0)) for k in kernels]
+    known = [each for each in neighbours(40) if each.status == "ok"]
+    found = SurrogateForecaster({"a contrary GPU": contrary}).forecast(task(known), [Candidate(k) for k in kernels])
+    median = [p.forecast.quantile(0.5) for p in found if p.forecast]
+    assert np.corrcoef(median, [truth(k) or 0 for k in kernels])[0, 1] > 0.9
+
+
+def search(seed: int, budget: int) -> list[float]:
+    """The product's own parts in the simplest loop; the speedups in the order of measuring."""
+    kernels = space()
+    pool = [Candidate(k) for k in kernels]
+    surface, order = Surface(Encoding.of(pool).points(pool)), opening(kernels, OPENING, random.Random(seed))
+    found = [truth(k) for k in kernels]
+    times = [math.inf if each is None else -each for each in found]
+    for index in order:
+        surface.tell(index, times[index])
+    while len(order) < budget:
+        gain = surface.beliefs().expected_improvement()
+        gain[order] = -1
+        order.append(int(np.argmax(gain)))
+        surface.tell(order[-1], times[order[-1]])
+    return [-times[index] for index in order]
+
+
+def test_a_search_finds_the_best_of_512_within_30() -> None:
+    best = max(truth(k) or -9 for k in space())
+    assert sum(max(search(seed, 30)) >= best - 0.05 for seed in range(5)) >= 4
+    assert search(1, 20) == search(1, 20)
+
+
+def test_the_surface_and_the_forecaster_agree() -> None:
+    """Told one by one or all at once, with lengths fitted to the same values, the process is the same."""
+    kernels = space()[::5]
+    pool = [Candidate(k) for k in kernels]
+    points = Encoding.of(pool).points(pool)
+    whole, rows = Surface(points), Surface(points)
+    for index in range(12):
+        whole.tell(index, float(index % 5))
+        rows.tell(index, float(index % 5))
+        last = rows.beliefs()
+    again = Surface(points, lengths=rows.lengths)
+    for index in range(12):
+        again.tell(index, float(index % 5))
+    np.testing.assert_allclose(again.beliefs().mean, last.mean, atol=1e-6)
+    np.testing.assert_allclose(again.beliefs().deviation, last.deviation, atol=1e-6)
+
+
+def test_expected_improvement_is_the_closed_form() -> None:
+    surface = Surface(np.linspace(-2, 2, 9)[:, None])
+    for index, value in ((0, 3.0), (4, 1.0), (8, 2.0)):
+        surface.tell(index, value)
+    beliefs = surface.beliefs()
+    draws = beliefs.mean + beliefs.deviation * np.random.default_rng(0).standard_normal((200_000, 9))
+    expected = (1 - beliefs.p_fail) * np.maximum(beliefs.best - draws, 0).mean(axis=0)
+    np.testing.assert_allclose(beliefs.expected_improvement(), expected, atol=0.01)
+
+
+def test_the_bent_scale_bends_back() -> None:
+    times = np.array([3.0, 3.1, 4.0, 9.0, math.inf])
+    bent = bend(times, 3.0)
+    assert bent[0] == 0
+    assert bent[1] == pytest.approx(0.1, abs=0.02)
+    assert bent[4] == bent[3] < 6
+    surface = Surface(np.array([[-1.0], [0.0], [1.0]]))
+    for index, value in enumerate((3.0, 4.0, 9.0)):
+        surface.tell(index, value)
+    quantiles = surface.beliefs().quantiles([0.1, 0.5, 0.9])
+    assert np.all(np.diff(quantiles, axis=1) > 0)
+    assert quantiles[:, 1] == pytest.approx([3.0, 4.0, 9.0], abs=0.6)
+
+
+def test_the_opening_starts_with_what_experience_suggests() -> None:
+    kernels = space()
+    chosen = opening(kernels, 9, random.Random(0))
+    assert len(set(chosen)) == 9
+    for index in (*chosen[0::3], *chosen[1::3]):
+        assert 64 <= int(kernels[index].values["block_size_x"]) <= 512
+    for index in chosen[0::3]:
+        block, tile = kernels[index].values["block_size_x"], kernels[index].values["tile_size_x"]
+        assert block in (64, 128, 256, 512)
+        assert tile in (1, 2, 4, 8)
+    assert sorted(opening(kernels[:3], 9, random.Random(0))) == [0, 1, 2]
+    launched = Header(launches=(Launch("f", block=("32 * WARPS",)),))
+    some = [Kernel(f"{w}", "cuda", launched, "f.cu", {"WARPS": w}) for w in (1, 2, 4, 32)]
+    assert set(opening(some, 2, random.Random(0))) == {1, 2}
+
+
+def test_with_other_devices_the_opening_is_their_best() -> None:
+    elsewhere = np.array([[3.0, 1.0], [1.0, 1.5], [math.nan, 2.0], [2.0, math.inf]])
+    kernels = [kernel(block_size_x=32 * i) for i in range(1, 5)]
+    assert opening(kernels, 3, random.Random(0), elsewhere) == [1, 0, 3]
