@@ -12,8 +12,14 @@ from presage import __version__
 from presage.core.errors import PresageError
 
 COMMANDS = {
+    "search": "find a faster kernel with few measurements",
+    "runs": "list searches, finished or not",
+    "report": "write a run's page again",
+    "forecast": "say what speedup to expect of a kernel, and whether to measure it",
     "measure": "compile, check and time kernels of a problem",
     "inspect": "show what compiling a CUDA or Triton kernel tells of it, with no GPU",
+    "evaluate": "score forecasters on recorded measurements",
+    "train": "train a forecaster from recorded measurements",
     "corpus": "collect, check and look into recorded measurements",
     "problems": "list the catalogue, or show one problem",
     "devices": "list the places where kernels can be measured",

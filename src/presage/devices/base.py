@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -165,6 +165,9 @@ class Device(ABC):
         together = 1 if foreign else _TOGETHER
         for start in range(0, len(kernels), together):
             yield from self.measure(problem, kernels[start : start + together], effort, lambda doing, share: None)
+
+    def resume(self, measured: Iterable[str]) -> None:  # noqa: B027  only what replays has to remember
+        """What a search has measured here in processes that have ended, by hash: what replays goes on from there."""
 
     def close(self) -> None:  # noqa: B027  most devices keep nothing
         """Let go of what is kept warm between measurements."""

@@ -6,7 +6,7 @@ import hashlib
 import math
 import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
 from types import ModuleType
@@ -122,6 +122,9 @@ class RecordedDevice(Device):
                     " ask a live device"
                 )
         return [self._measurement(rows[kernel.hash], kernel) for kernel in kernels]
+
+    def resume(self, measured: Iterable[str]) -> None:
+        self._asked.update(measured)
 
     def _measurement(self, row: Row, kernel: Kernel) -> Measurement:
         """What was recorded, drawn anew from the recorded samples and off by as much as two runs were."""

@@ -14,7 +14,7 @@ from presage.core.forecast import Forecast
 from presage.core.statistics import Interval
 from presage.policies import registry as policies
 from presage.search import registry as strategies
-from presage.search.state import State
+from presage.search.state import State, forecast_from_json
 from presage.store.store import Event, Store
 
 
@@ -99,14 +99,14 @@ def _take_in(event: Event, state: State, kernels: dict[str, Seen]) -> None:
     if event.kind == "proposed":
         for hash, why in told["candidates"]:
             kernels[hash] = Seen(hash, hash, state.hashes[told["parent"]], why)
-    elif event.kind in ("forecast", "decided") and state.step:
-        for place, (hash, _) in enumerate(state.step.candidates):
-            if event.kind == "forecast":
-                said = {"forecast": state.step.forecast(place), "failure": told["broken"].get(hash, "")}
-            else:
-                action, reason = told["decisions"][place]
-                said = {"action": str(action), "reason": reason}
-            kernels[hash] = replace(kernels[hash], **said)
+    elif event.kind == "forecast":
+        for hash, kept in told["forecasts"].items():
+            kernels[hash] = replace(kernels[hash], forecast=forecast_from_json(kept))
+        for hash, why in told["broken"].items():
+            kernels[hash] = replace(kernels[hash], failure=why)
+    elif event.kind == "decided":
+        for hash, action, reason in told["decisions"]:
+            kernels[hash] = replace(kernels[hash], action=str(action), reason=reason)
     elif event.kind == "measured":
         seen = kernels.get(told["kernel"]) or Seen(told["kernel"], told["kernel"])
         failure = "" if told["value"] is not None else f"{told['status'].replace('_', ' ')}: {told['reason']}"

@@ -24,13 +24,16 @@ class Strategy(ABC):
     """Keeps the archive and chooses parents. Its name on the command line is its file's.
 
     Failed kernels are never told, so they never take a slot; nor are duplicates. Everything is rebuilt on resuming by
-    telling the same things in the same order, so all chance comes from `rng`. No call may take longer than
-    logarithmically in the number of nodes.
+    telling the same things in the same order, with `visited` in place of `ask`, so all chance comes from `rng`. No call
+    may take longer than logarithmically in the number of nodes.
     """
 
     @abstractmethod
     def ask(self, count: int, rng: random.Random) -> Sequence[int]:
         """The parents of a batch, by id; one may be named twice."""
+
+    def visited(self, parents: Sequence[int]) -> None:  # noqa: B027  most strategies do not count
+        """On resuming: what `ask` answered then."""
 
     @abstractmethod
     def tell(self, node: Node) -> None:

@@ -1,0 +1,47 @@
+"""`presage runs`."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from presage.cli import terminal
+from presage.core.errors import PresageError
+from presage.search.run import RUNS, Run, folders
+
+_ASKED = ("problem", "device", "forecaster", "policy", "strategy", "seed")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("folder", nargs="?", type=Path, default=RUNS, help="where runs live (default: %(default)s)")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    found = [_describe(folder) for folder in folders(arguments.folder)]
+    if arguments.json:
+        terminal.print_json({"runs": found})
+    elif not found:
+        print(f"there is no run in {arguments.folder}; 'presage search PROBLEM' makes one")
+    else:
+        columns = ["run", "problem", "device", "strategy", "measured", "best", "state"]
+        print(terminal.table([[_cell(each[name]) for name in columns] for each in found], columns))
+    return 0
+
+
+def _describe(folder: Path) -> dict[str, Any]:
+    about: dict[str, Any] = {"run": str(folder), **dict.fromkeys((*_ASKED, "measured", "best"))}
+    try:
+        found = Run(folder)
+        about |= {name: found.configuration[name] for name in _ASKED} | {"measured": found.measurements}
+        state = "finished" if found.result else f"worked on by {found.owner}" if found.owner else "can go on"
+        best = found.best.speedup.value if found.measurements else None
+    except PresageError as error:
+        return about | {"state": str(error)}
+    return about | {"best": best, "state": state}
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return "–"
+    return f"{value:.3g}x" if isinstance(value, float) else str(value)

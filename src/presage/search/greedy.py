@@ -1,0 +1,22 @@
+"""The `greedy` strategy: the best measured kernel is everybody's parent."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+from presage.search.base import Node, Strategy
+
+
+class Greedy(Strategy):
+    """Knows only the best so far."""
+
+    def __init__(self) -> None:
+        self._best: Node | None = None
+
+    def ask(self, count: int, rng: random.Random) -> Sequence[int]:
+        return [self._best.id] * count if self._best else []
+
+    def tell(self, node: Node) -> None:
+        if node.measured and (self._best is None or node.value > self._best.value):
+            self._best = node

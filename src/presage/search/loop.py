@@ -1,0 +1,438 @@
+"""The loop: parents, candidates, forecasts, decisions, measurements; one stage at a time, each of them an event.
+
+What to do next follows from the state alone, so a run that was killed goes on in the middle of a step: what was
+proposed, forecast, decided or measured is not asked again. All chance is drawn from the seed, the step and the stage.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import random
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any
+
+from presage.core.errors import PresageError
+from presage.core.statistics import Interval, speedup_interval
+from presage.devices.base import Device, Effort, Measurement, speedup
+from presage.devices.status import Status
+from presage.forecasters.base import Candidate, Forecaster, Measured, Prediction, Spent, Task
+from presage.kernels.kernel import Kernel
+from presage.kernels.report import StaticReport
+from presage.policies.base import Action, Policy, Standing
+from presage.problems.base import Problem
+from presage.proposers.base import Ground, Parent, Proposal, Proposer
+from presage.search.base import Strategy
+from presage.search.budget import Amounts, Budget
+from presage.search.state import REMEMBERED, State, Step, forecast_from_json, forecast_to_json
+from presage.store.store import Event, Store
+
+EFFORT = Effort(precision=0.02, case_seconds=1.0)
+"""For a candidate; the anchor and the finalists get the full one."""
+_BROKEN = {"compile_error": "it does not compile", "runtime_error": "its launch would fail"}
+_PARENTS = 4
+_OTHERS = 8
+"""How many of the best kernels a proposer sees beside the parent."""
+_DRY = 3
+"""After so many steps without anything new, nothing new is expected."""
+_CACHED = 4 * REMEMBERED
+
+Watch = Callable[[Event, State], None]
+"""Called after each event."""
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What a search is made of."""
+
+    problem: Problem
+    device: Device
+    anchor: Kernel
+    proposer: Callable[[Ground], Proposer]
+    """Made once the anchor has been measured."""
+    strategy: Strategy
+    policy: Policy
+    forecaster: Forecaster | None = None
+    """None: nothing is forecast, so everything is measured."""
+
+
+class Search:
+    """A run that is being worked on. It resumes by itself: what the store holds is folded first."""
+
+    def __init__(
+        self,
+        store: Store,
+        parts: Parts,
+        budget: Budget,
+        batch: int,
+        seed: int = 0,
+        watch: Watch | None = None,
+    ) -> None:
+        self.store, self.parts, self.budget = store, parts, budget
+        self.batch, self.seed, self._watch = batch, seed, watch
+        self.state = State(parts.strategy, parts.policy)
+        self._known = lru_cache(_CACHED)(self._load)
+        self._resume()
+
+    def run(self) -> None:
+        """Work until a budget is spent or ideas run out, and measure the best again."""
+        if self.state.finished:
+            return
+        if not self.state.hashes:
+            self._measure_anchor()
+        while (why := self._enough()) is None:
+            self._advance()
+        if self.state.finals is None:
+            self._measure_finalists()
+        self._finish(why)
+
+    # -- events -------------------------------------------------------------------------------------------------------
+
+    def _resume(self) -> None:
+        strategy, state = self.parts.strategy, self.state
+        for event in self.store.events():
+            if event.kind == "asked":
+                strategy.visited(event.payload["parents"])
+            state.apply(event)
+        if state.hashes:
+            self.parts.device.resume(self.store.measured())
+        if not state.finished:
+            lived = state.spent.wall_seconds
+            if state.session_start:
+                lived += max(0.0, max(state.last_time, self.store.last_alive) - state.session_start)
+            self._append("session", {"pid": os.getpid(), "lived": lived})
+
+    def _append(self, kind: str, payload: Mapping[str, Any], **kept: Any) -> None:
+        event = self.store.append(kind, payload, **kept)
+        self.state.apply(event)
+        if self._watch:
+            self._watch(event, self.state)
+
+    def _chance(self, step: int, stage: str) -> random.Random:
+        return random.Random(f"{self.seed}/{step}/{stage}")
+
+    # -- budgets ------------------------------------------------------------------------------------------------------
+
+    def spent(self) -> Amounts:
+        """What has been spent until now."""
+        lived = self.state.spent.wall_seconds + time.time() - self.state.session_start
+        return replace(self.state.spent, wall_seconds=lived)
+
+    def _left(self) -> int | None:
+        """How many measurements may still be made before the finalists'."""
+        if self.budget.measurements is None:
+            return None
+        return max(0, self.budget.measurements - self.budget.reserve - self.state.spent.measurements)
+
+    def _enough(self) -> str | None:
+        """Why the search ends here, or None."""
+        spent, state = self.spent(), self.state
+        if self._left() == 0:
+            return self.budget.describe("measurements")
+        mean = spent.device_seconds / spent.measurements
+        for name in ("device_seconds", "wall_seconds"):
+            if self.budget.left(name, spent) < mean + self.budget.reserved_seconds(name, mean):
+                return self.budget.describe(name)
+        can_propose = self._can_pay("proposed")
+        if state.waiting or state.undecided or not state.is_between_steps(can_propose):
+            return None
+        if not can_propose:
+            return self.budget.describe("dollars" if self.budget.tokens is None else "tokens")
+        if state.dry >= _DRY and not state.has_trusted:
+            return "nothing new was proposed any more"
+        return None
+
+    def _can_pay(self, question: str) -> bool:
+        """Whether what is left covers a question as dear as the dearest of its kind."""
+        dearest, spent = self.state.dearest.get(question, Amounts()), self.spent()
+        left = {name: self.budget.left(name, spent) for name in ("tokens", "dollars")}
+        return all(amount > 0 and amount >= getattr(dearest, name) for name, amount in left.items())
+
+    def _seconds_left(self) -> float:
+        """How long the device may still be kept."""
+        spent = self.spent()
+        return min(self.budget.left(name, spent) for name in ("device_seconds", "wall_seconds"))
+
+    # -- one stage at a time ------------------------------------------------------------------------------------------
+
+    def _advance(self) -> None:
+        state, step = self.state, self.state.step
+        can_propose = self._can_pay("proposed")
+        if state.waiting:
+            self._measure()
+        elif step is None or state.is_between_steps(can_propose):
+            if state.dry < _DRY and can_propose:
+                self._ask(min(_PARENTS, self.batch))
+            elif state.undecided:
+                self._ask(0)
+            else:
+                self._promote()
+        elif not step.is_forecast and step.answered < len(step.parents) and can_propose:
+            self._propose(step)
+        elif not step.is_forecast:
+            self._forecast(step)
+        else:
+            self._decide(step)
+
+    def _ask(self, count: int) -> None:
+        number = self.state.step.number + 1 if self.state.step else 1
+        parents = self.parts.strategy.ask(count, self._chance(number, "ask")) if count else ()
+        # Of what is forecast, the policy sees the most hopeful few, so that what they teach is heard before the rest.
+        consider = max(_PARENTS, self.batch // 4) if self.parts.forecaster else self.batch
+        self._append("asked", {"step": number, "parents": list(parents), "consider": consider})
+
+    def _propose(self, step: Step) -> None:
+        place = step.answered
+        id = step.parents[place]
+        count = math.ceil(self.batch * step.shares[place] / sum(step.shares))
+        proposals = self._proposer.propose(
+            self._parent(id), self._others(id), count, self.state.known, self._chance(step.number, f"propose/{place}")
+        )
+        fresh: dict[str, Proposal] = {}
+        for proposal in proposals:
+            if proposal.kernel.hash not in self.state.known:
+                fresh.setdefault(proposal.kernel.hash, proposal)
+        self._append(
+            "proposed",
+            {
+                "parent": id,
+                "parent_kernel": self.state.hashes[id],
+                "candidates": [[hash, proposal.why] for hash, proposal in fresh.items()],
+                "duplicates": len(proposals) - len(fresh),
+                **asdict(self._proposer.spent()),
+            },
+            kernels=[proposal.kernel for proposal in fresh.values()],
+        )
+
+    def _forecast(self, step: Step) -> None:
+        parts = self.parts
+        kernels = [self.store.kernel(hash) for hash, _ in step.candidates]
+        reports = parts.device.reports(parts.problem, kernels)
+        candidates = [Candidate(kernel, told) for kernel, told in zip(kernels, reports, strict=True)]
+        broken = {c.kernel.hash: why for c in candidates if (why := _why_broken(c.reports))}
+        whole = [candidate for candidate in candidates if candidate.kernel.hash not in broken]
+        said, cost = self._predictions([*whole, *self._worth_another_look()])
+        forecasts = {hash: prediction.forecast for hash, prediction in said.items() if prediction.forecast}
+        best = self.state.best_value
+        self._append(
+            "forecast",
+            {
+                "forecasts": {hash: forecast_to_json(forecast) for hash, forecast in forecasts.items()},
+                "hopes": {hash: [f.expected_improvement(best), f.mean()] for hash, f in forecasts.items()},
+                "notes": {hash: list(prediction.notes) for hash, prediction in said.items() if prediction.notes},
+                "broken": broken,
+                **asdict(cost),
+            },
+            reports={candidate.kernel.hash: candidate.reports for candidate in candidates if candidate.reports},
+        )
+
+    def _predictions(self, candidates: Sequence[Candidate]) -> tuple[dict[str, Prediction], Spent]:
+        """What the forecaster says, by hash, and what it cost."""
+        forecaster = self.parts.forecaster
+        if not forecaster or not candidates or not self._can_pay("forecast"):
+            return {}, Spent()
+        predictions = forecaster.forecast(self._task(), candidates)
+        said = {c.kernel.hash: prediction for c, prediction in zip(candidates, predictions, strict=True)}
+        return said, forecaster.spent()
+
+    def _worth_another_look(self) -> list[Candidate]:
+        """The most hopeful of the undecided, since more is known now; unless a forecast costs tokens."""
+        if self.state.dearest.get("forecast", Amounts()).tokens:
+            return []
+        return [self._known(hash, False) for hash in self.state.most_hopeful(self.batch)]
+
+    def _decide(self, step: Step) -> None:
+        state = self.state
+        standing = Standing(state.best_value, state.spent.measurements, self._left())
+        chosen = state.most_hopeful(step.consider)
+        kept = [state.undecided[hash].forecast for hash in chosen]
+        forecasts = [forecast_from_json(each) if each else None for each in kept]
+        decided = self.parts.policy.decide(forecasts, standing, self._chance(step.number, "decide"))
+        decisions = [[hash, Action.TRUST, why] for hash, why in step.broken.items()]
+        decisions += [[hash, one.action, one.reason] for hash, one in zip(chosen, decided, strict=True)]
+        self._append("decided", {"decisions": decisions, "standing": asdict(standing)})
+
+    def _promote(self) -> None:
+        left = self._left()
+        count = _PARENTS if left is None else min(_PARENTS, left)
+        self._append("promoted", {"nodes": self.state.most_promising(count)})
+
+    # -- measuring ----------------------------------------------------------------------------------------------------
+
+    def _measure_anchor(self) -> None:
+        problem, device, anchor = self.parts.problem, self.parts.device, self.parts.anchor
+        (measurement,), seconds = self._side_by_side([anchor])
+        if measurement.status is not Status.OK:
+            raise PresageError(
+                f"the anchor {anchor.name} is {measurement.status}: {measurement.reason}; without its time there are no"
+                " speedups"
+            )
+        (reports,) = device.reports(problem, [anchor])
+        self._append(
+            "measured",
+            _result(measurement, 0.0, None, seconds),
+            kernels=[anchor],
+            reports={anchor.hash: reports} if reports else None,
+            measurements=[measurement],
+        )
+
+    def _measure(self) -> None:
+        """Measure what waits, as far as the budget goes; each result is kept at once."""
+        seconds, left = self._seconds_left(), self._left()
+        affordable = min(max(1.0, seconds // EFFORT.timeout), math.inf if left is None else left)
+        waiting = [self.store.kernel(hash) for hash in self.state.waiting]
+        kernels = waiting[: int(min(affordable, len(waiting)))]
+        effort = replace(EFFORT, timeout=min(EFFORT.timeout, seconds))
+        start = time.monotonic()
+        for measurement in self.parts.device.measure_each(self.parts.problem, kernels, effort):
+            expected = self._expected(measurement.kernel.hash)
+            result = _result(measurement, self._value(measurement), expected, time.monotonic() - start)
+            self._append("measured", result, measurements=[measurement])
+            start = time.monotonic()
+            if self._enough():
+                break
+
+    def _expected(self, hash: str) -> float | None:
+        """The mean of the forecast by which it was decided to measure this kernel."""
+        waiting = self.state.waiting[hash]
+        if waiting.node is not None:
+            return self.state.values[waiting.node]
+        return forecast_from_json(waiting.forecast).mean() if waiting.forecast else None
+
+    def _value(self, measurement: Measurement) -> float | None:
+        """log2 S from the medians, since its rounds are not the anchor's; None for a kernel that failed."""
+        if measurement.status is not Status.OK:
+            return None
+        anchor = self._anchor.times_ns
+        ratios = [anchor[case.case] / case.median.value for case in measurement.cases]
+        return sum(map(math.log2, ratios)) / len(ratios)
+
+    def _measure_finalists(self) -> None:
+        """The best few again, side by side with the anchor, as far as the budget goes."""
+        state = self.state
+        mean = max(state.spent.device_seconds / state.spent.measurements, 1e-9)
+        room = min(self.budget.left("measurements", state.spent), self._seconds_left() / mean) - 1
+        count = max(0, int(min(self.budget.finalists, room)))
+        finalists = [state.hashes[id] for _, id in reversed(state.best) if id != 0][:count]
+        if not finalists:
+            return
+        hashes = [state.hashes[0], *finalists]
+        measured, seconds = self._side_by_side([self.store.kernel(hash) for hash in hashes])
+        results = []
+        for hash, measurement in zip(hashes, measured, strict=True):
+            interval = speedup(measured[0], measurement)
+            ends = interval._asdict() if interval else dict.fromkeys(Interval._fields)
+            results.append({"kernel": hash, "status": str(measurement.status), **ends})
+        self._append("finals", {"results": results, "seconds": seconds}, measurements=measured)
+
+    def _side_by_side(self, kernels: Sequence[Kernel]) -> tuple[list[Measurement], float]:
+        """Kernels that were measured together, with care, and the seconds that it took."""
+        effort = Effort()
+        timeout = min(effort.timeout, self._seconds_left() / len(kernels))
+        start = time.monotonic()
+        measured = self.parts.device.measure(
+            self.parts.problem, kernels, replace(effort, timeout=timeout), lambda doing, share: None
+        )
+        return measured, time.monotonic() - start
+
+    # -- the end ------------------------------------------------------------------------------------------------------
+
+    def _finish(self, why: str) -> None:
+        state = self.state
+        hash, interval = self._best()
+        self._append(
+            "finished",
+            {
+                "why": why,
+                "best": {"kernel": hash, "speedup": interval.value, "low": interval.low, "high": interval.high},
+                "forecasts": state.counts["forecasts"],
+                "decisions": {action: state.decisions[action] for action in Action},
+                "missed": _missed(self.parts.policy, state),
+                "spent": self.spent().to_json(),
+            },
+        )
+
+    def _best(self) -> tuple[str, Interval]:
+        """The fastest kernel that was measured, and its speedup: from the finals where there were any. A kernel that
+        failed there is not the result."""
+        state, anchor = self.state, (self.state.hashes[0], Interval(1.0, 1.0, 1.0))
+        finals = [result for result in state.finals or () if result["kernel"] != anchor[0]]
+        timed = [result for result in finals if result["value"] is not None]
+        failed = {result["kernel"] for result in finals if result["status"] != Status.OK}
+        if timed:
+            best = max(timed, key=lambda result: result["value"])
+            return (best["kernel"], Interval(best["value"], best["low"], best["high"])) if best["value"] > 1 else anchor
+        for value, id in reversed(state.best):
+            if value <= 0 or id == 0:
+                return anchor
+            if (hash := state.hashes[id]) not in failed:
+                return hash, self._interval(hash)
+        return anchor
+
+    def _interval(self, hash: str) -> Interval:
+        """The speedup of a kernel that was measured apart from the anchor."""
+        one, other = (self.store.measurements(each)[0].cases for each in (self.state.hashes[0], hash))
+        return speedup_interval([c.samples_ns for c in one], [c.samples_ns for c in other], paired=False)
+
+    # -- what others are told -----------------------------------------------------------------------------------------
+
+    @cached_property
+    def _anchor(self) -> Measured:
+        return self._known(self.state.hashes[0], True)
+
+    @cached_property
+    def _proposer(self) -> Proposer:
+        return self.parts.proposer(Ground(self.parts.problem, self.parts.device, self._anchor))
+
+    def _load(self, hash: str, measured: bool) -> Measured:
+        kernel, reports = self.store.kernel(hash), self.store.reports(hash)
+        if not measured:
+            return Measured(kernel, reports, status="trusted")
+        measurement = self.store.measurements(hash)[0]
+        times = {case.case: case.median.value for case in measurement.cases}
+        return Measured(kernel, reports, times, str(measurement.status))
+
+    def _parent(self, id: int) -> Parent:
+        return Parent(self._known(self.state.hashes[id], bool(self.state.is_measured[id])), self.state.values[id])
+
+    def _others(self, id: int) -> list[Parent]:
+        """The best kernels but this one."""
+        return [self._parent(other) for _, other in reversed(self.state.best[-_OTHERS - 1 :]) if other != id][:_OTHERS]
+
+    def _task(self) -> Task:
+        state = self.state
+        best = [state.hashes[id] for _, id in reversed(state.best) if id != 0]
+        telling = dict.fromkeys([*best, *reversed(state.recent)])
+        telling.pop(state.hashes[0], None)
+        neighbours = [self._known(hash, True) for hash in telling]
+        return Task(self.parts.problem, self._anchor, self.parts.device.hardware, neighbours)
+
+
+def _result(measurement: Measurement, value: float | None, expected: float | None, seconds: float) -> dict[str, Any]:
+    return {
+        "kernel": measurement.kernel.hash,
+        "name": Path(measurement.kernel.name).name,
+        "status": str(measurement.status),
+        "reason": measurement.reason,
+        "value": value,
+        "expected": expected,
+        "seconds": seconds,
+    }
+
+
+def _missed(policy: Policy, state: State) -> Mapping[str, float | None]:
+    """The rate of passed-over winners; nobody knows it where something was trusted and the policy does not watch."""
+    nothing_trusted = not state.decisions[Action.TRUST]
+    return policy.missed() or dict.fromkeys(("rate", "low", "high"), 0.0 if nothing_trusted else None)
+
+
+def _why_broken(reports: Sequence[StaticReport]) -> str:
+    """Why a kernel cannot work, where compiling it already tells."""
+    for report in reports:
+        if report.status in _BROKEN:
+            return f"{_BROKEN[report.status]}: {(report.error or 'no reason is given').strip().splitlines()[0]}"
+    return ""

@@ -1,0 +1,22 @@
+"""The `random` strategy: any measured kernel may be a parent, for comparison."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+from presage.search.base import Node, Strategy
+
+
+class Random(Strategy):
+    """Every measured kernel is as likely as any other."""
+
+    def __init__(self) -> None:
+        self._measured: list[int] = []
+
+    def ask(self, count: int, rng: random.Random) -> Sequence[int]:
+        return [rng.choice(self._measured) for _ in range(count)] if self._measured else []
+
+    def tell(self, node: Node) -> None:
+        if node.measured:
+            self._measured.append(node.id)

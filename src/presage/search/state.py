@@ -1,0 +1,295 @@
+"""State: where a search stands, as a fold over its events. Resuming is folding again.
+
+The events, and what each carries:
+
+    begun      configuration. Once, first.
+    session    A process starts to work on the run. pid; lived: the seconds of the processes before it.
+    measured   A kernel was measured alone, the anchor first. kernel, name, status, reason; value: log2 S; expected: the
+               forecast's mean; seconds.
+    asked      A step begins: the strategy chose parents, or none where only what is undecided is looked at again. step;
+               parents: their ids; consider: how many candidates the policy will decide on.
+    proposed   The proposer has answered for the next of them. parent: its id; parent_kernel; candidates: new kernels
+               and the idea of each; duplicates: how many were not new; tokens, dollars.
+    forecast   The candidates were compiled and forecast, and others that are undecided were forecast again. forecasts,
+               by hash; notes, by hash; hopes: expected improvement and mean, by hash; broken: why some cannot work, by
+               hash; tokens, dollars.
+    decided    The policy has decided on the most hopeful. decisions: kernel, action, reason; standing.
+    promoted   Nothing new comes, so some that were trusted are measured after all. nodes: their ids.
+    finals     The best were measured again, side by side with the anchor. results: kernel, status, value: S, low, high;
+               seconds.
+    finished   why, best, forecasts, decisions, missed, spent. Once, last.
+"""
+
+from __future__ import annotations
+
+import bisect
+import heapq
+import math
+from array import array
+from collections import Counter, deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from presage.core.forecast import Forecast
+from presage.policies.base import Action, Decision, Policy, Standing
+from presage.search.base import Node, Strategy
+from presage.search.budget import Amounts
+from presage.store.store import Event
+
+REMEMBERED = 256
+"""So many of the best and of the latest measurements are at hand for forecasters; and so many candidates stay
+undecided: beyond, the least hopeful are forgotten, since better ones always came before them."""
+_TRUSTED_TO_FAIL = 0.5
+_UNKNOWN = (math.inf, math.inf)
+"""What is hoped of a kernel without a forecast: it comes first."""
+_FAULT = "device_fault"
+
+
+@dataclass
+class Step:
+    """A batch on its way."""
+
+    number: int
+    parents: tuple[int, ...]
+    """Each once, in the order in which the proposer is asked."""
+    shares: tuple[int, ...]
+    """How often the strategy named each of them."""
+    consider: int
+    """How many candidates the policy will decide on."""
+    answered: int = 0
+    """For how many parents the proposer has answered."""
+    candidates: list[tuple[str, int]] = field(default_factory=list)
+    """What is new: each one's hash and its parent's id."""
+    broken: Mapping[str, str] = field(default_factory=dict)
+    """Why some candidates cannot work, by hash."""
+    is_forecast: bool = False
+    is_decided: bool = False
+
+
+@dataclass(slots=True)
+class Undecided:
+    """A candidate that the policy has not been asked about: so far others were more hopeful."""
+
+    parent: int
+    forecast: dict[str, Any] | None
+    hope: tuple[float, float]
+    """Its expected improvement and its mean, as last forecast."""
+
+
+@dataclass(slots=True)
+class Waiting:
+    """A kernel that is to be measured."""
+
+    parent: int = 0
+    forecast: dict[str, Any] | None = None
+    decision: Decision | None = None
+    """None where it was trusted, and is measured only because nothing new comes."""
+    standing: Standing | None = None
+    node: int | None = None
+    """Its id, where it is in the archive already."""
+
+
+class State:
+    """What is known after the events so far. Tells the strategy and the policy, so they are rebuilt on the way."""
+
+    def __init__(self, strategy: Strategy, policy: Policy) -> None:
+        self._strategy, self._policy = strategy, policy
+        self.configuration: dict[str, Any] | None = None
+        self.spent = Amounts()
+        self.session_start = self.last_time = 0.0
+        self.step: Step | None = None
+        self.undecided: dict[str, Undecided] = {}
+        """Candidates by hash, the most hopeful of which the policy decides on next."""
+        self.waiting: dict[str, Waiting] = {}
+        """What is to be measured now, by hash."""
+        self.dry = 0
+        """How many steps in a row have brought nothing new."""
+        self.known: set[str] = set()
+        """The hashes of all kernels that were ever proposed."""
+        self.hashes: list[str] = []
+        """The archive: the kernel, parent and value of each id, and whether that was measured."""
+        self.parents = array("q")
+        self.values = array("d")
+        self.is_measured = bytearray()
+        self.best: list[tuple[float, int]] = []
+        """The best that were measured, by value and id, the very best last."""
+        self.recent: deque[str] = deque(maxlen=REMEMBERED)
+        """The latest that were measured, failed ones too, by hash."""
+        self._trusted: list[tuple[float, int]] = []
+        self.decisions: Counter[str] = Counter()
+        self.counts: Counter[str] = Counter()
+        """How many candidates were forecast, failed, or were duplicates."""
+        self.dearest: dict[str, Amounts] = {}
+        """The most that proposing and forecasting have cost at one time."""
+        self.finals: list[dict[str, Any]] | None = None
+        self.finished: dict[str, Any] | None = None
+
+    def apply(self, event: Event) -> None:
+        """Take in what happened."""
+        self.last_time = event.time
+        getattr(self, f"_{event.kind}")(event)
+
+    @property
+    def best_value(self) -> float:
+        """log2 S of the best kernel measured so far; 0 while that is the anchor."""
+        return self.best[-1][0] if self.best else 0.0
+
+    @property
+    def has_trusted(self) -> bool:
+        return bool(self._trusted)
+
+    def is_between_steps(self, can_propose: bool) -> bool:
+        """Whether nothing is left to do in the last step, given whether the proposer can still be paid."""
+        step = self.step
+        if step is None or step.is_decided:
+            return not self.waiting
+        is_answered = step.answered == len(step.parents) or not can_propose
+        return is_answered and not step.candidates and not self.undecided
+
+    def most_hopeful(self, count: int) -> list[str]:
+        """What the policy is asked about next, by hash."""
+        return sorted(self.undecided, key=lambda hash: self.undecided[hash].hope, reverse=True)[:count]
+
+    def most_promising(self, count: int) -> list[int]:
+        """The ids of the best kernels that were trusted and never measured."""
+        return [id for _, id in heapq.nsmallest(count, self._trusted)]
+
+    # -- events -------------------------------------------------------------------------------------------------------
+
+    def _begun(self, event: Event) -> None:
+        self.configuration = event.payload["configuration"]
+
+    def _session(self, event: Event) -> None:
+        self.spent.wall_seconds = event.payload["lived"]
+        self.session_start = event.time
+
+    def _asked(self, event: Event) -> None:
+        shares = Counter(event.payload["parents"])
+        self.step = Step(event.payload["step"], tuple(shares), tuple(shares.values()), event.payload["consider"])
+
+    def _proposed(self, event: Event) -> None:
+        step, told = self._open(), event.payload
+        step.answered += 1
+        for hash, _ in told["candidates"]:
+            self.known.add(hash)
+            step.candidates.append((hash, told["parent"]))
+        self.counts["duplicates"] += told["duplicates"]
+        self._pay("proposed", told)
+        if step.answered == len(step.parents):
+            self.dry = 0 if step.candidates else self.dry + 1
+
+    def _forecast(self, event: Event) -> None:
+        step, told = self._open(), event.payload
+        step.is_forecast, step.broken = True, told["broken"]
+        for hash, parent in step.candidates:
+            if hash not in step.broken:
+                self.undecided[hash] = Undecided(parent, None, _UNKNOWN)
+                self.counts["forecasts"] += hash in told["forecasts"]
+        for hash, forecast in told["forecasts"].items():
+            improvement, mean = told["hopes"][hash]
+            self.undecided[hash].forecast, self.undecided[hash].hope = forecast, (improvement, mean)
+        if len(self.undecided) > REMEMBERED:
+            self.undecided = {hash: self.undecided[hash] for hash in self.most_hopeful(REMEMBERED)}
+        self._pay("forecast", told)
+
+    def _decided(self, event: Event) -> None:
+        step, standing = self._open(), Standing(**event.payload["standing"])
+        step.is_decided = True
+        for hash, action, reason in event.payload["decisions"]:
+            self.decisions[action] += 1
+            if hash in step.broken:
+                continue
+            candidate = self.undecided.pop(hash)
+            forecast, parent = candidate.forecast, candidate.parent
+            if action != Action.TRUST:
+                self.waiting[hash] = Waiting(parent, forecast, Decision(Action(action), reason), standing)
+            elif forecast and forecast["p_fail"] <= _TRUSTED_TO_FAIL:
+                self._enter(hash, parent, candidate.hope[1], measured=False)
+
+    def _promoted(self, event: Event) -> None:
+        promoted = set(event.payload["nodes"])
+        self.waiting = {self.hashes[id]: Waiting(node=id) for id in event.payload["nodes"]}
+        self._trusted = [entry for entry in self._trusted if entry[1] not in promoted]
+
+    def _measured(self, event: Event) -> None:
+        told = event.payload
+        hash, value = told["kernel"], told["value"]
+        self.spent.measurements += 1
+        self.spent.device_seconds += told["seconds"]
+        self.recent.append(hash)
+        self.counts["failed"] += value is None
+        if not self.hashes:
+            self.known.add(hash)
+            self._enter(hash, None, value, measured=True)
+            return
+        waited = self.waiting.pop(hash)
+        if waited.decision and waited.standing and told["status"] != _FAULT:
+            forecast = forecast_from_json(waited.forecast) if waited.forecast else None
+            self._policy.observe(forecast, waited.decision, waited.standing, value)
+        if value is not None and waited.node is not None:
+            self._remeasured(waited.node, value)
+        elif value is not None:
+            self._enter(hash, waited.parent, value, measured=True)
+
+    def _finals(self, event: Event) -> None:
+        self.finals = event.payload["results"]
+        self.spent.measurements += len(event.payload["results"])
+        self.spent.device_seconds += event.payload["seconds"]
+
+    def _finished(self, event: Event) -> None:
+        self.finished = event.payload
+
+    # -- the archive --------------------------------------------------------------------------------------------------
+
+    def _enter(self, hash: str, parent: int | None, value: float, measured: bool) -> None:
+        id = len(self.hashes)
+        self.hashes.append(hash)
+        self.parents.append(-1 if parent is None else parent)
+        self.values.append(value)
+        self.is_measured.append(measured)
+        if measured:
+            self._rank(value, id)
+        else:
+            self._trusted.append((-value, id))
+        self._strategy.tell(Node(id, parent, value, measured))
+
+    def _remeasured(self, id: int, value: float) -> None:
+        """A trusted kernel was measured after all."""
+        self.values[id], self.is_measured[id] = value, True
+        self._rank(value, id)
+        parent = self.parents[id]
+        self._strategy.tell(Node(id, None if parent < 0 else parent, value, True))
+
+    def _rank(self, value: float, id: int) -> None:
+        bisect.insort(self.best, (value, id))
+        if len(self.best) > REMEMBERED:
+            del self.best[0]
+
+    def _open(self) -> Step:
+        assert self.step is not None, "a step begins with its parents"
+        return self.step
+
+    def _pay(self, what: str, told: Mapping[str, Any]) -> None:
+        self.spent.tokens += told["tokens"]
+        self.spent.dollars += told["dollars"]
+        dearest = self.dearest.setdefault(what, Amounts())
+        dearest.tokens = max(dearest.tokens, told["tokens"])
+        dearest.dollars = max(dearest.dollars, told["dollars"])
+
+
+def forecast_to_json(forecast: Forecast) -> dict[str, Any]:
+    return {
+        "knots": list(forecast.knots),
+        "cdf": list(forecast.cdf),
+        "p_fail": forecast.p_fail,
+        "raw_sum": forecast.raw_sum,
+    }
+
+
+def forecast_from_json(kept: Mapping[str, Any]) -> Forecast:
+    """A forecast that was checked when it was made: checking it again is most of what folding a long run would cost."""
+    forecast = object.__new__(Forecast)
+    fields = {"knots": tuple(kept["knots"]), "cdf": tuple(kept["cdf"])}
+    forecast.__dict__.update(fields, p_fail=kept["p_fail"], raw_sum=kept["raw_sum"])
+    return forecast

@@ -1,0 +1,270 @@
+"""Store: a run's events in SQLite, each written the moment it happens, and the kernels and samples they speak of.
+
+An event is small, so that a run is quickly folded again; sources, static reports and samples lie in tables of their own
+and are read only when somebody asks. What belongs to an event is written in its transaction: all of it or nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import time
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from presage.core.errors import PresageError
+from presage.devices.base import CaseTiming, Measurement
+from presage.devices.recording import report_from_record
+from presage.devices.status import Status
+from presage.kernels import header as headers
+from presage.kernels.kernel import Kernel
+from presage.kernels.report import StaticReport
+from presage.store.lock import Lock
+
+FILE = "run.db"
+LOCK = "run.lock"
+_APPLICATION = 0x50524553
+_VERSION = 1
+_SCHEMA = """
+CREATE TABLE events (seq INTEGER PRIMARY KEY, time REAL NOT NULL, kind TEXT NOT NULL, payload TEXT NOT NULL);
+CREATE TABLE kernels (hash TEXT PRIMARY KEY, language TEXT NOT NULL, name TEXT NOT NULL, tunables TEXT NOT NULL,
+                      source BLOB NOT NULL, reports BLOB) WITHOUT ROWID;
+CREATE TABLE measurements (seq INTEGER NOT NULL REFERENCES events, hash TEXT NOT NULL REFERENCES kernels,
+                           document BLOB NOT NULL);
+CREATE INDEX measurements_of ON measurements (hash);
+"""
+_ROWS = 256
+_PAGES_IN_MEMORY = -32_000  # KiB
+
+
+class Event(NamedTuple):
+    """Something that happened in a run; what each kind carries is told in search/state.py."""
+
+    seq: int
+    time: float
+    """Seconds since the epoch."""
+    kind: str
+    payload: dict[str, Any]
+
+
+class Store:
+    """A run's folder. The process that writes has it alone; anybody may read beside it."""
+
+    def __init__(self, folder: Path, writes: bool = True) -> None:
+        """Opens the run in this folder, or begins one where it writes and there is none."""
+        self.folder = folder
+        self._lock = _locked(folder) if writes else None
+        self.last_alive = self._lock.last_alive if self._lock else 0.0
+        self._path = folder / FILE
+        try:
+            with self._explained():
+                self._database = self._opened(writes)
+                self._seq = int(self._database.execute("SELECT coalesce(max(seq), 0) FROM events").fetchone()[0])
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        if "_database" in self.__dict__:
+            self._database.close()
+        if self._lock:
+            self._lock.close()
+
+    # -- writing ------------------------------------------------------------------------------------------------------
+
+    def append(
+        self,
+        kind: str,
+        payload: Mapping[str, Any],
+        kernels: Iterable[Kernel] = (),
+        reports: Mapping[str, Sequence[StaticReport]] | None = None,
+        measurements: Iterable[Measurement] = (),
+    ) -> Event:
+        """Keep an event, with the kernels that are new in it, what compiling told of some, by hash, and what a device
+        measured. When this returns, a kill cannot undo it."""
+        event = Event(self._seq + 1, time.time(), kind, dict(payload))
+        text = json.dumps(event.payload, separators=(",", ":"))
+        with self._explained(), self._database as transaction:
+            transaction.execute("INSERT INTO events VALUES (?, ?, ?, ?)", (event.seq, event.time, kind, text))
+            transaction.executemany(
+                "INSERT OR IGNORE INTO kernels VALUES (?, ?, ?, ?, ?, NULL)",
+                [_kernel_row(kernel) for kernel in kernels],
+            )
+            transaction.executemany(
+                "UPDATE kernels SET reports = ? WHERE hash = ?",
+                [(_pack([report.to_json() for report in told]), hash) for hash, told in (reports or {}).items()],
+            )
+            transaction.executemany(
+                "INSERT INTO measurements VALUES (?, ?, ?)", [_measurement_row(event.seq, m) for m in measurements]
+            )
+        self._seq = event.seq
+        return event
+
+    # -- reading ------------------------------------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        """The number of events."""
+        return self._seq
+
+    def events(self, kind: str | None = None) -> Iterator[Event]:
+        """All that happened, in order; or only what was of one kind."""
+        query = "SELECT seq, time, kind, payload FROM events"
+        with self._explained():
+            found = (
+                self._database.execute(f"{query} ORDER BY seq")
+                if kind is None
+                else self._database.execute(f"{query} WHERE kind = ? ORDER BY seq", (kind,))
+            )
+            while rows := found.fetchmany(_ROWS):
+                payloads = json.loads(f"[{','.join(row[3] for row in rows)}]")  # one call costs less than many
+                for (seq, at, name, _), payload in zip(rows, payloads, strict=True):
+                    yield Event(seq, at, name, payload)
+
+    def last(self) -> Event | None:
+        """What happened last."""
+        with self._explained():
+            query = "SELECT seq, time, kind, payload FROM events ORDER BY seq DESC LIMIT 1"
+            for seq, at, kind, payload in self._database.execute(query):
+                return Event(seq, at, kind, json.loads(payload))
+        return None
+
+    def kernel(self, hash: str) -> Kernel:
+        """A kernel that an event speaks of."""
+        language, name, tunables, source = self._row(
+            "SELECT language, name, tunables, source FROM kernels WHERE hash = ?", hash
+        )
+        with self._explained():
+            text = zlib.decompress(source).decode()
+        kernel = Kernel(text, language, headers.parse(text, name), name, json.loads(tunables))
+        kernel.__dict__["hash"] = hash  # it need not be worked out again
+        return kernel
+
+    def names(self) -> dict[str, str]:
+        """Every kernel's name, by hash."""
+        with self._explained():
+            return dict(self._database.execute("SELECT hash, name FROM kernels"))
+
+    def reports(self, hash: str) -> tuple[StaticReport, ...]:
+        """What compiling told of a kernel; nothing where it was not compiled."""
+        (packed,) = self._row("SELECT reports FROM kernels WHERE hash = ?", hash)
+        with self._explained():
+            return tuple(report_from_record(record) for record in _unpack(packed)) if packed else ()
+
+    def measurements(self, hash: str) -> list[Measurement]:
+        """Every measurement of a kernel, in the order in which they were made."""
+        query = "SELECT document FROM measurements WHERE hash = ? ORDER BY rowid"
+        with self._explained():
+            found = self._database.execute(query, (hash,)).fetchall()
+            return [_measurement(self.kernel(hash), _unpack(document)) for (document,) in found]
+
+    def measured(self) -> Iterator[str]:
+        """The hash of each measurement's kernel; one that was measured twice comes twice."""
+        with self._explained():
+            for (hash,) in self._database.execute("SELECT hash FROM measurements"):
+                yield hash
+
+    # -- SQLite -------------------------------------------------------------------------------------------------------
+
+    def _opened(self, writes: bool) -> sqlite3.Connection:
+        if not writes and not self._path.exists():
+            raise PresageError(f"{self.folder} holds no run")
+        database = sqlite3.connect(self._path if writes else f"file:{self._path}?mode=ro", uri=not writes)
+        database.execute(f"PRAGMA cache_size = {_PAGES_IN_MEMORY}")
+        known = database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+        application = database.execute("PRAGMA application_id").fetchone()[0]
+        version = database.execute("PRAGMA user_version").fetchone()[0]
+        if known and application != _APPLICATION:
+            raise PresageError(f"{self._path} is a database of something else; name another folder")
+        if known and version != _VERSION:
+            raise PresageError(f"{self._path} has version {version}; this presage reads version {_VERSION}")
+        if writes:
+            database.execute("PRAGMA journal_mode = WAL")
+            database.execute("PRAGMA synchronous = NORMAL")
+        if not known and not writes:
+            raise PresageError(f"the run in {self.folder} has not begun")
+        if not known:
+            marks = f"PRAGMA application_id = {_APPLICATION}; PRAGMA user_version = {_VERSION};"
+            database.executescript(f"BEGIN; {marks} {_SCHEMA} COMMIT;")
+        return database
+
+    def _row(self, query: str, hash: str) -> tuple[Any, ...]:
+        with self._explained():
+            found: tuple[Any, ...] | None = self._database.execute(query, (hash,)).fetchone()
+        if found is None:
+            raise PresageError(f"{self._path} has no kernel {hash}: it is damaged")
+        return found
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Errors of SQLite in words that say what to do."""
+        try:
+            yield
+        except sqlite3.DatabaseError as error:
+            if "full" in str(error) or "I/O" in str(error):
+                raise PresageError(
+                    f"cannot write to {self._path}: {error}; what was kept before is safe: make room and run the same"
+                    " command again"
+                ) from error
+            raise PresageError(f"{self._path} is no run of presage, or is damaged: {error}") from error
+        except (ValueError, zlib.error) as error:
+            raise PresageError(f"{self._path} is damaged: {error}") from error
+
+
+def _locked(folder: Path) -> Lock:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        return Lock(folder / LOCK)
+    except OSError as error:
+        raise PresageError(f"cannot write to {folder}: {error.strerror}") from error
+
+
+def _pack(document: Any) -> bytes:
+    return zlib.compress(json.dumps(document, separators=(",", ":"), default=str).encode(), 1)
+
+
+def _unpack(packed: bytes) -> Any:
+    return json.loads(zlib.decompress(packed))
+
+
+def _kernel_row(kernel: Kernel) -> tuple[str, str, str, str, bytes]:
+    source = zlib.compress(kernel.source.encode(), 1)
+    return kernel.hash, kernel.language, kernel.name, json.dumps(dict(kernel.values)), source
+
+
+def _measurement_row(seq: int, measurement: Measurement) -> tuple[int, str, bytes]:
+    document = {
+        "problem": measurement.problem,
+        "device": measurement.device,
+        "status": str(measurement.status),
+        "reason": measurement.reason,
+        "cases": [[c.case, c.samples_ns, c.rounds, c.floor_ns, c.calls] for c in measurement.cases],
+        "output": measurement.output,
+        "facts": dict(measurement.facts),
+    }
+    return seq, measurement.kernel.hash, _pack(document)
+
+
+def _measurement(kernel: Kernel, document: Mapping[str, Any]) -> Measurement:
+    cases = (
+        CaseTiming(case, tuple(samples), tuple(rounds), floor, calls)
+        for case, samples, rounds, floor, calls in document["cases"]
+    )
+    return Measurement(
+        document["problem"],
+        kernel,
+        document["device"],
+        Status(document["status"]),
+        document["reason"],
+        tuple(cases),
+        output=document["output"],
+        facts=document["facts"],
+    )

@@ -1,0 +1,151 @@
+"""`presage search` and `presage runs` as they are typed."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import presage as package
+from presage.cli.main import main
+from presage.corpus.importing import import_tuning
+from presage.store.store import Store
+
+ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(str(package.__file__)).parents[1])}
+CACHE = {
+    "device_name": "A GPU",
+    "kernel_name": "add",
+    "problem_size": 64,
+    "tune_params_keys": ["block", "unroll"],
+    "tune_params": {"block": [32, 64, 128, 256], "unroll": [1, 2, 3, 4, 5, 6, 7, 8]},
+    "cache": {
+        f"{block},{unroll}": {"block": block, "unroll": unroll, "time": time, "times": [time] * 8}
+        for block in (32, 64, 128, 256)
+        for unroll in range(1, 9)
+        for time in [1.0 + abs(block - 128) / 64 + abs(unroll - 6) / 4]
+    },
+}
+DEVICE = ("--device", "recorded:gpu.parquet")
+
+
+def presage(cwd: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "presage.cli.main", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=cwd, env=ENVIRONMENT)
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("search")
+    (folder / "cache.json").write_text(json.dumps(CACHE))
+    import_tuning(folder / "cache.json", folder / "gpu.parquet")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def searched(here: Path) -> subprocess.CompletedProcess[str]:
+    return presage(here, "search", "add", *DEVICE, "--forecaster", "uniform", "--budget", "24", "--json")
+
+
+def test_a_search_ends_with_one_document_and_tells_its_way_on_stderr(
+    searched: subprocess.CompletedProcess[str], here: Path
+) -> None:
+    assert searched.returncode == 0, searched.stderr
+    document = json.loads(searched.stdout)
+    assert list(document) == [
+        "run", "problem", "device", "forecaster", "policy", "strategy", "measurements", "forecasts", "decisions",
+        "missed", "best", "spent", "report",
+    ]  # fmt: skip
+    assert document["measurements"] == 24
+    assert document["best"]["low"] <= document["best"]["speedup"] <= document["best"]["high"]
+    assert (here / document["best"]["path"]).exists()
+    assert (here / document["report"]).exists()
+    lines = searched.stderr.splitlines()
+    assert lines[0] == "measuring the anchor"
+    assert lines[1].startswith("measurement 1: 1x; best 1x; add@block=32")
+    assert any(line.startswith("step 1: ") for line in lines)
+    assert any(", forecast " in line for line in lines)
+
+
+def test_the_same_command_prints_the_result_of_a_finished_run(
+    searched: subprocess.CompletedProcess[str], here: Path
+) -> None:
+    again = presage(here, "search", "add", *DEVICE, "--forecaster", "uniform", "--budget", "24")
+    assert again.returncode == 0, again.stderr
+    assert again.stdout.startswith("this run had finished before")
+    assert "24; the budget of 24 measurements is spent" in again.stdout
+    assert again.stderr == ""
+
+
+def test_another_configuration_is_refused_with_the_difference(
+    searched: subprocess.CompletedProcess[str], here: Path
+) -> None:
+    done = presage(here, "search", "add", *DEVICE, "--forecaster", "uniform", "--budget", "25", "--alpha", "0.1")
+    assert done.returncode == 2
+    assert "budget was 24, is 25; alpha was 0.05, is 0.1" in done.stderr
+    assert done.stdout == ""
+
+
+def test_a_second_process_is_refused(here: Path) -> None:
+    with Store(here / "busy"):
+        done = presage(here, "search", "add", *DEVICE, "--run", "busy")
+    assert done.returncode == 2
+    assert f"presage: process {os.getpid()} is working on busy" in done.stderr
+
+
+def typed(*arguments: str) -> int:
+    """The exit status of a command in this process, which is quicker."""
+    try:
+        return main(arguments)
+    except SystemExit as exit:
+        return int(exit.code or 0)
+
+
+def test_runs_are_listed(
+    searched: subprocess.CompletedProcess[str],
+    here: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(here)
+    (here / "presage-runs" / "broken").mkdir()
+    (here / "presage-runs" / "broken" / "run.db").write_text("no database at all, but some text" * 40)
+    assert typed("runs") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split() == ["run", "problem", "device", "strategy", "measured", "best", "state"]
+    assert lines[1].split()[1:6] == ["add", "recorded:gpu.parquet", "puct", "24", lines[1].split()[5]]
+    assert lines[1].endswith("finished")
+    assert "is no run of presage, or is damaged" in lines[2]
+    assert typed("runs", "--json") == 0
+    found = json.loads(capsys.readouterr().out)["runs"]
+    assert [each["state"] == "finished" for each in found] == [True, False]
+    assert typed("runs", "nowhere") == 0
+    assert "there is no run in nowhere" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        ("search", "the following arguments are required: PROBLEM"),
+        ("search add --device recorded:gpu.parquet --budget 0", "'0' is not a whole number above 0"),
+        ("search add --device recorded:gpu.parquet --wall x", "'x' is not a positive number"),
+        ("search add --device recorded:nosuch", "there is no recording 'nosuch'"),
+        ("search nosuch --device recorded:gpu.parquet", "has no recorded kernel of 'nosuch'"),
+        ("search add --device recorded:gpu.parquet --proposer llm", "can measure only what was recorded"),
+    ],
+)
+def test_a_mistake_is_explained(
+    here: Path,
+    arguments: str,
+    complaint: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(here)
+    assert typed(*arguments.split()) == 2
+    said = capsys.readouterr()
+    assert complaint in said.err
+    assert said.out == ""

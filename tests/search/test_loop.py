@@ -1,0 +1,436 @@
+"""The loop: what it finds, what it spends, and that an interruption anywhere changes nothing."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from presage.core.errors import PresageError
+from presage.devices.base import Effort, Measurement, Progress
+from presage.devices.recorded import RecordedDevice
+from presage.devices.recording import Recording
+from presage.devices.status import Status
+from presage.forecasters.base import Forecaster, Spent
+from presage.kernels.kernel import Kernel
+from presage.kernels.report import StaticReport
+from presage.problems.base import Problem
+from presage.proposers.base import Ground, Proposer
+from presage.search import loop, registry
+from presage.search.budget import Budget
+from presage.search.loop import Parts, Search
+from presage.search.state import State, forecast_from_json
+from presage.store import store as store_module
+from presage.store.store import Event, Store
+
+MakeParts = Callable[..., Parts]
+
+
+def finish(folder: Path, parts: Parts, budget: Budget, batch: int = 8, seed: int = 0) -> Search:
+    with Store(folder) as store:
+        search = Search(store, parts, budget, batch, seed)
+        search.run()
+        return search
+
+
+def events(folder: Path) -> list[tuple[str, dict[str, Any]]]:
+    """What happened, without what differs between two runs of the same thing: processes and times."""
+    with Store(folder, writes=False) as store:
+        told = [(event.kind, event.payload) for event in store.events() if event.kind != "session"]
+    for _, payload in told:
+        payload.pop("seconds", None)
+        payload.get("spent", {}).pop("device_seconds", None)
+        payload.get("spent", {}).pop("wall_seconds", None)
+    return told
+
+
+def of_kind(folder: Path, kind: str) -> list[dict[str, Any]]:
+    return [payload for name, payload in events(folder) if name == kind]
+
+
+# -- what it finds ----------------------------------------------------------------------------------------------------
+
+
+def test_a_whole_search_finds_the_best_and_says_how_sure_it_is(folder: Path, make_parts: MakeParts) -> None:
+    search = finish(folder, make_parts(), Budget(64))
+    finished = search.state.finished
+    assert finished is not None
+    assert finished["best"]["speedup"] == pytest.approx(4.0, rel=0.05)
+    assert finished["best"]["low"] < finished["best"]["speedup"] < finished["best"]["high"]
+    assert finished["missed"] == {"rate": 0.0, "low": 0.0, "high": 0.0}
+    assert finished["why"] in ("the budget of 64 measurements is spent", "nothing new was proposed any more")
+
+
+def test_forecasts_save_measurements(folder: Path, make_parts: MakeParts, knowing: type[Forecaster]) -> None:
+    search = finish(folder, make_parts(knowing(), "topk"), Budget(16), batch=32)
+    assert search.state.finished
+    assert search.state.finished["best"]["speedup"] == pytest.approx(4.0, rel=0.12)
+    assert search.state.finished["decisions"]["trust"] > 10
+    assert search.state.spent.measurements <= 16
+    assert search.state.finished["missed"] == {"rate": None, "low": None, "high": None}
+
+
+@pytest.mark.parametrize("strategy", registry.names())
+def test_every_strategy_drives_the_loop(folder: Path, make_parts: MakeParts, strategy: str) -> None:
+    search = finish(folder, make_parts(strategy=strategy), Budget(24), batch=4)
+    assert search.state.best_value > 0.5
+
+
+def test_the_finalists_are_measured_again_beside_the_anchor(folder: Path, make_parts: MakeParts) -> None:
+    search = finish(folder, make_parts(), Budget(32))
+    (finals,) = of_kind(folder, "finals")
+    kernels = [result["kernel"] for result in finals["results"]]
+    measured = {told["kernel"]: told["value"] for told in of_kind(folder, "measured")}
+    anchor = of_kind(folder, "measured")[0]["kernel"]
+    ranked = sorted(measured, key=lambda hash: -math.inf if measured[hash] is None else measured[hash], reverse=True)
+    assert kernels == [anchor, *[hash for hash in ranked if hash != anchor][:3]]
+    assert search.state.finished
+    winner = max(finals["results"], key=lambda result: result["value"])
+    assert search.state.finished["best"]["kernel"] == winner["kernel"]
+    assert search.state.finished["best"]["low"] == winner["low"]
+
+
+def test_only_a_measured_kernel_can_be_the_result(folder: Path, make_parts: MakeParts, knowing: Any) -> None:
+    search = finish(folder, make_parts(knowing(), "topk"), Budget(6), batch=60)
+    assert search.state.has_trusted
+    assert search.state.finished
+    assert search.state.finished["best"]["kernel"] in [told["kernel"] for told in of_kind(folder, "measured")]
+
+
+def test_a_search_that_finds_nothing_faster_ends_with_the_anchor(
+    folder: Path, make_parts: MakeParts, toy: Recording
+) -> None:
+    parts = make_parts()
+    best = parts.device.kernel(parts.problem, "toy.c@A=8,B=7")
+    search = finish(folder, replace(parts, anchor=best), Budget(20))
+    assert search.state.finished
+    assert search.state.finished["best"]["kernel"] == best.hash
+    assert search.state.finished["best"]["speedup"] == 1.0
+
+
+def test_a_finalist_that_fails_at_the_end_is_not_the_result(
+    folder: Path, make_parts: MakeParts, toy: Recording
+) -> None:
+    class Moody(RecordedDevice):
+        def measure(
+            self, problem: Problem, kernels: Sequence[Kernel], effort: Effort, progress: Progress
+        ) -> list[Measurement]:
+            measured = super().measure(problem, kernels, effort, progress)
+            if len(measured) == 1:
+                return measured
+            failed = replace(measured[1], status=Status.WRONG_RESULT, reason="late", cases=())
+            return [measured[0], failed, *measured[2:]]
+
+    search = finish(folder, make_parts(device=Moody(toy)), Budget(32))
+    (finals,) = of_kind(folder, "finals")
+    assert search.state.finished
+    assert finals["results"][1]["status"] == "wrong_result"
+    assert search.state.finished["best"]["kernel"] in [result["kernel"] for result in finals["results"][2:]]
+
+
+def test_the_policy_is_asked_about_the_most_hopeful_and_the_rest_stays_undecided(
+    folder: Path, make_parts: MakeParts, knowing: Any
+) -> None:
+    search = finish(folder, make_parts(knowing()), Budget(20), batch=24)
+    first, second = of_kind(folder, "decided")[:2]
+    hopes = of_kind(folder, "forecast")[0]["hopes"]
+    assert len(hopes) == 24
+    ranked = sorted(hopes, key=lambda hash: hopes[hash], reverse=True)
+    assert [hash for hash, _, _ in first["decisions"]] == ranked[: 24 // 4]
+    assert set(ranked[6:]) & {hash for hash, _, _ in second["decisions"]}, "what was left over may be next"
+    assert search.state.undecided
+
+
+# -- candidates -------------------------------------------------------------------------------------------------------
+
+
+def test_no_kernel_is_measured_twice_and_duplicates_cost_nothing(folder: Path, make_parts: MakeParts) -> None:
+    search = finish(folder, make_parts(), Budget(40))
+    measured = [told["kernel"] for told in of_kind(folder, "measured")]
+    assert max(Counter(measured).values()) == 1
+    assert search.state.counts["duplicates"] > 0
+    assert search.state.spent.measurements == 40
+
+
+def test_failed_kernels_take_no_slot(folder: Path, make_parts: MakeParts) -> None:
+    search = finish(folder, make_parts(), Budget(60))
+    failed = {told["kernel"] for told in of_kind(folder, "measured") if told["value"] is None}
+    assert failed
+    assert not failed & set(search.state.hashes)
+
+
+def test_trusted_kernels_enter_the_archive_with_what_is_expected_unless_they_are_expected_to_fail(
+    folder: Path, make_parts: MakeParts, knowing: Any
+) -> None:
+    search = finish(folder, make_parts(knowing(), "topk"), Budget(26), batch=60)
+    state = search.state
+    forecasts = {hash: kept for told in of_kind(folder, "forecast") for hash, kept in told["forecasts"].items()}
+    decisions = [decision for told in of_kind(folder, "decided") for decision in told["decisions"]]
+    trusted = {hash: forecasts[hash] for hash, action, _ in decisions if action == "trust"}
+    likely = {hash for hash, kept in trusted.items() if kept["p_fail"] < 0.5}
+    assert likely
+    assert len(likely) < len(trusted)
+    archive = {hash: id for id, hash in enumerate(state.hashes)}
+    assert likely <= archive.keys()
+    assert not (trusted.keys() - likely) & archive.keys()
+    for hash in likely:
+        if not state.is_measured[archive[hash]]:
+            assert state.values[archive[hash]] == forecast_from_json(trusted[hash]).mean()
+
+
+def test_when_nothing_new_comes_what_was_trusted_is_measured(folder: Path, make_parts: MakeParts, knowing: Any) -> None:
+    search = finish(folder, make_parts(knowing(), "topk"), Budget(64), batch=60)
+    assert of_kind(folder, "promoted")
+    assert search.state.finished
+    assert search.state.finished["why"] == "nothing new was proposed any more"
+    assert all(search.state.is_measured)
+    assert len(search.state.hashes) == 55
+    assert max(Counter(told["kernel"] for told in of_kind(folder, "measured")).values()) == 1
+
+
+def test_a_kernel_that_does_not_compile_is_neither_forecast_nor_measured(
+    folder: Path, make_parts: MakeParts, toy: Recording, knowing: Any
+) -> None:
+    class Compiling(RecordedDevice):
+        def reports(self, problem: Problem, kernels: Sequence[Kernel]) -> list[tuple[StaticReport, ...]]:
+            bad = StaticReport("h200", "sm_90", "compile_error", "c", error="line 3: no\nmore")
+            return [(bad,) if kernel.values["A"] == 2 else () for kernel in kernels]
+
+    forecaster = knowing()
+    search = finish(folder, make_parts(forecaster, "topk", device=Compiling(toy)), Budget(16), batch=60)
+    with Store(folder) as store:
+        bad = {hash for hash, name in store.names().items() if "A=2," in name}
+        assert len(bad) == 10
+        assert store.reports(min(bad))[0].status == "compile_error"
+    assert not bad & set(forecaster.asked)
+    assert not bad & {told["kernel"] for told in of_kind(folder, "measured")}
+    assert not bad & set(search.state.hashes)
+    reasons = {reason for told in of_kind(folder, "decided") for _, _, reason in told["decisions"]}
+    assert "it does not compile: line 3: no" in reasons
+
+
+def test_an_anchor_that_fails_is_an_error(folder: Path, make_parts: MakeParts) -> None:
+    parts = make_parts()
+    broken = parts.device.kernel(parts.problem, "toy.c@A=32,B=1")
+    with pytest.raises(PresageError, match=r"the anchor toy.c@A=32,B=1 is wrong_result: y\[0\] is 1"):
+        finish(folder, replace(parts, anchor=broken), Budget(8))
+
+
+def test_a_fault_of_the_machine_teaches_the_policy_nothing(folder: Path, make_parts: MakeParts, toy: Recording) -> None:
+    class Faulty(RecordedDevice):
+        def measure(
+            self, problem: Problem, kernels: Sequence[Kernel], effort: Effort, progress: Progress
+        ) -> list[Measurement]:
+            measured = super().measure(problem, kernels, effort, progress)
+            ok = measured[0].kernel.values["A"] != 4
+            return measured if ok else [replace(measured[0], status=Status.DEVICE_FAULT, reason="hot", cases=())]
+
+    parts = make_parts(device=Faulty(toy))
+    observed: list[float | None] = []
+    parts.policy.observe = lambda f, d, s, log2_S: observed.append(log2_S)  # type: ignore[method-assign]
+    search = finish(folder, parts, Budget(64))
+    faults = [told for told in of_kind(folder, "measured") if told["status"] == "device_fault"]
+    assert faults
+    assert len(observed) == len(of_kind(folder, "measured")) - len(faults) - 1
+    assert search.state.spent.measurements <= 64
+
+
+# -- budgets ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("budget", [2, 3, 7, 8, 9, 17, 33])
+def test_measurements_are_spent_and_never_exceeded(folder: Path, make_parts: MakeParts, budget: int) -> None:
+    search = finish(folder, make_parts(), Budget(budget), batch=5)
+    assert search.state.spent.measurements == budget
+    with Store(folder) as store:
+        assert len(list(store.measured())) == budget
+
+
+class Clock:
+    """A time that passes only when somebody says so."""
+
+    def __init__(self) -> None:
+        self.now = 1e9
+
+    def time(self) -> float:
+        return self.now
+
+    monotonic = time
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(loop, "time", clock)
+    monkeypatch.setattr(store_module, "time", clock)
+    return clock
+
+
+@pytest.mark.parametrize("limit", ["device_seconds", "wall_seconds"])
+@pytest.mark.parametrize("seconds", [40.0, 95.0, 300.0])
+def test_time_is_never_exceeded(
+    folder: Path, make_parts: MakeParts, toy: Recording, clock: Clock, limit: str, seconds: float
+) -> None:
+    timeouts = []
+
+    class Slow(RecordedDevice):
+        def measure(
+            self, problem: Problem, kernels: Sequence[Kernel], effort: Effort, progress: Progress
+        ) -> list[Measurement]:
+            clock.now += 7.0 * len(kernels)
+            timeouts.append(effort.timeout * len(kernels))
+            return super().measure(problem, kernels, effort, progress)
+
+    budget = Budget(None, **{limit: seconds})
+    start = clock.now
+    search = finish(folder, make_parts(device=Slow(toy)), budget)
+    assert seconds - 14 <= clock.now - start <= seconds
+    assert getattr(search.spent(), limit) == clock.now - start
+    assert all(timeout <= seconds for timeout in timeouts)
+    assert bool(of_kind(folder, "finals")) == (seconds > 56)  # the anchor and one more fit into a quarter
+    assert search.state.finished
+    assert search.state.finished["why"].startswith(f"the budget of {seconds:g} seconds")
+
+
+def test_the_time_of_killed_processes_counts(folder: Path, make_parts: MakeParts, clock: Clock) -> None:
+    with Store(folder) as store:
+        Search(store, make_parts(), Budget(8), 4)
+        clock.now += 5.0
+        store.append("begun", {"configuration": {}})
+        clock.now += 100.0  # nobody worked on it
+    with Store(folder) as store:
+        store.last_alive = 0.0
+        search = Search(store, make_parts(), Budget(8), 4)
+        assert search.spent().wall_seconds == 5.0
+        clock.now += 2.0
+        assert search.spent().wall_seconds == 7.0
+        last_alive = clock.now + 1.0
+    with Store(folder) as store:
+        store.last_alive = last_alive  # it lived for a while after its last event
+        assert Search(store, make_parts(), Budget(8), 4).spent().wall_seconds == 8.0
+
+
+@pytest.mark.parametrize(("limit", "cost"), [("tokens", Spent(30, 0.0)), ("dollars", Spent(1, 30.0))])
+def test_language_models_are_not_asked_beyond_the_budget(
+    folder: Path, make_parts: MakeParts, draws: Any, knowing: Any, limit: str, cost: Spent
+) -> None:
+    parts = make_parts(knowing(cost=cost), "topk", proposer=lambda ground: draws(ground, cost))
+    search = finish(folder, parts, Budget(64, **{limit: 200}), batch=4)
+    assert getattr(search.state.spent, limit) == 180
+    assert search.state.finished
+    assert search.state.finished["why"] == f"the budget of 200 {limit} is spent"
+
+
+def test_what_was_proposed_is_still_measured_when_the_tokens_are_spent(
+    folder: Path, make_parts: MakeParts, draws: Any
+) -> None:
+    parts = make_parts(proposer=lambda ground: draws(ground, Spent(30)))
+    search = finish(folder, parts, Budget(64, tokens=45), batch=4)
+    assert search.state.spent.tokens == 30
+    assert len(of_kind(folder, "measured")) == 5
+
+
+@pytest.mark.parametrize(
+    ("limits", "complaint"),
+    [
+        ({"measurements": 1}, "2 measurements or more"),
+        ({"measurements": 0}, "must be a positive number, not 0"),
+        ({"tokens": -1}, "the budget of tokens must be a positive number, not -1"),
+        ({"measurements": None, "tokens": 5}, "a search needs an end"),
+        ({"wall_seconds": math.nan}, "the budget of seconds must be a positive number, not nan"),
+    ],
+)
+def test_a_budget_that_makes_no_sense_is_refused(limits: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(PresageError, match=complaint):
+        Budget(**limits)
+
+
+# -- going on ---------------------------------------------------------------------------------------------------------
+
+
+class InterruptionError(Exception):
+    pass
+
+
+def stopping_after(count: int) -> Callable[[Event, State], None]:
+    seen = itertools.count(1)
+
+    def watch(event: Event, state: State) -> None:
+        if next(seen) == count:
+            raise InterruptionError
+
+    return watch
+
+
+def interrupted(folder: Path, make: Callable[[], Parts], budget: Budget, batch: int) -> Iterator[int]:
+    """Run it one event at a time, each in a process of its own as it were; count them."""
+    for number in itertools.count(1):
+        with Store(folder) as store:
+            try:
+                Search(store, make(), budget, batch, watch=stopping_after(2)).run()
+            except InterruptionError:
+                yield number
+            else:
+                return
+
+
+@pytest.mark.parametrize(
+    ("policy", "strategy", "budget"), [("always", "islands", 12), ("topk", "puct", 12), ("risk", "puct", 24)]
+)
+def test_a_search_interrupted_after_every_event_ends_as_one_that_was_not(
+    tmp_path: Path, make_parts: MakeParts, knowing: Any, policy: str, strategy: str, budget: int
+) -> None:
+    forecasters = []
+
+    def make() -> Parts:
+        forecasters.append(knowing())
+        return make_parts(forecasters[-1], policy, strategy)
+
+    finish(tmp_path / "whole", make(), Budget(budget), batch=12)
+    whole = forecasters.pop()
+    count = len(list(interrupted(tmp_path / "cut", make, Budget(budget), batch=12)))
+    assert count > 20
+    assert events(tmp_path / "cut") == events(tmp_path / "whole")
+    asked = [hash for forecaster in forecasters for hash in forecaster.asked]
+    assert asked == whole.asked
+
+
+def test_what_a_language_model_wrote_is_paid_once(tmp_path: Path, make_parts: MakeParts, draws: Any) -> None:
+    calls: list[str] = []
+
+    class Counted(Proposer):
+        def __init__(self, ground: Ground) -> None:
+            super().__init__(ground)
+            self._inner = draws(ground, Spent(10))
+
+        def propose(self, parent: Any, others: Any, count: Any, known: Any, rng: Any) -> Any:
+            calls.append(parent.measured.kernel.hash)
+            return self._inner.propose(parent, others, count, known, rng)
+
+        def spent(self) -> Spent:
+            return Spent(10)
+
+    list(interrupted(tmp_path / "cut", lambda: make_parts(proposer=Counted), Budget(10), 4))
+    with Store(tmp_path / "cut") as store:
+        proposed = len(list(store.events("proposed")))
+    assert len(calls) == proposed
+
+
+def test_a_finished_search_has_nothing_more_to_do(folder: Path, make_parts: MakeParts) -> None:
+    finish(folder, make_parts(), Budget(12))
+    before = events(folder)
+    finish(folder, make_parts(), Budget(12))
+    assert events(folder) == before
+
+
+def test_the_seed_decides(tmp_path: Path, make_parts: MakeParts) -> None:
+    for name, seed in (("a", 1), ("b", 1), ("c", 2)):
+        finish(tmp_path / name, make_parts(), Budget(12), seed=seed)
+    assert events(tmp_path / "a") == events(tmp_path / "b")
+    assert events(tmp_path / "a") != events(tmp_path / "c")

@@ -1,0 +1,158 @@
+"""`presage.search` in Python: defaults, going on, refusing, and the examples of the documentation."""
+
+from __future__ import annotations
+
+import os
+import re
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import presage
+from presage.core.errors import PresageError
+from presage.devices import recorded
+from presage.devices.recording import Recording
+from presage.kernels import kernel as kernels
+from presage.search.run import Configuration, Run, folders, search
+from presage.store.store import FILE, Store
+
+DOCUMENTATION = Path(__file__).resolve().parents[2] / "docs" / "search.md"
+EXAMPLES = re.findall(r"^```python\n(.*?)^```", DOCUMENTATION.read_text(), re.DOTALL | re.MULTILINE)
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def device(toy: Recording) -> str:
+    return f"recorded:{toy.path}"
+
+
+def test_a_run_has_its_best_kernel_as_a_file_and_a_summary(device: str, here: Path) -> None:
+    run = presage.search("toy", device=device, forecaster="none", budget=30)
+    assert run.folder == Path("presage-runs/toy-recorded-toy-0")
+    assert run.best.path == run.folder / "best.c"
+    assert run.best.path.read_text() == run.best.kernel.source
+    summary = run.summary()
+    assert list(summary) == [
+        "run", "problem", "device", "forecaster", "policy", "strategy", "measurements", "forecasts", "decisions",
+        "missed", "best", "spent", "report",
+    ]  # fmt: skip
+    assert set(summary["decisions"]) == {"trust", "measure", "audit"}
+    assert set(summary["missed"]) == {"rate", "low", "high"}
+    assert set(summary["best"]) == {"kernel", "path", "speedup", "low", "high"}
+    assert summary["measurements"] == summary["spent"]["measurements"] == 30
+    assert (summary["policy"], summary["report"]) == ("always", None)
+    assert folders() == [run.folder]
+
+
+def test_a_finished_run_is_handed_back_and_another_configuration_refused(device: str) -> None:
+    first = presage.search("toy", device=device, forecaster="none", budget=8)
+    again = presage.search("toy", device=device, forecaster="none", budget=8)
+    assert again.summary() == first.summary()
+    with pytest.raises(PresageError, match="another configuration: strategy was puct, is greedy; budget was 8, is 9"):
+        presage.search("toy", device=device, forecaster="none", budget=9, strategy="greedy")
+
+
+def test_a_run_that_was_stopped_goes_on_and_can_be_read_meanwhile(device: str) -> None:
+    class StopError(Exception):
+        pass
+
+    def stop(event: object, state: object) -> None:
+        if getattr(event, "kind", "") == "decided":
+            raise StopError
+
+    with pytest.raises(StopError):
+        search("toy", device=device, forecaster="none", budget=12, watch=stop)
+    (folder,) = folders()
+    half = Run(folder)
+    assert half.result is None
+    assert half.measurements == 1
+    assert half.best.speedup.value == 1.0
+    assert half.owner is None
+    with pytest.raises(PresageError, match="is not finished; the command that began it goes on with it"):
+        half.summary()
+    assert search("toy", device=device, forecaster="none", budget=12).measurements == 12
+
+
+def test_every_default_is_written_down(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recorded, "packaged", lambda: ["h200"])
+    filled = Configuration("nosuch", device="recorded:h200").complete()
+    assert (filled.device, filled.proposer, filled.forecaster, filled.policy, filled.batch) == (
+        "recorded:h200", "pool", "none", "always", 4,
+    )  # fmt: skip
+    filled = Configuration("softmax", device="cpu", forecaster="uniform", proposer="llm").complete()
+    assert (filled.proposer, filled.policy, filled.batch) == ("llm", "risk", 8)
+    assert Configuration("a/b.py", device="cpu", seed=3).folder == Path("presage-runs/b-cpu-3")
+
+
+@pytest.mark.parametrize(
+    ("settings", "complaint"),
+    [
+        ({"strategy": "best"}, "there is no strategy 'best'; there are: greedy, islands, puct, random"),
+        ({"policy": "hope"}, "there is no policy 'hope'; there are: always,"),
+        ({"forecaster": "crystal"}, "there is no forecaster 'crystal'"),
+        ({"proposer": "knobs"}, "can measure only what was recorded"),
+        ({"budget": 1}, "2 measurements or more"),
+        ({"batch": 0}, "1 candidate or more"),
+        ({"anchor": "nosuch"}, "has no kernel 'nosuch' of toy"),
+    ],
+)
+def test_a_mistake_is_explained_and_leaves_no_run_behind(
+    device: str, settings: dict[str, object], complaint: str, here: Path
+) -> None:
+    with pytest.raises(PresageError, match=complaint):
+        search("toy", **{"device": device, "forecaster": "none", **settings})
+    assert not [folder for folder in folders() if len(_events(folder))]
+
+
+def _events(folder: Path) -> list[str]:
+    with Store(folder) as store:
+        return [event.kind for event in store.events()]
+
+
+def test_a_foreign_database_in_the_folder_is_explained(device: str, here: Path) -> None:
+    (here / "mine").mkdir()
+    with sqlite3.connect(here / "mine" / FILE) as other:
+        other.execute("CREATE TABLE friends (name)")
+    other.close()
+    with pytest.raises(PresageError, match="is a database of something else"):
+        search("toy", device=device, run=here / "mine")
+
+
+def test_the_result_is_a_kernel_file_that_stands_by_itself(device: str, here: Path) -> None:
+    run = search("toy", device=device, forecaster="none", budget=10)
+    read = kernels.read(run.best.path)
+    assert read.hash == run.best.kernel.hash
+    assert read.header.problem == "toy"
+    assert not read.is_family
+
+
+def test_importing_presage_loads_nothing_of_the_search() -> None:
+    program = "import sys, presage; print(sorted(m for m in sys.modules if m.startswith(('presage.', 'numpy'))))"
+    environment = os.environ | {"PYTHONPATH": str(Path(str(presage.__file__)).parents[1])}
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment)
+    assert done.stdout == "[]\n"
+    with pytest.raises(AttributeError, match="no attribute 'nosuch'"):
+        presage.nosuch  # noqa: B018
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_the_documentation_s_examples_run(
+    example: str, toy: Recording, here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With the test's recording in the place of the H200's."""
+    (here / "h200.parquet").symlink_to(toy.path)
+    monkeypatch.setattr(recorded, "_PACKAGED", here)
+    exec(compile(example.replace('"softmax"', '"toy"'), "example", "exec"), {})
+    assert re.search(r"\d\.\d\d", capsys.readouterr().out)
+
+
+def test_there_are_three_examples() -> None:
+    assert len(EXAMPLES) == 3
