@@ -52,7 +52,8 @@ def test_every_store_to_one_place_is_one_sector() -> None:
     assert counts["lanes"] == 32 * counts["instructions"]
 
 
-def test_what_never_ends_is_not_known() -> None:
+def test_what_never_ends_is_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(walk, "MOST_STEPS", 500)
     text = LOOP.format(step=1).replace("setp.lt.s32 %p2, %r1, %r2;", "setp.ne.s32 %p2, %r2, 12345;")
     assert walk.of_launch(text, "loop", (0, 10), (1, 1, 1), (32, 1, 1)) is None
 
