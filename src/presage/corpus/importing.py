@@ -52,10 +52,37 @@ def import_tuning(
     if not found:
         raise PresageError(f"{path} holds no results")
     rows = [_tuned(name or problem, case, text, *each) for each in found]
+    return _write(to, rows, hardware or stem, path)
+
+
+def import_space(path: Path, to: Path) -> Recording:
+    """Make a recording of an exhaustively measured tuning space: a Parquet file with a row per configuration, beside it
+    `spaces.json`, which says what was tuned on what, and `sources.jsonl.zst`, the kernels' texts. The first sample of a
+    configuration is left out, since it warmed up the GPU."""
+    import pyarrow.parquet
+
+    try:
+        space = next(one for one in json.loads((path.parent / "spaces.json").read_text()) if one["space"] == path.stem)
+        records = pyarrow.parquet.read_table(path).to_pylist()
+        with pyarrow.input_stream(path.parent / "sources.jsonl.zst", compression="zstd") as stream:
+            sources = [json.loads(line) for line in stream.read().splitlines()]
+    except (OSError, ValueError, StopIteration) as error:
+        raise PresageError(
+            f"{path} is no tuning space with spaces.json and sources.jsonl.zst beside it: {error}"
+        ) from error
+    texts = [one["text"] for one in sources if one["kernel"] == space["kernel"] and one["path"].endswith(".cu")]
+    case = "x".join(map(str, _sizes(space["problem_size"])))
+    found = _exhaustive(records, list(space["tune_params"]))
+    rows = [_tuned(space["kernel"], case, texts[0] if texts else "", *each) for each in found]
+    return _write(to, rows, space["gpu"], path)
+
+
+def _write(to: Path, rows: list[Row], hardware: str, path: Path) -> Recording:
+    """The first kernel that worked is the anchor of all."""
     anchor = next((row for row in rows if row.cases), None)
     if anchor:
         rows = [_relative(row, anchor) for row in rows]
-    return recording.write(to, rows, {"name": to.stem, "kind": "gpu", "hardware": hardware or stem, "from": path.name})
+    return recording.write(to, rows, {"name": to.stem, "kind": "gpu", "hardware": hardware, "from": path.name})
 
 
 def _load(path: Path) -> dict[str, Any]:
@@ -98,6 +125,15 @@ def _kernel_tuner(document: Mapping[str, Any], path: Path) -> Iterator[_Result]:
                 yield values, Status.OK, "", times, float(time) * _MS
         except (KeyError, TypeError, ValueError) as error:
             raise PresageError(f"{path}: configuration '{label}' cannot be read: {error!r}") from error
+
+
+def _exhaustive(records: list[dict[str, Any]], names: list[str]) -> Iterator[_Result]:
+    for record in records:
+        values, status = {name: record[name] for name in names}, str(record["status"])
+        if status == "ok":
+            yield values, Status.OK, "", [float(ms) * _MS for ms in record["times_ms"][1:]], None
+        else:
+            yield values, _STATUSES.get(status, Status.RUNTIME_ERROR), status, [], None
 
 
 def _t4(document: Mapping[str, Any], path: Path) -> Iterator[_Result]:

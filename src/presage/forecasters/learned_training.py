@@ -112,9 +112,7 @@ def read(recording: Recording, kind: str, split: str) -> Iterator[Sample]:
         floors = case_floors(task)
         for row in rows:
             if row.cases and [case.case for case in row.cases] != list(floors):
-                raise PresageError(
-                    f"{recording.name} has other cases of {problem} than the catalogue; record it again"
-                )
+                raise PresageError(f"{recording.name} has other cases of {problem} than the catalogue; record it again")
             if kind != "compiled" or row.reports:
                 candidate = Candidate(row.kernel, row.reports if kind == "compiled" else ())
                 distances = tuple(math.log2(case.median.value / floors[case.case]) for case in row.cases)
