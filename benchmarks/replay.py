@@ -93,6 +93,13 @@ def conditions(problem: str, spaces: Path) -> list[str]:
     return [each["Expression"] for each in json.loads(described["text"])["ConfigurationSpace"]["Conditions"]]
 
 
+@cache
+def as_table(name: str, spaces: Path, kept: Path) -> replay_peers.Table:
+    space = load(name, spaces, kept)
+    values = [dict(kernel.values) for kernel in space.kernels]
+    return replay_peers.Table(name, values, space.log2_times, conditions(space.problem, spaces), kept)
+
+
 def presage(space: Space, at: Floats, seed: int, budget: int, elsewhere: Floats | None = None) -> list[int]:
     """The product's own surrogate: after its opening, measure what promises the most improvement."""
     order = opening(space.kernels, OPENING, random.Random(seed), elsewhere)[:budget]
@@ -124,9 +131,7 @@ class Job:
             order = presage(space, points(self.space, self.spaces, self.kept), self.seed, BUDGETS[-1], others)
             return [space.off(order, budget) for budget in BUDGETS]
         peer = replay_peers.find(self.method)
-        values = [dict(kernel.values) for kernel in space.kernels]
-        admitted = conditions(space.problem, self.spaces)
-        table = replay_peers.Table(space.name, values, space.log2_times, admitted, self.kept)
+        table = as_table(self.space, self.spaces, self.kept)
         if not peer.plans:
             order = peer.search(table, self.seed, BUDGETS[-1])
             return [space.off(order, budget) for budget in BUDGETS]
@@ -194,12 +199,20 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--to", type=Path, default=Path("build/replay"), help="for recordings, JSON and figure")
     arguments = parser.parse_args()
+    known = ("presage", "presage+gpus", *replay_peers.NAMES)
+    if unknown := set(arguments.methods.split(",")) - set(known):
+        parser.error(f"there is no method {', '.join(sorted(unknown))}; there are {', '.join(known)}")
     arguments.to.mkdir(parents=True, exist_ok=True)
     names = arguments.only.split(",") if arguments.only else AIM
     for file in sorted(arguments.spaces.glob("*__*.parquet")):
         load(file.stem, arguments.spaces, arguments.to)
-    results: dict[str, dict[str, Any]] = {}
+    file, of = arguments.to / "replay.json", {"budgets": list(BUDGETS), "spaces": list(names), "seeds": arguments.seeds}
+    kept = json.loads(file.read_text()) if file.exists() else {}
+    # What was run before, in the same spaces from the same seeds, is not run again.
+    results: dict[str, dict[str, Any]] = kept["methods"] if of == {name: kept.get(name) for name in of} else {}
     for method in arguments.methods.split(","):
+        if method in results:
+            continue
         if missing := replay_peers.missing(method):
             print(f"{method}: left out, since {missing} is not installed (pip install {missing})", file=sys.stderr)
             continue
@@ -210,9 +223,9 @@ def main() -> int:
             found[job.space].append((job.seed, off))
             seconds += took
         ordered = {name: np.array([off for _, off in sorted(each)]) for name, each in found.items()}
-        results[method] = {**summary(ordered), "seconds": seconds / len(jobs), "seeds": arguments.seeds}
+        results[method] = {**summary(ordered), "seconds": seconds / len(jobs)}
+        file.write_text(json.dumps({**of, "methods": results}, indent=1))
         print(table({method: results[method]}).splitlines()[-1], file=sys.stderr, flush=True)
-    (arguments.to / "replay.json").write_text(json.dumps({"budgets": BUDGETS, "methods": results}, indent=1))
     (arguments.to / "replay.svg").write_text(figure(BUDGETS, {m: r["off"] for m, r in results.items()}))
     print(table(results))
     return 0

@@ -10,7 +10,7 @@ import math
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -42,12 +42,12 @@ class Table:
     kept: Path
     """A folder for what a peer needs as a file."""
 
-    @property
+    @cached_property
     def levels(self) -> dict[str, list[Any]]:
         names = self.values[0]
         return {name: sorted({values[name] for values in self.values}) for name in names}
 
-    @property
+    @cached_property
     def features(self) -> Floats:
         return np.array([[float(value) for value in values.values()] for values in self.values])
 
@@ -101,8 +101,11 @@ def forest(table: Table, seed: int, budget: int) -> list[int]:
         shape = {"feature_fraction_bynode": 0.7, "min_data_in_leaf": 1, "num_leaves": 64}
         fixed = {"num_threads": 1, "verbosity": -1, "seed": seed, "deterministic": True, "force_row_wise": True}
         model = lightgbm.train({**grown, **shape, **fixed}, data, num_boost_round=30)
-        # A forest's sum over trees i..i+1 is that tree's prediction.
-        each = np.array([model.predict(features, start_iteration=tree, num_iteration=1) for tree in range(30)])
+        leaves = model.predict(features, pred_leaf=True).astype(np.intp)
+        said = [
+            [model.get_leaf_output(tree, leaf) for leaf in range(top + 1)] for tree, top in enumerate(leaves.max(0))
+        ]
+        each = np.array([np.array(values)[leaves[:, tree]] for tree, values in enumerate(said)])
         mean, deviation = each.mean(axis=0), each.std(axis=0) + 1e-6
         u = (y.min() - mean) / deviation
         gain = deviation * (u * ndtr(u) + np.exp(-0.5 * u * u) / math.sqrt(2 * math.pi))

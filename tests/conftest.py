@@ -1,4 +1,13 @@
-"""Property tests draw the same examples everywhere and have no deadline: a busy machine must not fail them."""
+"""Property tests draw the same examples everywhere and have no deadline: a busy machine must not fail them.
+
+Where tests run side by side, each has one thread: threads of several that wait for each other take many times as long.
+"""
+
+import os
+
+if "PYTEST_XDIST_WORKER" in os.environ:  # before anything imports numpy
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ.setdefault(name, "1")
 
 from hypothesis import HealthCheck, settings
 
