@@ -9,6 +9,7 @@ import math
 import re
 from collections import Counter
 from functools import lru_cache
+from importlib import import_module
 from typing import Any
 
 from presage.kernels.kernel import Kernel
@@ -108,8 +109,5 @@ def _structure(text: str, language: str) -> Row:
 def _parser(language: str) -> Any:
     import tree_sitter
 
-    if language in ("c", "cuda"):
-        import tree_sitter_cuda as grammar
-    else:
-        import tree_sitter_python as grammar
+    grammar = import_module("tree_sitter_cuda" if language in ("c", "cuda") else "tree_sitter_python")
     return tree_sitter.Parser(tree_sitter.Language(grammar.language()))
