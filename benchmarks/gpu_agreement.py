@@ -56,7 +56,7 @@ def do_bench_ns(problem: Problem, kernel: Kernel, case: Case) -> float:
 
 
 def measure(device: CudaDevice, problem: Problem, kernel: Kernel, repeats: int) -> list[Measurement]:
-    return list(device.measure_each(problem, [kernel] * repeats, Effort()))
+    return list(device.measure_each([(problem, kernel)] * repeats, Effort()))
 
 
 def main() -> int:

@@ -53,7 +53,9 @@ def pool(problem: Problem, suffix: str, count: int) -> list[Kernel]:
 def rate(device: CudaDevice, problem: Problem, kernels: Sequence[Kernel], foreign: bool) -> dict[str, object]:
     start = time.perf_counter()
     effort = Effort() if foreign else OWN_EFFORT
-    statuses = Counter(str(m.status) for m in device.measure_each(problem, kernels, effort, foreign))
+    statuses = Counter(
+        str(m.status) for m in device.measure_each(((problem, kernel) for kernel in kernels), effort, foreign)
+    )
     seconds = time.perf_counter() - start
     return {"candidates": len(kernels), "seconds": seconds, "per_second": len(kernels) / seconds, "statuses": statuses}
 

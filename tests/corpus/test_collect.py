@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -35,9 +35,9 @@ class Replay(RecordedDevice):
         self._stop_after, self._faults = stop_after, faults
 
     def measure_each(
-        self, problem: Problem, kernels: Sequence[Kernel], effort: Effort, foreign: bool = True
+        self, work: Iterable[tuple[Problem, Kernel]], effort: Effort, foreign: bool = True
     ) -> Iterator[Measurement]:
-        for kernel in kernels:
+        for problem, kernel in work:
             if self._stop_after is not None and self.asked.total() >= self._stop_after:
                 raise KeyboardInterrupt
             self.asked[f"{problem.name} {kernel.hash}"] += 1

@@ -6,7 +6,7 @@ import hashlib
 import itertools
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,12 +22,14 @@ from presage.problems.base import Problem
 
 _ALWAYS = ("naive", "eager", "compiled")
 """Kernels that every problem's first chunk has: the seed, and what PyTorch makes of it."""
+_SAY_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
 class Candidate:
     """A kernel to measure, and the family it was rendered from."""
 
+    problem: Problem
     family: Kernel
     kernel: Kernel
 
@@ -46,7 +48,7 @@ def plan(problem: Problem, device: Device) -> Iterator[Candidate]:
     ]
     fixed = [family for family in families if not family.is_family]
     fixed.sort(key=lambda family: (Path(family.name).stem not in _ALWAYS, family.name))
-    yield from (Candidate(family, family) for family in fixed)
+    yield from (Candidate(problem, family, family) for family in fixed)
     shuffled = [(family, _shuffled(problem, family)) for family in families if family.is_family]
     turns = sorted(
         ((position + 0.5) / len(values) ** 0.5 if position else 0.0, index, position)
@@ -59,7 +61,7 @@ def plan(problem: Problem, device: Device) -> Iterator[Candidate]:
         kernel = family.render(values[position])
         if kernel.hash not in seen:
             seen.add(kernel.hash)
-            yield Candidate(family, kernel)
+            yield Candidate(problem, family, kernel)
 
 
 def _shuffled(problem: Problem, family: Kernel) -> list[dict[str, Value]]:
@@ -87,16 +89,20 @@ def collect(
     deadline = time.monotonic() + seconds if seconds else None
     own = Journal(folder, {"device": device.name, "kind_of_device": device.kind, "facts": device.describe()})
     run = _Run(device, own, state, effort, deadline, say)
-    repeats = run.repeats(repeat)
+    repeats = list(run.repeats(repeat, problems))
     if again:
         state.kernels.clear()
     plans = {p.name: itertools.islice(plan(p, device), per_problem) for p in problems if device.kind in p.timed}
+    wanted = (
+        candidate
+        for _ in range(0, per_problem, chunk)
+        for problem in problems
+        for candidate in itertools.islice(plans.get(problem.name, iter(())), chunk)
+        if not state.measured(problem.name, candidate.kernel.hash)
+    )
     try:
-        for start in range(0, per_problem, chunk):
-            for problem in problems:
-                run.measure(problem, list(itertools.islice(plans.get(problem.name, iter(())), chunk)))
-                if start == 0:
-                    run.measure(problem, repeats.get(problem.name, []), repeat=True)
+        run.measure(repeats, repeat=True)
+        run.measure(wanted)
     finally:
         own.close()
     return run.count
@@ -118,39 +124,49 @@ class _Run:
         self._deadline, self._say = deadline, say
         self.count = 0
 
-    def repeats(self, share: float) -> dict[str, list[Candidate]]:
+    def repeats(self, share: float, problems: Sequence[Problem]) -> Iterator[Candidate]:
         """A random share of what earlier runs have measured, to be measured once more by this one."""
-        found: dict[str, list[Candidate]] = {}
+        by_name = {problem.name: problem for problem in problems}
         for known in self._state.kernels.values():
             drawn = int(hashlib.sha256(f"repeat {known.hash}".encode()).hexdigest()[:8], 16) / 2**32 < share
-            if drawn and known.status is Status.OK and not known.repeat:
-                family, kernel = self._state.render(known)
-                found.setdefault(known.problem, []).append(Candidate(family, kernel))
-        return found
+            if drawn and known.status is Status.OK and not known.repeat and known.problem in by_name:
+                yield Candidate(by_name[known.problem], *self._state.render(known))
 
-    def measure(self, problem: Problem, candidates: Sequence[Candidate], repeat: bool = False) -> None:
-        if not repeat:
-            candidates = [c for c in candidates if not self._state.measured(problem.name, c.kernel.hash)]
-        if not candidates or self._late():
-            return
-        families = {candidate.kernel.hash: candidate.family for candidate in candidates}
-        kernels = [candidate.kernel for candidate in candidates]
+    def measure(self, candidates: Iterable[Candidate], repeat: bool = False) -> None:
+        families: dict[tuple[str, str], Kernel] = {}
         statuses: Counter[str] = Counter()
-        start = last = time.monotonic()
-        for measurement in self._device.measure_each(problem, kernels, self._effort, foreign=repeat):
+
+        def work() -> Iterator[tuple[Problem, Kernel]]:
+            for candidate in candidates:
+                if self._late():
+                    return
+                families[candidate.problem.name, candidate.kernel.hash] = candidate.family
+                yield candidate.problem, candidate.kernel
+
+        start = last = said = time.monotonic()
+        for measurement in self._device.measure_each(work(), self._effort, foreign=repeat):
             now = time.monotonic()
-            self._journal.add(families[measurement.kernel.hash], measurement, now - last, repeat)
+            family = families.pop((measurement.problem, measurement.kernel.hash))
+            self._journal.add(family, measurement, now - last, repeat)
             last = now
             self.count += 1
             statuses[str(measurement.status)] += 1
+            if now - said > _SAY_SECONDS:
+                self._say(_progress(measurement.problem, statuses, now - start, repeat))
+                said = now
             if self._late():
                 break
-        rate = statuses.total() / max(1e-9, last - start)
-        counts = ", ".join(f"{count} {status}" for status, count in statuses.items())
-        self._say(f"{problem.name}: {'again ' if repeat else ''}{counts} ({rate:.1f} a second)")
+        if statuses:
+            self._say(_progress("in all", statuses, last - start, repeat))
 
     def _late(self) -> bool:
         return self._deadline is not None and time.monotonic() > self._deadline
+
+
+def _progress(where: str, statuses: Counter[str], seconds: float, repeat: bool) -> str:
+    counts = ", ".join(f"{count} {status}" for status, count in statuses.items())
+    rate = statuses.total() / max(1e-9, seconds)
+    return f"{where}: {'again ' if repeat else ''}{counts} ({rate:.1f} a second)"
 
 
 def find_problems(names: Sequence[str]) -> list[Problem]:

@@ -37,6 +37,7 @@ def add_reports(
         for kernel in state.kernels.values()
         if kernel.language in _REPORTED and kernel.status is not None and not kernel.reports
     ]
+    waiting.sort(key=lambda kernel: kernel.language != "triton")  # those take longest
     own = Journal(folder, {"device": None, "target": target.name})
     done = 0
     try:

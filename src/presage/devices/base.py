@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -158,13 +159,15 @@ class Device(ABC):
         return [by_hash.get(kernel.hash, ()) for kernel in kernels]
 
     def measure_each(
-        self, problem: Problem, kernels: Sequence[Kernel], effort: Effort, foreign: bool = True
+        self, work: Iterable[tuple[Problem, Kernel]], effort: Effort, foreign: bool = True
     ) -> Iterator[Measurement]:
         """Measure kernels one by one, in any order; `foreign` ones may be hostile, kernels of our own are trusted where
-        that is quicker."""
+        that is quicker. More work is asked for only when there is room for it."""
         together = 1 if foreign else _TOGETHER
-        for start in range(0, len(kernels), together):
-            yield from self.measure(problem, kernels[start : start + together], effort, lambda doing, share: None)
+        for _, pairs in itertools.groupby(work, key=lambda pair: id(pair[0])):
+            while some := list(itertools.islice(pairs, together)):
+                kernels = [kernel for _, kernel in some]
+                yield from self.measure(some[0][0], kernels, effort, lambda doing, share: None)
 
     def resume(self, measured: Iterable[str]) -> None:  # noqa: B027  only what replays has to remember
         """What a search has measured here in processes that have ended, by hash: what replays goes on from there."""

@@ -182,6 +182,7 @@ class Child:
 
     def _exchange(self, do: str, details: dict[str, Any]) -> tuple[dict[str, Any], int, int]:
         token = secrets.token_hex(8)
+        start = time.perf_counter_ns()
         self._deadline = time.monotonic() + self._left
         if wire.pending(self._answers):
             if wire.closed(self._answers):
@@ -195,8 +196,9 @@ class Child:
             self._raise_death()
         self._refuse_motion()
         cpu = self._cpu_ns()
-        start = time.perf_counter_ns()
-        self.resume()
+        if self._frozen:
+            start = time.perf_counter_ns()
+            self.resume()
         try:
             answer = wire.receive(self._answers, self._deadline)
         except wire.SilenceError as error:
@@ -237,10 +239,9 @@ class Child:
         raise VerdictError(Status.CHEATING, f"was told to stop, and had not after {STOP_SECONDS:g} s")
 
     def resume(self) -> None:
-        if self._frozen:
-            self._frozen = False
-            self._process.resumed()
-            self._signal(signal.SIGCONT)
+        self._frozen = False
+        self._process.resumed()
+        self._signal(signal.SIGCONT)
 
     def _signal(self, number: int) -> None:
         """Signal the whole process group."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
-from dataclasses import replace
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -25,11 +26,25 @@ from presage.problems.base import Problem
 
 _IMPORTS = ("numpy", "torch", "triton", "triton.language", "triton.runtime.autotuner", "cuda.bindings.driver")
 _ARENA_SHARE, _ARENA_MOST = 0.1, 4 << 30
-OWN_EFFORT = Effort(precision=0.02, case_seconds=0.2, timeout=30.0, rounds=3)
-"""For kernels of our own, of which there are thousands: 24 calls a case."""
+OWN_EFFORT = Effort(precision=0.02, case_seconds=0.1, timeout=60.0, rounds=2)
+"""For kernels of our own, of which there are thousands: 16 calls a case."""
 OWN_CHECKS = 3
 """Few, since Triton compiles a kernel anew for most shapes; an odd size finds what a family can do wrong."""
+_HARMLESS = (Status.OK, Status.WRONG_RESULT, Status.COMPILE_ERROR)
+"""After which a worker is as good as before, if the kernel was our own."""
+_OWN_PROBLEMS = 2
+"""Of so many problems the inputs are kept on the GPU for the next kernel of our own."""
 _IDLE_SECONDS = 24 * 3600.0
+
+
+@dataclass(frozen=True)
+class _Task:
+    """A kernel to measure: how, and, if it is our own, with which inputs."""
+
+    problem: Problem
+    kernel: Kernel
+    plan: Plan
+    draws: dict[str, Any] | None
 
 
 class CudaDevice(Device):
@@ -55,10 +70,14 @@ class CudaDevice(Device):
         self.nvml = Nvml()
         self.cores = len(os.sched_getaffinity(0))
         self._arenas: list[Any] = []
+        self._workers: list[Any] = []
+        """Which kernels of our own share."""
         self._undertaker = ThreadPoolExecutor(2)
 
     def close(self) -> None:
         """End the workers that are kept warm."""
+        for child in self._workers:
+            self._undertaker.submit(child.kill)
         self._undertaker.shutdown()
         if "_idle" in self.__dict__:
             self._idle.kill()
@@ -151,46 +170,58 @@ class CudaDevice(Device):
         progress("compiling", 0.0)
         with self.posed(problem, effort.timeout) as posed:
             with ThreadPoolExecutor(self.cores) as pool:
-                trials = list(pool.map(lambda kernel: self._prepared(posed, kernel, effort, plan), kernels))
+                tasks = [_Task(posed, kernel, plan, None) for kernel in kernels]
+                trials = list(pool.map(lambda task: self._prepared(task, effort), tasks))
             self._conduct(trials, plan, effort, progress)
             return [self._measurement(trial, plan) for trial in trials]
 
     def measure_each(
-        self, problem: Problem, kernels: Sequence[Kernel], effort: Effort, foreign: bool = True
+        self, work: Iterable[tuple[Problem, Kernel]], effort: Effort, foreign: bool = True
     ) -> Iterator[Measurement]:
         """Measure kernels one by one as they become ready, which is not their order: workers start, load and compile
         ahead of need on all cores, and the lane is never waited for. A foreign kernel gets a process of its own;
         kernels of our own follow each other in workers that they share."""
-        self._get_ready(kernels)
-        with self.posed(problem, effort.timeout) as posed:
-            yield from self._measure_each(posed, kernels, effort, foreign)
+        self._get_ready(())
+        with ExitStack() as stack:
+            tasks = self._foreign(work, effort, stack) if foreign else self._own(work)
+            ahead: dict[Future[Any], _Task] = {}
+            pool = ThreadPoolExecutor(self.cores)
+            try:
+                while True:
+                    for task in itertools.islice(tasks, self.cores - len(ahead)):
+                        ahead[pool.submit(self._prepared, task, effort)] = task
+                    if not ahead:
+                        return
+                    done, _ = wait(ahead, return_when=FIRST_COMPLETED)
+                    future = done.pop()
+                    task, trial = ahead.pop(future), future.result()
+                    self._conduct([trial], task.plan, effort, _silent)
+                    yield self._measurement(trial, task.plan)
+            finally:  # the caller may have had enough before the end
+                pool.shutdown(cancel_futures=True)
+                for future in ahead:
+                    if not future.cancelled() and (child := future.result().release()):
+                        child.kill()
 
-    def _measure_each(
-        self, problem: Problem, kernels: Sequence[Kernel], effort: Effort, foreign: bool
-    ) -> Iterator[Measurement]:
-        plan = Plan.draw(problem, self.kind, None if foreign else OWN_CHECKS)
-        waiting = list(reversed(kernels))
-        shared: list[Any] | None = None if foreign else []
-        draws: dict[str, Any] | None = None if foreign else {}
-        ahead: set[Future[Any]] = set()
-        pool = ThreadPoolExecutor(self.cores)
-        try:
-            while waiting or ahead:
-                while waiting and len(ahead) < self.cores:
-                    child = shared.pop() if shared else None
-                    ahead.add(pool.submit(self._prepared, problem, waiting.pop(), effort, plan, child, draws))
-                done, _ = wait(ahead, return_when=FIRST_COMPLETED)
-                future = done.pop()
-                ahead.remove(future)
-                trial = future.result()
-                self._conduct([trial], plan, effort, _silent, shared)
-                yield self._measurement(trial, plan)
-        finally:  # the caller may have had enough before the end
-            pool.shutdown(cancel_futures=True)
-            left = [future.result().release() for future in ahead if not future.cancelled()]
-            for child in (*left, *(shared or ())):
-                if child is not None:
-                    child.kill()
+    def _foreign(self, work: Iterable[tuple[Problem, Kernel]], effort: Effort, stack: ExitStack) -> Iterator[_Task]:
+        posed: dict[str, tuple[Problem, Plan]] = {}
+        for problem, kernel in work:
+            self._get_ready([kernel])
+            if problem.name not in posed:
+                found = stack.enter_context(self.posed(problem, effort.timeout))
+                posed[problem.name] = found, Plan.draw(found, self.kind)
+            yield _Task(posed[problem.name][0], kernel, posed[problem.name][1], None)
+
+    def _own(self, work: Iterable[tuple[Problem, Kernel]]) -> Iterator[_Task]:
+        draws: dict[str, dict[str, Any]] = {}
+        for problem, kernel in work:
+            self._get_ready([kernel])
+            if problem.name not in draws:
+                for name in list(draws)[: 1 - _OWN_PROBLEMS]:
+                    del draws[name]
+                self._torch.cuda.empty_cache()
+                draws[problem.name] = {}
+            yield _Task(problem, kernel, Plan.fixed(problem, self.kind, OWN_CHECKS), draws[problem.name])
 
     @contextmanager
     def _reference_child(self) -> Iterator[Any]:
@@ -209,30 +240,22 @@ class CudaDevice(Device):
                 raise PresageError(f"{kernel.name} is {kernel.language}; the cuda device runs {known}")
         _ = self._idle
 
-    def _prepared(
-        self,
-        problem: Problem,
-        kernel: Kernel,
-        effort: Effort,
-        plan: Plan,
-        child: Any = None,
-        draws: dict[str, Any] | None = None,
-    ) -> Any:
-        """A trial whose kernel is loaded and compiled, waiting for the lane; in a new worker, or in one given."""
+    def _prepared(self, task: _Task, effort: Effort) -> Any:
+        """A trial whose kernel is loaded and compiled, waiting for the lane."""
         from presage.devices.gpu_trial import GpuTrial
 
-        trial = GpuTrial(problem, kernel, effort, draws)
-        trial.child = child or self.start_child(with_torch=not kernel.is_bare)
-        if child is None:
+        trial = GpuTrial(task.problem, task.kernel, effort, task.draws)
+        if trial.is_own and self._workers:
+            trial.child = self._workers.pop()
+        else:
+            trial.child = self.start_child(with_torch=trial.is_own or not task.kernel.is_bare)
+            trial.child.trusted = trial.is_own
             trial.attempt(trial.child.wait_ready)
-        trial.child.trusted = draws is not None
-        trial.attempt(trial.prepare, self.compiler, plan)
+        trial.attempt(trial.prepare, self.compiler, task.plan)
         return trial
 
-    def _conduct(
-        self, trials: Sequence[Any], plan: Plan, effort: Effort, progress: Progress, shared: list[Any] | None = None
-    ) -> None:
-        """Have the lane. Afterwards a worker is let go, or kept in `shared` for the next kernel of our own."""
+    def _conduct(self, trials: Sequence[Any], plan: Plan, effort: Effort, progress: Progress) -> None:
+        """Have the lane."""
         arenas = [self._arena_for(trial.problem) for trial in trials]
         try:
             for trial, arena in zip(trials, arenas, strict=True):
@@ -243,14 +266,24 @@ class CudaDevice(Device):
         finally:
             for trial in trials:
                 trial.sensors = self.nvml.read()
-                if shared is not None:
-                    trial.attempt(trial.leave_lane)
-                child = trial.release()
-                if child and shared is not None:
-                    shared.append(child)
-                elif child:  # it did nothing wrong, so it has nothing on the GPU, and its end need not be waited for
-                    self._undertaker.submit(child.kill)
+                if child := trial.release():
+                    self._let_go(child, trial)
             self._arenas += arenas
+
+    def _let_go(self, child: Any, trial: Any) -> None:
+        """The next kernel of our own can have the worker, unless this one has left it or the GPU unusable."""
+        status = trial.verdict.status if trial.verdict else Status.OK
+        if trial.is_own and status in _HARMLESS:
+            try:
+                child.command("close")
+                self._workers.append(child)
+                return
+            except VerdictError:
+                pass
+        if status is Status.TIMEOUT:
+            child.kill()
+        else:  # it has nothing on the GPU, and its end need not be waited for
+            self._undertaker.submit(child.kill)
 
     def _arena_for(self, problem: Problem) -> Any:
         """The usual arena, or a larger one where a single call of a case needs it; the one used last, if it will do,

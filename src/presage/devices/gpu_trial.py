@@ -19,8 +19,8 @@ from presage.problems.base import Array, Case, Problem
 from presage.problems.on_torch import TORCH
 
 WINDOW_CALLS = 8
-OWN_WINDOW_NS = 16_000_000
-"""A window of a kernel of our own need not be longer than this."""
+OWN_WINDOW_NS, OWN_LONG_NS = 4_000_000, 40_000_000
+"""A window of a kernel of our own need not be longer than this, if it has two calls, or one that is long."""
 LEAST_HOLD_NS, MOST_HOLD_NS = 20_000, 500_000
 """How long the lead holds the GPU while a call is queued behind it. What happens meanwhile is not timed, so the most is
 less than it takes to fetch a timed case's inputs over the bus and work on them elsewhere."""
@@ -134,14 +134,21 @@ class GpuTrial(Trial):
         super().__init__(problem, kernel, effort)
         self.sensors: dict[str, Any] = {}
         self._hold_ns, self._gap_ns = LEAST_HOLD_NS, 0
-        self._draws = draws
-        self.record_type = GpuRecord if draws is None else OwnRecord
+        self._draws, self.is_own = draws, draws is not None
+        self.record_type = OwnRecord if self.is_own else GpuRecord
+        self.rehearses = not self.is_own
 
     def draw(self, case: Case) -> Inputs:
         """Fresh inputs; kernels of our own, which share `draws`, may see the same inputs twice."""
         if self._draws is None:
             return super().draw(case)
         return self._draws.setdefault(case.name, super().draw(case))
+
+    def end(self, verdict: VerdictError) -> None:
+        """What becomes of a worker that others share is not for one kernel to say."""
+        self.verdict = verdict
+        if not self.is_own:
+            self.close()
 
     # -- off the lane -------------------------------------------------------------------------------------------------
 
@@ -156,18 +163,17 @@ class GpuTrial(Trial):
         path = Path(child.scratch, f"kernel_{kernel.hash}.py")
         path.write_text(kernel.source)
         child.command("load", kind="torch", path=str(path), **worker_settings(self.problem, child.scratch))
+        layouts = [self._shapes(case) for case in (*plan.checks, *plan.timed)]
         if kernel.language == "triton":
-            child.command("prepare", layouts=[self._shapes(case) for case in (*plan.checks, *plan.timed)])
+            child.command("prepare", layouts=layouts)
+        elif self.is_own:  # what torch compiles at the first call takes seconds, which the lane does not have
+            child.command("rehearse", layouts=layouts)
 
     # -- on the lane --------------------------------------------------------------------------------------------------
 
     def enter_lane(self, arena: Any) -> None:
         self._child.arena = arena
         self._child.command("open arena", handle=arena.handle)
-
-    def leave_lane(self) -> None:
-        """Have the worker forget the kernel, so that the next can have it."""
-        self._child.command("close")
 
     def release(self) -> Child | None:
         """Give up the child, if there still is one."""
@@ -213,7 +219,9 @@ class GpuTrial(Trial):
     def _calls_for(self, case: Case, call_ns: float, talk_ns: float = 0.0) -> int:
         """As many as there is room for, up to a fixed number. Of a slow kernel of our own, few are enough."""
         bytes_per_call = sum(self.problem.array_bytes(a, case) for a in (*self.problem.inputs, *self.problem.outputs))
-        enough = WINDOW_CALLS if self._draws is None else max(2, int(OWN_WINDOW_NS / max(1.0, call_ns)))
+        enough = (
+            max(2 - (call_ns > OWN_LONG_NS), int(OWN_WINDOW_NS / max(1.0, call_ns))) if self.is_own else WINDOW_CALLS
+        )
         return int(max(1, min(WINDOW_CALLS, enough, self._child.arena.size // (bytes_per_call + 4096))))
 
     def _begin(self, case: Case, calls: int) -> None:
@@ -235,7 +243,7 @@ class GpuTrial(Trial):
         super().sample(case, inputs, round_number)
         record = self.records[case.name]
         assert isinstance(record, GpuRecord)
-        if self._draws is None and len(record.windows) == record.audited + 1 and not record.audits:
+        if not self.is_own and len(record.windows) == record.audited + 1 and not record.audits:
             self._gap_ns = GAP_NS
             try:
                 record.audits.append(self.run(case, inputs, record.whole, timed=True))

@@ -96,10 +96,19 @@ class Plan:
     timed: tuple[Case, ...]
 
     @classmethod
-    def draw(cls, problem: Problem, kind: str, checks: int | None = None) -> Plan:
-        """All checks, or so many of them: kernels of our own need fewer than foreign ones."""
-        every = [*problem.checks, *(problem.draw_case(_secret) for _ in range(FRESH_CHECKS))]
-        _secret.shuffle(every)
+    def draw(cls, problem: Problem, kind: str) -> Plan:
+        """All checks, in an order that nobody can foresee."""
+        return cls._drawn(problem, kind, _secret)
+
+    @classmethod
+    def fixed(cls, problem: Problem, kind: str, checks: int) -> Plan:
+        """So many checks, always the same: for kernels of our own, which are told apart by the same questions."""
+        return cls._drawn(problem, kind, random.Random(problem.name), checks)
+
+    @classmethod
+    def _drawn(cls, problem: Problem, kind: str, rng: random.Random, checks: int | None = None) -> Plan:
+        every = [*problem.checks, *(problem.draw_case(rng) for _ in range(FRESH_CHECKS))]
+        rng.shuffle(every)
         return cls(tuple(every[:checks]), problem.timed[kind])
 
 
@@ -175,6 +184,8 @@ class Trial:
 
     backend: ClassVar[Backend] = NUMPY
     record_type: type[Record] = Record
+    rehearses = True
+    """Whether a window is run before the first that counts."""
     least_share: ClassVar[float] = 0.5
     """A window has at least this share of the calls it has room for; how many, no kernel can know, so none can put its
     work off to the last."""
@@ -369,7 +380,8 @@ class Trial:
     def _begin(self, case: Case, calls: int) -> None:
         self.records[case.name] = self.record_type(calls, self.effort.rounds)
         self.lay_out(case, calls)
-        self.run(case, self.draw(case), checked=1, timed=True)
+        if self.rehearses:
+            self.run(case, self.draw(case), checked=1, timed=True)
 
     def sample(self, case: Case, inputs: Inputs, round_number: int) -> None:
         record = self.records[case.name]

@@ -122,7 +122,9 @@ _COMPILERS = {"cuda": _cuda, "triton": _triton}
 def _warm_up(compilers: set[str]) -> None:
     """Import what takes seconds once, before forking."""
     if "triton" in compilers:
-        from presage.kernels import triton_recorder  # noqa: F401
+        from presage.kernels import triton_recorder
+
+        triton_recorder.warm_up()
 
 
 if __name__ == "__main__":

@@ -288,7 +288,8 @@ class Search:
         kernels = waiting[: int(min(affordable, len(waiting)))]
         effort = replace(EFFORT, timeout=min(EFFORT.timeout, seconds))
         start = time.monotonic()
-        for measurement in self.parts.device.measure_each(self.parts.problem, kernels, effort):
+        work = ((self.parts.problem, kernel) for kernel in kernels)
+        for measurement in self.parts.device.measure_each(work, effort):
             expected = self._expected(measurement.kernel.hash)
             result = _result(measurement, self._value(measurement), expected, time.monotonic() - start)
             self._append("measured", result, measurements=[measurement])

@@ -230,8 +230,12 @@ class TorchRunner(GpuRunner):
     def prepare(self, command: dict[str, Any]) -> None:
         """Compile for every shape without launching: Triton's launches are held back, its autotuners forget."""
         with NoLaunches(self._torch.cuda.is_current_stream_capturing):
-            for layout in command["layouts"]:
-                self._function(tensors.arrange(layout, [self._blank(a) for a in layout["inputs"]], self._torch))
+            self.rehearse(command)
+
+    def rehearse(self, command: dict[str, Any]) -> None:
+        """Call it once for every shape, so that whatever compiles at a first call has compiled."""
+        for layout in command["layouts"]:
+            self._function(tensors.arrange(layout, [self._blank(a) for a in layout["inputs"]], self._torch))
         self._torch.cuda.synchronize()
 
     def lay_out(self, layout: dict[str, Any]) -> None:

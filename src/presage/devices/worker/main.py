@@ -201,7 +201,10 @@ def serve(commands: int, answers: int, load: Callable[[dict[str, Any]], Any]) ->
         try:
             match command["do"]:
                 case "load":
+                    runner = None
                     runner = load(command)
+                case "close" if runner is None:
+                    pass  # it did not load
                 case "run":
                     answer |= runner.run(command)
                 case other:
