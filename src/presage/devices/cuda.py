@@ -26,8 +26,10 @@ from presage.problems.base import Problem
 
 _IMPORTS = ("numpy", "torch", "triton", "triton.language", "triton.runtime.autotuner", "cuda.bindings.driver")
 _ARENA_SHARE, _ARENA_MOST = 0.1, 4 << 30
-OWN_EFFORT = Effort(precision=0.02, case_seconds=0.1, timeout=60.0, rounds=2)
-"""For kernels of our own, of which there are thousands: 16 calls a case."""
+OWN_EFFORT = Effort(precision=0.02, case_seconds=0.02, timeout=60.0, rounds=2)
+"""For kernels of our own, of which there are thousands: 16 calls a case, fewer of long ones."""
+_AHEAD = 2
+"""How many kernels are being made ready, a core: Triton keeps a core for seconds, while the lane needs its next."""
 OWN_CHECKS = 3
 """Few, since Triton compiles a kernel anew for most shapes; an odd size finds what a family can do wrong."""
 _HARMLESS = (Status.OK, Status.WRONG_RESULT, Status.COMPILE_ERROR)
@@ -185,10 +187,11 @@ class CudaDevice(Device):
         with ExitStack() as stack:
             tasks = self._foreign(work, effort, stack) if foreign else self._own(work)
             ahead: dict[Future[Any], _Task] = {}
-            pool = ThreadPoolExecutor(self.cores)
+            room = self.cores if foreign else _AHEAD * self.cores
+            pool = ThreadPoolExecutor(room)
             try:
                 while True:
-                    for task in itertools.islice(tasks, self.cores - len(ahead)):
+                    for task in itertools.islice(tasks, room - len(ahead)):
                         ahead[pool.submit(self._prepared, task, effort)] = task
                     if not ahead:
                         return
