@@ -33,7 +33,13 @@ class Place:
 
     offset: int
     shape: tuple[int, ...]
-    dtype: np.dtype
+    type: str
+    """The name of its element type, which numpy need not have."""
+
+    @property
+    def dtype(self) -> np.dtype:
+        """What it is kept in."""
+        return storage(self.type)
 
     @property
     def bytes(self) -> int:
@@ -52,7 +58,7 @@ def place_slots(problem: Problem, case: Case, calls: int, outputs: bool, limit: 
     for _ in range(calls):
         slot = []
         for array in arrays:
-            place = Place(offset, problem.shape(array, case), storage(problem.dtype(array, case)))
+            place = Place(offset, problem.shape(array, case), problem.dtype(array, case))
             slot.append(place)
             offset = place.end
         slots.append(slot)

@@ -78,5 +78,5 @@ class GpuArena:
         return None
 
     def _view(self, place: Place) -> Any:
-        dtype = getattr(torch, place.dtype.name)
+        dtype = getattr(torch, place.type)
         return self._bytes[place.offset : place.offset + place.bytes].view(dtype).view(place.shape)

@@ -16,11 +16,13 @@ from presage.devices.trial import CLOCK_SLACK, Inputs, Plan, Record, Roof, Trial
 from presage.kernels import expression
 from presage.kernels.kernel import Kernel
 from presage.problems.base import Array, Case, Problem
+from presage.problems.compare import Answer
 from presage.problems.on_torch import TORCH
 
 WINDOW_CALLS = 8
 OWN_WINDOW_NS, OWN_LONG_NS = 4_000_000, 40_000_000
 """A window of a kernel of our own need not be longer than this, if it has two calls, or one that is long."""
+OWN_INPUTS = 2
 LEAST_HOLD_NS, MOST_HOLD_NS = 20_000, 500_000
 """How long the lead holds the GPU while a call is queued behind it. What happens meanwhile is not timed, so the most is
 less than it takes to fetch a timed case's inputs over the bus and work on them elsewhere."""
@@ -109,6 +111,20 @@ class OwnRecord(GpuRecord):
     def excess(self) -> list[float]:
         return [0.0] * len(self.windows)
 
+    def checks(self) -> int:
+        """It does not change its mind either."""
+        return 0 if self.windows else 1
+
+
+class OwnInputs(Inputs):
+    """For kernels of our own: calls of a window may share inputs, of which few are kept for the next kernel."""
+
+    def __getitem__(self, slot: int) -> tuple[Any, ...]:
+        return super().__getitem__(slot % OWN_INPUTS)
+
+    def answer(self, slot: int) -> Answer:
+        return super().answer(slot % OWN_INPUTS)
+
 
 def shared_out(samples: Sequence[float]) -> Sequence[float]:
     """A window's calls; where some did the work of others, whose inputs already lay there, each counts as the mean.
@@ -142,10 +158,13 @@ class GpuTrial(Trial):
         """Fresh inputs; kernels of our own, which share `draws`, may see the same inputs twice."""
         if self._draws is None:
             return super().draw(case)
-        return self._draws.setdefault(case.name, super().draw(case))
+        return self._draws.setdefault(case.name, OwnInputs(self.problem, case, self.backend))
 
     def end(self, verdict: VerdictError) -> None:
-        """What becomes of a worker that others share is not for one kernel to say."""
+        """What becomes of a worker that others share is not for one kernel to say; and that memory runs out is their
+        common fault."""
+        if self.is_own and "out of memory" in verdict.reason.lower().replace("_", " "):
+            verdict = VerdictError(Status.DEVICE_FAULT, verdict.reason)
         self.verdict = verdict
         if not self.is_own:
             self.close()
@@ -232,12 +251,16 @@ class GpuTrial(Trial):
             record.output_bytes = sum(self.problem.array_bytes(array, case) for array in self.problem.outputs)
 
     def run(self, case: Case, inputs: Inputs, checked: int, timed: bool) -> Window:
+        if self.is_own and not checked and not any(array.written for array in self.problem.inputs):
+            return self._window(len(self._child.arena.slots))  # on what the window before has left there
         try:
             return super().run(case, inputs, checked, timed)
         except RuntimeError as error:  # torch says so in several ways
             if "out of memory" not in str(error):
                 raise
-            raise VerdictError(Status.RUNTIME_ERROR, "left no memory on the GPU to check its results with") from error
+            raise VerdictError(
+                Status.RUNTIME_ERROR, "out of memory on the GPU, so its results cannot be checked"
+            ) from error
 
     def sample(self, case: Case, inputs: Inputs, round_number: int) -> None:
         super().sample(case, inputs, round_number)
