@@ -45,11 +45,12 @@ def reports(jobs: Sequence[Job], timeout: float = 60.0, processes: int | None = 
             )
     distinct: dict[str, dict[str, Any]] = {}
     keys = []
-    for job in jobs:  # one source at several sizes is compiled once
+    for job in jobs:  # one source at several sizes is one request
         request = _COMPILERS[job.kernel.language].request(job)
-        walks = request.pop("walks")
+        cases = request.pop("cases")
         keys.append(json.dumps(request))
-        distinct.setdefault(keys[-1], {**request, "walks": []})["walks"] += walks
+        known = distinct.setdefault(keys[-1], {**request, "cases": []})["cases"]
+        known += [case for case in cases if case not in known]
     answers = dict(zip(distinct, _run(list(distinct.values()), timeout, processes), strict=True))
     outcomes = [_outcome(job, answers[key]) for job, key in zip(jobs, keys, strict=True)]
     mixes = _mixes(jobs, outcomes)
@@ -57,6 +58,7 @@ def reports(jobs: Sequence[Job], timeout: float = 60.0, processes: int | None = 
 
 
 def _outcome(job: Job, answer: Mapping[str, Any]) -> _Outcome:
+    answer = _COMPILERS[job.kernel.language].answered(job, answer)
     if answer["status"] != "ok":
         lines = str(answer["error"]).strip().splitlines()
         return _Outcome(answer["status"], error="\n".join(lines[:_ERROR_LINES]), notes=tuple(answer.get("notes", ())))
@@ -113,7 +115,8 @@ def _run(requests: Sequence[Mapping[str, Any]], timeout: float, processes: int |
     """Have a child process answer the requests; what it does not live to answer counts as a crash."""
     processes = processes or os.cpu_count() or 1
     document = {"requests": requests, "timeout": timeout, "processes": processes}
-    rounds = -(-len(requests) // processes)
+    most = max((len(request["cases"]) for request in requests), default=1)
+    rounds = -(-len(requests) // processes) * most
     answers = dict(_spawn(json.dumps(document), limit=60.0 + timeout * rounds))
     crash = {"status": "compile_error", "error": "the compiling process ended before it answered"}
     return [answers.get(index, crash) for index in range(len(requests))]

@@ -24,6 +24,7 @@ class _Running:
     index: int
     process: int
     started: float
+    cases: int
     received: list[bytes] = field(default_factory=list)
 
 
@@ -44,7 +45,7 @@ def main() -> None:
                 finish(key, selector, None)
                 running -= 1
         for key in list(selector.get_map().values()):
-            if time.monotonic() - key.data.started > timeout:
+            if time.monotonic() - key.data.started > timeout * key.data.cases:
                 finish(key, selector, f"compiling took longer than {timeout:g} s")
                 running -= 1
 
@@ -58,7 +59,9 @@ def start(index: int, request: Mapping[str, Any], selector: selectors.BaseSelect
         os.close(reader)
         _answer_and_exit(request, writer)
     os.close(writer)
-    selector.register(reader, selectors.EVENT_READ, _Running(index, process, time.monotonic()))
+    selector.register(
+        reader, selectors.EVENT_READ, _Running(index, process, time.monotonic(), len(request["cases"]) or 1)
+    )
 
 
 def finish(key: selectors.SelectorKey, selector: selectors.BaseSelector, late: str | None) -> None:
@@ -100,7 +103,7 @@ def _cuda(request: Mapping[str, Any]) -> dict[str, Any]:
         done = nvrtc.compile(request["source"], request["arch"], request["library"], request["includes"])
     except nvrtc.CompileError as error:
         return {"status": "compile_error", "error": str(error)}
-    walks = [[each, _walk(done.ptx, each)] for each in request["walks"]]
+    walks = [[each, _walk(done.ptx, each)] for each in request["cases"]]
     return {"status": "ok", "cubins": [base64.b64encode(done.cubin).decode()], "log": done.log, "walks": walks}
 
 

@@ -22,10 +22,13 @@ def request(job: Job) -> dict[str, Any]:
     target = job.target
     return {
         "compiler": "triton",
-        "walks": [],
         "source": job.kernel.source,
-        "inputs": [[list(tensor.shape), tensor.dtype] for tensor in job.inputs],
-        "parameters": list(job.parameters),
+        "cases": [
+            {
+                "inputs": [[list(tensor.shape), tensor.dtype] for tensor in job.inputs],
+                "parameters": list(job.parameters),
+            }
+        ],
         "capability": list(target.capability),
         "device": {
             "name": target.product,
@@ -37,6 +40,12 @@ def request(job: Job) -> dict[str, Any]:
             "l2": target.l2_bytes or 1 << 22,
         },
     }
+
+
+def answered(job: Job, answer: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The part of an answer that is about this job."""
+    (asked,) = request(job)["cases"]
+    return next((found for case, found in answer.get("cases", ()) if case == asked), answer)
 
 
 def launches(job: Job, answer: Mapping[str, Any]) -> Iterator[Launched]:

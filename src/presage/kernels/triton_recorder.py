@@ -142,20 +142,31 @@ def warm_up() -> None:
 
 
 def run(request: Mapping[str, Any]) -> dict[str, Any]:
-    """Import the module, call it on tensors without values, and hand back every distinct launch, compiled."""
-    recorder, operators = Recorder(request), _Operators()
+    """Import the module, call it on tensors without values, and hand back every distinct launch of each case, compiled.
+    Cases follow each other in one process, so that Triton compiles what they share only once."""
+    os.environ["TRITON_CACHE_DIR"] = os.path.join(os.getcwd(), f"triton-{os.getpid()}")
+    recorder, fakes = Recorder(request), FakeTensorMode(allow_non_fake_inputs=True)
     triton.runtime.driver.set_active(recorder)
-    fakes = FakeTensorMode(allow_non_fake_inputs=True)
     _pretend_cuda(request)
     try:
+        with fakes:
+            call = _entry(_module(request["source"]))
+    except BaseException as error:
+        return {"status": _status(error), "error": _explain(error)}
+    return {"status": "ok", "cases": [[case, _run_case(call, case, recorder, fakes)] for case in request["cases"]]}
+
+
+def _run_case(
+    call: Callable[..., Any], case: Mapping[str, Any], recorder: Recorder, fakes: FakeTensorMode
+) -> dict[str, Any]:
+    recorder.launches.clear()
+    recorder.notes.clear()
+    operators = _Operators()
+    try:
         with fakes, operators:
-            module = _module(request["source"])
-            inputs = [
-                torch.empty(shape, dtype=getattr(torch, dtype), device="cuda") for shape, dtype in request["inputs"]
-            ]
-            call = _entry(module)
+            inputs = [torch.empty(shape, dtype=getattr(torch, dtype), device="cuda") for shape, dtype in case["inputs"]]
             operators.counts.clear()
-            call((*inputs, *request["parameters"]))
+            call((*inputs, *case["parameters"]))
     except BaseException as error:
         return {"status": _status(error), "error": _explain(error), "notes": list(recorder.notes)}
     if not recorder.launches:
