@@ -6,8 +6,9 @@ import hashlib
 import itertools
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 from presage.core.errors import PresageError
@@ -27,20 +28,32 @@ _SAY_SECONDS = 10.0
 
 @dataclass(frozen=True)
 class Candidate:
-    """A kernel to measure, and the family it was rendered from."""
+    """A kernel to measure: a family and values, rendered when it is asked for, which thousands never are."""
 
     problem: Problem
     family: Kernel
-    kernel: Kernel
+    values: Mapping[str, Value] = field(default_factory=dict)
+    known: str | None = None
+    """Its hash, where that is known without rendering."""
+
+    @cached_property
+    def kernel(self) -> Kernel:
+        return self.family.render(self.values) if self.values else self.family
+
+    @property
+    def hash(self) -> str:
+        return self.known or self.kernel.hash
 
 
-def plan(problem: Problem, device: Device) -> Iterator[Candidate]:
+def plan(problem: Problem, device: Device, state: State | None = None) -> Iterator[Candidate]:
     """Every kernel of the problem's families that the device runs, in an order whose every beginning is a fair sample:
     the fixed kernels first, then each family's first configuration, then the families in turn, in an order that only
     their names and values decide.
 
     A family comes up as often as the square root of its size says, so that a large one does not drown the others.
+    What `state` knows needs no rendering.
     """
+    state = state or State()
     families = [
         family
         for family in registry.seed_kernels(problem)
@@ -48,7 +61,7 @@ def plan(problem: Problem, device: Device) -> Iterator[Candidate]:
     ]
     fixed = [family for family in families if not family.is_family]
     fixed.sort(key=lambda family: (Path(family.name).stem not in _ALWAYS, family.name))
-    yield from (Candidate(problem, family, family) for family in fixed)
+    yield from (Candidate(problem, family) for family in fixed)
     shuffled = [(family, _shuffled(problem, family)) for family in families if family.is_family]
     turns = sorted(
         ((position + 0.5) / len(values) ** 0.5 if position else 0.0, index, position)
@@ -57,11 +70,12 @@ def plan(problem: Problem, device: Device) -> Iterator[Candidate]:
     )
     seen: set[str] = set()
     for _, index, position in turns:
-        family, values = shuffled[index]
-        kernel = family.render(values[position])
-        if kernel.hash not in seen:
-            seen.add(kernel.hash)
-            yield Candidate(problem, family, kernel)
+        family, every = shuffled[index]
+        values = every[position]
+        candidate = Candidate(problem, family, values, state.hash_of(problem.name, family, values))
+        if candidate.hash not in seen:
+            seen.add(candidate.hash)
+            yield candidate
 
 
 def _shuffled(problem: Problem, family: Kernel) -> list[dict[str, Value]]:
@@ -92,13 +106,13 @@ def collect(
     repeats = list(run.repeats(repeat, problems))
     if again:
         state.kernels.clear()
-    plans = {p.name: itertools.islice(plan(p, device), per_problem) for p in problems if device.kind in p.timed}
+    plans = {p.name: itertools.islice(plan(p, device, state), per_problem) for p in problems if device.kind in p.timed}
     wanted = (
         candidate
         for _ in range(0, per_problem, chunk)
         for problem in problems
         for candidate in itertools.islice(plans.get(problem.name, iter(())), chunk)
-        if not state.measured(problem.name, candidate.kernel.hash)
+        if not state.measured(problem.name, candidate.hash)
     )
     try:
         run.measure(repeats, repeat=True)
@@ -130,7 +144,8 @@ class _Run:
         for known in self._state.kernels.values():
             drawn = int(hashlib.sha256(f"repeat {known.hash}".encode()).hexdigest()[:8], 16) / 2**32 < share
             if drawn and known.status is Status.OK and not known.repeat and known.problem in by_name:
-                yield Candidate(by_name[known.problem], *self._state.render(known))
+                family, _ = self._state.render(known)
+                yield Candidate(by_name[known.problem], family, known.values)
 
     def measure(self, candidates: Iterable[Candidate], repeat: bool = False) -> None:
         families: dict[tuple[str, str], Kernel] = {}

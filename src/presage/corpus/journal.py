@@ -13,6 +13,7 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,14 @@ class State:
     def measured(self, problem: str, hash: str) -> bool:
         known = self.kernels.get((problem, hash))
         return known is not None and (known.status is not None or known.faults >= MOST_FAULTS)
+
+    def hash_of(self, problem: str, family: Kernel, values: Mapping[str, Any]) -> str | None:
+        """The hash of a kernel that was collected with these values of this very family; None if none was."""
+        return self._hashes.get((family_key(problem, family), _frozen(values)))
+
+    @cached_property
+    def _hashes(self) -> dict[tuple[str, Any], str]:
+        return {(each.family, _frozen(each.values)): each.hash for each in self.kernels.values()}
 
     def render(self, found: Collected) -> tuple[Kernel, Kernel]:
         """A kernel's family and the kernel, from the text as it was when it was measured."""
@@ -112,7 +121,7 @@ class Journal:
         self._write({"kind": "reports", "problem": problem, "hash": hash, "reports": [r.to_json() for r in reports]})
 
     def _about(self, problem: str, family: Kernel, kernel: Kernel) -> dict[str, Any]:
-        key = hashlib.sha256(f"{problem}\n{family.source}".encode()).hexdigest()[:16]
+        key = family_key(problem, family)
         if key not in self._families:
             self._families.add(key)
             name = Path(family.name).name
@@ -135,6 +144,14 @@ class Journal:
                 f"cannot write to {self._file.name}: {error.strerror}; what was collected before is kept: make room and"
                 " run the same command again"
             ) from error
+
+
+def family_key(problem: str, family: Kernel) -> str:
+    return hashlib.sha256(f"{problem}\n{family.source}".encode()).hexdigest()[:16]
+
+
+def _frozen(values: Mapping[str, Any]) -> frozenset[tuple[str, Any]]:
+    return frozenset(values.items())
 
 
 def read(folder: Path) -> State:

@@ -48,9 +48,10 @@ class Kernel:
         """Bare kernels are launched by the harness; modules bring their own host code."""
         return self.language in ("c", "cuda")
 
-    def configurations(self) -> Iterator[dict[str, Value]]:
-        """Every assignment of the tunables that satisfies the constraints, in the declared order."""
-        tunables = self.header.tunables
+    def configurations(self, fixed: Mapping[str, Value] | None = None) -> Iterator[dict[str, Value]]:
+        """Every assignment of the tunables that satisfies the constraints, in the declared order; all, or those that
+        have these values."""
+        tunables = {**self.header.tunables, **{name: (value,) for name, value in (fixed or {}).items()}}
         for combination in itertools.product(*tunables.values()):
             values = dict(zip(tunables, combination, strict=True))
             try:
@@ -79,9 +80,8 @@ class Kernel:
             if value not in tunables[name]:
                 allowed = ", ".join(map(str, tunables[name]))
                 raise PresageError(f"{self.name}: {name} cannot be {value}; it can be: {allowed}")
-        for configuration in self.configurations():
-            if all(configuration[name] == value for name, value in values.items()):
-                return configuration
+        for configuration in self.configurations(values):
+            return configuration
         asked = ", ".join(f"{name}={value}" for name, value in values.items()) or "any values"
         rules = "; ".join(self.header.constraints)
         raise PresageError(f"{self.name}: no configuration has {asked} and satisfies its constraints: {rules}")
