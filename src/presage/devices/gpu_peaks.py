@@ -33,9 +33,9 @@ class GpuPeaks:
         return self._peak(dtype, lambda: self._measure_flops(dtype))
 
     def floor_ns(self, problem: Problem, case: Case) -> float:
-        """The roofline: the least time at these peaks, with arithmetic in the case's own precision."""
+        """The roofline: the least time at these peaks, with arithmetic in the problem's own precision."""
         flops = problem.textbook_flops(case)
-        return 1e9 * max(problem.bytes(case) / self.bandwidth, flops / self.flops(case.dtype))
+        return 1e9 * max(problem.bytes(case) / self.bandwidth, flops / self.flops(problem.precision(case)))
 
     def impossible_ns(self, problem: Problem, case: Case) -> float:
         """Below this nothing honest can be. Outputs may stay in the L2 cache, and float32 may be built from half."""

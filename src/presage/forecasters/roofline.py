@@ -47,6 +47,6 @@ def log2_headroom(task: Task) -> float:
 
 
 def _floor_ns(problem: Problem, case: Case, hardware: Hardware) -> float:
-    peak = hardware.peak_flops.get(_PEAKS.get(case.dtype, "fp32")) or hardware.peak_flops["fp32"]
+    peak = hardware.peak_flops.get(_PEAKS.get(problem.precision(case), "fp32")) or hardware.peak_flops["fp32"]
     assert hardware.bandwidth
     return 1e9 * max(problem.bytes(case) / hardware.bandwidth, problem.textbook_flops(case) / peak)

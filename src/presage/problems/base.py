@@ -172,6 +172,11 @@ class Problem(ABC):
     def dtype(self, array: Array, case: Case) -> str:
         return case.dtype if array.dtype == "T" else array.dtype
 
+    def precision(self, case: Case) -> str:
+        """The type that the usual algorithm multiplies in: half where an input has 16 bits or fewer, or the case's."""
+        floats = [kind for array in self.inputs if (kind := self.dtype(array, case)).startswith(("float", "bfloat"))]
+        return "float16" if any(storage(kind).itemsize <= 2 for kind in floats) else case.dtype
+
     def array_bytes(self, array: Array, case: Case) -> int:
         return math.prod(self.shape(array, case)) * storage(self.dtype(array, case)).itemsize
 
