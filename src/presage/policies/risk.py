@@ -20,12 +20,12 @@ comes, so that a search that resumes needs to tell no more than that.
 from __future__ import annotations
 
 import bisect
+import itertools
 import math
 import random
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 from presage.core.errors import PresageError
 from presage.core.forecast import Forecast
@@ -89,6 +89,43 @@ class _Table:
         return rank, self.chances[bisect.bisect_left(self.ranks, rank)]
 
 
+class _Recent:
+    """The candidates that were measured last, sorted by what they score against the level asked for last: that changes
+    with each new best, while candidates come all the time."""
+
+    def __init__(self) -> None:
+        self._all: deque[tuple[Forecast, float]] = deque(maxlen=_RECENT)
+        self._level = math.nan
+        self._sorted: list[tuple[Score, float]] = []
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def add(self, forecast: Forecast, weight: float) -> None:
+        if not math.isnan(self._level):
+            if len(self._all) == _RECENT:
+                oldest, its_weight = self._all[0]
+                del self._sorted[bisect.bisect_left(self._sorted, (_score(oldest, self._level), its_weight))]
+            bisect.insort(self._sorted, (_score(forecast, self._level), weight))
+        self._all.append((forecast, weight))
+
+    def field(self, level: float) -> _Field:
+        """What they score against this level, which will be asked for again."""
+        if level != self._level:
+            self._level = level
+            self._sorted = sorted((_score(forecast, level), weight) for forecast, weight in self._all)
+        return _field(self._sorted)
+
+    def scored(self, level: float) -> _Field:
+        """The same for a level that is asked for once."""
+        return _field(sorted((_score(forecast, level), weight) for forecast, weight in self._all))
+
+
+def _field(scored: Sequence[tuple[Score, float]]) -> _Field:
+    weights = list(itertools.accumulate((weight for _, weight in scored), initial=0.0))
+    return _Field([score for score, _ in scored], weights)
+
+
 class Risk(Policy):
     """Trusts where winners do not rank, as often as alpha allows, and audits a share of what it could trust."""
 
@@ -104,7 +141,7 @@ class Risk(Policy):
         self.alpha, self.delta, self.audit, self.near = alpha, delta, audit, near
         self.alpha_now = alpha
         self._margin = math.log2(1 + delta)
-        self._recent: deque[tuple[Forecast, float]] = deque(maxlen=_RECENT)
+        self._recent = _Recent()
         self._unranked: list[Winner] = []
         self._real: list[tuple[float, Winner]] = []
         self._near: deque[tuple[float, Winner]] = deque(maxlen=_RECENT)
@@ -150,15 +187,9 @@ class Risk(Policy):
         if self._table is None or self._table.standing != standing:
             winners = sorted([*self._real, *self._near], key=lambda ranked: ranked[0])
             chances = self._chances([winner for _, winner in winners])
-            self._table = _Table(standing, self._field(standing.best), [rank for rank, _ in winners], chances)
+            field = self._recent.field(standing.best + self._margin)
+            self._table = _Table(standing, field, [rank for rank, _ in winners], chances)
         return self._table
-
-    def _field(self, best: float) -> _Field:
-        scored = sorted((self._score(forecast, best), weight) for forecast, weight in self._recent)
-        weights = [0.0]
-        for _, weight in scored:
-            weights.append(weights[-1] + weight)
-        return _Field([score for score, _ in scored], weights)
 
     def _chances(self, winners: Sequence[Winner]) -> list[float]:
         """The probability of trust in each gap between these winners, sorted by rank, from below all of them."""
@@ -188,12 +219,13 @@ class Risk(Policy):
         if chance > 0:
             self._trustable += 1
             self._odds += chance / (1 - chance)
-        self._recent.append((forecast, 1 / (1 - chance)))
+        self._recent.add(forecast, 1 / (1 - chance))
         if log2_S is not None:
             self._learn(forecast, best, log2_S, chance)
         if len(self._recent) >= _FEWEST:
             for winner in self._unranked:
-                rank = self._field(winner.level).below(self._score(winner.forecast, winner.level))
+                level = winner.level + self._margin
+                rank = self._recent.scored(level).below(_score(winner.forecast, level))
                 (self._real if winner.real else self._near).append((rank, winner))
             self._unranked.clear()
 
@@ -245,7 +277,5 @@ def _at_most(k: int, n: int, p: float) -> float:
     return math.fsum(math.comb(n, i) * p**i * (1 - p) ** (n - i) for i in range(k + 1))
 
 
-@lru_cache(maxsize=8 * _RECENT)
 def _score(forecast: Forecast, level: float) -> Score:
-    """Kept, since the same recent forecasts are asked at every decision, and against the same best at most of them."""
     return forecast.exceeds(2**level), forecast.knots[-1] - level
