@@ -52,14 +52,15 @@ def problem_features(problem: Problem, case: Case, hardware: Hardware | None) ->
         "must_written": sum(problem.array_bytes(array, case) for array in problem.outputs) / moved,
     }
     if hardware and hardware.bandwidth:
-        row["must_seconds"] = math.log2(floor_seconds(moved, flops, hardware))
+        row["must_seconds"] = math.log2(floor_seconds(problem, case, hardware))
         row["must_in_cache"] = math.log2(moved / (hardware.l2_bytes or 1))
     return row
 
 
-def floor_seconds(moved: float, flops: float, hardware: Hardware) -> float:
+def floor_seconds(problem: Problem, case: Case, hardware: Hardware) -> float:
     """The roofline with the data sheet's peaks."""
-    return max(moved / (hardware.bandwidth or 1e12), flops / hardware.peak_flops.get("fp32", 1e13))
+    peak = hardware.peak_flops.get("fp16" if problem.precision(case) == "float16" else "fp32", 1e13)
+    return max(problem.bytes(case) / (hardware.bandwidth or 1e12), problem.textbook_flops(case) / peak)
 
 
 def report_features(report: StaticReport, hardware: Hardware, must: Mapping[str, float]) -> Row:

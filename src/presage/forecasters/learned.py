@@ -203,11 +203,7 @@ def case_floors(task: Task) -> dict[str, float]:
     """Each case's roofline in nanoseconds: by the data sheet on a GPU, and one nanosecond on a CPU."""
     if task.hardware is None:
         return {case.name: 1.0 for case in task.cases}
-    problem = task.problem
-    return {
-        case.name: 1e9 * floor_seconds(problem.bytes(case), problem.textbook_flops(case), task.hardware)
-        for case in task.cases
-    }
+    return {case.name: 1e9 * floor_seconds(task.problem, case, task.hardware) for case in task.cases}
 
 
 def _distance(measured: Measured, floors: Mapping[str, float]) -> float:
