@@ -148,9 +148,13 @@ class Child:
         """Set how long it may run in all from now on; while it is stopped, no time passes."""
         self._given = self._left = seconds
 
+    def end(self) -> None:
+        """End the whole process group at once. Whoever waits for an answer, in another thread, finds it gone."""
+        self._signal(signal.SIGKILL)
+
     def kill(self) -> None:
         """End the whole process group and take back everything it held."""
-        self._signal(signal.SIGKILL)
+        self.end()
         self._process.wait()
         for fd in (self._commands, self._answers):
             with contextlib.suppress(OSError):

@@ -74,6 +74,7 @@ class CudaDevice(Device):
         self._arenas: list[Any] = []
         self._workers: list[Any] = []
         """Which kernels of our own share."""
+        self._preparing: set[Any] = set()
         self._undertaker = ThreadPoolExecutor(2)
 
     def close(self) -> None:
@@ -200,8 +201,11 @@ class CudaDevice(Device):
                     task, trial = ahead.pop(future), future.result()
                     self._conduct([trial], task.plan, effort, _silent)
                     yield self._measurement(trial, task.plan)
-            finally:  # the caller may have had enough before the end
-                pool.shutdown(cancel_futures=True)
+            finally:  # the caller may have had enough before the end, and compiling can take a minute
+                pool.shutdown(wait=False, cancel_futures=True)
+                for child in list(self._preparing):
+                    child.end()
+                pool.shutdown()
                 for future in ahead:
                     if not future.cancelled() and (child := future.result().release()):
                         child.kill()
@@ -254,7 +258,10 @@ class CudaDevice(Device):
             trial.child = self.start_child(with_torch=trial.is_own or not task.kernel.is_bare)
             trial.child.trusted = trial.is_own
             trial.attempt(trial.child.wait_ready)
-        trial.attempt(trial.prepare, self.compiler, task.plan)
+        if child := trial.child:
+            self._preparing.add(child)
+            trial.attempt(trial.prepare, self.compiler, task.plan)
+            self._preparing.discard(child)
         return trial
 
     def _conduct(self, trials: Sequence[Any], plan: Plan, effort: Effort, progress: Progress) -> None:
