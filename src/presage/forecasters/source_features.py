@@ -54,6 +54,7 @@ _WORDS = {
     "parallel": r"omp|parallel|simd",
 }  # fmt: skip
 _PATTERNS = {name: re.compile(rf"(?<![\w.])(?:{pattern})(?!\w)") for name, pattern in _WORDS.items()}
+_TOKEN = re.compile(r"\w+|[^\w\s]")
 _CONSTANT = re.compile(r"^(?:#define\s+\w+\s+|\w+\s*=\s*)(\d+)\s*$", re.MULTILINE)
 _KEYWORD = re.compile(r"\b(num_warps|num_stages)\s*=\s*(\w+)")
 _NAMED = re.compile(r"^(?:#define\s+(\w+)\s+|(\w+)\s*=\s*)(\d+)\s*$", re.MULTILINE)
@@ -66,7 +67,7 @@ def source_features(kernel: Kernel) -> Row:
 
 @lru_cache(maxsize=4096)
 def _features(text: str, language: str) -> tuple[tuple[str, float], ...]:
-    row: Row = {"length": math.log2(1 + len(text))}
+    row: Row = {"length": math.log2(1 + len(_TOKEN.findall(text)))}
     for name, pattern in _PATTERNS.items():
         row[f"word_{name}"] = math.log2(1 + len(pattern.findall(text)))
     row |= _constants(text) | _structure(text, language)
