@@ -189,3 +189,11 @@ def test_the_more_alike_the_more_is_learnt() -> None:
     nothing, prior = residual(noise, leaves, leaves[:0], np.zeros(0))
     assert nothing.tolist() == [0, 0, 0]
     assert prior.tolist() == pytest.approx([1.2] * 3)
+
+
+def test_a_trained_model_says_what_it_is(folder: Path) -> None:
+    card, picture = (folder / "CARD.md").read_text(), (folder / "importance.svg").read_text()
+    assert "| `compiled` | GPU kernels with a static report |" in card
+    assert "formula" in card
+    assert picture.startswith("<svg")
+    assert picture.count("<rect") > 2

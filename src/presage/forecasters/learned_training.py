@@ -22,7 +22,7 @@ from presage.core.errors import PresageError
 from presage.devices.recorded import RecordedDevice
 from presage.devices.recording import Recording, Row
 from presage.devices.status import Status
-from presage.forecasters import features
+from presage.forecasters import features, learned_card
 from presage.forecasters.base import Candidate, Measured, Task
 from presage.forecasters.learned import (
     KINDS,
@@ -97,7 +97,9 @@ def train(
         say(f"{kind}: learning from {len(samples):,} kernels of {len({s.problem for s in samples})} operations")
         _write(folder, kind, *_learn(samples, say, trees), [recording.name for recording in chosen])
         made += 1
-    if not made:
+    if made:
+        learned_card.write(folder)
+    else:
         raise PresageError("these recordings have no kernels in their train split; 'presage corpus collect' makes some")
 
 
