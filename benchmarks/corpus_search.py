@@ -69,6 +69,8 @@ def jobs(device: RecordedDevice, name: str, splits: set[str], methods: list[str]
             continue
         speedups = [row.speedup.value for row in rows if row.speedup and row.language != "torch"]
         goal = math.log2(max(speedups) / NEAR)
+        if goal <= 0:
+            continue  # the seed itself is as good
         for method in methods:
             yield from (Job(problem, name, method, seed, len(rows), goal) for seed in range(seeds))
 

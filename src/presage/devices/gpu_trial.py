@@ -111,6 +111,14 @@ class OwnRecord(GpuRecord):
     def excess(self) -> list[float]:
         return [0.0] * len(self.windows)
 
+    def samples(self) -> dict[int, float]:
+        """Each call's own time: one that something else on the GPU delayed is an outlier and says nothing of others."""
+        return {
+            self.rounds[i] * WINDOW_CALLS + call: float(ns)
+            for i, window in enumerate(self.windows)
+            for call, ns in enumerate(window.answer["samples_ns"])
+        }
+
     def checks(self) -> int:
         """It does not change its mind either."""
         return 0 if self.windows else 1
