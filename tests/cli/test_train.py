@@ -39,7 +39,8 @@ def test_train_and_forecast(
     assert main(["train", "learned", "--recording", "small.parquet", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["into"] == "models/learned"
-    assert set(told["files"]) == {"cpu.json", "cpu_time.txt", "cpu_spread.txt", "cpu_fail.txt"}
+    model = {"cpu.json", "cpu_time.txt", "cpu_spread.txt", "cpu_fail.txt"}
+    assert set(told["files"]) == {*model, "CARD.md", "importance.svg"}
     assert (
         main(["forecast", "sum", "rows.c", "--device", "cpu", "--forecaster", "learned:models/learned", "--json"]) == 0
     )
