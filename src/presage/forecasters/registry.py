@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
 from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from presage.core import plugins
 from presage.core.errors import PresageError
 from presage.forecasters.base import Forecaster
 from presage.forecasters.blend import MEMBERS
@@ -19,10 +18,9 @@ if TYPE_CHECKING:
 _FOLDER = Path(__file__).parent
 
 
-@cache
 def names() -> tuple[str, ...]:
     """Every file here that defines a forecaster; none is imported for that."""
-    return tuple(file.stem for file in sorted(_FOLDER.glob("*.py")) if "(Forecaster):\n" in file.read_text())
+    return plugins.names(_FOLDER, "Forecaster")
 
 
 def get(name: str, recording: Recording | None = None) -> Forecaster:
@@ -32,7 +30,7 @@ def get(name: str, recording: Recording | None = None) -> Forecaster:
     if kind not in names() or (members and kind not in ("blend", "learned")):
         known = ", ".join(names())
         raise PresageError(f"there is no forecaster '{name}'; there are: {known}, and blend:A,B and learned:FOLDER")
-    make = _class(kind)
+    make: Callable[..., Forecaster] = plugins.find("presage.forecasters", kind, Forecaster)
     if kind == "learned" and members:
         return make(Path(members))
     if kind == "blend":
@@ -41,11 +39,3 @@ def get(name: str, recording: Recording | None = None) -> Forecaster:
     if wanted and not recording and wanted.default is inspect.Parameter.empty:
         raise PresageError(f"{name} learns from a recording; name one: --recording FILE, or --device recorded:FILE")
     return make(recording=recording) if wanted and recording else make()
-
-
-def _class(name: str) -> Callable[..., Forecaster]:
-    module = importlib.import_module(f"presage.forecasters.{name}")
-    for thing in vars(module).values():
-        if isinstance(thing, type) and issubclass(thing, Forecaster) and thing.__module__ == module.__name__:
-            return thing
-    raise PresageError(f"{module.__file__} defines no Forecaster")

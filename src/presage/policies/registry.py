@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from presage.core import plugins
 from presage.core.errors import PresageError
 
 if TYPE_CHECKING:
@@ -17,10 +16,9 @@ DEFAULT = "risk"
 _FOLDER = Path(__file__).parent
 
 
-@cache
 def names() -> tuple[str, ...]:
     """Every file here that defines a policy; none is imported for that."""
-    return tuple(file.stem for file in sorted(_FOLDER.glob("*.py")) if "(Policy):\n" in file.read_text())
+    return plugins.names(_FOLDER, "Policy")
 
 
 def get(name: str = DEFAULT, **settings: Any) -> Policy:
@@ -37,8 +35,4 @@ def get(name: str = DEFAULT, **settings: Any) -> Policy:
 def _class(name: str) -> type[Policy]:
     from presage.policies.base import Policy
 
-    module = importlib.import_module(f"presage.policies.{name}")
-    for thing in vars(module).values():
-        if isinstance(thing, type) and issubclass(thing, Policy) and thing.__module__ == module.__name__:
-            return thing
-    raise PresageError(f"{module.__file__} defines no Policy")
+    return plugins.find("presage.policies", name, Policy)

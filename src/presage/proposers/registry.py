@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from presage.core import plugins
 from presage.core.errors import PresageError
 
 if TYPE_CHECKING:
@@ -16,10 +15,9 @@ if TYPE_CHECKING:
 _FOLDER = Path(__file__).parent
 
 
-@cache
 def names() -> tuple[str, ...]:
     """Every file here that defines a proposer; none is imported for that."""
-    return tuple(file.stem for file in sorted(_FOLDER.glob("*.py")) if "(Proposer):\n" in file.read_text())
+    return plugins.names(_FOLDER, "Proposer")
 
 
 def get(name: str, ground: Ground, **settings: Any) -> Proposer:
@@ -36,8 +34,4 @@ def get(name: str, ground: Ground, **settings: Any) -> Proposer:
 def _class(name: str) -> type[Proposer]:
     from presage.proposers.base import Proposer
 
-    module = importlib.import_module(f"presage.proposers.{name}")
-    for thing in vars(module).values():
-        if isinstance(thing, type) and issubclass(thing, Proposer) and thing.__module__ == module.__name__:
-            return thing
-    raise PresageError(f"{module.__file__} defines no Proposer")
+    return plugins.find("presage.proposers", name, Proposer)
