@@ -52,6 +52,14 @@ def test_every_store_to_one_place_is_one_sector() -> None:
     assert counts["lanes"] == 32 * counts["instructions"]
 
 
+@pytest.mark.parametrize("row", ["mov.u32 %r3, %ctaid.x;", "mov.u32 %r4, %ctaid.x; rem.u32 %r3, %r4, 64;"])
+def test_a_triangle_counts_as_its_mean(row: str) -> None:
+    """A block that does as much as its number, alone or as the row of a row and a head, as under a causal mask."""
+    text = LOOP.format(step=1).replace("ld.param.u32 %r2, [loop_param_2];", f"{row} add.s32 %r2, %r3, 1;")
+    counts = walked(text, "loop", 0, grid=64 if "rem" not in row else 64 * 32)
+    assert counts["global_store"] == pytest.approx(32.5)
+
+
 def test_what_never_ends_is_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(walk, "MOST_STEPS", 500)
     text = LOOP.format(step=1).replace("setp.lt.s32 %p2, %r1, %r2;", "setp.ne.s32 %p2, %r2, 12345;")

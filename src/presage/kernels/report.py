@@ -17,7 +17,6 @@ STATUSES = ("ok", "compile_error", "runtime_error", "timeout", "unknown")
 """`runtime_error`: it would fail at launch. `unknown`: its host code cannot run on tensors without values."""
 _MAX_BLOCK = (1024, 1024, 64)
 _MAX_GRID = (2**31 - 1, 65535, 65535)
-_DEFAULT_SHARED_LIMIT = 48 << 10
 
 
 @dataclass(frozen=True)
@@ -125,8 +124,6 @@ def launch_problem(launched: Launched, resources: Resources, target: Hardware) -
         return f"a block of {threads} threads; at most {MAX_THREADS_PER_BLOCK} are allowed"
     if resources.required_threads not in (None, threads):
         return f"a block of {threads} threads, but the code was compiled for exactly {resources.required_threads}"
-    if resources.shared_bytes > _DEFAULT_SHARED_LIMIT:
-        return f"{resources.shared_bytes} bytes of static shared memory; at most {_DEFAULT_SHARED_LIMIT} are allowed"
     if shared > target.shared_per_block:
         return f"{shared} bytes of shared memory per block; {target.name} has {target.shared_per_block}"
     if occupancy(target, threads, resources.registers).blocks == 0:

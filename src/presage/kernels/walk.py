@@ -8,6 +8,7 @@ again is counted, not walked. So a walk takes milliseconds, needs no GPU, and co
 from __future__ import annotations
 
 import itertools
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -47,6 +48,8 @@ _PERIODS = (1, 2, 3, 4)
 _MEMORY, _EVIDENCE = 12, 4
 """Rounds of a loop that are remembered, and how many must be alike where that is all there is to go by."""
 _POINTERS = 40
+_FRACTIONS = (0.1459, 0.382)
+"""Where along the grid blocks are walked; the first pair is enough where both execute the same."""
 
 _AT = {name: i for i, name in enumerate(KINDS)}
 _ROOTS = {
@@ -82,8 +85,9 @@ def of_launch(
 def walk(
     entry: Entry, integers: Sequence[int], grid: tuple[int, int, int], block: tuple[int, int, int]
 ) -> dict[str, float] | None:
-    """Walk two warps of a block in the middle of the grid; the mean of what they execute, by kind, or None where one
-    does not come to its end. The parameters that are integers have these values, in order; pointers are far apart."""
+    """Walk the first and the last warp of some blocks spread over the grid; the mean of what they execute, by kind, or
+    None where one does not come to its end. The parameters that are integers have these values, in order; pointers are
+    far apart."""
     rest = iter(integers)
     parameters = {
         name: (number + 1) << _POINTERS if kind.endswith("64") else next(rest, 0)
@@ -91,15 +95,30 @@ def walk(
     }
     warps = -(-block[0] * block[1] * block[2] // WARP)
     program = _Program(entry, parameters)
-    middle = grid[0] * grid[1] * grid[2] // 2
-    place = (middle % grid[0], middle // grid[0] % grid[1], middle // (grid[0] * grid[1]))
-    walked = [_Warp(program, warp, place, grid, block) for warp in sorted({0, warps - 1})]
-    for each in walked:
-        each.run()
-    if not all(each.complete for each in walked):
-        return None
-    mean = np.mean([each.counts for each in walked], axis=0)
+    walked: list[npt.NDArray[np.float64]] = []
+    for number, place in enumerate(_spread(grid)):
+        if number == 2 and np.array_equal(walked[0], walked[1]):
+            break
+        each = [_Warp(program, warp, place, grid, block) for warp in sorted({0, warps - 1})]
+        for warp in each:
+            warp.run()
+            if not warp.complete:
+                return None
+        walked.append(np.mean([warp.counts for warp in each], axis=0))
+    mean = np.mean(walked, axis=0)
     return {name: float(mean[i]) for name, i in _AT.items() if mean[i]}
+
+
+def _spread(grid: tuple[int, int, int]) -> list[tuple[int, int, int]]:
+    """Blocks of the grid, in pairs, one as far from the first block as the other from the last: where work grows evenly
+    along the grid, or along the rows that its numbers are taken apart into, a pair's mean is the mean of all.
+
+    >>> _spread((3, 1, 1)), _spread((100, 2, 1))
+    ([(0, 0, 0), (2, 0, 0), (1, 0, 0)], [(29, 0, 0), (70, 1, 0), (76, 0, 0), (23, 1, 0)])
+    """
+    total = math.prod(grid)
+    numbers = [n for fraction in _FRACTIONS for n in (int(fraction * total), total - 1 - int(fraction * total))]
+    return [(n % grid[0], n // grid[0] % grid[1], n // (grid[0] * grid[1])) for n in dict.fromkeys(numbers)]
 
 
 # -- the program, made ready ------------------------------------------------------------------------------------------
