@@ -29,10 +29,16 @@ class Replay(RecordedDevice):
 
     languages = ("c",)
 
-    def __init__(self, recording: Recording, stop_after: int | None = None, faults: int = 0) -> None:
+    def __init__(
+        self,
+        recording: Recording,
+        stop_after: int | None = None,
+        faults: int = 0,
+        fault: Status = Status.DEVICE_FAULT,
+    ) -> None:
         super().__init__(recording)
         self.asked: Counter[str] = Counter()
-        self._stop_after, self._faults = stop_after, faults
+        self._stop_after, self._faults, self._fault = stop_after, faults, fault
 
     def measure_each(
         self, work: Iterable[tuple[Problem, Kernel]], effort: Effort, foreign: bool = True
@@ -43,7 +49,7 @@ class Replay(RecordedDevice):
             self.asked[f"{problem.name} {kernel.hash}"] += 1
             if self._faults:
                 self._faults -= 1
-                yield Measurement(problem.name, kernel, self.name, Status.DEVICE_FAULT, "the machine is busy")
+                yield Measurement(problem.name, kernel, self.name, self._fault, "on request")
             else:
                 yield self.measure(problem, [kernel], effort, lambda doing, share: None)[0]
 
@@ -154,6 +160,17 @@ def test_some_are_measured_again_by_another_run(small: Recording, tmp_path: Path
     assert len(found.facts["between_runs"]) == again
     assert sum(bool(row.repeat_ns) for row in found.rows()) == again
     assert check(found)["noise"]["repeated"] == again
+
+
+def test_what_is_found_wrong_in_a_process_of_its_own_is_wrong(small: Recording, tmp_path: Path) -> None:
+    run(Replay(small), tmp_path)
+    before = Counter(each.status for each in journal.read(tmp_path).kernels.values())
+    run(Replay(small, faults=1, fault=Status.WRONG_RESULT), tmp_path, repeat=0.4)
+    after = Counter(each.status for each in journal.read(tmp_path).kernels.values())
+    assert after[Status.WRONG_RESULT] == before[Status.WRONG_RESULT] + 1
+    assert after[Status.OK] == before[Status.OK] - 1
+    found = pack.pack(tmp_path, tmp_path / "packed.parquet", "packed")
+    assert check(found)["problems"] == []
 
 
 def test_what_is_packed_keeps_its_promises(small: Recording, tmp_path: Path) -> None:

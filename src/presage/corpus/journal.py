@@ -200,8 +200,8 @@ def _take(state: State, record: dict[str, Any]) -> None:
     state.runs[-1]["seconds"] = state.runs[-1].get("seconds", 0.0) + float(record.get("seconds", 0.0))
     if status in (Status.DEVICE_FAULT, Status.CHEATING):  # our own kernels do not cheat: the machine was too busy
         known.faults += 1
-    elif kind == "repeat":
+    elif kind == "repeat" and status is not Status.WRONG_RESULT:
         known.repeat = cases
-    else:
+    else:  # measured; or found wrong in a process of its own, where more cases are checked than among its like
         known.status, known.reason, known.cases, known.facts = status, record["reason"], cases, record["facts"]
         known.family, known.values = record["family"], record["values"]

@@ -105,6 +105,8 @@ class Effort:
     """The longest one kernel may keep the device, checks included, before it is killed."""
     rounds: int = 8
     """The least number of windows that must be believed."""
+    checks: int | None = None
+    """For kernels of our own: so many of the problem's checks are enough. None: all, and some drawn anew."""
 
 
 _TOGETHER = 8
@@ -122,6 +124,8 @@ class Device(ABC):
     languages: tuple[str, ...]
     bulk_effort = Effort(precision=0.05, case_seconds=0.3, timeout=30.0)
     """For thousands of kernels of our own."""
+    own_effort: Effort | None = None
+    """For a kernel of our own in a search; None where it is measured as any other."""
 
     @property
     @abstractmethod

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from presage.core.errors import PresageError
+from presage.devices import lane
 from presage.devices.base import Device, Effort, Measurement, Progress
 from presage.devices.child import ChildLostError, VerdictError, environment
 from presage.devices.nvml import Nvml
@@ -26,12 +27,12 @@ from presage.problems.base import Problem
 
 _IMPORTS = ("numpy", "torch", "triton", "triton.language", "triton.runtime.autotuner", "cuda.bindings.driver")
 _ARENA_SHARE, _ARENA_MOST = 0.1, 4 << 30
+OWN_CHECKS = 3
+"""Few, since Triton compiles a kernel anew for most shapes; an odd size finds most of what a family can do wrong."""
 OWN_EFFORT = Effort(precision=0.02, case_seconds=0.02, timeout=60.0, rounds=2)
-"""For kernels of our own, of which there are thousands: 16 calls a case, fewer of long ones."""
+"""For kernels of our own: 16 calls a case, fewer of long ones."""
 _AHEAD = 2
 """How many kernels are being made ready, a core: Triton keeps a core for seconds, while the lane needs its next."""
-OWN_CHECKS = 3
-"""Few, since Triton compiles a kernel anew for most shapes; an odd size finds what a family can do wrong."""
 _HARMLESS = (Status.OK, Status.WRONG_RESULT, Status.COMPILE_ERROR)
 """After which a worker is as good as before, if the kernel was our own."""
 _OWN_PROBLEMS = 2
@@ -54,7 +55,8 @@ class CudaDevice(Device):
 
     kind = "gpu"
     languages = ("cuda", "triton", "torch")
-    bulk_effort = OWN_EFFORT
+    bulk_effort = replace(OWN_EFFORT, checks=OWN_CHECKS)
+    own_effort = OWN_EFFORT
     name = "cuda"
 
     def __init__(self) -> None:
@@ -186,7 +188,7 @@ class CudaDevice(Device):
         kernels of our own follow each other in workers that they share."""
         self._get_ready(())
         with ExitStack() as stack:
-            tasks = self._foreign(work, effort, stack) if foreign else self._own(work)
+            tasks = self._foreign(work, effort, stack) if foreign else self._own(work, effort)
             ahead: dict[Future[Any], _Task] = {}
             room = self.cores if foreign else _AHEAD * self.cores
             pool = ThreadPoolExecutor(room)
@@ -219,8 +221,9 @@ class CudaDevice(Device):
                 posed[problem.name] = found, Plan.draw(found, self.kind)
             yield _Task(posed[problem.name][0], kernel, posed[problem.name][1], None)
 
-    def _own(self, work: Iterable[tuple[Problem, Kernel]]) -> Iterator[_Task]:
+    def _own(self, work: Iterable[tuple[Problem, Kernel]], effort: Effort) -> Iterator[_Task]:
         draws: dict[str, dict[str, Any]] = {}
+        plans: dict[str, Plan] = {}
         for problem, kernel in work:
             self._get_ready([kernel])
             if problem.name not in draws:
@@ -228,7 +231,9 @@ class CudaDevice(Device):
                     del draws[name]
                 self._torch.cuda.empty_cache()
                 draws[problem.name] = {}
-            yield _Task(problem, kernel, Plan.fixed(problem, self.kind, OWN_CHECKS), draws[problem.name])
+                few = effort.checks
+                plans[problem.name] = Plan.fixed(problem, self.kind, few) if few else Plan.draw(problem, self.kind)
+            yield _Task(problem, kernel, plans[problem.name], draws[problem.name])
 
     @contextmanager
     def _reference_child(self) -> Iterator[Any]:
@@ -265,7 +270,12 @@ class CudaDevice(Device):
         return trial
 
     def _conduct(self, trials: Sequence[Any], plan: Plan, effort: Effort, progress: Progress) -> None:
-        """Have the lane."""
+        """Have the lane; other processes of ours on this GPU wait meanwhile."""
+        with lane.only(self.properties.uuid):
+            self._conduct_alone(trials, plan, effort, progress)
+
+    def _conduct_alone(self, trials: Sequence[Any], plan: Plan, effort: Effort, progress: Progress) -> None:
+        _ = self.peaks  # measured once, before anything is held against them
         arenas = [self._arena_for(trial.problem) for trial in trials]
         try:
             for trial, arena in zip(trials, arenas, strict=True):

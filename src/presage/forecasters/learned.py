@@ -8,9 +8,11 @@ trees in which they end in the same leaf. Nothing has to be trained again in a s
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 import math
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -26,12 +28,16 @@ from presage.forecasters.base import Candidate, Forecaster, Measured, Prediction
 from presage.forecasters.features import Row, case_rows, floor_seconds
 
 Floats = npt.NDArray[np.float64]
+Leaves = npt.NDArray[np.uint8]
+"""Of kernels, the leaf of each tree that they end in: shape (kernels, trees)."""
 
 MODELS = Path(__file__).parent.parent / "models" / "learned"
-VERSION = 1
+VERSION = 2
 KINDS = ("compiled", "source", "cpu")
 """Three models: of kernels for a GPU with a static report, of those without one, and of kernels for a CPU."""
 _WIDEST, _MOST_NEIGHBOURS = 30.0, 400
+FAMILIAR = "familiar"
+"""The feature that says how much a kernel is like any that the trees have learned from."""
 MANY = 10_000
 """Rows for which a second thread is worth its start."""
 
@@ -98,7 +104,7 @@ class LearnedForecaster(Forecaster):
                 model.answered[key] = (answers.mean[i], answers.spread[i], answers.p_fail[i], answers.leaves[i])
         found = [model.answered[key] for key in keys]
         mean, spread, p_fail = (np.array([each[i] for each in found], dtype=np.float64) for i in range(3))
-        leaves = np.stack([each[3] for each in found]) if found else np.zeros((0, model.trees), dtype=np.int32)
+        leaves = np.stack([each[3] for each in found]) if found else np.zeros((0, model.trees), dtype=np.uint8)
         return Answers(mean, spread, p_fail, leaves)
 
     def _model(self, kind: str) -> Model:
@@ -123,8 +129,8 @@ class Answers:
     spread: Floats
     """How uncertain that is, beside what is usual."""
     p_fail: Floats
-    leaves: npt.NDArray[np.int32]
-    """The leaf of each tree that a kernel's first case ends in."""
+    leaves: Leaves
+    """Those of a kernel's first case."""
 
 
 class Model:
@@ -134,6 +140,8 @@ class Model:
         self.kind, self.facts, self._boosters = kind, facts, boosters
         self.names: list[str] = facts["names"]
         self.noise = Noise(**facts["noise"])
+        seen = zlib.decompress(base64.b64decode(facts["seen"]["zlib"]))
+        self._seen = np.frombuffer(seen, dtype=np.uint8).reshape(facts["seen"]["shape"])
         self.answered: dict[Any, Any] = {}
 
     @classmethod
@@ -151,16 +159,16 @@ class Model:
                 if digest(text) != facts["digests"][name]:  # LightGBM does not survive a file that was cut short
                     raise ValueError(f"{kind}_{name}.txt is not the file that {kind}.json speaks of")
             boosters = {name: lightgbm.Booster(model_str=text) for name, text in texts.items()}
+            return cls(kind, facts, boosters)
         except FileNotFoundError as error:
             raise PresageError(
                 f"there is no trained model in {folder} ({Path(error.filename).name} is missing);"
                 " 'presage train learned' makes one from a recording"
             ) from error
-        except (OSError, ValueError, KeyError, TypeError, lightgbm.basic.LightGBMError) as error:
+        except (OSError, ValueError, KeyError, TypeError, zlib.error, lightgbm.basic.LightGBMError) as error:
             raise PresageError(
                 f"the model in {folder} cannot be read: {error}; 'presage train learned' makes one"
             ) from error
-        return cls(kind, facts, boosters)
 
     @cached_property
     def trees(self) -> int:
@@ -172,13 +180,16 @@ class Model:
         starts = np.cumsum([0, *(len(cases) for cases in rows[:-1])])
         counts = np.array([len(cases) for cases in rows])
         threads = 1 if len(table) < MANY else 2
-        time, spread, fail = (self._boosters[name].predict(table, num_threads=threads) for name in PARTS)
         found = self._boosters["time"].predict(table[starts], pred_leaf=True, num_threads=threads)
+        leaves = found.astype(np.uint8).reshape(len(rows), -1)
+        familiar = np.repeat(familiarity(leaves, self._seen), counts)
+        time, fail = (self._boosters[name].predict(table, num_threads=threads) for name in ("time", "fail"))
+        spread = self._boosters["spread"].predict(np.column_stack([table, familiar]), num_threads=threads)
         return Answers(
             np.add.reduceat(time, starts) / counts,
             np.exp2(np.add.reduceat(spread, starts) / counts),
             np.maximum.reduceat(fail, starts),
-            found.astype(np.int32).reshape(len(rows), -1),
+            leaves,
         )
 
     def forecast(self, log2_S: float, scale: float, p_fail: float) -> Forecast:
@@ -211,9 +222,7 @@ def _distance(measured: Measured, floors: Mapping[str, float]) -> float:
     return float(np.mean([math.log2(time / floors[case]) for case, time in measured.times_ns.items()]))
 
 
-def residual(
-    noise: Noise, asked: npt.NDArray[np.int32], known: npt.NDArray[np.int32], seen: Floats
-) -> tuple[Floats, Floats]:
+def residual(noise: Noise, asked: Leaves, known: Leaves, seen: Floats) -> tuple[Floats, Floats]:
     """What kernels of an operation should be off by, given what others of it were: mean and variance of each."""
     prior = noise.operation + noise.alike + noise.own
     if not len(seen):
@@ -225,6 +234,11 @@ def residual(
     return weights @ seen, np.maximum(variance, 0.25 * noise.own)
 
 
-def likeness(one: npt.NDArray[np.int32], other: npt.NDArray[np.int32]) -> Floats:
+def likeness(one: Leaves, other: Leaves) -> Floats:
     """The share of trees in which two kernels end in the same leaf, for each pair."""
     return np.stack([(other == row).mean(axis=1) for row in one]) if len(one) else np.zeros((0, len(other)))
+
+
+def familiarity(leaves: Leaves, seen: Leaves) -> Floats:
+    """How much each kernel is like the one, of those seen, that it is most like."""
+    return np.array([(seen == row).mean(axis=1).max() for row in leaves])

@@ -1,22 +1,23 @@
 """Trains the `learned` forecaster from recordings: the same recording gives the same files, byte for byte.
 
-Everything that says how sure the trees are comes from operations that they had not seen: the train split is parted by
-operation into folds, and each fold is answered by trees grown on the others.
+Everything that says how sure the trees are comes from kernels that they had not seen: the train split is parted into
+folds, once by operation and once by whole rooms, and each fold is answered by trees grown on the others.
 """
 
 from __future__ import annotations
 
+import base64
 import itertools
 import json
 import math
+import zlib
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from presage.core.errors import PresageError
 from presage.devices.recorded import RecordedDevice
@@ -25,20 +26,23 @@ from presage.devices.status import Status
 from presage.forecasters import features, learned_card
 from presage.forecasters.base import Candidate, Measured, Task
 from presage.forecasters.learned import (
+    FAMILIAR,
     KINDS,
     MANY,
     PARTS,
     VERSION,
     Floats,
+    Leaves,
     Noise,
     case_floors,
     digest,
+    familiarity,
     likeness,
     matrix,
     residual,
 )
 
-FOLDS = 5
+FOLDS = 4
 LEVELS = (0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 0.975, 0.99)
 _PARAMETERS: Mapping[str, Any] = {
     "learning_rate": 0.08,
@@ -60,6 +64,8 @@ _SHARES = {"time": 1.0, "spread": 0.25, "fail": 0.4}
 _OBJECTIVES = {"time": "regression", "spread": "regression", "fail": "binary"}
 _SAMPLED = 60
 """Kernels of an operation that its share in fitting the noise is worked out from."""
+_REMEMBERED = 4
+"""Kernels of an operation that new ones are compared with."""
 _ANCHORS = 4
 """Anchors beside the seed kernel for which residuals are collected."""
 _LEAST = 0.02
@@ -71,6 +77,7 @@ class Sample:
     """A kernel to learn from."""
 
     problem: str
+    room: str
     rows: tuple[features.Row, ...]
     """Its features at each case."""
     distances: tuple[float, ...]
@@ -81,6 +88,9 @@ class Sample:
     @property
     def distance(self) -> float:
         return sum(self.distances) / len(self.distances)
+
+    def with_familiarity(self, familiar: float) -> Sample:
+        return replace(self, rows=tuple({**row, FAMILIAR: familiar} for row in self.rows))
 
 
 def train(
@@ -119,7 +129,8 @@ def read(recording: Recording, kind: str, split: str) -> Iterator[Sample]:
                 candidate = Candidate(row.kernel, row.reports if kind == "compiled" else ())
                 distances = tuple(math.log2(case.median.value / floors[case.case]) for case in row.cases)
                 seed = row.hash == row.anchor
-                yield Sample(problem, tuple(features.case_rows(task, candidate, kind == "compiled")), distances, seed)
+                rows_of_cases = tuple(features.case_rows(task, candidate, kind == "compiled"))
+                yield Sample(problem, row.room, rows_of_cases, distances, seed)
 
 
 def task_of(device: RecordedDevice, problem: str, anchor: Row) -> Task:
@@ -137,25 +148,29 @@ def _learn(samples: Sequence[Sample], say: Callable[[str], None], trees: int) ->
     """The facts and the trees of one kind."""
     names = sorted({name for sample in samples for row in sample.rows for name in row})
     worked = [sample for sample in samples if sample.distances]
-    unseen = _unseen(worked, names, trees)
-    say(f"  unseen operations: residuals of {np.std(unseen.off):.3f} octaves")
-    sizes = [math.log2(_LEAST + abs(off)) for off in unseen.off]
+    views = [_unseen(worked, names, trees, group) for group in ("problem", "room")]
+    for view, what in zip(views, ("operations", "rooms"), strict=True):
+        say(f"  unseen {what}: residuals of {np.std(view.off):.3f} octaves")
+    sizes = [[math.log2(_LEAST + abs(off)) for off in view.off] for view in views]
     usual = float(np.median(sizes))
-    spread = _grow("spread", trees, names, worked, [size - usual for size in sizes])
-    relative = np.exp2(_case_means(spread, worked, names))
-    noise = _fit_noise(worked, unseen, relative)
+    told = [sample.with_familiarity(f) for view in views for sample, f in zip(worked, view.familiar, strict=True)]
+    spread = _grow("spread", trees, [*names, FAMILIAR], told, [size - usual for view in sizes for size in view])
+    relative = np.exp2(_case_means(spread, told, [*names, FAMILIAR])).reshape(len(views), -1)
+    noise = _fit_noise(worked, views, relative)
+    time = _grow("time", trees, names, worked)
     facts = {
         "version": VERSION,
         "names": names,
         "noise": vars(noise),
         "levels": list(LEVELS),
-        "residuals": _standard_residuals(worked, unseen, relative, noise),
+        "residuals": _standard_residuals(worked, views, relative, noise),
+        "seen": _packed(_leaves(time, _some_of_each(worked), names)),
         "kernels": len(samples),
         "failed": len(samples) - len(worked),
         "operations": len({sample.problem for sample in samples}),
     }
     boosters = {
-        "time": _grow("time", trees, names, worked),
+        "time": time,
         "spread": spread,
         "fail": _grow("fail", trees, names, samples, [float(not sample.distances) for sample in samples]),
     }
@@ -190,29 +205,50 @@ def _grow(
 
 @dataclass(frozen=True)
 class _Unseen:
-    """What trees say of operations that they had not seen."""
+    """What trees say of kernels of operations, or of whole rooms, that they had not seen."""
 
     off: Floats
     """How far each kernel was from what was said of it, in octaves."""
-    leaves: npt.NDArray[np.int32]
+    leaves: Leaves
+    familiar: Floats
 
 
-def _unseen(samples: Sequence[Sample], names: Sequence[str], trees: int) -> _Unseen:
-    problems = sorted({sample.problem for sample in samples})
-    order = np.random.default_rng(0).permutation(len(problems))
-    fold = {problems[at]: number % FOLDS for number, at in enumerate(order)}
-    off, leaves = np.zeros(len(samples)), np.zeros((len(samples), trees), dtype=np.int32)
-    for number in range(min(FOLDS, len(problems))):
-        seen = [sample for sample in samples if fold[sample.problem] != number]
-        held = [i for i, sample in enumerate(samples) if fold[sample.problem] == number]
+def _unseen(samples: Sequence[Sample], names: Sequence[str], trees: int, group: str) -> _Unseen:
+    groups = [str(getattr(sample, group)) for sample in samples]
+    every = sorted(set(groups))
+    order = np.random.default_rng(0).permutation(len(every))
+    fold = {every[at]: number % FOLDS for number, at in enumerate(order)}
+    off, familiar = np.zeros(len(samples)), np.zeros(len(samples))
+    leaves = np.zeros((len(samples), trees), dtype=np.uint8)
+    for number in range(min(FOLDS, len(every))):
+        seen = [sample for sample, name in zip(samples, groups, strict=True) if fold[name] != number]
+        held = [i for i, name in enumerate(groups) if fold[name] == number]
         if not seen or not held:
             continue
         booster = _grow("time", trees, names, seen)
-        said = _case_means(booster, [samples[i] for i in held], names)
-        off[held] = [samples[i].distance for i in held] - said
-        found = booster.predict(matrix([samples[i].rows[0] for i in held], names), pred_leaf=True)
+        chosen = [samples[i] for i in held]
+        off[held] = [sample.distance for sample in chosen] - _case_means(booster, chosen, names)
+        found = _leaves(booster, chosen, names)
         leaves[held, : found.shape[1]] = found
-    return _Unseen(off, leaves)
+        familiar[held] = familiarity(found, _leaves(booster, _some_of_each(seen), names))
+    return _Unseen(off, leaves, familiar)
+
+
+def _some_of_each(samples: Sequence[Sample]) -> list[Sample]:
+    """A few kernels of each operation."""
+    rng = np.random.default_rng(2)
+    groups = _by_problem(samples).values()
+    return [samples[i] for members in groups for i in sorted(rng.permutation(members)[:_REMEMBERED])]
+
+
+def _leaves(booster: Any, samples: Sequence[Sample], names: Sequence[str]) -> Leaves:
+    """The leaf of each tree that each kernel's first case ends in."""
+    found = booster.predict(matrix([sample.rows[0] for sample in samples], names), pred_leaf=True)
+    return np.asarray(found, dtype=np.uint8).reshape(len(samples), -1)
+
+
+def _packed(leaves: Leaves) -> dict[str, Any]:
+    return {"shape": leaves.shape, "zlib": base64.b64encode(zlib.compress(leaves.tobytes(), 9)).decode()}
 
 
 def _case_means(booster: Any, samples: Sequence[Sample], names: Sequence[str]) -> Floats:
@@ -239,14 +275,15 @@ def _by_problem(samples: Sequence[Sample]) -> dict[str, list[int]]:
     return found
 
 
-def _fit_noise(samples: Sequence[Sample], unseen: _Unseen, relative: Floats) -> Noise:
+def _fit_noise(samples: Sequence[Sample], views: Sequence[_Unseen], relative: Floats) -> Noise:
     """The variances under which what was seen is likeliest, found on a grid."""
     rng = np.random.default_rng(0)
     groups = []
-    for members in _by_problem(samples).values():
-        chosen = rng.permutation(members)[:_SAMPLED]
-        groups.append((likeness(unseen.leaves[chosen], unseen.leaves[chosen]), (unseen.off / relative)[chosen]))
-    total = max(1e-6, float(np.var(unseen.off / relative)))
+    for view, scale in zip(views, relative, strict=True):
+        for members in _by_problem(samples).values():
+            chosen = rng.permutation(members)[:_SAMPLED]
+            groups.append((likeness(view.leaves[chosen], view.leaves[chosen]), (view.off / scale)[chosen]))
+    total = max(1e-6, float(np.var(np.concatenate([view.off for view in views]) / relative.ravel())))
     shares = (0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.8)
     grid = [Noise(total * a, total * b, total * c) for a, b, c in itertools.product(shares, repeat=3)]
     return min(grid, key=lambda noise: sum(_surprise(noise, *group) for group in groups))
@@ -260,12 +297,14 @@ def _surprise(noise: Noise, alike: Floats, off: Floats) -> float:
     return float(0.5 * solved @ solved + np.log(np.diag(factor)).sum())
 
 
-def _standard_residuals(samples: Sequence[Sample], unseen: _Unseen, relative: Floats, noise: Noise) -> list[float]:
+def _standard_residuals(
+    samples: Sequence[Sample], views: Sequence[_Unseen], relative: Floats, noise: Noise
+) -> list[float]:
     """How far log2 S was from its forecast, in units of what the forecast called its scale: the quantiles, over all
     kernels against the seed and a few other anchors, every operation weighing the same."""
     rng = np.random.default_rng(1)
     found, weights = [], []
-    for members in _by_problem(samples).values():
+    for (unseen, scale), members in itertools.product(zip(views, relative, strict=True), _by_problem(samples).values()):
         seeds = [i for i in members if samples[i].seed]
         for anchor in (*seeds, *rng.choice(members, size=min(_ANCHORS, len(members)), replace=False)):
             others = [i for i in members if i != anchor]
@@ -274,7 +313,7 @@ def _standard_residuals(samples: Sequence[Sample], unseen: _Unseen, relative: Fl
             known, seen = unseen.leaves[[anchor]], unseen.off[[anchor]]
             shift, variance = residual(noise, unseen.leaves[others], known, seen)
             off = shift - unseen.off[others]
-            found.append(off / (np.sqrt(variance) * relative[others]))
+            found.append(off / (np.sqrt(variance) * scale[others]))
             weights.append(np.full(len(others), 1.0 / len(others)))
     return _weighted_quantiles(np.concatenate(found), np.concatenate(weights))
 

@@ -47,6 +47,9 @@ class Proposal:
 class Proposer(ABC):
     """Writes candidates. Its name on the command line is its file's."""
 
+    foreign = True
+    """Whether what it writes may be hostile; the catalogue's own families are not."""
+
     def __init__(self, ground: Ground) -> None:
         self.ground = ground
 

@@ -27,6 +27,8 @@ class Knobs(Proposer):
     """Mostly neighbours of the parent, one or two steps along the values of one or two tunables; sometimes a jump; and
     sometimes another family, with the values of the tunables that both have."""
 
+    foreign = False
+
     def __init__(self, ground: Ground) -> None:
         super().__init__(ground)
         name = ground.problem.name

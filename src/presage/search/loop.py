@@ -286,10 +286,12 @@ class Search:
         affordable = min(max(1.0, seconds // EFFORT.timeout), math.inf if left is None else left)
         waiting = [self.store.kernel(hash) for hash in self.state.waiting]
         kernels = waiting[: int(min(affordable, len(waiting)))]
-        effort = replace(EFFORT, timeout=min(EFFORT.timeout, seconds))
+        own = None if self._proposer.foreign else self.parts.device.own_effort
+        effort = own or EFFORT
+        effort = replace(effort, timeout=min(effort.timeout, seconds))
         start = time.monotonic()
         work = ((self.parts.problem, kernel) for kernel in kernels)
-        for measurement in self.parts.device.measure_each(work, effort):
+        for measurement in self.parts.device.measure_each(work, effort, foreign=own is None):
             expected = self._expected(measurement.kernel.hash)
             result = _result(measurement, self._value(measurement), expected, time.monotonic() - start)
             self._append("measured", result, measurements=[measurement])

@@ -81,7 +81,7 @@ class Configuration:
         proposer = self.proposer or ("pool" if recorded else "knobs")
         if recorded and proposer != "pool":
             raise PresageError(f"{device} can measure only what was recorded; leave out --proposer, or write 'pool'")
-        forecaster = self.forecaster or _default_forecaster(self.problem)
+        forecaster = self.forecaster or _default_forecaster(self.problem, device)
         policy = self.policy or ("always" if forecaster == NO_FORECASTER else policies.DEFAULT)
         measures_all = policy == "always" or forecaster == NO_FORECASTER
         batch = _BATCH_MEASURED if measures_all else _BATCH_WRITTEN if proposer == "llm" else _BATCH
@@ -215,9 +215,13 @@ def _default_device() -> str:
     return "recorded:h200" if "h200" in recorded.packaged() else "cpu"
 
 
-def _default_forecaster(problem: str) -> str:
-    """What was learned from the corpus, where it is there and the problem is one that it can know."""
-    return "learned" if problem in problems.names() and any(learned.MODELS.glob("*.json")) else NO_FORECASTER
+def _default_forecaster(problem: str, device: str) -> str:
+    """What was learned from the corpus, where it is there and the problem is one that it can know; for any other
+    recorded space, what learns from its measurements alone."""
+    model = "cpu" if device.removeprefix("recorded:") == "cpu" else "compiled"
+    if problem in problems.names() and (learned.MODELS / f"{model}.json").exists():
+        return "learned"
+    return "surrogate" if device.startswith("recorded:") else NO_FORECASTER
 
 
 def _parts(configuration: Configuration, stack: ExitStack) -> Parts:

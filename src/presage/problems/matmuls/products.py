@@ -432,7 +432,7 @@ OPERATIONS = (
         inputs=(Array("a", "k, n"),),
         outputs=(Array("c", "n, n"),),
         # On the diagonal all terms have one sign, so that partial sums grow to the whole.
-        scale=lambda xp, v, root: root + 0.05 * xp.abs(v),
+        scale=lambda xp, v, root: root + 0.1 * xp.abs(v),
         checks=(
             Case({"n": 1, "k": 1}),
             Case({"n": 3, "k": 301}, values="normal"),

@@ -1,0 +1,35 @@
+"""The lane of a device: one process at a time checks and times on it, so that searches are not in each other's way."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from presage.core.errors import PresageError
+
+
+@contextmanager
+def only(device: object) -> Iterator[None]:
+    """Have the lane of this device, after whoever has it now; a process that dies gives it back."""
+    path = Path(tempfile.gettempdir(), f"presage-lane-{device}")
+    try:
+        fd = _open(path)
+    except OSError as error:
+        raise PresageError(f"cannot open {path}: {error.strerror}; it keeps measurements apart: remove it") from error
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(fd)
+
+
+def _open(path: Path) -> int:
+    """Only to be read, since another user's may be there."""
+    try:
+        return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return os.open(path, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)

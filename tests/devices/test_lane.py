@@ -1,0 +1,55 @@
+"""One process at a time has a device's lane, and a killed one gives it back."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from presage.core.errors import PresageError
+from presage.devices import lane
+
+HOLDS = """
+import time
+from presage.devices import lane
+with lane.only('test'):
+    print(1, flush=True)
+    time.sleep(60)
+"""
+
+
+def test_the_next_waits_until_the_first_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    environment = {"TMPDIR": str(tmp_path), "PYTHONPATH": ":".join(sys.path)}
+    first = subprocess.Popen([sys.executable, "-c", HOLDS], stdout=subprocess.PIPE, env=environment)
+    assert first.stdout is not None
+    assert first.stdout.readline() == b"1\n"
+    had = threading.Event()
+
+    def wait() -> None:
+        with lane.only("test"):
+            had.set()
+
+    second = threading.Thread(target=wait)
+    second.start()
+    assert not had.wait(0.3)
+    first.kill()
+    first.wait()
+    first.stdout.close()
+    second.join(30)
+    assert had.is_set()
+
+
+def test_devices_do_not_wait_for_each_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with lane.only("one"), lane.only("other"):
+        pass
+
+
+def test_a_folder_that_cannot_be_used_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "missing"))
+    with pytest.raises(PresageError, match="cannot open"), lane.only("test"):
+        pass
