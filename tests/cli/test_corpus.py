@@ -33,7 +33,7 @@ def recording(tmp_path: Path) -> Path:
     (tmp_path / "cache.json").write_text(json.dumps(CACHE))
     done = presage("corpus", "import", tmp_path / "cache.json", "-o", tmp_path / "gpu.parquet")
     assert done.returncode == 0, done.stderr
-    assert "3 configurations of add on A GPU" in done.stdout
+    assert "3 kernels of add on A GPU" in done.stdout
     return tmp_path / "gpu.parquet"
 
 

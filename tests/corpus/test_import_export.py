@@ -16,10 +16,11 @@ import pytest
 
 from presage.core.errors import PresageError
 from presage.corpus import export
-from presage.corpus.importing import import_tuning, read_pairs
+from presage.corpus.check import check
+from presage.corpus.importing import import_pairs, import_tuning, read_pairs
 from presage.devices.base import Effort
 from presage.devices.recorded import RecordedDevice
-from presage.devices.recording import Recording
+from presage.devices.recording import Recording, open_recording
 from presage.devices.status import Status
 
 PUBLIC = Path(os.environ.get("PRESAGE_DATA", Path(__file__).resolve().parents[3] / "shared" / "data"))
@@ -143,13 +144,54 @@ def test_research_pairs_are_labelled_with_our_scale(tmp_path: Path) -> None:
     table = tmp_path / "pairs.parquet"
     pyarrow.parquet.write_table(pyarrow.Table.from_pylist(records), table)
     for path in (lines, table):
-        assert [pair["bin"] for pair in read_pairs(path)] == [1, 3, 6]
+        assert [pair.bin for pair in read_pairs(path)] == [1, 3, 6]
     lines.write_text(json.dumps({"anchor_code": "a"}))
     with pytest.raises(PresageError, match="has no column 'candidate_code'"):
         read_pairs(lines)
     lines.write_text(json.dumps({**records[0], "aggregated_speedup": -1}))
     with pytest.raises(PresageError, match="row 1 has no speedup"):
         read_pairs(lines)
+
+
+def codes(folder: Path, texts: dict[str, str]) -> Path:
+    folder.mkdir()
+    lines = "".join(json.dumps({"code_id": name, "text": text}) + "\n" for name, text in texts.items())
+    with pyarrow.output_stream(folder / "codes.jsonl.zst", compression="zstd") as stream:
+        stream.write(lines.encode())
+    return folder
+
+
+def test_a_candidate_s_ratios_to_several_references_make_one_pool(tmp_path: Path) -> None:
+    folder = codes(tmp_path / "l1", {name: f"import torch\n{name} = 1\n" for name in ("eager", "graph", "candidate")})
+    about = {"problem_id": "P", "candidate_code_id": "candidate"}
+    records = [
+        {**about, "hardware": gpu, "reference_kind": kind, "reference_code_id": code, "speedup": ratio * by}
+        for gpu, by in (("NVIDIA A", 1.0), ("NVIDIA B", 2.0))
+        for kind, code, ratio in (("torch_eager", "eager", 4.0), ("cuda_graph", "graph", 2.0))
+    ]
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(records), folder / "pairs.parquet")
+    with pytest.raises(PresageError, match="NVIDIA A, NVIDIA B; name one"):
+        import_pairs(folder, tmp_path / "both.parquet")
+    rows = {row.source.split()[2]: row for row in import_pairs(folder, tmp_path / "b.parquet", hardware="b").rows()}
+    assert {name: row.speedup.value for name, row in rows.items() if row.speedup} == pytest.approx(
+        {"eager": 1.0, "graph": 2.0, "candidate": 8.0}
+    )
+    assert check(open_recording(tmp_path / "b.parquet"), hashes=False)["problems"] == []
+
+
+def test_ratios_to_a_library_make_a_pool_per_configuration(tmp_path: Path) -> None:
+    folder = codes(tmp_path / "l2", {"k": "#include <x>\n__global__ void k() {}\n"})
+    about = {"config": "c", "hardware": "NVIDIA A", "candidate_code_id": "k"}
+    records = [{**about, "mode": mode, "speedup_vs_torch_matmul": 1.5} for mode in ("offline", "server")]
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(records), folder / "speedups.parquet")
+    found = import_pairs(folder, tmp_path / "a.parquet")
+    assert sorted((row.language, row.speedup.value) for row in found.rows() if row.speedup) == [
+        ("cuda", pytest.approx(1.5)),
+        ("torch", 1.0),
+    ]
+    (folder / "codes.jsonl.zst").write_bytes(b"cut short")
+    with pytest.raises(PresageError, match=r"no readable codes\.jsonl\.zst"):
+        import_pairs(folder, tmp_path / "again.parquet")
 
 
 def test_an_export_can_be_read_back(small: Recording, tmp_path: Path) -> None:

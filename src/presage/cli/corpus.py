@@ -250,7 +250,11 @@ def _row_document(row: Row) -> dict[str, Any]:
 
 
 def _import_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", type=Path, help="a Kernel Tuner cache or T4 file, .json or .json.gz")
+    parser.add_argument(
+        "file",
+        type=Path,
+        help="a Kernel Tuner cache or T4 file, or pairs of kernels: a Parquet file, JSON lines or a folder",
+    )
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE.parquet", help="the recording")
     parser.add_argument("--source", type=Path, help="the kernel's source, which each candidate's #define lines precede")
     parser.add_argument("--name", help="what to call the problem (default: what the file calls it)")
@@ -262,18 +266,22 @@ def _import(arguments: argparse.Namespace) -> Any:
 
     if arguments.source and not arguments.source.is_file():
         raise PresageError(f"there is no file {arguments.source}")
-    found = importing.import_tuning(
-        arguments.file,
-        arguments.output,
-        name=arguments.name,
-        hardware=arguments.hardware,
-        source=arguments.source,
-    )
+    if arguments.file.is_dir() or arguments.file.suffix in (".parquet", ".jsonl"):
+        found = importing.import_pairs(arguments.file, arguments.output, hardware=arguments.hardware)
+    else:
+        found = importing.import_tuning(
+            arguments.file,
+            arguments.output,
+            name=arguments.name,
+            hardware=arguments.hardware,
+            source=arguments.source,
+        )
     summary = dict(pack.summary(found))
-    (problem,) = found.counts
-    summary["problem"] = problem
+    problems = sorted(found.counts)
+    summary["problem"] = problems[0] if len(problems) == 1 else None
     if not arguments.json:
-        print(f"{arguments.output}: {summary['kernels']} configurations of {problem} on {summary['hardware']}")
+        what = problems[0] if len(problems) == 1 else f"{len(problems)} problems"
+        print(f"{arguments.output}: {summary['kernels']} kernels of {what} on {summary['hardware']}")
         print(f"measure there with --device recorded:{arguments.output}")
     return summary
 
@@ -300,6 +308,6 @@ _COMMANDS = {
     "check": ("prove a recording's promises and print its numbers", _check_arguments, _check),
     "ls": ("list the problems of a recording, or the kernels of one", _ls_arguments, _ls),
     "show": ("show one recorded kernel", _show_arguments, _show),
-    "import": ("make a recording of a Kernel Tuner cache or a T4 file", _import_arguments, _import),
+    "import": ("make a recording of a Kernel Tuner cache, a T4 file or published pairs", _import_arguments, _import),
     "export": ("write a folder that the Hugging Face datasets library loads", _export_arguments, _export),
 }

@@ -15,6 +15,7 @@ from presage.devices import recording
 from presage.devices.recording import Recording, Row
 from presage.devices.status import Status
 from presage.kernels.normalise import digest, normalise
+from presage.problems import registry
 
 FLOOR_SHARE = 0.8
 """A time under this share of the roofline is no time; peaks are uncertain by less."""
@@ -104,9 +105,10 @@ def _splits(rows: Sequence[Row]) -> Iterator[str]:
     for room, found in of_room.items():
         if "test_family" in found and len(found) > 1:
             yield f"the room {room} is in test_family and in {' and '.join(sorted(found - {'test_family'}))}"
-    for name in splits.NAMES:
-        if name not in {row.split for row in rows}:
-            yield f"the split {name} is empty"
+    kind = "cpu" if any(row.language == "c" for row in rows) else "gpu"  # not every operation is for a CPU, too
+    every = map(registry.get, registry.names())
+    possible = {splits.of(problem) for problem in every if kind in problem.timed}
+    yield from (f"the split {name} is empty" for name in sorted(possible - {row.split for row in rows}))
     for row in rows:
         if row.split != splits.split(row.problem, row.room):
             yield f"{row.problem} is in {row.split}; it belongs in {splits.split(row.problem, row.room)}"

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import gzip
 import json
+import math
+import re
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from presage.core import scale
 from presage.core.errors import PresageError
-from presage.core.statistics import Interval
 from presage.devices import recording
 from presage.devices.recording import RecordedCase, Recording, Row
 from presage.devices.status import Status
@@ -187,19 +188,73 @@ def _relative(row: Row, anchor: Row) -> Row:
 
 PAIR_COLUMNS = ("anchor_code", "candidate_code", "hardware", "aggregated_speedup")
 """What a data set of the research has at least; its labels are left aside, since they disagree with its own prompt."""
+_ANCHOR_NS = 1e6
+"""Where only ratios are published, the anchor took this long."""
+_LIBRARY = "import torch\n\n\ndef custom_kernel(data):\n    return torch.matmul(*data)\n"
 
 
-def read_pairs(path: Path) -> list[dict[str, Any]]:
-    """Pairs of kernels with a speedup, from Parquet or JSON lines, labelled with our scale."""
-    if path.suffix == ".parquet":
-        try:
-            import pyarrow.parquet
+@dataclass(frozen=True)
+class Pair:
+    """Two kernels for one problem, and how much faster the second is."""
 
-            records = pyarrow.parquet.read_table(path).to_pylist()
-        except (OSError, ValueError) as error:
-            raise PresageError(f"{path} is no Parquet file, or was cut short: {error}") from error
-    else:
-        records = _lines(path)
+    problem: str
+    hardware: str
+    anchor: str
+    candidate: str
+    speedup: float
+
+    @property
+    def bin(self) -> int:
+        """By our scale."""
+        return int(scale.bin_of([self.speedup])[0])
+
+
+def import_pairs(path: Path, to: Path, *, hardware: str | None = None) -> Recording:
+    """Make a recording of published pairs on one GPU: a file with the research's columns, or a folder as
+    `read_pairs` reads them. Only ratios are known, so every anchor took as long."""
+    pairs = read_pairs(path)
+    places = sorted({pair.hardware for pair in pairs})
+    chosen = [place for place in places if hardware is None or hardware.lower() in place.lower()]
+    if len(chosen) != 1:
+        raise PresageError(f"{path} has pairs on {', '.join(places)}; name one of them with --hardware")
+    rows: dict[tuple[str, str], Row] = {}
+    anchors: dict[str, Row] = {}
+    for pair in pairs:
+        if pair.hardware == chosen[0]:
+            anchor = anchors.setdefault(pair.problem, _paired(pair.problem, pair.anchor, 1.0))
+            for row in (anchor, _paired(pair.problem, pair.candidate, pair.speedup)):
+                rows.setdefault((row.problem, row.hash), _relative(row, anchor))
+    facts = {"name": to.stem, "kind": "gpu", "hardware": chosen[0], "from": path.name}
+    return recording.write(to, list(rows.values()), facts)
+
+
+def _paired(problem: str, text: str, speedup: float) -> Row:
+    language = "cuda" if re.search(r"^\s*#include", text, re.MULTILINE) and "import torch" not in text else "torch"
+    if language == "torch" and re.search(r"^\s*(import|from) triton", text, re.MULTILINE):
+        language = "triton"
+    return Row(
+        problem=problem,
+        room="imported",
+        split="",
+        family=problem,
+        language=language,
+        hash=digest(text, language),
+        source=text,
+        values={},
+        status=Status.OK,
+        reason="",
+        cases=(RecordedCase("as published", 0.0, (_ANCHOR_NS / speedup,)),),
+        facts={},
+    )
+
+
+def read_pairs(path: Path) -> list[Pair]:
+    """Pairs from Parquet or JSON lines with the research's columns; or from a folder with texts in `codes.jsonl.zst`
+    and ratios in `pairs.parquet` (a candidate against several references) or `speedups.parquet` (products of matrices
+    against a library's)."""
+    if path.is_dir():
+        return list(_folder_pairs(path))
+    records = _table(path) if path.suffix == ".parquet" else _lines(path)
     missing = [name for name in PAIR_COLUMNS if not records or name not in records[0]]
     if missing:
         raise PresageError(f"{path} has no column '{missing[0]}'; a data set of pairs has {', '.join(PAIR_COLUMNS)}")
@@ -207,11 +262,63 @@ def read_pairs(path: Path) -> list[dict[str, Any]]:
     for number, record in enumerate(records, start=1):
         try:
             speedup = float(record["aggregated_speedup"])
-            label = int(scale.bin_of([speedup])[0])
+            if not 0 < speedup < math.inf:
+                raise ValueError
         except (TypeError, ValueError) as error:
             raise PresageError(f"{path}: row {number} has no speedup that is a positive number") from error
-        found.append({**record, "speedup": Interval(speedup, speedup, speedup), "bin": label})
+        anchor, candidate = str(record["anchor_code"]), str(record["candidate_code"])
+        problem = str(record.get("problem") or record.get("op_name") or digest(anchor, "torch"))
+        found.append(Pair(problem, str(record["hardware"]), anchor, candidate, speedup))
     return found
+
+
+def _folder_pairs(folder: Path) -> Iterator[Pair]:
+    import pyarrow
+
+    try:
+        with pyarrow.input_stream(folder / "codes.jsonl.zst", compression="zstd") as stream:
+            records = [json.loads(line) for line in stream.read().splitlines()]
+        codes = {record["code_id"]: record["text"] for record in records}
+    except (OSError, ValueError, KeyError) as error:
+        raise PresageError(f"{folder} has no readable codes.jsonl.zst: {error}") from error
+    try:
+        if (folder / "pairs.parquet").exists():
+            yield from _against_references(_table(folder / "pairs.parquet"), codes)
+        else:
+            for record in _table(folder / "speedups.parquet"):
+                if record["mode"] == "offline":
+                    text, ratio = codes[record["candidate_code_id"]], record["speedup_vs_torch_matmul"]
+                    yield Pair(record["config"], record["hardware"], _LIBRARY, text, ratio)
+    except KeyError as error:
+        raise PresageError(f"{folder}: {error} is missing; it is not one of the layouts that are known") from error
+
+
+def _against_references(records: list[dict[str, Any]], codes: Mapping[str, str]) -> Iterator[Pair]:
+    """A candidate's ratios to several references say how these compare with each other, too."""
+    groups: dict[tuple[str, str, str], dict[str, dict[str, Any]]] = {}
+    for record in records:
+        key = (record["problem_id"], record["hardware"], record["candidate_code_id"])
+        groups.setdefault(key, {})[record["reference_kind"]] = record
+    for (problem, hardware, candidate), against in groups.items():
+        eager = against.get("torch_eager")
+        if eager is None:
+            continue
+        anchor = codes[eager["reference_code_id"]]
+        yield Pair(problem, hardware, anchor, codes[candidate], eager["speedup"])
+        for kind in ("cuda_graph", "cudnn_flags"):
+            if kind in against:
+                ratio = eager["speedup"] / against[kind]["speedup"]
+                yield Pair(problem, hardware, anchor, codes[against[kind]["reference_code_id"]], ratio)
+
+
+def _table(path: Path) -> list[dict[str, Any]]:
+    import pyarrow.parquet
+
+    try:
+        records: list[dict[str, Any]] = pyarrow.parquet.read_table(path).to_pylist()
+    except (OSError, ValueError) as error:
+        raise PresageError(f"{path} is no Parquet file, or was cut short: {error}") from error
+    return records
 
 
 def _lines(path: Path) -> list[dict[str, Any]]:

@@ -42,7 +42,10 @@ def case_rows(task: Task, candidate: Candidate, compiled: bool = True) -> list[R
 
 
 def problem_features(problem: Problem, case: Case, hardware: Hardware | None) -> Row:
-    """What the case must cost at least, and how long that takes at the hardware's peaks."""
+    """What the case must cost at least, and how long that takes at the hardware's peaks; nothing where that is not
+    known, as of a problem that only a recording knows."""
+    if not problem.inputs:
+        return {}
     moved, flops = float(problem.bytes(case)), float(max(1, problem.textbook_flops(case)))
     row = {
         "must_bytes": math.log2(moved),

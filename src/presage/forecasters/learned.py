@@ -72,17 +72,22 @@ class LearnedForecaster(Forecaster):
 
     def _predict(self, task: Task, candidates: Sequence[Candidate], kind: str) -> list[Prediction]:
         model = self._model(kind)
-        measured = [m for m in (task.anchor, *task.neighbours[:_MOST_NEIGHBOURS]) if m.status == "ok" and m.times_ns]
+        floors = case_floors(task)
+        measured = [
+            each
+            for each in (task.anchor, *task.neighbours[:_MOST_NEIGHBOURS])
+            if each.status == "ok" and each.times_ns and floors
+        ]
         known = self._answers(model, task, measured)
         asked = self._answers(model, task, candidates)
-        floors = case_floors(task)
         actual = np.array([_distance(each, floors) for each in measured])
         shift, variance = residual(model.noise, asked.leaves, known.leaves, actual - known.mean)
         anchored = bool(measured) and measured[0] is task.anchor
         anchor = actual[0] if anchored else float(self._answers(model, task, [task.anchor]).mean[0])
         notes = ["made without a compiler's report: from source and launch alone"] if kind == "source" else []
         if not anchored:
-            notes.append("the anchor was not measured: its time, too, is a forecast")
+            why = "the anchor was not measured" if floors else "what the problem must cost is not known"
+            notes.append(f"{why}: the anchor's time, too, is a forecast")
             variance = variance + model.noise.operation + model.noise.own
         scale = np.sqrt(variance) * asked.spread
         log2_S = anchor - (asked.mean + shift)
@@ -211,7 +216,10 @@ def matrix(rows: Sequence[Row], names: Sequence[str]) -> Floats:
 
 
 def case_floors(task: Task) -> dict[str, float]:
-    """Each case's roofline in nanoseconds: by the data sheet on a GPU, and one nanosecond on a CPU."""
+    """Each case's roofline in nanoseconds: by the data sheet on a GPU, and one nanosecond on a CPU; nothing where it is
+    not known what the problem must cost."""
+    if not task.problem.inputs:
+        return {}
     if task.hardware is None:
         return {case.name: 1.0 for case in task.cases}
     return {case.name: 1e9 * floor_seconds(task.problem, case, task.hardware) for case in task.cases}
