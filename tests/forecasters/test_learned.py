@@ -13,7 +13,7 @@ import pytest
 
 from presage.core.errors import PresageError
 from presage.devices import recording
-from presage.devices.recorded import RecordedDevice
+from presage.devices.recorded import RecordedDevice, RecordedProblem
 from presage.devices.recording import RecordedCase, Recording, Row
 from presage.devices.status import Status
 from presage.forecasters import learned_training
@@ -126,6 +126,14 @@ def test_an_unseen_operation_is_ranked_and_the_intervals_hold(formula: Recording
     assert np.mean(inside) > 0.7
 
 
+def test_a_problem_of_unknown_cost_is_forecast_from_the_texts_alone(formula: Recording, folder: Path) -> None:
+    task, rows = question(formula)
+    nameless = RecordedProblem(UNSEEN, RecordedDevice(formula))
+    found = LearnedForecaster(folder).forecast(replace(task, problem=nameless), [Candidate(row.kernel) for row in rows])
+    assert all(prediction.forecast for prediction in found)
+    assert any("what the problem must cost is not known" in note for note in found[0].notes)
+
+
 def test_what_was_measured_makes_it_surer_and_better(formula: Recording, folder: Path) -> None:
     forecaster = LearnedForecaster(folder)
     few, _ = question(formula)
@@ -173,7 +181,7 @@ def test_a_model_that_cannot_be_read_says_what_to_do(
                 continue
             text = text[: len(text) // 2] if damage == "cut" else text
         (tmp_path / file.name).write_text(
-            text.replace('"version": 1', '"version": 99') if damage == "version" else text
+            text.replace('"version": 2', '"version": 99') if damage == "version" else text
         )
     task, rows = question(formula)
     with pytest.raises(PresageError, match="train"):

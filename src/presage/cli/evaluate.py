@@ -74,4 +74,4 @@ def run(arguments: argparse.Namespace) -> int:
 def _default_recording() -> str:
     if not recorded.packaged():
         raise PresageError("no recording comes with this presage; name a .parquet file with --recording")
-    return "h200" if "h200" in recorded.packaged() else recorded.packaged()[0]
+    return recorded.packaged()[0]

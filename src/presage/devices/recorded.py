@@ -30,8 +30,8 @@ _PACKAGED = Path(__file__).parent.parent / "recordings"
 
 
 def packaged() -> list[str]:
-    """The names of the recordings that come with presage."""
-    return sorted(file.stem for file in _PACKAGED.glob("*.parquet"))
+    """The names of the recordings that come with presage, those of GPUs first."""
+    return sorted((file.stem for file in _PACKAGED.glob("*.parquet")), key=lambda name: (name == "cpu", name))
 
 
 def find(name: str) -> Recording:

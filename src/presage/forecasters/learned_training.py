@@ -148,9 +148,11 @@ def _learn(samples: Sequence[Sample], say: Callable[[str], None], trees: int) ->
     """The facts and the trees of one kind."""
     names = sorted({name for sample in samples for row in sample.rows for name in row})
     worked = [sample for sample in samples if sample.distances]
-    views = [_unseen(worked, names, trees, group) for group in ("problem", "room")]
-    for view, what in zip(views, ("operations", "rooms"), strict=True):
-        say(f"  unseen {what}: residuals of {np.std(view.off):.3f} octaves")
+    several = [group for group in ("problem", "room") if len({getattr(sample, group) for sample in worked}) > 1]
+    views = []
+    for group in several or ("problem",):
+        views.append(_unseen(worked, names, trees, group))
+        say(f"  with each {group} unseen: residuals of {np.std(views[-1].off):.3f} octaves")
     sizes = [[math.log2(_LEAST + abs(off)) for off in view.off] for view in views]
     usual = float(np.median(sizes))
     told = [sample.with_familiarity(f) for view in views for sample, f in zip(worked, view.familiar, strict=True)]
