@@ -282,6 +282,16 @@ def test_a_parent_that_failed_is_shown_with_its_error_and_mended(make_ground: An
     assert "Mend the parent" in text
 
 
+def test_what_failed_lately_is_told_with_why(make_ground: Any) -> None:
+    failed = Parent(replace(Measured(kernel(BETTER)), status="wrong_result"), None, "y[3] is 2, not 1")
+    text = asked_by(make_ground("softmax"), parent_of(kernel(), 1.0), [failed])
+    assert "Another good kernel" not in text
+    assert "What failed lately" in text
+    assert "c, wrong result:" in text
+    assert "y[3] is 2, not 1" in text
+    assert "int step = 4;" in text
+
+
 def test_a_parent_that_was_only_forecast_is_called_that(make_ground: Any) -> None:
     trusted = Parent(replace(Measured(kernel()), status="trusted"), 1.0)
     assert "It was not measured; a speedup of about 2 is expected" in asked_by(make_ground("softmax"), trusted)

@@ -422,6 +422,24 @@ def test_what_a_language_model_wrote_is_paid_once(tmp_path: Path, make_parts: Ma
     assert len(calls) == proposed
 
 
+def test_a_proposer_is_told_what_failed_and_why(folder: Path, make_parts: MakeParts, draws: Any) -> None:
+    told: list[list[Any]] = []
+
+    class Listening(Proposer):
+        def __init__(self, ground: Ground) -> None:
+            super().__init__(ground)
+            self._inner = draws(ground)
+
+        def propose(self, parent: Any, others: Any, count: Any, known: Any, rng: Any) -> Any:
+            told.append([other for other in others if other.value is None])
+            return self._inner.propose(parent, others, count, known, rng)
+
+    finish(folder, make_parts(proposer=Listening, forecaster=None), Budget(60), 8)
+    failures = [each for those in told for each in those]
+    assert failures
+    assert {(each.measured.status, each.reason) for each in failures} == {("wrong_result", "y[0] is 1, not 2")}
+
+
 def test_a_finished_search_has_nothing_more_to_do(folder: Path, make_parts: MakeParts) -> None:
     finish(folder, make_parts(), Budget(12))
     before = events(folder)

@@ -57,8 +57,9 @@ class Proposer(ABC):
     def propose(
         self, parent: Parent, others: Sequence[Parent], count: int, known: Container[str], rng: random.Random
     ) -> list[Proposal]:
-        """Up to `count` candidates from a parent; `others` are the best kernels so far. `known` holds the hashes of all
-        kernels that the search has seen, which are not proposed again. Fewer, or none, where ideas run out."""
+        """Up to `count` candidates from a parent; fewer, or none, where ideas run out. `others` are the best kernels so
+        far, then the latest that failed, which have no value but a reason. `known` holds the hashes of all kernels that
+        the search has seen, which are not proposed again."""
 
     def spent(self) -> Spent:
         """What the last `propose` has cost."""

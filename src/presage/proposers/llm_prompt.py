@@ -23,6 +23,7 @@ OTHERS = 2
 _LONGEST_SOURCE = 24_000
 _LONGEST_OTHER = 6_000
 _LONGEST_MESSAGE = 3_000
+_LONGEST_REASON, _LONGEST_FAILED = 1_000, 2_500
 
 SYSTEM = """\
 You write fast kernels. You are given a problem, the hardware, and a parent kernel with what was measured of it. You \
@@ -58,6 +59,7 @@ def messages(
         describe_hardware(ground.device.hardware),
         f"# The anchor, which speedups are relative to\n{_times(ground.anchor, cases)}",
         *(_other(number, other) for number, other in enumerate(shown, 1)),
+        *_failures([other for other in others if other.value is None and other.reason]),
         _parent(parent, cases),
         f"# Your task\n{_task(parent, different)} (Variation {variation}.)",
     ]
@@ -139,6 +141,18 @@ def _standing(parent: Parent) -> str:
 def _other(number: int, other: Parent) -> str:
     kernel = other.measured.kernel
     return f"# Another good kernel, {number} ({kernel.language})\n{_standing(other)}\n{_source(kernel, _LONGEST_OTHER)}"
+
+
+def _failures(failed: Sequence[Parent]) -> list[str]:
+    """What went wrong lately, so that it is not tried again."""
+    if not failed:
+        return []
+    lines = ["# What failed lately, and what the device or the compiler said of it"]
+    for other in failed:
+        kernel, status = other.measured.kernel, other.measured.status.replace("_", " ")
+        lines += [f"{kernel.language}, {status}:", _data(other.reason, _LONGEST_REASON)]
+        lines += [_source(kernel, _LONGEST_FAILED)]
+    return ["\n".join(lines)]
 
 
 def _task(parent: Parent, different: bool) -> str:

@@ -189,9 +189,9 @@ class Search:
         place = step.answered
         id = step.parents[place]
         count = math.ceil(self.batch * step.shares[place] / sum(step.shares))
-        proposals = self._proposer.propose(
-            self._parent(id), self._others(id), count, self.state.known, self._chance(step.number, f"propose/{place}")
-        )
+        others = [*self._others(id), *self._failed()]
+        chance = self._chance(step.number, f"propose/{place}")
+        proposals = self._proposer.propose(self._parent(id), others, count, self.state.known, chance)
         fresh: dict[str, Proposal] = {}
         for proposal in proposals:
             if proposal.kernel.hash not in self.state.known:
@@ -405,6 +405,13 @@ class Search:
     def _others(self, id: int) -> list[Parent]:
         """The best kernels but this one."""
         return [self._parent(other) for _, other in reversed(self.state.best[-_OTHERS - 1 :]) if other != id][:_OTHERS]
+
+    def _failed(self) -> list[Parent]:
+        """What failed lately, the latest first."""
+        return [
+            Parent(Measured(self.store.kernel(hash), self.store.reports(hash), status=status), None, reason)
+            for hash, status, reason in reversed(self.state.failed)
+        ]
 
     def _task(self) -> Task:
         state = self.state

@@ -40,6 +40,8 @@ from presage.store.store import Event
 REMEMBERED = 256
 """So many of the best and of the latest measurements are at hand for forecasters; and so many candidates stay
 undecided: beyond, the least hopeful are forgotten, since better ones always came before them."""
+_FAILED = 3
+"""So many of the latest failures are at hand for proposers."""
 _TRUSTED_TO_FAIL = 0.5
 _UNKNOWN = (math.inf, math.inf)
 """What is hoped of a kernel without a forecast: it comes first."""
@@ -116,6 +118,8 @@ class State:
         """The best that were measured, by value and id, the very best last."""
         self.recent: deque[str] = deque(maxlen=REMEMBERED)
         """The latest that were measured, failed ones too, by hash."""
+        self.failed: deque[tuple[str, str, str]] = deque(maxlen=_FAILED)
+        """The latest that failed, or could not even be compiled: hash, status and reason."""
         self._trusted: list[tuple[float, int]] = []
         self.decisions: Counter[str] = Counter()
         self.counts: Counter[str] = Counter()
@@ -182,6 +186,7 @@ class State:
     def _forecast(self, event: Event) -> None:
         step, told = self._open(), event.payload
         step.is_forecast, step.broken = True, told["broken"]
+        self.failed.extend((hash, "not_measured", why) for hash, why in step.broken.items())
         for hash, parent in step.candidates:
             if hash not in step.broken:
                 self.undecided[hash] = Undecided(parent, None, _UNKNOWN)
@@ -218,7 +223,9 @@ class State:
         self.spent.measurements += 1
         self.spent.device_seconds += told["seconds"]
         self.recent.append(hash)
-        self.counts["failed"] += value is None
+        if value is None:
+            self.counts["failed"] += 1
+            self.failed.append((hash, told["status"], told["reason"]))
         if not self.hashes:
             self.known.add(hash)
             self._enter(hash, None, value, measured=True)
