@@ -60,18 +60,22 @@ def _quotient(a: Lanes, b: Lanes) -> Lanes:
     return np.where((a < 0) != (safe < 0), -(np.abs(a) // np.abs(safe)), np.abs(a) // np.abs(safe))
 
 
+def _within(values: Lanes, most: int) -> Lanes:
+    return np.minimum(np.maximum(values, 0), most)  # several times as fast as np.clip on 32 numbers
+
+
 def _shift(values: Lanes, by: Lanes, left: bool) -> Lanes:
-    by = np.clip(by, 0, 63)
+    by = _within(by, 63)
     return values << by if left else values >> by
 
 
 def _field(values: Lanes, start: Lanes, length: Lanes) -> Lanes:
-    return (values >> np.clip(start, 0, 63)) & ((np.int64(1) << np.clip(length, 0, 62)) - 1)
+    return (values >> _within(start, 63)) & ((np.int64(1) << _within(length, 62)) - 1)
 
 
 def _inserted(field: Lanes, values: Lanes, start: Lanes, length: Lanes) -> Lanes:
-    mask = ((np.int64(1) << np.clip(length, 0, 62)) - 1) << np.clip(start, 0, 63)
-    return (values & ~mask) | ((field << np.clip(start, 0, 63)) & mask)
+    mask = ((np.int64(1) << _within(length, 62)) - 1) << _within(start, 63)
+    return (values & ~mask) | ((field << _within(start, 63)) & mask)
 
 
 def _any_function(a: Lanes, b: Lanes, c: Lanes, table: Lanes) -> Lanes:

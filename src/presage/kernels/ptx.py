@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _ENTRY = re.compile(r"\.entry\s+([\w$.]+)\s*\(([^)]*)\)")
@@ -34,11 +35,11 @@ class Instruction:
     opcode: str
     operands: tuple[str, ...]
 
-    @property
+    @cached_property
     def root(self) -> str:
         return self.opcode.partition(".")[0]
 
-    @property
+    @cached_property
     def parts(self) -> list[str]:
         return self.opcode.split(".")[1:]
 
@@ -64,8 +65,9 @@ class Entry:
     """Where each variable in shared memory lies."""
 
 
+@lru_cache(maxsize=8)
 def parse(text: str, name: str) -> Entry | None:
-    """The entry of this name, or None where there is none that is whole."""
+    """The entry of this name, or None where there is none that is whole. A kernel is asked for once a case."""
     text = _COMMENT.sub("", text)
     found = next((each for each in _ENTRY.finditer(text) if each[1] == name), None)
     if found is None:

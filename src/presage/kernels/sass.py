@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -124,7 +126,10 @@ def disassemble(codes: Sequence[bytes], arch: str) -> list[list[Instruction]]:
     unique = list(dict.fromkeys(codes))
     known = {code: _CACHE[arch, code] for code in unique if (arch, code) in _CACHE}
     missing = [code for code in unique if code not in known]
-    for code, instructions in zip(missing, _run(missing, arch), strict=True):
+    groups = _groups(missing)
+    with ThreadPoolExecutor(max(1, len(groups))) as pool:
+        found = [each for group in pool.map(lambda group: _run(group, arch), groups) for each in group]
+    for code, instructions in zip(missing, found, strict=True):
         if len(_CACHE) >= _CACHE_SIZE:
             _CACHE.clear()
         known[code] = _CACHE[arch, code] = instructions
@@ -133,11 +138,22 @@ def disassemble(codes: Sequence[bytes], arch: str) -> list[list[Instruction]]:
 
 _CACHE: dict[tuple[str, bytes], list[Instruction]] = {}
 _CACHE_SIZE = 256
+_WORTH_A_START = 256 << 10
+"""Bytes of machine code that take about as long as starting the disassembler."""
+
+
+def _groups(codes: Sequence[bytes]) -> list[list[bytes]]:
+    """The codes, in order, parted for runs of the disassembler beside each other, where that is worth their start."""
+    most = max(_WORTH_A_START, -(-sum(map(len, codes)) // (os.cpu_count() or 1)))
+    groups: list[list[bytes]] = []
+    for code in codes:
+        if not groups or sum(map(len, groups[-1])) >= most:
+            groups.append([])
+        groups[-1].append(code)
+    return groups
 
 
 def _run(codes: Sequence[bytes], arch: str) -> list[list[Instruction]]:
-    if not codes:
-        return []
     with tempfile.TemporaryDirectory(prefix="presage-sass-") as folder:
         file = Path(folder, "code.bin")
         file.write_bytes(b"".join(codes))

@@ -48,8 +48,8 @@ _PERIODS = (1, 2, 3, 4)
 _MEMORY, _EVIDENCE = 12, 4
 """Rounds of a loop that are remembered, and how many must be alike where that is all there is to go by."""
 _POINTERS = 40
-_FRACTIONS = (0.1459, 0.382)
-"""Where along the grid blocks are walked; the first pair is enough where both execute the same."""
+_FRACTION = 0.382
+"""Where along the grid a block is walked, and another one as far from its end."""
 
 _AT = {name: i for i, name in enumerate(KINDS)}
 _ROOTS = {
@@ -85,9 +85,9 @@ def of_launch(
 def walk(
     entry: Entry, integers: Sequence[int], grid: tuple[int, int, int], block: tuple[int, int, int]
 ) -> dict[str, float] | None:
-    """Walk the first and the last warp of some blocks spread over the grid; the mean of what they execute, by kind, or
-    None where one does not come to its end. The parameters that are integers have these values, in order; pointers are
-    far apart."""
+    """Walk the first and the last warp of a block, and of another if that is not alike; the mean of what they execute,
+    by kind, or None where one does not come to its end. The parameters that are integers have these values, in order;
+    pointers are far apart."""
     rest = iter(integers)
     parameters = {
         name: (number + 1) << _POINTERS if kind.endswith("64") else next(rest, 0)
@@ -95,30 +95,39 @@ def walk(
     }
     warps = -(-block[0] * block[1] * block[2] // WARP)
     program = _Program(entry, parameters)
-    walked: list[npt.NDArray[np.float64]] = []
-    for number, place in enumerate(_spread(grid)):
-        if number == 2 and np.array_equal(walked[0], walked[1]):
-            break
-        each = [_Warp(program, warp, place, grid, block) for warp in sorted({0, warps - 1})]
-        for warp in each:
-            warp.run()
-            if not warp.complete:
-                return None
-        walked.append(np.mean([warp.counts for warp in each], axis=0))
+    ends = sorted({0, warps - 1})
+
+    def ran(place: tuple[int, int, int], warp: int) -> npt.NDArray[np.float64]:
+        each = _Warp(program, warp, place, grid, block)
+        each.run()
+        return each.counts
+
+    try:
+        one, other = _pair(grid)
+        walked = [ran(one, warp) for warp in ends]
+        mirrored = ran(other, ends[0])
+        if not np.array_equal(walked[0], mirrored):
+            walked += [mirrored, *(ran(other, warp) for warp in ends[1:])]
+    except _Endless:
+        return None
     mean = np.mean(walked, axis=0)
     return {name: float(mean[i]) for name, i in _AT.items() if mean[i]}
 
 
-def _spread(grid: tuple[int, int, int]) -> list[tuple[int, int, int]]:
-    """Blocks of the grid, in pairs, one as far from the first block as the other from the last: where work grows evenly
-    along the grid, or along the rows that its numbers are taken apart into, a pair's mean is the mean of all.
+def _pair(grid: tuple[int, int, int]) -> list[tuple[int, int, int]]:
+    """Two blocks, one as far from the first as the other from the last: where work grows evenly along the grid, or
+    along the rows that its numbers are taken apart into, as under a causal mask, their mean is the mean of all.
 
-    >>> _spread((3, 1, 1)), _spread((100, 2, 1))
-    ([(0, 0, 0), (2, 0, 0), (1, 0, 0)], [(29, 0, 0), (70, 1, 0), (76, 0, 0), (23, 1, 0)])
+    >>> _pair((3, 1, 1)), _pair((100, 2, 1))
+    ([(1, 0, 0), (1, 0, 0)], [(76, 0, 0), (23, 1, 0)])
     """
     total = math.prod(grid)
-    numbers = [n for fraction in _FRACTIONS for n in (int(fraction * total), total - 1 - int(fraction * total))]
-    return [(n % grid[0], n // grid[0] % grid[1], n // (grid[0] * grid[1])) for n in dict.fromkeys(numbers)]
+    number = int(_FRACTION * total)
+    return [(n % grid[0], n // grid[0] % grid[1], n // (grid[0] * grid[1])) for n in (number, total - 1 - number)]
+
+
+class _Endless(Exception):  # noqa: N818  no fault: it only takes too long
+    """A warp that does not come to its end."""
 
 
 # -- the program, made ready ------------------------------------------------------------------------------------------
@@ -427,7 +436,7 @@ class _Warp:
                 self.known[program.registers[name]] = True
         self.counts = np.zeros(len(KINDS))
         self.compared: list[Lanes] = []
-        self.complete = False
+        self._mask, self._is_full = np.zeros(WARP, dtype=np.int64), False
         self._at = np.where(thread < block[0] * block[1] * block[2], 0, -1)
         self._seen: dict[int, list[_Snapshot]] = {}
 
@@ -445,12 +454,11 @@ class _Warp:
         return values
 
     def write(self, target: int, values: Lanes, mask: Lanes) -> None:
-        if mask.all():
+        if self._is_full and mask is self._mask:
             self.registers[target] = values
-            self.known[target] = True
         else:
             np.copyto(self.registers[target], values, where=mask != 0)
-            self.known[target] = True  # where it is used, its lanes are those that have written it
+        self.known[target] = True  # where it is used, its lanes are those that have written it
 
     def admitted(self, mask: Lanes, guard: tuple[int, bool]) -> Lanes:
         """The lanes that a predicate lets through; all of them where it is not known."""
@@ -461,22 +469,25 @@ class _Warp:
         return admitted
 
     def run(self) -> None:
+        """From the first block to the end of all lanes; _Endless where that takes too many."""
         blocks, headers = self._program.blocks, self._program.headers
         for _ in range(MOST_STEPS):
             waiting = self._at[self._at >= 0]
             if not waiting.size:
-                self.complete = True
                 return
             number = int(waiting.min())
-            mask = (self._at == number).astype(np.int64)
+            mask = self._mask = (self._at == number).astype(np.int64)
+            lanes = int(mask.sum())
+            self._is_full = lanes == WARP
             if number in headers:
                 self._skip(number, mask)
             block = blocks[number]
             self.counts += block.counts
-            self.counts[_AT["lanes"]] += block.counts[_AT["instructions"]] * int(mask.sum())
+            self.counts[_AT["lanes"]] += block.counts[_AT["instructions"]] * lanes
             for action in block.actions:
                 action(self, mask)
             self._branch(block, number, mask)
+        raise _Endless
 
     def _branch(self, block: _Ready, number: int, mask: Lanes) -> None:
         after = number + 1 if number + 1 < len(self._program.blocks) else -1
