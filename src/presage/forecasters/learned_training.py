@@ -33,6 +33,7 @@ from presage.forecasters.learned import (
     VERSION,
     Floats,
     Leaves,
+    Model,
     Noise,
     case_floors,
     digest,
@@ -68,6 +69,8 @@ _REMEMBERED = 4
 """Kernels of an operation that new ones are compared with."""
 _ANCHORS = 4
 """Anchors beside the seed kernel for which residuals are collected."""
+_TAIL = 0.05
+"""What a 90 % interval leaves out on either side."""
 _LEAST = 0.02
 """Octaves; two runs of the same kernel differ by about as much."""
 
@@ -105,7 +108,12 @@ def train(
         if not samples:
             continue
         say(f"{kind}: learning from {len(samples):,} kernels of {len({s.problem for s in samples})} operations")
-        _write(folder, kind, *_learn(samples, say, trees), [recording.name for recording in chosen])
+        facts, boosters = _learn(samples, say, trees)
+        held = [sample for recording in chosen for sample in read(recording, kind, "validation")]
+        stretch = _stretch(Model(kind, facts, boosters), [sample for sample in held if sample.distances])
+        say(f"  validation: intervals are stretched by {stretch:.3f}")
+        facts["residuals"] = [stretch * each for each in facts["residuals"]]
+        _write(folder, kind, facts, boosters, [recording.name for recording in chosen])
         made += 1
     if made:
         learned_card.write(folder)
@@ -304,26 +312,50 @@ def _standard_residuals(
 ) -> list[float]:
     """How far log2 S was from its forecast, in units of what the forecast called its scale: the quantiles, over all
     kernels against the seed and a few other anchors, every operation weighing the same."""
+    found = [
+        _off_by(samples, unseen.off, unseen.leaves, scale, noise) for unseen, scale in zip(views, relative, strict=True)
+    ]
+    values, weights = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    return _weighted_quantiles(values, weights, LEVELS)
+
+
+def _off_by(
+    samples: Sequence[Sample], off: Floats, leaves: Leaves, scale: Floats, noise: Noise
+) -> tuple[Floats, Floats]:
+    """Of every kernel against every anchor, how far log2 S was from its forecast in units of the forecast's scale, and
+    its weight."""
     rng = np.random.default_rng(1)
-    found, weights = [], []
-    for (unseen, scale), members in itertools.product(zip(views, relative, strict=True), _by_problem(samples).values()):
+    found, weights = [np.zeros(0)], [np.zeros(0)]
+    for members in _by_problem(samples).values():
         seeds = [i for i in members if samples[i].seed]
         for anchor in (*seeds, *rng.choice(members, size=min(_ANCHORS, len(members)), replace=False)):
             others = [i for i in members if i != anchor]
-            if not others:
-                continue
-            known, seen = unseen.leaves[[anchor]], unseen.off[[anchor]]
-            shift, variance = residual(noise, unseen.leaves[others], known, seen)
-            off = shift - unseen.off[others]
-            found.append(off / (np.sqrt(variance) * scale[others]))
-            weights.append(np.full(len(others), 1.0 / len(others)))
-    return _weighted_quantiles(np.concatenate(found), np.concatenate(weights))
+            if others:
+                shift, variance = residual(noise, leaves[others], leaves[[anchor]], off[[anchor]])
+                found.append((shift - off[others]) / (np.sqrt(variance) * scale[others]))
+                weights.append(np.full(len(others), 1.0 / len(others)))
+    return np.concatenate(found), np.concatenate(weights)
 
 
-def _weighted_quantiles(values: Floats, weights: Floats) -> list[float]:
+def _stretch(model: Model, samples: Sequence[Sample]) -> float:
+    """By how much intervals must be wider to hold what they promise on the validation split, which had no part in
+    growing the trees: the conformal factor of the 90 % interval, or 1."""
+    if not samples:
+        return 1.0
+    said = model.answer([sample.rows for sample in samples])
+    off = np.array([sample.distance for sample in samples]) - said.mean
+    values, weights = _off_by(samples, off, said.leaves, said.spread, model.noise)
+    low, high = np.interp([_TAIL, 1 - _TAIL], LEVELS, model.facts["residuals"])
+    if not values.size or not low < 0 < high:
+        return 1.0
+    needed = np.where(values < 0, values / low, values / high)
+    return max(1.0, *_weighted_quantiles(needed, weights, [1 - 2 * _TAIL]))
+
+
+def _weighted_quantiles(values: Floats, weights: Floats, levels: Sequence[float]) -> list[float]:
     order = np.argsort(values)
     reached = (np.cumsum(weights[order]) - 0.5 * weights[order]) / weights.sum()
-    return [float(each) for each in np.interp(LEVELS, reached, values[order])]
+    return [float(each) for each in np.interp(levels, reached, values[order])]
 
 
 # -- files ------------------------------------------------------------------------------------------------------------
