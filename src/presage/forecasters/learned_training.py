@@ -46,7 +46,7 @@ from presage.forecasters.learned import (
 FOLDS = 4
 LEVELS = (0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 0.975, 0.99)
 _PARAMETERS: Mapping[str, Any] = {
-    "learning_rate": 0.08,
+    "learning_rate": 0.05,
     "num_leaves": 15,
     "min_data_in_leaf": 20,
     "feature_fraction": 0.4,
@@ -59,8 +59,8 @@ _PARAMETERS: Mapping[str, Any] = {
     "seed": 1,
     "verbosity": -1,
 }
-TREES = 400
-_SHARES = {"time": 1.0, "spread": 0.25, "fail": 0.4}
+TREES = 600
+_SHARES = {"time": 1.0, "spread": 0.15, "fail": 0.25}
 """Of that many trees, how many each question gets."""
 _OBJECTIVES = {"time": "regression", "spread": "regression", "fail": "binary"}
 _SAMPLED = 60
