@@ -39,7 +39,8 @@ def check(found: Recording, hashes: bool = True, say: Callable[[str], None] = la
         ("floors", _floors),
         ("splits", _splits),
         ("likeness", _likeness),
-        *((("hashes", _hashes), ("words", _words)) if hashes else ()),
+        ("words", _words),
+        *((("hashes", _hashes),) if hashes else ()),
     ):
         say(f"checking {name}")
         broken = list(promise(rows))

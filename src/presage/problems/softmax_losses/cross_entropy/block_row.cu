@@ -4,17 +4,17 @@
 // presage: tune THREADS = 256, 64, 512, 1024
 // presage: tune VECTOR = 4, 1
 // presage: tune UNROLL = 4, 1
-// presage: tune FAST = 0, 1
+// presage: tune NATIVE = 0, 1
 // presage: grid rows
 // presage: block THREADS
 //
 // One block per row. METHOD 0 reads the row for its maximum and again, from cache, for the sum; 1 keeps a running
-// maximum and rescales the sum whenever an element exceeds it; 2 does that once per UNROLL * VECTOR elements. FAST
+// maximum and rescales the sum whenever an element exceeds it; 2 does that once per UNROLL * VECTOR elements. NATIVE
 // takes the hardware's exponential.
 
 template <int N> struct alignas(4 * N) Pack { float at[N]; };
 
-__device__ float exp_of(float v) { return FAST ? __expf(v) : expf(v); }
+__device__ float exp_of(float v) { return NATIVE ? __expf(v) : expf(v); }
 
 // A sum of exponentials relative to a maximum; the maximum is finite once anything was added.
 struct Total {

@@ -3,16 +3,16 @@
 // presage: tune THREADS = 128, 32, 256, 512
 // presage: tune VECTOR = 4, 2, 1
 // presage: tune UNROLL = 4, 1, 8
-// presage: tune FAST = 0, 1
+// presage: tune NATIVE = 0, 1
 // presage: grid cdiv(rows * 32, THREADS)
 // presage: block THREADS
 //
 // One warp per row, which it reads once: the sum is rescaled whenever UNROLL * VECTOR new elements raise the maximum.
-// FAST takes the hardware's exponential.
+// NATIVE takes the hardware's exponential.
 
 template <int N> struct alignas(4 * N) Pack { float at[N]; };
 
-__device__ float exp_of(float v) { return FAST ? __expf(v) : expf(v); }
+__device__ float exp_of(float v) { return NATIVE ? __expf(v) : expf(v); }
 
 template <int N> __device__ void scan(const float *row, int cols, int lane, float &largest, float &sum) {
     const Pack<N> *from = (const Pack<N> *)row;

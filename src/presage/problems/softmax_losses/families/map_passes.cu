@@ -1,6 +1,6 @@
 // presage: entry map_rows
 // presage: tune SHIFT = 1, 0
-// presage: tune FAST = 0, 1
+// presage: tune NATIVE = 0, 1
 // presage: tune REDUCE = 0, 1
 // presage: tune THREADS = 256, 64, 512, 1024
 // presage: tune VECTOR = 4, 1
@@ -9,10 +9,10 @@
 // presage: block THREADS
 //
 // One block per row, which it reads three times: for the largest element, for the sum of exponentials, and for the
-// result. SHIFT 0 leaves out the first. FAST takes the hardware's exponential. REDUCE 0 joins the threads by shuffles,
+// result. SHIFT 0 leaves out the first. NATIVE takes the hardware's exponential. REDUCE 0 joins the threads by shuffles,
 // 1 by halves in shared memory.
 
-#define EXP(v) (FAST ? __expf(v) : expf(v))
+#define EXP(v) (NATIVE ? __expf(v) : expf(v))
 
 $prelude$
 

@@ -3,16 +3,16 @@
 // presage: tune KEEP = 8, 0, 16
 // presage: tune THREADS = 128, 32, 256, 512
 // presage: tune VECTOR = 4, 2, 1
-// presage: tune FAST = 0, 1
+// presage: tune NATIVE = 0, 1
 // presage: grid cdiv(rows * 32, THREADS)
 // presage: block THREADS
 //
 // One warp per row. A row of up to KEEP * 32 * VECTOR elements stays in registers; a longer one is read for its maximum
-// and sum, found together, and again for the result. FAST takes the hardware's exponential.
+// and sum, found together, and again for the result. NATIVE takes the hardware's exponential.
 
 template <int N> struct alignas(4 * N) Pack { float at[N]; };
 
-__device__ float exp_of(float v) { return FAST ? __expf(v) : expf(v); }
+__device__ float exp_of(float v) { return NATIVE ? __expf(v) : expf(v); }
 
 __device__ float warp_max(float v) {
     for (int offset = 16; offset > 0; offset /= 2) v = fmaxf(v, __shfl_xor_sync(0xffffffffu, v, offset));
