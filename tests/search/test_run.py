@@ -85,8 +85,11 @@ def test_every_default_is_written_down(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recorded, "packaged", lambda: ["h200"])
     filled = Configuration("nosuch", device="recorded:h200").complete()
     assert (filled.device, filled.proposer, filled.forecaster, filled.policy, filled.batch) == (
-        "recorded:h200", "pool", "none", "always", 4,
+        "recorded:h200", "pool", "surrogate", "risk", 32,
     )  # fmt: skip
+    filled = Configuration("nosuch.py", device="cuda").complete()
+    assert (filled.proposer, filled.forecaster, filled.policy, filled.batch) == ("knobs", "none", "always", 4)
+    assert Configuration("softmax", device="recorded:h200").complete().forecaster == "learned"
     filled = Configuration("softmax", device="cpu", forecaster="uniform", proposer="llm").complete()
     assert (filled.proposer, filled.policy, filled.batch) == ("llm", "risk", 8)
     assert Configuration("a/b.py", device="cpu", seed=3).folder == Path("presage-runs/b-cpu-3")

@@ -65,9 +65,11 @@ def ask(problem: str, kernel: str, anchor: str | None, device: str) -> Asked:
 
 
 def _recorded(device: str) -> RecordedDevice | None:
-    """The recorded device of this name, also where only the GPU is named and a recording of it comes with presage."""
+    """The recorded device of this name, also where only the GPU is named and a recording of it comes with presage; the
+    CPU is this computer's, unless the recorded one is asked for."""
     name = device.removeprefix("recorded:")
-    return RecordedDevice(recorded.find(name)) if name != device or name in recorded.packaged() else None
+    implied = device != "cpu" and device in recorded.packaged()
+    return RecordedDevice(recorded.find(name)) if name != device or implied else None
 
 
 def _hardware(device: str) -> Hardware | None:
