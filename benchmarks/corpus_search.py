@@ -104,7 +104,7 @@ def summary(needed: dict[str, dict[str, list[float]]], methods: list[str]) -> st
     rows = []
     for method in methods:
         typical = {problem: median(counts) for problem, counts in needed[method].items()}
-        shares = [typical[problem] / first[problem] for problem in typical]
+        shares = [1.0 if n == first[problem] else n / first[problem] for problem, n in typical.items()]  # also never
         never = sum(math.isinf(count) for counts in needed[method].values() for count in counts)
         rows.append([method, f"{median(typical.values()):.1f}", f"{median(shares):.2f}", str(never)])
     header = [
