@@ -179,6 +179,26 @@ def test_a_candidate_s_ratios_to_several_references_make_one_pool(tmp_path: Path
     assert check(open_recording(tmp_path / "b.parquet"), hashes=False)["problems"] == []
 
 
+def test_a_ratio_to_another_anchor_is_not_mixed_with_the_first_s(tmp_path: Path) -> None:
+    texts = {name: f"import torch\n{name} = 1\n" for name in "abcd"}
+    lines = tmp_path / "pairs.jsonl"
+    pairs = (("a", "c", 2.0), ("b", "c", 5.0), ("b", "d", 3.0))
+    lines.write_text(
+        "".join(
+            json.dumps({
+                "problem": "P", "anchor_code": texts[one], "candidate_code": texts[other], "hardware": "H",
+                "aggregated_speedup": S,
+            }) + "\n"
+            for one, other, S in pairs
+        )
+    )  # fmt: skip
+    rows = import_pairs(lines, tmp_path / "pairs.parquet").rows()
+    found = sorted((row.source.split()[2], round(row.speedup.value, 6)) for row in rows if row.speedup)
+    assert found == [("a", 1.0), ("b", 1.0), ("c", 2.0), ("c", 5.0), ("d", 3.0)]
+    with pytest.raises(PresageError, match="there is no file"):
+        import_pairs(tmp_path / "nothing.parquet", tmp_path / "again.parquet")
+
+
 def test_ratios_to_a_library_make_a_pool_per_configuration(tmp_path: Path) -> None:
     folder = codes(tmp_path / "l2", {"k": "#include <x>\n__global__ void k() {}\n"})
     about = {"config": "c", "hardware": "NVIDIA A", "candidate_code_id": "k"}

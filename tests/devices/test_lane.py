@@ -46,7 +46,7 @@ def test_the_next_waits_until_the_first_is_gone(tmp_path: Path, monkeypatch: pyt
 def test_devices_do_not_wait_for_each_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     with lane.only("one"), lane.only("other"):
-        pass
+        assert len(list(tmp_path.iterdir())) == 2
 
 
 def test_a_folder_that_cannot_be_used_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -267,6 +267,8 @@ def _import(arguments: argparse.Namespace) -> Any:
     if arguments.source and not arguments.source.is_file():
         raise PresageError(f"there is no file {arguments.source}")
     if arguments.file.is_dir() or arguments.file.suffix in (".parquet", ".jsonl"):
+        if arguments.name or arguments.source:
+            raise PresageError("pairs bring their own names and sources; leave out --name and --source")
         found = importing.import_pairs(arguments.file, arguments.output, hardware=arguments.hardware)
     else:
         found = importing.import_tuning(

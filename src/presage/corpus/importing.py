@@ -222,7 +222,10 @@ def import_pairs(path: Path, to: Path, *, hardware: str | None = None) -> Record
     for pair in pairs:
         if pair.hardware == chosen[0]:
             anchor = anchors.setdefault(pair.problem, _paired(pair.problem, pair.anchor, 1.0))
-            for row in (anchor, _paired(pair.problem, pair.candidate, pair.speedup)):
+            if anchor.source != pair.anchor:  # a ratio to another anchor belongs to a pool of its own
+                name = f"{pair.problem}-{digest(pair.anchor, 'torch')[:8]}"
+                anchor = anchors.setdefault(name, _paired(name, pair.anchor, 1.0))
+            for row in (anchor, _paired(anchor.problem, pair.candidate, pair.speedup)):
                 rows.setdefault((row.problem, row.hash), _relative(row, anchor))
     facts = {"name": to.stem, "kind": "gpu", "hardware": chosen[0], "from": path.name}
     return recording.write(to, list(rows.values()), facts)
@@ -316,6 +319,8 @@ def _table(path: Path) -> list[dict[str, Any]]:
 
     try:
         records: list[dict[str, Any]] = pyarrow.parquet.read_table(path).to_pylist()
+    except FileNotFoundError as error:
+        raise PresageError(f"there is no file {path}") from error
     except (OSError, ValueError) as error:
         raise PresageError(f"{path} is no Parquet file, or was cut short: {error}") from error
     return records
