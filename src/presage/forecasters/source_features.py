@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import math
 import re
+import sys
+from bisect import bisect
 from collections import Counter
+from collections.abc import Sequence
 from functools import lru_cache
 from importlib import import_module
 from typing import Any
@@ -26,6 +29,7 @@ _NODES = {
     "array_declarator": "array", "return_statement": "return",
 }  # fmt: skip
 _LOOPS = ("for_statement", "while_statement", "do_statement")
+_LOOP = "loop"
 _WORDS = {
     "shuffle": r"__shfl\w*|__reduce_\w+",
     "vote": r"__ballot\w*|__any\w*|__all\w*|__match\w*",
@@ -53,7 +57,8 @@ _WORDS = {
     "torch": r"torch\.\w+",
     "parallel": r"omp|parallel|simd",
 }  # fmt: skip
-_PATTERNS = {name: re.compile(rf"(?<![\w.])(?:{pattern})(?!\w)") for name, pattern in _WORDS.items()}
+_PATTERNS = {name: re.compile(rf"(?:{pattern})(?!\w)") for name, pattern in _WORDS.items()}
+_NAME = re.compile(r"[\w.]+")
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 _CONSTANT = re.compile(r"^(?:#define\s+\w+\s+|\w+\s*=\s*)(\d+)\s*$", re.MULTILINE)
 _KEYWORD = re.compile(r"\b(num_warps|num_stages)\s*=\s*(\w+)")
@@ -68,10 +73,19 @@ def source_features(kernel: Kernel) -> Row:
 @lru_cache(maxsize=4096)
 def _features(text: str, language: str) -> tuple[tuple[str, float], ...]:
     row: Row = {"length": math.log2(1 + len(_TOKEN.findall(text)))}
-    for name, pattern in _PATTERNS.items():
-        row[f"word_{name}"] = math.log2(1 + len(pattern.findall(text)))
+    counts: Counter[str] = Counter()
+    for name, count in Counter(_NAME.findall(text)).items():
+        for word in _words(name):
+            counts[word] += count
+    row |= {f"word_{word}": math.log2(1 + counts[word]) for word in _WORDS}
     row |= _constants(text) | _structure(text, language)
     return tuple(row.items())
+
+
+@lru_cache(maxsize=1 << 16)
+def _words(name: str) -> tuple[str, ...]:
+    """Which of the words that count a name, with its dots, begins with."""
+    return tuple(word for word, pattern in _PATTERNS.items() if pattern.match(name))
 
 
 def _constants(text: str) -> Row:
@@ -87,28 +101,50 @@ def _constants(text: str) -> Row:
 
 
 def _structure(text: str, language: str) -> Row:
-    """Nodes of the syntax tree by kind, how deep loops are nested, and what is inside the innermost."""
-    counts: Counter[str] = Counter()
-    inside: Counter[str] = Counter()
-    deepest = 0
-    stack = [(_parser(language).parse(text.encode()).root_node, 0)]
-    while stack:
-        node, depth = stack.pop()
-        name = _NODES.get(node.type)
-        if name:
-            counts[name] += 1
-            inside[name] += depth > 0
-        depth += node.type in _LOOPS
-        deepest = max(deepest, depth)
-        stack.extend((child, depth) for child in node.children)
-    row = {f"node_{name}": math.log2(1 + counts[name]) for name in sorted(set(_NODES.values()))}
-    row |= {f"inside_{name}": math.log2(1 + inside[name]) for name in ("subscript", "binary", "call", "if", "assign")}
+    """Nodes of the syntax tree by kind, how deep loops are nested, and what is inside of loops."""
+    parser, query = _grammar(language)
+    found = _cursor(query).captures(parser.parse(text.encode()).root_node)
+    loops = sorted((node.start_byte, node.end_byte) for node in found.get(_LOOP, ()))
+    outermost, deepest = _nesting(loops)
+    row = {f"node_{name}": math.log2(1 + len(found.get(name, ()))) for name in sorted(set(_NODES.values()))}
+    for name in ("subscript", "binary", "call", "if", "assign"):
+        starts = [node.start_byte for node in found.get(name, ())]
+        row[f"inside_{name}"] = math.log2(1 + sum(_is_inside(start, outermost) for start in starts))
     return row | {"depth": float(deepest)}
 
 
+def _nesting(loops: Sequence[tuple[int, int]]) -> tuple[list[tuple[int, int]], int]:
+    """Of loops in order, where each starts and ends: those that are in no other, and how deep the deepest is."""
+    outermost, deepest = [], 0
+    ends: list[int] = []  # of the loops around
+    for start, end in loops:
+        while ends and ends[-1] <= start:
+            ends.pop()
+        if not ends:
+            outermost.append((start, end))
+        ends.append(end)
+        deepest = max(deepest, len(ends))
+    return outermost, deepest
+
+
+def _is_inside(start: int, spans: Sequence[tuple[int, int]]) -> bool:
+    place = bisect(spans, (start, sys.maxsize)) - 1
+    return place >= 0 and start < spans[place][1]
+
+
 @lru_cache(maxsize=2)
-def _parser(language: str) -> Any:
+def _grammar(language: str) -> tuple[Any, Any]:
+    """A parser, and a query for the nodes that count, as far as the grammar has them."""
     import tree_sitter
 
-    grammar = import_module("tree_sitter_cuda" if language in ("c", "cuda") else "tree_sitter_python")
-    return tree_sitter.Parser(tree_sitter.Language(grammar.language()))
+    module = import_module("tree_sitter_cuda" if language in ("c", "cuda") else "tree_sitter_python")
+    grammar = tree_sitter.Language(module.language())
+    wanted = [*_NODES.items(), *((type, _LOOP) for type in _LOOPS)]
+    patterns = [f"({type}) @{name}" for type, name in wanted if grammar.id_for_node_kind(type, True)]
+    return tree_sitter.Parser(grammar), tree_sitter.Query(grammar, " ".join(patterns))
+
+
+def _cursor(query: Any) -> Any:
+    import tree_sitter
+
+    return tree_sitter.QueryCursor(query)

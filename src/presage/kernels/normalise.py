@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import re
+from functools import lru_cache
 
 _STRING = r"""(?:u8|[uUL])?(?:"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')"""
 _COMMENT = r"//[^\n]*|/\*.*?\*/"
@@ -52,6 +53,7 @@ def _normalise_c(source: str) -> str:
     return "\n".join("".join(line) for line in lines if line)
 
 
+@lru_cache(maxsize=1 << 16)
 def _would_merge(left: str, right: str) -> bool:
     """Whether two tokens written without a space would be read as others: `int x`, `a + +b`, `a / *b`."""
     if (_is_word(left[-1]) and _is_word(right[0])) or (left == "/" and right[0] in "/*"):

@@ -51,7 +51,7 @@ class Block:
     instructions: tuple[Instruction, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Entry:
     """One kernel."""
 

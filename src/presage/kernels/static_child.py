@@ -14,7 +14,7 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,7 +31,7 @@ class _Running:
 def main() -> None:
     document = json.load(sys.stdin)
     requests, timeout = document["requests"], document["timeout"]
-    _warm_up({request["compiler"] for request in requests})
+    _warm_up(requests)
     waiting, running = list(enumerate(requests)), 0
     selector = selectors.DefaultSelector()
     while waiting or running:
@@ -119,11 +119,18 @@ def _triton(request: Mapping[str, Any]) -> dict[str, Any]:
     return triton_recorder.run(request)
 
 
+_NOTHING = 'extern "C" __global__ void nothing() {}'
 _COMPILERS = {"cuda": _cuda, "triton": _triton}
 
 
-def _warm_up(compilers: set[str]) -> None:
-    """Import what takes seconds once, before forking."""
+def _warm_up(requests: Sequence[Mapping[str, Any]]) -> None:
+    """Import and load once, before forking, what takes longer than many a kernel."""
+    from presage.kernels import nvrtc, walk  # noqa: F401  NumPy comes with walking
+
+    compilers = {request["compiler"]: request for request in requests}
+    if request := compilers.get("cuda"):
+        with contextlib.suppress(nvrtc.CompileError, OSError):  # each request will say so for itself
+            nvrtc.compile(_NOTHING, request["arch"], request["library"], request["includes"])
     if "triton" in compilers:
         from presage.kernels import triton_recorder
 

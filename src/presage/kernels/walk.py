@@ -12,6 +12,7 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -94,11 +95,11 @@ def walk(
         for number, (name, kind) in enumerate(entry.parameters.items())
     }
     warps = -(-block[0] * block[1] * block[2] // WARP)
-    program = _Program(entry, parameters)
+    program = _Program.of(entry)
     ends = sorted({0, warps - 1})
 
     def ran(place: tuple[int, int, int], warp: int) -> npt.NDArray[np.float64]:
-        each = _Warp(program, warp, place, grid, block)
+        each = _Warp(program, parameters, warp, place, grid, block)
         each.run()
         return each.counts
 
@@ -146,10 +147,15 @@ class _Ready:
 
 
 class _Program:
-    """An entry as blocks of closures over numbered registers."""
+    """An entry as blocks of closures over numbered registers, of which its parameters are some."""
 
-    def __init__(self, entry: Entry, parameters: Mapping[str, int]) -> None:
-        self.entry, self.parameters = entry, parameters
+    @staticmethod
+    @lru_cache(maxsize=8)
+    def of(entry: Entry) -> _Program:
+        return _Program(entry)
+
+    def __init__(self, entry: Entry) -> None:
+        self.entry = entry
         self.registers: dict[str, int] = {}
         self.crooked: list[int] = []
         """Registers that an operation gives which is not linear in its operands."""
@@ -210,8 +216,8 @@ class _Program:
             return np.full(WARP, _integer(text), dtype=np.int64)
         if text in self.entry.shared:
             return np.full(WARP, self.entry.shared[text], dtype=np.int64)
-        if text in self.parameters:
-            return np.full(WARP, self.parameters[text], dtype=np.int64)
+        if text in self.entry.parameters:
+            return self.register(text)
         if text.isidentifier():  # declared inside braces, as inline assembly does
             return self.register(text)
         return None
@@ -225,7 +231,7 @@ class _Program:
         if root == "ld" and "param" in instruction.parts:
             found = _ADDRESS.match(instruction.operands[1])
             name = found[1] if found else ""
-            sources, compute = [self._source(name)], first if name in self.parameters else None
+            sources, compute = [self._source(name)], first if name in self.entry.parameters else None
         elif root not in LINEAR:
             self.crooked += targets
         if len(targets) != 1 or compute is None or any(source is None for source in sources):
@@ -416,6 +422,7 @@ class _Warp:
     def __init__(
         self,
         program: _Program,
+        parameters: Mapping[str, int],
         number: int,
         place: tuple[int, int, int],
         grid: tuple[int, int, int],
@@ -427,6 +434,7 @@ class _Warp:
         for i, axis in enumerate("xyz"):
             for name, value in (("tid", ids[i]), ("ctaid", place[i]), ("ntid", block[i]), ("nctaid", grid[i])):
                 given[f"%{name}.{axis}"] = np.broadcast_to(value, WARP)
+        given |= {name: np.full(WARP, value, dtype=np.int64) for name, value in parameters.items()}
         self._program = program
         self.registers = np.zeros((len(program.registers), WARP), dtype=np.int64)
         self.known = np.zeros(len(program.registers), dtype=bool)
