@@ -73,17 +73,21 @@ class LearnedForecaster(Forecaster):
     def _predict(self, task: Task, candidates: Sequence[Candidate], kind: str) -> list[Prediction]:
         model = self._model(kind)
         floors = case_floors(task)
-        measured = [
+        timed = [
             each
             for each in (task.anchor, *task.neighbours[:_MOST_NEIGHBOURS])
             if each.status == "ok" and each.times_ns and floors
         ]
+        measured = [each for each in timed if _is_telling(each, kind)]
         known = self._answers(model, task, measured)
         asked = self._answers(model, task, candidates)
         actual = np.array([_distance(each, floors) for each in measured])
         shift, variance = residual(model.noise, asked.leaves, known.leaves, actual - known.mean)
-        anchored = bool(measured) and measured[0] is task.anchor
-        anchor = actual[0] if anchored else float(self._answers(model, task, [task.anchor]).mean[0])
+        anchored = bool(timed) and timed[0] is task.anchor
+        if anchored:
+            anchor = _distance(task.anchor, floors)
+        else:
+            anchor = float(self._answers(model, task, [task.anchor]).mean[0])
         notes = ["made without a compiler's report: from source and launch alone"] if kind == "source" else []
         if not anchored:
             why = "the anchor was not measured" if floors else "what the problem must cost is not known"
@@ -123,6 +127,11 @@ def kind_of(task: Task, candidate: Candidate) -> str:
     if task.hardware is None:
         return "cpu"
     return "compiled" if candidate.reports else "source"
+
+
+def _is_telling(measured: Measured, kind: str) -> bool:
+    """Whether the trees know kernels like this one: PyTorch's own say nothing of how far off the trees are."""
+    return bool(measured.reports) if kind == "compiled" else measured.kernel.language in ("c", "cuda", "triton")
 
 
 @dataclass(frozen=True)

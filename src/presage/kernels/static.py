@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import base64
-import contextlib
 import json
-import os
-import signal
-import subprocess
-import sys
-import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from presage.core.errors import PresageError
-from presage.kernels import cubin, report, sass, static_cuda, static_triton
+from presage.kernels import compiling, cubin, report, sass, static_cuda, static_triton
 from presage.kernels.cubin import Resources
 from presage.kernels.job import Job
 from presage.kernels.report import Launched, StaticReport
@@ -51,7 +45,7 @@ def reports(jobs: Sequence[Job], timeout: float = 60.0, processes: int | None = 
         keys.append(json.dumps(request))
         known = distinct.setdefault(keys[-1], {**request, "cases": []})["cases"]
         known += [case for case in cases if case not in known]
-    answers = dict(zip(distinct, _run(list(distinct.values()), timeout, processes), strict=True))
+    answers = dict(zip(distinct, compiling.answers(list(distinct.values()), timeout, processes), strict=True))
     outcomes = [_outcome(job, answers[key]) for job, key in zip(jobs, keys, strict=True)]
     mixes = _mixes(jobs, outcomes)
     return [_report(job, outcome, mixes) for job, outcome in zip(jobs, outcomes, strict=True)]
@@ -109,54 +103,3 @@ def _report(job: Job, outcome: _Outcome, mixes: Mapping[tuple[str, bytes], sass.
         operators=outcome.operators or {},
         notes=outcome.notes,
     )
-
-
-def _run(requests: Sequence[Mapping[str, Any]], timeout: float, processes: int | None) -> list[dict[str, Any]]:
-    """Have a child process answer the requests; what it does not live to answer counts as a crash."""
-    processes = processes or os.cpu_count() or 1
-    document = {"requests": requests, "timeout": timeout, "processes": processes}
-    most = max((len(request["cases"]) for request in requests), default=1)
-    rounds = -(-len(requests) // processes) * most
-    answers = dict(_spawn(json.dumps(document), limit=60.0 + timeout * rounds))
-    crash = {"status": "compile_error", "error": "the compiling process ended before it answered"}
-    return [answers.get(index, crash) for index in range(len(requests))]
-
-
-def _spawn(document: str, limit: float) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Run the child on the document: an empty environment, a folder of its own, its own process group, a time limit."""
-    with tempfile.TemporaryDirectory(prefix="presage-static-") as folder:
-        environment = {
-            "PATH": "/usr/local/bin:/usr/bin:/bin",
-            "HOME": folder,
-            "TMPDIR": folder,
-            "TRITON_CACHE_DIR": os.path.join(folder, "triton"),
-            "CUDA_VISIBLE_DEVICES": "",
-            "PYTHONPATH": os.pathsep.join(os.path.abspath(entry) for entry in sys.path),
-        }
-        child = subprocess.Popen(
-            [sys.executable, "-P", "-s", "-m", "presage.kernels.static_child"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            cwd=folder,
-            env=environment,
-            start_new_session=True,
-        )
-        try:
-            output, errors = child.communicate(document, timeout=limit)
-        except subprocess.TimeoutExpired:
-            output, errors = "", ""
-        finally:
-            _kill_group(child)
-    if child.returncode and not output:
-        raise PresageError(f"the compiling process failed: {errors.strip()[-1000:] or child.returncode}")
-    for line in output.splitlines():
-        answer = json.loads(line)
-        yield answer.pop("index"), answer
-
-
-def _kill_group(child: subprocess.Popen[str]) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(child.pid, signal.SIGKILL)
-    child.wait()

@@ -1,4 +1,5 @@
-"""The compiling child: reads requests, answers each from a process of its own, one JSON line per answer.
+"""The compiling process: reads a document of requests a line, answers each from a process of its own, a JSON line per
+answer and an empty one at the end.
 
 Whatever foreign code or a compiler does to its process, the other requests are answered.
 """
@@ -10,8 +11,10 @@ import contextlib
 import json
 import os
 import selectors
+import shutil
 import signal
 import sys
+import tempfile
 import time
 import traceback
 from collections.abc import Mapping, Sequence
@@ -29,7 +32,14 @@ class _Running:
 
 
 def main() -> None:
-    document = json.load(sys.stdin)
+    for line in sys.stdin:
+        answer(json.loads(line))
+        print("{}", flush=True)
+    shutil.rmtree(os.getcwd(), ignore_errors=True)  # the process that asked has ended, however it did
+
+
+def answer(document: Mapping[str, Any]) -> None:
+    """Answer all requests of a document, so many at a time as it says."""
     requests, timeout = document["requests"], document["timeout"]
     _warm_up(requests)
     waiting, running = list(enumerate(requests)), 0
@@ -70,17 +80,23 @@ def finish(key: selectors.SelectorKey, selector: selectors.BaseSelector, late: s
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(running.process, signal.SIGKILL)
     _, status = os.waitpid(running.process, 0)
+    shutil.rmtree(scratch(running.process), ignore_errors=True)
     selector.unregister(key.fd)
     os.close(key.fd)
     if late:
-        answer = {"status": "timeout", "error": late}
+        found = {"status": "timeout", "error": late}
     else:
         try:
-            answer = json.loads(b"".join(running.received))
+            found = json.loads(b"".join(running.received))
         except ValueError:
             ending = f"signal {os.WTERMSIG(status)}" if os.WIFSIGNALED(status) else f"status {status >> 8}"
-            answer = {"status": "compile_error", "error": f"the compiler's process ended early, with {ending}"}
-    print(json.dumps({"index": running.index, **answer}), flush=True)
+            found = {"status": "compile_error", "error": f"the compiler's process ended early, with {ending}"}
+    print(json.dumps({"index": running.index, **found}), flush=True)
+
+
+def scratch(process: int) -> str:
+    """The folder of a process, for what a compiler keeps while it answers."""
+    return os.path.join(os.getcwd(), f"scratch-{process}")
 
 
 def _answer_and_exit(request: Mapping[str, Any], writer: int) -> None:
@@ -88,11 +104,15 @@ def _answer_and_exit(request: Mapping[str, Any], writer: int) -> None:
     for descriptor in (0, 1, 2):
         os.dup2(silence, descriptor)
     try:
-        answer = _COMPILERS[request["compiler"]](request)
+        folder = scratch(os.getpid())
+        os.mkdir(folder)
+        os.environ["TMPDIR"] = tempfile.tempdir = folder
+        os.environ["TRITON_CACHE_DIR"] = os.path.join(folder, "triton")
+        answered = _COMPILERS[request["compiler"]](request)
     except BaseException:
-        answer = {"status": "unknown", "error": traceback.format_exc(limit=-3)}
+        answered = {"status": "unknown", "error": traceback.format_exc(limit=-3)}
     with os.fdopen(writer, "wb") as pipe:
-        pipe.write(json.dumps(answer).encode())
+        pipe.write(json.dumps(answered).encode())
     os._exit(0)
 
 

@@ -13,6 +13,7 @@ import importlib.util
 import json
 import os
 import sys
+import tempfile
 import traceback
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -144,7 +145,6 @@ def warm_up() -> None:
 def run(request: Mapping[str, Any]) -> dict[str, Any]:
     """Import the module, call it on tensors without values, and hand back every distinct launch of each case, compiled.
     Cases follow each other in one process, so that Triton compiles what they share only once."""
-    os.environ["TRITON_CACHE_DIR"] = os.path.join(os.getcwd(), f"triton-{os.getpid()}")
     recorder, fakes = Recorder(request), FakeTensorMode(allow_non_fake_inputs=True)
     triton.runtime.driver.set_active(recorder)
     _pretend_cuda(request)
@@ -206,8 +206,7 @@ def _integers(source: Any, rest: tuple[Any, ...]) -> list[int] | None:
 
 
 def _module(source: str) -> ModuleType:
-    folder = os.path.join(os.getcwd(), str(os.getpid()))
-    os.mkdir(folder)
+    folder = tempfile.mkdtemp()
     path = os.path.join(folder, _FILE)
     with open(path, "w", encoding="utf-8") as file:
         file.write(source)
