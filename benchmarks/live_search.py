@@ -100,7 +100,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=math.inf, help="stop after this long; run again to go on")
     parser.add_argument("--runs", type=Path, default=Path("live-search"))
     arguments = parser.parse_args()
-    until = time.monotonic() + min(arguments.seconds, 1e9)
+    until = time.monotonic() + min(arguments.seconds, 1e6)
     jobs = [
         Job(problem, seed, arm, arguments.device, arguments.budget, arguments.runs)
         for seed in range(arguments.seeds)

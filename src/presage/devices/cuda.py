@@ -29,8 +29,8 @@ _IMPORTS = ("numpy", "torch", "triton", "triton.language", "triton.runtime.autot
 _ARENA_SHARE, _ARENA_MOST = 0.1, 4 << 30
 OWN_CHECKS = 3
 """Few, since Triton compiles a kernel anew for most shapes; an odd size finds most of what a family can do wrong."""
-OWN_EFFORT = Effort(precision=0.02, case_seconds=0.02, timeout=60.0, rounds=2)
-"""For kernels of our own: 16 calls a case, fewer of long ones."""
+OWN_EFFORT = Effort(precision=0.02, case_seconds=0.02, timeout=60.0, rounds=2, checks=OWN_CHECKS)
+"""For kernels of our own: 16 calls a case, fewer of long ones. What a search finds is checked wholly at its end."""
 _AHEAD = 2
 """How many kernels are being made ready, a core: Triton keeps a core for seconds, while the lane needs its next."""
 _HARMLESS = (Status.OK, Status.WRONG_RESULT, Status.COMPILE_ERROR)
@@ -55,8 +55,7 @@ class CudaDevice(Device):
 
     kind = "gpu"
     languages = ("cuda", "triton", "torch")
-    bulk_effort = replace(OWN_EFFORT, checks=OWN_CHECKS)
-    own_effort = OWN_EFFORT
+    bulk_effort = own_effort = OWN_EFFORT
     name = "cuda"
 
     def __init__(self) -> None:
@@ -76,6 +75,8 @@ class CudaDevice(Device):
         self._arenas: list[Any] = []
         self._workers: list[Any] = []
         """Which kernels of our own share."""
+        self._posed: dict[str, tuple[Plan, dict[str, Any]]] = {}
+        """Of problems whose kernels of our own were measured last: the questions, and inputs with their answers."""
         self._preparing: set[Any] = set()
         self._undertaker = ThreadPoolExecutor(2)
 
@@ -222,18 +223,17 @@ class CudaDevice(Device):
             yield _Task(posed[problem.name][0], kernel, posed[problem.name][1], None)
 
     def _own(self, work: Iterable[tuple[Problem, Kernel]], effort: Effort) -> Iterator[_Task]:
-        draws: dict[str, dict[str, Any]] = {}
-        plans: dict[str, Plan] = {}
         for problem, kernel in work:
             self._get_ready([kernel])
-            if problem.name not in draws:
-                for name in list(draws)[: 1 - _OWN_PROBLEMS]:
-                    del draws[name]
+            key = f"{problem.name}/{effort.checks}"
+            if key not in self._posed:
+                for name in list(self._posed)[: 1 - _OWN_PROBLEMS]:
+                    del self._posed[name]
                 self._torch.cuda.empty_cache()
-                draws[problem.name] = {}
                 few = effort.checks
-                plans[problem.name] = Plan.fixed(problem, self.kind, few) if few else Plan.draw(problem, self.kind)
-            yield _Task(problem, kernel, plans[problem.name], draws[problem.name])
+                plan = Plan.fixed(problem, self.kind, few) if few else Plan.draw(problem, self.kind)
+                self._posed[key] = plan, {}
+            yield _Task(problem, kernel, *self._posed[key])
 
     @contextmanager
     def _reference_child(self) -> Iterator[Any]:
