@@ -173,6 +173,7 @@ def _shifted(told: Sequence[Event], seq: int, copy: int, step: int) -> Iterator[
                 payload[part] = {_other(hash, copy): said for hash, said in payload[part].items()}
         elif event.kind == "decided":
             payload["decisions"] = [[_other(hash, copy), *said] for hash, *said in payload["decisions"]]
+            payload["chances"] = {_other(hash, copy): chance for hash, chance in payload["chances"].items()}
         elif event.kind == "measured":
             payload["kernel"] = _other(payload["kernel"], copy)
         yield number, event.time, event.kind, json.dumps(payload, separators=(",", ":"))

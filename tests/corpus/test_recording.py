@@ -89,6 +89,8 @@ def test_two_measurements_differ_by_the_recorded_noise(device: RecordedDevice, s
 
 
 def test_runs_that_differed_shift_what_is_replayed(small: Recording) -> None:
+    disturbed = RecordedDevice(Recording(small.path, {**small.facts, "between_runs": [-0.5, -0.01, 0.01, 0.02, 0.5]}))
+    assert disturbed._shifts == [-0.01, 0.01, 0.02, 0.5]
     shifted = RecordedDevice(Recording(small.path, {**small.facts, "between_runs": [0.5]}))
     problem, kernel = registry.get("gelu"), shifted.pool("gelu")[0]
     plain = RecordedDevice(small).measure(problem, [kernel], Effort(), quiet)[0]

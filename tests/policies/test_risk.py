@@ -150,8 +150,10 @@ def test_a_winner_that_could_have_been_trusted_makes_the_policy_stricter() -> No
         policy.observe(forecast(-2 + number / 100), decision, standing, -2.0)
     slow, standing = [forecast(-1.9)] * 50, Standing(30.0, 60, None)
     before = policy.missed()
-    assert {d.action for d in policy.decide(slow, standing, random.Random(0))} >= {Action.TRUST, Action.AUDIT}
-    policy.observe(slow[0], decision, standing, 31.0)
+    decided = policy.decide(slow, standing, random.Random(0))
+    assert {d.action for d in decided} >= {Action.TRUST, Action.AUDIT}
+    audit = next(d for d in decided if d.action is Action.AUDIT)
+    policy.observe(slow[0], audit, standing, 31.0)
     assert policy.alpha_now < policy.alpha
     after = policy.missed()
     assert after["rate"] > before["rate"]

@@ -168,7 +168,7 @@ def test_failed_kernels_take_no_slot(folder: Path, make_parts: MakeParts) -> Non
 def test_trusted_kernels_enter_the_archive_with_what_is_expected_unless_they_are_expected_to_fail(
     folder: Path, make_parts: MakeParts, knowing: Any
 ) -> None:
-    search = finish(folder, make_parts(knowing(), "topk"), Budget(26), batch=60)
+    search = finish(folder, make_parts(knowing(), "topk"), Budget(80), batch=60)
     state = search.state
     forecasts = {hash: kept for told in of_kind(folder, "forecast") for hash, kept in told["forecasts"].items()}
     decisions = [decision for told in of_kind(folder, "decided") for decision in told["decisions"]]

@@ -85,7 +85,7 @@ def test_every_default_is_written_down(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recorded, "packaged", lambda: ["h200"])
     filled = Configuration("nosuch", device="recorded:h200").complete()
     assert (filled.device, filled.proposer, filled.forecaster, filled.policy, filled.batch) == (
-        "recorded:h200", "pool", "surrogate", "risk", 32,
+        "recorded:h200", "pool", "surrogate", "risk", 256,
     )  # fmt: skip
     filled = Configuration("nosuch.py", device="cuda").complete()
     assert (filled.proposer, filled.forecaster, filled.policy, filled.batch) == ("knobs", "none", "always", 4)

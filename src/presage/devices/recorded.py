@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
+from statistics import median
 from types import ModuleType
 from typing import Any
 
@@ -27,6 +28,8 @@ from presage.problems.base import Case, Problem, Tolerance
 from presage.problems.sampler import Sampler
 
 _PACKAGED = Path(__file__).parent.parent / "recordings"
+_FAR = 4.0
+"""Times what two runs usually differ by."""
 
 
 def packaged() -> list[str]:
@@ -144,8 +147,11 @@ class RecordedDevice(Device):
 
     @cached_property
     def _shifts(self) -> list[float]:
-        """By how much, in logarithms, the recorded repeats of a kernel in another run were off."""
-        return [float(shift) for shift in self.recording.facts.get("between_runs", ())] or [0.0]
+        """By how much, in logarithms, the recorded repeats of a kernel in another run were off. What disturbs a run
+        only slows it down: where a repeat was far faster, the first run was disturbed, and no other will be so fast."""
+        shifts = [float(shift) for shift in self.recording.facts.get("between_runs", ())] or [0.0]
+        usual = median(map(abs, shifts))
+        return [shift for shift in shifts if shift >= -_FAR * usual] or shifts
 
 
 class RecordedProblem(Problem):

@@ -82,7 +82,8 @@ class LearnedForecaster(Forecaster):
         known = self._answers(model, task, measured)
         asked = self._answers(model, task, candidates)
         actual = np.array([_distance(each, floors) for each in measured])
-        shift, variance = residual(model.noise, asked.leaves, known.leaves, actual - known.mean)
+        off = (actual - known.mean) / known.spread
+        shift, variance = residual(model.noise, asked.leaves, known.leaves, off)
         anchored = bool(timed) and timed[0] is task.anchor
         if anchored:
             anchor = _distance(task.anchor, floors)
@@ -94,7 +95,7 @@ class LearnedForecaster(Forecaster):
             notes.append(f"{why}: the anchor's time, too, is a forecast")
             variance = variance + model.noise.operation + model.noise.own
         scale = np.sqrt(variance) * asked.spread
-        log2_S = anchor - (asked.mean + shift)
+        log2_S = anchor - (asked.mean + shift * asked.spread)
         return [
             Prediction(model.forecast(float(log2_S[i]), float(scale[i]), float(asked.p_fail[i])), tuple(notes))
             for i in range(len(candidates))
@@ -240,7 +241,8 @@ def _distance(measured: Measured, floors: Mapping[str, float]) -> float:
 
 
 def residual(noise: Noise, asked: Leaves, known: Leaves, seen: Floats) -> tuple[Floats, Floats]:
-    """What kernels of an operation should be off by, given what others of it were: mean and variance of each."""
+    """What kernels of an operation should be off by, given what others of it were, all in units of their spreads: mean
+    and variance of each."""
     prior = noise.operation + noise.alike + noise.own
     if not len(seen):
         return np.zeros(len(asked)), np.full(len(asked), prior)

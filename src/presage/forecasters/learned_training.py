@@ -331,8 +331,8 @@ def _off_by(
         for anchor in (*seeds, *rng.choice(members, size=min(_ANCHORS, len(members)), replace=False)):
             others = [i for i in members if i != anchor]
             if others:
-                shift, variance = residual(noise, leaves[others], leaves[[anchor]], off[[anchor]])
-                found.append((shift - off[others]) / (np.sqrt(variance) * scale[others]))
+                shift, variance = residual(noise, leaves[others], leaves[[anchor]], off[[anchor]] / scale[anchor])
+                found.append((shift - off[others] / scale[others]) / np.sqrt(variance))
                 weights.append(np.full(len(others), 1.0 / len(others)))
     return np.concatenate(found), np.concatenate(weights)
 

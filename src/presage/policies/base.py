@@ -25,6 +25,8 @@ class Decision:
 
     action: Action
     reason: str
+    chance: float = 0.0
+    """The probability with which it would have been trusted, of a policy that draws."""
 
 
 NO_FORECAST = Decision(Action.MEASURE, "there is no forecast, so it is measured")

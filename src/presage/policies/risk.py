@@ -13,8 +13,8 @@ above the lowest real winner, only what real winners alone allow is trusted. For
 lowered with each winner that might have been passed over, and recovers with each that was not (adaptive conformal
 inference).
 
-All that is learnt is learnt from what was measured. What a decision's chance was is worked out again when its outcome
-comes, so that a search that resumes needs to tell no more than that.
+All that is learnt is learnt from what was measured, and from the chance that each decision carries with it, so that a
+search that resumes needs to work out nothing again.
 """
 
 from __future__ import annotations
@@ -166,24 +166,23 @@ class Risk(Policy):
         )
         if draw < chance:
             return Decision(
-                Action.TRUST, f"{odds}; winners rank higher, so {chance:.0%} of such candidates are trusted"
+                Action.TRUST, f"{odds}; winners rank higher, so {chance:.0%} of such candidates are trusted", chance
             )
         if draw < chance / (1 - self.audit):
-            return Decision(Action.AUDIT, f"{odds}; it would be trusted, and is measured to check that")
+            return Decision(Action.AUDIT, f"{odds}; it would be trusted, and is measured to check that", chance)
         if chance > 0:
             why = f"winners rank higher, but after {self._found} of them only {chance:.0%} may be trusted"
         elif table.ranks:
             why = f"by the {self._found} winners so far, the next may rank there"
         else:
             why = f"{len(self._recent)} measurements and {self._found} winners are too few to trust anything"
-        return Decision(Action.MEASURE, f"{odds}; {why}")
+        return Decision(Action.MEASURE, f"{odds}; {why}", chance)
 
     def _score(self, forecast: Forecast, best: float) -> Score:
         return _score(forecast, best + self._margin)
 
     def _table_of(self, standing: Standing) -> _Table:
-        """The table of this standing: worked out when it is first needed, be it for deciding or, on resuming, for
-        learning what came of decisions, and kept until the next."""
+        """The table of this standing: worked out when it is first needed, and kept until the next."""
         if self._table is None or self._table.standing != standing:
             winners = sorted([*self._real, *self._near], key=lambda ranked: ranked[0])
             chances = self._chances([winner for _, winner in winners])
@@ -214,8 +213,7 @@ class Risk(Policy):
         if forecast is None:
             self._found += log2_S is not None and log2_S > best + self._margin
             return
-        table = self._table_of(standing)
-        _, chance = table.place(self._score(forecast, best))
+        chance = decision.chance
         if chance > 0:
             self._trustable += 1
             self._odds += chance / (1 - chance)

@@ -35,6 +35,10 @@ EFFORT = Effort(precision=0.02, case_seconds=1.0)
 """For a candidate; the anchor and the finalists get the full one."""
 _BROKEN = {"compile_error": "it does not compile", "runtime_error": "its launch would fail"}
 _PARENTS = 4
+_CONSIDERED = 8
+"""How many of what is forecast the policy sees in a step at most: what these teach is heard before the rest."""
+_OPENING = 4
+"""So many batches are proposed at first where that costs nothing, since nothing is known yet of where to look."""
 _OTHERS = 8
 """How many of the best kernels a proposer sees beside the parent."""
 _DRY = 3
@@ -181,14 +185,16 @@ class Search:
     def _ask(self, count: int) -> None:
         number = self.state.step.number + 1 if self.state.step else 1
         parents = self.parts.strategy.ask(count, self._chance(number, "ask")) if count else ()
-        # Of what is forecast, the policy sees the most hopeful few, so that what they teach is heard before the rest.
-        consider = max(_PARENTS, self.batch // 4) if self.parts.forecaster else self.batch
+        few = min(_CONSIDERED, max(_PARENTS, self.batch // 4))
+        consider = few if self.parts.forecaster else self.batch
         self._append("asked", {"step": number, "parents": list(parents), "consider": consider})
 
     def _propose(self, step: Step) -> None:
         place = step.answered
         id = step.parents[place]
-        count = math.ceil(self.batch * step.shares[place] / sum(step.shares))
+        is_opening = step.number == 1 and self.parts.forecaster and not self._proposer.foreign
+        batch = self.batch * (_OPENING if is_opening else 1)
+        count = math.ceil(batch * step.shares[place] / sum(step.shares))
         others = [*self._others(id), *self._failed()]
         chance = self._chance(step.number, f"propose/{place}")
         proposals = self._proposer.propose(self._parent(id), others, count, self.state.known, chance)
@@ -254,7 +260,8 @@ class Search:
         decided = self.parts.policy.decide(forecasts, standing, self._chance(step.number, "decide"))
         decisions = [[hash, Action.TRUST, why] for hash, why in step.broken.items()]
         decisions += [[hash, one.action, one.reason] for hash, one in zip(chosen, decided, strict=True)]
-        self._append("decided", {"decisions": decisions, "standing": asdict(standing)})
+        chances = {hash: one.chance for hash, one in zip(chosen, decided, strict=True) if one.chance}
+        self._append("decided", {"decisions": decisions, "chances": chances, "standing": asdict(standing)})
 
     def _promote(self) -> None:
         left = self._left()

@@ -33,8 +33,10 @@ RUNS = Path("presage-runs")
 REPORT = "report.html"
 NO_FORECASTER = "none"
 _SUFFIXES = {"c": ".c", "cuda": ".cu"}
-_BATCH, _BATCH_WRITTEN, _BATCH_MEASURED = 32, 8, 4
-"""Candidates of a step: in general, where a language model writes each, and where each is measured."""
+_BATCH = {"knobs": 32, "pool": 256, "llm": 8}
+"""Candidates of a step: as many as can be compiled, are recorded with what compiling tells, or can be paid for."""
+_BATCH_MEASURED = 4
+"""The same where each is measured."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,7 @@ class Configuration:
         forecaster = self.forecaster or _default_forecaster(self.problem, device)
         policy = self.policy or ("always" if forecaster == NO_FORECASTER else policies.DEFAULT)
         measures_all = policy == "always" or forecaster == NO_FORECASTER
-        batch = _BATCH_MEASURED if measures_all else _BATCH_WRITTEN if proposer == "llm" else _BATCH
+        batch = _BATCH_MEASURED if measures_all else _BATCH.get(proposer, _BATCH["knobs"])
         for kind, name, known in (
             ("policy", policy, policies.names()),
             ("strategy", self.strategy, strategies.names()),
@@ -202,7 +204,7 @@ def search(problem: str, *, run: str | Path | None = None, watch: Watch | None =
             parts = _parts(configuration, stack)
             if not begun:
                 store.append("begun", {"configuration": asdict(configuration)})
-            loop = Search(store, parts, configuration.limits, configuration.batch or _BATCH, configuration.seed, watch)
+            loop = Search(store, parts, configuration.limits, configuration.batch or 1, configuration.seed, watch)
             loop.run()
     finished = Run(folder)
     _write(finished.best)

@@ -201,6 +201,7 @@ class State:
     def _decided(self, event: Event) -> None:
         step, standing = self._open(), Standing(**event.payload["standing"])
         step.is_decided = True
+        chances = event.payload.get("chances", {})
         for hash, action, reason in event.payload["decisions"]:
             self.decisions[action] += 1
             if hash in step.broken:
@@ -208,7 +209,8 @@ class State:
             candidate = self.undecided.pop(hash)
             forecast, parent = candidate.forecast, candidate.parent
             if action != Action.TRUST:
-                self.waiting[hash] = Waiting(parent, forecast, Decision(Action(action), reason), standing)
+                decision = Decision(Action(action), reason, chances.get(hash, 0.0))
+                self.waiting[hash] = Waiting(parent, forecast, decision, standing)
             elif forecast and forecast["p_fail"] <= _TRUSTED_TO_FAIL:
                 self._enter(hash, parent, candidate.hope[1], measured=False)
 
