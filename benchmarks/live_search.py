@@ -4,7 +4,8 @@
 
 Every search is `presage.search` in a folder of its own, so that this can be stopped and run again. Searches run beside
 each other: they compile and forecast on all cores, and take turns on the GPU. A speedup is over eager PyTorch, from the
-finals, in which the best kernels are measured again, side by side with it.
+finals, in which the best kernels are measured again, side by side with it. After fewer measurements the two searches'
+best kernels are compared by the times that were measured then.
 """
 
 from __future__ import annotations
@@ -20,12 +21,16 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from presage.cli.terminal import table
 from presage.core.errors import PresageError
 from presage.search.run import Run
+from presage.store.store import Store
 
+EARLY = (16, 32)
+"""Measurements after which the searches are compared as well."""
 ARMS = {
     "without": ("--forecaster", "none", "--policy", "always"),
     "with": ("--forecaster", "learned", "--policy", "risk"),
@@ -68,26 +73,39 @@ class Job:
             found = Run(self.folder).summary()
         except PresageError:  # not begun, or not finished
             return None
-        return {"problem": self.problem, "seed": self.seed, "arm": self.arm, **found}
+        return {"problem": self.problem, "seed": self.seed, "arm": self.arm, "early": self._early(), **found}
+
+    def _early(self) -> list[float]:
+        """log2 ns of the best kernel after so many measurements, the mean over the cases."""
+        with Store(self.folder, writes=False) as store:
+            told = [event.payload for event in store.events("measured")]
+            cases = store.measurements(told[0]["kernel"])[0].cases
+        anchor = sum(math.log2(case.median.value) for case in cases) / len(cases)
+        values = [each["value"] for each in told]
+        return [anchor - max(value for value in values[:count] if value is not None) for count in EARLY]
 
 
 def report(results: Sequence[dict[str, Any]]) -> str:
     """Per problem the geometric mean over the seeds that both arms have finished, and the ratio of the two."""
-    speedups: dict[str, dict[int, dict[str, float]]] = defaultdict(lambda: defaultdict(dict))
+    searches: dict[str, dict[int, dict[str, dict[str, Any]]]] = defaultdict(lambda: defaultdict(dict))
     for each in results:
-        speedups[each["problem"]][each["seed"]][each["arm"]] = math.log2(each["best"]["speedup"])
+        searches[each["problem"]][each["seed"]][each["arm"]] = each
     rows, ratios = [], []
-    for problem, by_seed in speedups.items():
+    for problem, by_seed in searches.items():
         pairs = [both for both in by_seed.values() if len(both) == len(ARMS)]
         if not pairs:
             continue
-        means = {arm: sum(both[arm] for both in pairs) / len(pairs) for arm in ARMS}
-        ratios.append(means["with"] - means["without"])
-        numbers = [f"{2 ** means[arm]:.2f}x" for arm in ARMS]
-        rows.append([problem, str(len(pairs)), *numbers, f"{2 ** ratios[-1]:.3f}"])
+        ends = {arm: fmean(math.log2(both[arm]["best"]["speedup"]) for both in pairs) for arm in ARMS}
+        early = [
+            fmean(both["without"]["early"][i] - both["with"]["early"][i] for both in pairs) for i in range(len(EARLY))
+        ]
+        ratios.append([*early, ends["with"] - ends["without"]])
+        numbers = [f"{2 ** ends[arm]:.2f}x" for arm in ARMS]
+        rows.append([problem, str(len(pairs)), *numbers, *(f"{2**ratio:.3f}" for ratio in ratios[-1])])
     if ratios:
-        rows.append(["geometric mean", "", "", "", f"{2 ** (sum(ratios) / len(ratios)):.3f}"])
-    return table(rows, ["problem", "seeds", *ARMS, "with / without"])
+        means = [f"{2 ** fmean(column):.3f}" for column in zip(*ratios, strict=True)]
+        rows.append(["geometric mean", "", "", "", *means])
+    return table(rows, ["problem", "seeds", *ARMS, *(f"ratio after {count}" for count in EARLY), "in the finals"])
 
 
 def main() -> int:
