@@ -47,8 +47,8 @@ class ChildLostError(VerdictError):
         super().__init__(Status.DEVICE_FAULT, "its worker was killed from outside, perhaps because memory ran out")
 
 
-class ClocksError(VerdictError):
-    """The clocks disagree. That is a lie if it happens again; once, it may be the machine's doing."""
+class TimingError(VerdictError):
+    """Times that cannot be believed. That is a lie if it happens again; once, it may be the machine's doing."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(Status.CHEATING, reason)

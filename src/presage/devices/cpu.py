@@ -20,7 +20,7 @@ from typing import Any
 from presage.core.errors import PresageError
 from presage.devices.base import Device, Effort, Measurement, Progress
 from presage.devices.c_compiler import Compiler, trampoline_source
-from presage.devices.child import Child, ChildLostError, ClocksError, VerdictError
+from presage.devices.child import Child, ChildLostError, TimingError, VerdictError
 from presage.devices.status import Status
 from presage.devices.trial import Plan, Trial, conduct, worker_settings
 from presage.kernels.kernel import Kernel
@@ -93,7 +93,7 @@ class CpuDevice(Device):
         trials = [Trial(problem, kernel, effort) for kernel in kernels]
         self._conduct(problem, trials, effort, progress)
         for i, trial in enumerate(trials):
-            if isinstance(trial.verdict, ChildLostError | ClocksError):
+            if isinstance(trial.verdict, ChildLostError | TimingError):
                 trials[i] = self._try_again(problem, trial.kernel, effort, progress)
         cases = problem.timed[self.kind]
         floors = [self.peaks.floor_ns(problem, case) for case in cases]

@@ -10,7 +10,7 @@ from statistics import fmean, median
 from typing import Any, ClassVar
 
 from presage.devices.base import Effort
-from presage.devices.child import Child, VerdictError, Window
+from presage.devices.child import Child, TimingError, VerdictError, Window
 from presage.devices.status import Status
 from presage.devices.trial import CLOCK_SLACK, Inputs, Plan, Record, Roof, Trial, worker_settings
 from presage.kernels import expression
@@ -343,8 +343,7 @@ class GpuTrial(Trial):
         tail = median(tail for window in record.windows for tail in window.answer["tails_ns"])
         typical = median(ns for window in record.windows for ns in window.answer["samples_ns"])
         if tail > TAIL_NS + CLOCK_SLACK * typical:
-            raise VerdictError(
-                Status.CHEATING,
+            raise TimingError(
                 f"case {case.name}: the GPU went on working for {tail / 1e3:.0f} us after the call's stream was done",
             )
         self._refuse_fallback(case, record)
@@ -363,13 +362,11 @@ class GpuTrial(Trial):
         audited = median(ns for window in record.audits for ns in window.answer["samples_ns"])
         times = f"case {case.name}: {usual / 1e3:.1f} us a call, but {audited / 1e3:.1f} us when"
         if audited < AUDIT_LOW * usual - AUDIT_NS:
-            raise VerdictError(
-                Status.CHEATING,
+            raise TimingError(
                 f"{times} the GPU was free before it: the rest was done on another stream, ahead of the call's own",
             )
         if audited > AUDIT_HIGH * usual + AUDIT_NS:
-            raise VerdictError(
-                Status.CHEATING,
+            raise TimingError(
                 f"{times} the cache was evicted right before it: something had filled it while the GPU was held",
             )
 
@@ -378,8 +375,7 @@ class GpuTrial(Trial):
         windows = [window.answer["samples_ns"] for window in record.windows]
         idle = sum(min(calls) < IDLE_SHARE * fmean(calls) - LUMP_NS for calls in windows)
         if 2 * idle > len(windows):
-            raise VerdictError(
-                Status.CHEATING,
+            raise TimingError(
                 f"case {case.name}: in {idle} of {len(windows)} windows some calls did the work of others",
             )
 

@@ -21,7 +21,7 @@ import numpy as np
 from presage.core.statistics import median_interval
 from presage.devices.arena import ARENA_BYTES, SLOT_BUDGET
 from presage.devices.base import CaseTiming, Effort, Measurement, Progress
-from presage.devices.child import Child, ClocksError, VerdictError, Window
+from presage.devices.child import Child, TimingError, VerdictError, Window
 from presage.devices.status import Status
 from presage.devices.worker.tensors import is_dense
 from presage.kernels.kernel import Kernel
@@ -439,7 +439,7 @@ class Trial:
         """A busy machine delays many windows; a lie is in nearly all, or enough are left without."""
         least, allowed = record.hidden()
         if least > allowed + CLOCK_SLACK * median(w.child_ns for w in record.windows):
-            raise ClocksError(
+            raise TimingError(
                 f"case {case.name}: the clocks disagree: {least / 1e3:.0f} us and more of each window passed outside"
                 f" the time that the worker reported, where {allowed / 1e3:.0f} us can be explained",
             )
@@ -487,10 +487,14 @@ def conduct(trials: Sequence[Trial], plan: Plan, roof: Roof, effort: Effort, pro
     progress("done", 1.0)
 
 
+_rounds = itertools.count()
+"""Every round's number is its own, so that only what was measured side by side is compared so."""
+
+
 def _time_case(trials: Sequence[Trial], case: Case, effort: Effort) -> None:
     for trial in trials:
         trial.attempt(trial.warm_up, case)
-    start, rounds = time.monotonic(), itertools.count()
+    start = time.monotonic()
     while live := [trial for trial in trials if trial.live]:
         elapsed = time.monotonic() - start
         enough = all(trial.samples(case) >= effort.rounds for trial in live)
@@ -499,7 +503,7 @@ def _time_case(trials: Sequence[Trial], case: Case, effort: Effort) -> None:
         late = tried and elapsed > patience * effort.case_seconds
         if late or all(trial.precise(case) for trial in live):
             return
-        inputs, number = live[0].draw(case), next(rounds)
+        inputs, number = live[0].draw(case), next(_rounds)
         for trial in _secret.sample(live, len(live)):
             trial.attempt(trial.sample, case, inputs, number)
 

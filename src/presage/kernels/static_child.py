@@ -32,6 +32,7 @@ class _Running:
 
 
 def main() -> None:
+    os.nice(_NICE)  # what is being measured beside us comes first
     for line in sys.stdin:
         answer(json.loads(line))
         print("{}", flush=True)
@@ -139,6 +140,7 @@ def _triton(request: Mapping[str, Any]) -> dict[str, Any]:
     return triton_recorder.run(request)
 
 
+_NICE = 10
 _NOTHING = 'extern "C" __global__ void nothing() {}'
 _COMPILERS = {"cuda": _cuda, "triton": _triton}
 
