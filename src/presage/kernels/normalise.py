@@ -81,12 +81,16 @@ def _normalise_python(source: str) -> str:
         tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return "\n".join(line.rstrip() for line in source.splitlines() if line.strip())
-    for node in ast.walk(tree):
+    waiting: list[ast.AST] = [tree]
+    while waiting:  # what holds statements; no expression does
+        node = waiting.pop()
         for block in ("body", "orelse", "finalbody"):
-            statements = getattr(node, block, None)
-            if isinstance(statements, list):
+            if statements := getattr(node, block, None):
                 kept = [statement for statement in statements if not _is_remark(statement)]
-                setattr(node, block, kept or ([ast.Pass()] if statements and node is not tree else []))
+                setattr(node, block, kept or ([] if node is tree else [ast.Pass()]))
+                waiting += kept
+        for block in ("handlers", "cases"):
+            waiting += getattr(node, block, ())
     return ast.unparse(tree)
 
 
