@@ -385,7 +385,7 @@ def _accessing(
 
     def action(warp: _Warp, mask: Lanes) -> None:
         active = mask if guard is None else warp.admitted(mask, guard)
-        lanes = int(np.count_nonzero(active))
+        lanes = WARP if active is _ALL else int(np.count_nonzero(active))
         if not lanes:
             return
         found = warp.read([source])
@@ -393,12 +393,22 @@ def _accessing(
             warp.counts[at] += lanes if count is sectors else 1
             return
         addresses = found[0] + offset
-        shape = (addresses - (addresses[0] & ~np.int64(127))).tobytes() + active.tobytes()
+        shape = (addresses - (addresses[0] & ~np.int64(127))).tobytes()
+        if active is not _ALL:
+            shape += active.tobytes()
         if shape not in seen:
             seen[shape] = count(addresses[active != 0], width)
         warp.counts[at] += seen[shape]
 
     return action
+
+
+_ALL = np.ones(WARP, dtype=np.int64)
+"""All lanes; compared by identity, too, since most of the time it is all of them."""
+
+
+def _are_equal(one: Lanes, other: Lanes) -> bool:
+    return one is other or np.array_equal(one, other)
 
 
 # -- one warp ---------------------------------------------------------------------------------------------------------
@@ -446,6 +456,8 @@ class _Warp:
         self.compared: list[Lanes] = []
         self._mask, self._is_full = np.zeros(WARP, dtype=np.int64), False
         self._at = np.where(thread < block[0] * block[1] * block[2], 0, -1)
+        self._together = None if (self._at < 0).any() else 0
+        """The block that all lanes are at, if they are."""
         self._seen: dict[int, list[_Snapshot]] = {}
 
     def read(self, sources: Sequence[_Source]) -> list[Lanes] | None:
@@ -480,13 +492,10 @@ class _Warp:
         """From the first block to the end of all lanes; _Endless where that takes too many."""
         blocks, headers = self._program.blocks, self._program.headers
         for _ in range(MOST_STEPS):
-            waiting = self._at[self._at >= 0]
-            if not waiting.size:
+            number, mask, lanes = self._next()
+            if number < 0:
                 return
-            number = int(waiting.min())
-            mask = self._mask = (self._at == number).astype(np.int64)
-            lanes = int(mask.sum())
-            self._is_full = lanes == WARP
+            self._mask, self._is_full = mask, lanes == WARP
             if number in headers:
                 self._skip(number, mask)
             block = blocks[number]
@@ -497,17 +506,40 @@ class _Warp:
             self._branch(block, number, mask)
         raise _Endless
 
+    def _next(self) -> tuple[int, Lanes, int]:
+        """The block that is next, the lanes that are there, and how many these are; -1 at the end of all."""
+        if self._together is not None:
+            return self._together, _ALL, WARP
+        waiting = self._at[self._at >= 0]
+        if not waiting.size:
+            return -1, _ALL, 0
+        number = int(waiting.min())
+        mask = (self._at == number).astype(np.int64)
+        return number, mask, int(mask.sum())
+
     def _branch(self, block: _Ready, number: int, mask: Lanes) -> None:
         after = number + 1 if number + 1 < len(self._program.blocks) else -1
-        if block.target is None:
-            taken = np.zeros(WARP, dtype=bool)
-        elif block.guard is None:
-            taken = mask != 0
+        target = after if block.target is None else block.target
+        if block.guard is None:
+            self._go(mask, target)
         elif not self.known[block.guard[0]]:  # what memory holds decides: go on, and out of a loop
-            taken = np.zeros(WARP, dtype=bool)
+            self._go(mask, after)
         else:
-            taken = self.admitted(mask, block.guard) != 0
-        self._at = np.where(mask == 0, self._at, np.where(taken, -1 if block.target is None else block.target, after))
+            taken = self.admitted(mask, block.guard)
+            count = np.count_nonzero(taken)
+            if count == 0 or (self._is_full and count == WARP):
+                self._go(mask, target if count else after)
+            else:
+                self._go(mask, after)
+                self._go(taken, target)
+
+    def _go(self, mask: Lanes, number: int) -> None:
+        if mask is _ALL:
+            self._together = number
+            self._at[:] = number
+        else:
+            self._at[mask != 0] = number
+            self._together = number if (self._at == number).all() else None
 
     # -- loops --------------------------------------------------------------------------------------------------------
 
@@ -533,8 +565,8 @@ class _Warp:
         now, before, earlier = seen[:3]
         step = now.registers - before.registers
         if not (
-            np.array_equal(now.mask, before.mask)
-            and np.array_equal(now.mask, earlier.mask)
+            _are_equal(now.mask, before.mask)
+            and _are_equal(now.mask, earlier.mask)
             and np.array_equal(now.counts - before.counts, before.counts - earlier.counts)
             and np.array_equal(now.known, before.known)
             and np.array_equal(step[now.known], (before.registers - earlier.registers)[now.known])
