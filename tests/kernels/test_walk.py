@@ -52,6 +52,50 @@ def test_every_store_to_one_place_is_one_sector() -> None:
     assert counts["lanes"] == 32 * counts["instructions"]
 
 
+def test_a_loop_that_memory_ends_is_walked_once_and_said_to_be_so() -> None:
+    text = LOOP.format(step=1).replace("ld.param.u32 %r2, [loop_param_2];", "ld.global.u32 %r2, [%rd1];")
+    every, unbounded = walk.parted(walked(text, "loop", 0))
+    assert (every["global_store"], every["global_load"]) == (1, 1)
+    assert unbounded == {
+        "instructions": 5,
+        "global_store": 1,
+        "store_sectors": 1,
+        "integer": 3,
+        "branch": 1,
+        "lanes": 160,
+    }
+    assert walk.parted(walked(LOOP.format(step=1), "loop", 0, 9))[1] == {}
+
+
+def test_atomic_additions_to_shared_memory_are_told_from_those_to_global_memory() -> None:
+    """NVRTC hands their addresses to instructions that could be meant for any memory."""
+    source = """
+    extern "C" __global__ void f(const int *x, float *y) {
+        __shared__ float sums[64];
+        for (int i = threadIdx.x; i < 64; i += 32) sums[i] = 0;
+        __syncthreads();
+        atomicAdd(sums + x[threadIdx.x], 1.f);
+        __syncthreads();
+        %s
+    }"""
+    away = "for (int i = threadIdx.x; i < 64; i += 32) y[i] = sums[i];"
+    kept = walked(compiled(source % away), "f")
+    assert kept["atomic"] == 1
+    assert "atomic_sectors" not in kept
+    told = walked(compiled(source % "atomicAdd(y + x[threadIdx.x], sums[0]);"), "f")
+    assert told["atomic"] == 2
+    assert told["atomic_sectors"] == 32
+
+
+def test_memory_ends_an_inner_loop_in_each_round_of_an_outer_one() -> None:
+    inner = "$IN: ld.global.u32 %r5, [%rd1]; setp.lt.s32 %p0, %r5, 7; @%p0 bra $IN; st.global"
+    text = LOOP.format(step=1).replace("st.global", inner).replace(".reg .pred", ".reg .pred %p0; .reg .pred")
+    every, unbounded = walk.parted(walked(text, "loop", 0, 1000))
+    assert every["global_store"] == every["global_load"] == 1000
+    assert unbounded["global_load"] == 1000
+    assert "global_store" not in unbounded
+
+
 @pytest.mark.parametrize("row", ["mov.u32 %r3, %ctaid.x;", "mov.u32 %r4, %ctaid.x; rem.u32 %r3, %r4, 64;"])
 def test_a_triangle_counts_as_its_mean(row: str) -> None:
     """A block that does as much as its number, alone or as the row of a row and a head, as under a causal mask."""

@@ -99,6 +99,8 @@ def _print(kernel: Kernel, target: hardware.Hardware, cases: Sequence[Case], rep
         print()
         ran = "case", "kernel", "runs, a warp", "lanes", "reads", "writes", "sectors a read", "passes in shared"
         print(terminal.table([_executed(case, launch) for case, launch in launches], ran))
+        if unbounded := list(dict.fromkeys(launch.name for _, launch in launches if launch.unbounded)):
+            print(f"in {', '.join(unbounded)}, loops that end when memory says so are counted once")
     for case, report in zip(cases, reports, strict=True):
         if report.error:
             print(f"{case.name}: {report.status}\n  " + report.error.replace("\n", "\n  "))

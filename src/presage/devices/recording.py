@@ -201,11 +201,12 @@ def schema() -> pyarrow.Schema:
 
     text, real, whole = pa.string(), pa.float64(), pa.int32()
     mix = record(**{name: whole for name in CLASSES})
+    counts = record(**{name: pa.float32() for name in KINDS})
     launch = record(
         name=text, grid=pa.list_(whole), block=pa.list_(whole), count=whole, registers=whole, spill_bytes=whole,
         stack_bytes=whole, shared_bytes=whole, code_bytes=whole, occupancy=real, occupancy_limiter=text,
         blocks_per_sm=whole, waves=real, loops=whole, instructions=mix, instructions_in_loops=mix, options=text,
-        executed=record(**{name: pa.float32() for name in KINDS}),
+        executed=counts, unbounded=counts,
     )  # fmt: skip
     report = record(
         target=text, arch=text, status=text, compiler=text, launches=pa.list_(launch), error=text, operators=text,
@@ -292,6 +293,7 @@ def _launch(record: Mapping[str, Any]) -> LaunchReport:
         "instructions_in_loops": _present(record["instructions_in_loops"]),
         "options": _loaded(record["options"]),
         "executed": _present(record["executed"]) if record.get("executed") is not None else None,
+        "unbounded": _present(record.get("unbounded") or {}),
     }
     return LaunchReport(**{**record, **changed})
 

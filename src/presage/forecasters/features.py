@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from presage.forecasters.base import Candidate, Task
 from presage.forecasters.source_features import source_features
@@ -47,12 +48,14 @@ def problem_features(problem: Problem, case: Case, hardware: Hardware | None) ->
     if not problem.inputs:
         return {}
     moved, flops = float(problem.bytes(case)), float(max(1, problem.textbook_flops(case)))
+    written = float(sum(problem.array_bytes(array, case) for array in problem.outputs))
     row = {
         "must_bytes": math.log2(moved),
         "must_flops": math.log2(flops),
         "must_intensity": math.log2(flops / moved),
         "must_arrays": float(len(problem.inputs) + len(problem.outputs)),
-        "must_written": sum(problem.array_bytes(array, case) for array in problem.outputs) / moved,
+        "must_written": written / moved,
+        "must_output": math.log2(written),
     }
     if hardware and hardware.bandwidth:
         row["must_seconds"] = math.log2(floor_seconds(problem, case, hardware))
@@ -72,13 +75,36 @@ def report_features(report: StaticReport, hardware: Hardware, must: Mapping[str,
     row["operators"] = float(sum(report.operators.values()))
     if not report.launches:
         return row
-    launches = report.launches
+    launches, rounds = _bounded(report.launches, must)
+    row["unbounded"] = math.log2(rounds)
     row["launches"] = float(sum(launch.count for launch in launches))
     main = max(launches, key=lambda launch: _work(launch))
     row |= _launch_features(main, hardware)
     row["main_share"] = _work(main) / max(1.0, sum(map(_work, launches)))
     row |= _busy(launches, hardware, must)
     return row
+
+
+def _bounded(launches: Sequence[LaunchReport], must: Mapping[str, float]) -> tuple[Sequence[LaunchReport], float]:
+    """Launches as if loops that memory ends ran so often that every byte that the problem must move is moved, and how
+    often that is."""
+    once = sum(_warps(launch) * _sectors(launch.unbounded) for launch in launches)
+    if not once or "must_bytes" not in must:
+        return launches, 1.0
+    others = sum(_warps(launch) * _sectors(launch.executed or {}) for launch in launches) - once
+    rounds = max(1.0, (2.0 ** must["must_bytes"] / _SECTOR - others) / once)
+    return [_repeated(launch, rounds) for launch in launches], rounds
+
+
+def _repeated(launch: LaunchReport, rounds: float) -> LaunchReport:
+    if not launch.executed or not launch.unbounded:
+        return launch
+    more = {kind: (rounds - 1) * count for kind, count in launch.unbounded.items()}
+    return replace(launch, executed={kind: count + more.get(kind, 0.0) for kind, count in launch.executed.items()})
+
+
+def _sectors(counts: Mapping[str, float]) -> float:
+    return counts.get("load_sectors", 0.0) + counts.get("store_sectors", 0.0)
 
 
 def _warps(launch: LaunchReport) -> float:
@@ -166,7 +192,15 @@ def _busy(launches: Sequence[LaunchReport], hardware: Hardware, must: Mapping[st
     row = {f"busy_{unit}": math.log2(least * 1e-3 + each) - math.log2(least) for unit, each in seconds.items()}
     row["busy_most"] = math.log2(max(least, *seconds.values()) / least)
     row["busy_sum"] = math.log2((least + sum(seconds.values())) / least)
+    for kind in ("instructions", "global_load", "barrier"):  # launches follow each other, and so do their waves
+        row[f"in_a_row_{kind}"] = math.log2(1 + sum(_in_a_row(launch, kind) for launch in launches))
+    atomics = sum(_warps(launch) * (launch.executed or {}).get("atomic_sectors", 0.0) for launch in launches)
+    row["atomics_per_place"] = math.log2(1 + atomics / 2.0 ** (must.get("must_output", 2.0) - 2))
     return row
+
+
+def _in_a_row(launch: LaunchReport, kind: str) -> float:
+    return launch.count * math.ceil(launch.waves or 1.0) * (launch.executed or {}).get(kind, 0.0)
 
 
 def _ratio(what: float, of: float) -> float:

@@ -185,6 +185,11 @@ def _launch(launch: LaunchReport) -> str:
     if launch.executed:
         ran = ", ".join(f"{kind.replace('_', ' ')}: {count:.5g}" for kind, count in launch.executed.items() if count)
         text += f"; a warp executes, with loops run through: {ran}"
+    if launch.unbounded:
+        text += (
+            f" (of these instructions {launch.unbounded.get('instructions', 0):.5g} are in loops that end when memory"
+        )
+        text += " says so, and are counted once)"
     return text
 
 

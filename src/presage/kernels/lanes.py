@@ -16,6 +16,8 @@ from presage.kernels.ptx import Instruction
 Lanes = npt.NDArray[np.int64]
 WARP = 32
 _SECTOR, _BANKS = 32, 32
+_SHARED_WINDOW = 1 << 38
+"""Where shared memory begins among all addresses: not at 0, which is what a null pointer is."""
 FLOATS = {
     "f32": "fp32", "f32x2": "fp32", "f16": "fp16", "f16x2": "fp16", "bf16": "fp16", "bf16x2": "fp16", "f64": "fp64",
 }  # fmt: skip
@@ -153,6 +155,9 @@ def operation(instruction: Instruction) -> Callable[..., Lanes] | None:
     simple = _SIMPLE.get(root)
     if simple is None:
         return None
+    if root == "cvta" and "shared" in parts:
+        way = -_SHARED_WINDOW if "to" in parts else _SHARED_WINDOW
+        return lambda a: a + way
     if root == "mul" and "hi" in parts:
         wide = parts[-1] in ("u32", "s32")
         read = unsigned32 if parts[-1] == "u32" else same

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from presage.kernels import walk
 from presage.kernels.cubin import Resources
 from presage.kernels.hardware import MAX_THREADS_PER_BLOCK, REGISTERS_PER_SM, Hardware
 from presage.kernels.occupancy import occupancy
@@ -64,6 +65,8 @@ class LaunchReport:
     """For Triton: warps, stages, constants, and each argument's type and alignment."""
     executed: Mapping[str, float] | None = None
     """What a warp executes, loops counted as often as they run, by `walk.KINDS`; None where that is not known."""
+    unbounded: Mapping[str, float] = field(default_factory=dict)
+    """Of that, what lies in loops that end when memory says so: it is counted once, however often it will run."""
 
 
 @dataclass(frozen=True)
@@ -91,6 +94,7 @@ def describe(launched: Launched, resources: Resources, mix: Mix, target: Hardwar
     waves = None
     if target.multiprocessors and fit.blocks:
         waves = math.prod(launched.grid) / (fit.blocks * target.multiprocessors)
+    executed, unbounded = (None, {}) if launched.executed is None else walk.parted(launched.executed)
     return LaunchReport(
         name=launched.name,
         grid=launched.grid,
@@ -109,7 +113,8 @@ def describe(launched: Launched, resources: Resources, mix: Mix, target: Hardwar
         instructions=mix.classes,
         instructions_in_loops=mix.in_loops,
         options=launched.options,
-        executed=launched.executed,
+        executed=executed,
+        unbounded=unbounded,
     )
 
 

@@ -53,6 +53,9 @@ _FRACTION = 0.382
 """Where along the grid a block is walked, and another one as far from its end."""
 
 _AT = {name: i for i, name in enumerate(KINDS)}
+_UNBOUNDED = "unbounded_"
+"""Before the name of a kind: of these, what lies in loops that memory ends. They are walked once."""
+_COUNTED = (*KINDS, *(_UNBOUNDED + name for name in KINDS))
 _ROOTS = {
     **dict.fromkeys(("ex2", "lg2", "rcp", "rsqrt", "sqrt", "sin", "cos", "tanh"), "special"),
     **dict.fromkeys(("mov", "cvta", "selp"), "move"),
@@ -87,8 +90,8 @@ def walk(
     entry: Entry, integers: Sequence[int], grid: tuple[int, int, int], block: tuple[int, int, int]
 ) -> dict[str, float] | None:
     """Walk the first and the last warp of a block, and of another if that is not alike; the mean of what they execute,
-    by kind, or None where one does not come to its end. The parameters that are integers have these values, in order;
-    pointers are far apart."""
+    by kind (`parted` takes that apart), or None where one does not come to its end. The parameters that are integers
+    have these values, in order; pointers are far apart."""
     rest = iter(integers)
     parameters = {
         name: (number + 1) << _POINTERS if kind.endswith("64") else next(rest, 0)
@@ -112,7 +115,13 @@ def walk(
     except _Endless:
         return None
     mean = np.mean(walked, axis=0)
-    return {name: float(mean[i]) for name, i in _AT.items() if mean[i]}
+    return {name: float(count) for name, count in zip(_COUNTED, mean, strict=True) if count}
+
+
+def parted(counts: Mapping[str, float]) -> tuple[dict[str, float], dict[str, float]]:
+    """All that a warp executes, by kind, and what of it lies in loops that memory ends."""
+    every = {name: count for name, count in counts.items() if not name.startswith(_UNBOUNDED)}
+    return every, {name.removeprefix(_UNBOUNDED): count for name, count in counts.items() if name not in every}
 
 
 def _pair(grid: tuple[int, int, int]) -> list[tuple[int, int, int]]:
@@ -159,6 +168,7 @@ class _Program:
         self.registers: dict[str, int] = {}
         self.crooked: list[int] = []
         """Registers that an operation gives which is not linear in its operands."""
+        self._shared = _shared_pointers(entry)
         needed = _needed(entry)
         self.blocks = [self._block(block.instructions, needed) for block in entry.blocks]
         self.headers = {b.target for n, b in enumerate(self.blocks) if b.target is not None and 0 <= b.target <= n}
@@ -167,7 +177,7 @@ class _Program:
         return self.registers.setdefault(name, len(self.registers))
 
     def _block(self, instructions: Sequence[Instruction], needed: set[str]) -> _Ready:
-        ready = _Ready(np.zeros(len(KINDS)), [])
+        ready = _Ready(np.zeros(len(_COUNTED)), [])
         for instruction in instructions:
             kind = classify(instruction)
             ready.counts[_AT["instructions"]] += 1
@@ -180,6 +190,8 @@ class _Program:
                 self._access(ready, instruction, kind)
             if any(name in needed for name in _written(instruction)):
                 ready.actions.append(self._computation(instruction))
+                if any(name in self._shared for name in _written(instruction)):
+                    ready.actions.append(self._pointing(instruction))
         return ready
 
     def _end(self, ready: _Ready, instruction: Instruction) -> None:
@@ -203,10 +215,16 @@ class _Program:
                 continue
             shared = ".shared" in instruction.opcode and not (kind == "async_copy" and number == 1)
             offset = _integer(found[2]) if found[2] and _NUMBER.match(found[2]) else 0
-            count = shared_passes if shared or kind.startswith("shared") else sectors
-            at = _AT["shared_wavefronts" if count is shared_passes else _SECTORS.get(kind, "load_sectors")]
             source = self._source(found[1])
-            ready.actions.append(_accessing(source, offset, width, guard, count, at))
+            in_shared = _accessing(source, offset, width, guard, shared_passes, _AT["shared_wavefronts"])
+            at = _AT[_SECTORS.get(kind, "load_sectors")]
+            elsewhere = _accessing(source, offset, width, guard, sectors, at)
+            if shared or kind.startswith("shared"):
+                ready.actions.append(in_shared)
+            elif found[1] in self._shared and "global" not in instruction.parts:
+                ready.actions.append(_either(self.register(found[1]), in_shared, elsewhere))
+            else:
+                ready.actions.append(elsewhere)
 
     def _source(self, text: str) -> int | Lanes | None:
         """A register's number, or the value of something constant; None for what is not known."""
@@ -221,6 +239,24 @@ class _Program:
         if text.isidentifier():  # declared inside braces, as inline assembly does
             return self.register(text)
         return None
+
+    def _pointing(self, instruction: Instruction) -> Callable[[_Warp, Lanes], None]:
+        """Remembers whether what was written is an address of shared memory."""
+        targets = [self.register(name) for name in _written(instruction)]
+        made = _makes_shared(instruction)
+        sources = [] if instruction.root not in _PASSING_ON else instruction.operands[1:]
+        registers = [self.register(name) if name in self._shared else None for name in sources]
+        chooser = self.register(sources[2]) if instruction.root == "selp" else None
+
+        def point(warp: _Warp, mask: Lanes) -> None:
+            given = registers
+            if chooser is not None and warp.known[chooser]:
+                given = registers[:1] if warp.registers[chooser].any() else registers[1:2]
+            is_shared = made or any(register is not None and warp.is_shared[register] for register in given)
+            for target in targets:
+                warp.is_shared[target] = is_shared
+
+        return point
 
     def _computation(self, instruction: Instruction) -> Callable[[_Warp, Lanes], None]:
         targets = [self.register(name) for name in _written(instruction)]
@@ -265,6 +301,26 @@ def _needed(entry: Entry) -> set[str]:
                 wanted += [each for text in instruction.operands[1:] for each in _names(text)]
             wanted += _names(instruction.guard)
     return needed
+
+
+def _shared_pointers(entry: Entry) -> set[str]:
+    """The registers that may hold addresses of shared memory in the form that could be any memory's."""
+    every = [instruction for block in entry.blocks for instruction in block.instructions]
+    found = {name for each in every if _makes_shared(each) for name in _written(each)}
+    before = 0
+    while before < len(found):
+        before = len(found)
+        for each in every:
+            if each.root in _PASSING_ON and any(operand in found for operand in each.operands[1:]):
+                found.update(_written(each))
+    return found
+
+
+def _makes_shared(instruction: Instruction) -> bool:
+    return instruction.opcode.startswith("cvta.shared")
+
+
+_PASSING_ON = ("mov", "add", "sub", "mad", "selp")
 
 
 def _names(text: str) -> list[str]:
@@ -403,6 +459,17 @@ def _accessing(
     return action
 
 
+def _either(
+    register: int, in_shared: Callable[[_Warp, Lanes], None], elsewhere: Callable[[_Warp, Lanes], None]
+) -> Callable[[_Warp, Lanes], None]:
+    """An access to whichever memory the register's address is of."""
+
+    def action(warp: _Warp, mask: Lanes) -> None:
+        (in_shared if warp.is_shared[register] else elsewhere)(warp, mask)
+
+    return action
+
+
 _ALL = np.ones(WARP, dtype=np.int64)
 """All lanes; compared by identity, too, since most of the time it is all of them."""
 
@@ -452,7 +519,11 @@ class _Warp:
             if name in program.registers:
                 self.registers[program.registers[name]] = lanes
                 self.known[program.registers[name]] = True
-        self.counts = np.zeros(len(KINDS))
+        self.is_shared = [False] * len(program.registers)
+        """Of registers, whether they hold an address of shared memory that could be any memory's."""
+        self.counts = np.zeros(len(_COUNTED))
+        self._entered: dict[int, npt.NDArray[np.float64]] = {}
+        """The counts when the warp last came to the head of each loop."""
         self.compared: list[Lanes] = []
         self._mask, self._is_full = np.zeros(WARP, dtype=np.int64), False
         self._at = np.where(thread < block[0] * block[1] * block[2], 0, -1)
@@ -498,6 +569,7 @@ class _Warp:
             self._mask, self._is_full = mask, lanes == WARP
             if number in headers:
                 self._skip(number, mask)
+                self._entered[number] = self.counts.copy()
             block = blocks[number]
             self.counts += block.counts
             self.counts[_AT["lanes"]] += block.counts[_AT["instructions"]] * lanes
@@ -524,6 +596,9 @@ class _Warp:
             self._go(mask, target)
         elif not self.known[block.guard[0]]:  # what memory holds decides: go on, and out of a loop
             self._go(mask, after)
+            if target in self._entered and target <= number:
+                since = self.counts - self._entered[target]
+                self.counts[len(KINDS) :] += since[: len(KINDS)] - since[len(KINDS) :]
         else:
             taken = self.admitted(mask, block.guard)
             count = np.count_nonzero(taken)
