@@ -147,6 +147,19 @@ def test_what_was_measured_makes_it_surer_and_better(formula: Recording, folder:
     assert error[1] < error[0]
 
 
+def test_an_anchor_of_pytorchs_own_says_nothing_of_the_trees(formula: Recording, folder: Path) -> None:
+    """It is what speedups are over, and no kernel like those that the trees know."""
+    task, rows = question(formula)
+    forecaster, eager = LearnedForecaster(folder), from_source("import torch\n", ".py", "eager.py")
+    candidates = [Candidate(row.kernel, row.reports) for row in rows]
+    means = []
+    for slower in (1, 2):
+        times = {case: slower * time for case, time in task.anchor.times_ns.items()}
+        found = forecaster.forecast(replace(task, anchor=Measured(eager, (), times)), candidates)
+        means.append([prediction.forecast.mean() for prediction in found if prediction.forecast])
+    assert np.array(means[1]) - np.array(means[0]) == pytest.approx(1.0)
+
+
 def test_failures_are_forecast(formula: Recording, folder: Path) -> None:
     task, _ = question(formula)
     rows = list(RecordedDevice(formula).rows(UNSEEN).values())

@@ -87,6 +87,19 @@ def test_atomic_additions_to_shared_memory_are_told_from_those_to_global_memory(
     assert told["atomic_sectors"] == 32
 
 
+@pytest.mark.parametrize(
+    ("index", "sectors"),
+    [("blockIdx.x", 1 + 4), ("blockIdx.x + threadIdx.x / 8", 1 + 4), ("blockIdx.x * 32 + threadIdx.x", 4 + 32)],
+    ids=["one row a warp", "four rows a warp", "a row a lane"],
+)
+def test_rows_that_memory_names_are_read_as_they_lie(index: str, sectors: int) -> None:
+    source = """
+    extern "C" __global__ void f(const int *rows, const float *x, float *y) {
+        y[threadIdx.x] = x[rows[%s] * 32 + threadIdx.x];
+    }"""
+    assert walked(compiled(source % index), "f", grid=8)["load_sectors"] == sectors
+
+
 def test_memory_ends_an_inner_loop_in_each_round_of_an_outer_one() -> None:
     inner = "$IN: ld.global.u32 %r5, [%rd1]; setp.lt.s32 %p0, %r5, 7; @%p0 bra $IN; st.global"
     text = LOOP.format(step=1).replace("st.global", inner).replace(".reg .pred", ".reg .pred %p0; .reg .pred")

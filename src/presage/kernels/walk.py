@@ -1,8 +1,9 @@
 """Walks a kernel's PTX as a warp would: which way it branches, how often its loops run, what it touches in memory.
 
 Only the integers that branches and addresses depend on are computed, for one warp's 32 lanes at a time, with the real
-sizes of the launch. What is read from memory is unknown. A loop whose integers change by the same amounts again and
-again is counted, not walked. So a walk takes milliseconds, needs no GPU, and counts what a disassembly cannot.
+sizes of the launch. What is read from memory is unknown: it decides no branch, and where it is part of an address, any
+numbers stand for it, the same where lanes read the same place. A loop whose integers change by the same amounts again
+and again is counted, not walked. So a walk takes milliseconds, needs no GPU, and counts what a disassembly cannot.
 """
 
 from __future__ import annotations
@@ -268,6 +269,9 @@ class _Program:
             found = _ADDRESS.match(instruction.operands[1])
             name = found[1] if found else ""
             sources, compute = [self._source(name)], first if name in self.entry.parameters else None
+        elif root == "ld":
+            found = _ADDRESS.match(instruction.operands[1])
+            return _loading(targets, self._source(found[1]) if found else None, guard)
         elif root not in LINEAR:
             self.crooked += targets
         if len(targets) != 1 or compute is None or any(source is None for source in sources):
@@ -398,20 +402,41 @@ _Source = int | Lanes | None
 def _forgetting(targets: Sequence[int]) -> Callable[[_Warp, Lanes], None]:
     def forget(warp: _Warp, mask: Lanes) -> None:
         for target in targets:
-            warp.known[target] = False
+            warp.forget(target)
 
     return forget
+
+
+def _loading(targets: Sequence[int], source: _Source, guard: tuple[int, bool] | None) -> Callable[[_Warp, Lanes], None]:
+    """What is read is not known, but lanes that read the same place read the same."""
+
+    def load(warp: _Warp, mask: Lanes) -> None:
+        found = warp.read([source])
+        admitted = mask if guard is None else warp.admitted(mask, guard)
+        for number, target in enumerate(targets):
+            if found is None:
+                warp.forget(target)
+            else:
+                _, place = np.unique(found[0][0], return_inverse=True)
+                warp.write(target, _ANY[number % len(_ANY)][place], admitted, sure=False)
+
+    return load
+
+
+_ANY = np.random.default_rng(0).integers(0, 1 << 16, size=(8, WARP))
+"""Numbers that stand for what is read, of each part of a vector for each place."""
 
 
 def _computing(
     target: int, sources: Sequence[_Source], compute: Callable[..., Lanes], wrap: Any, guard: tuple[int, bool] | None
 ) -> Callable[[_Warp, Lanes], None]:
     def action(warp: _Warp, mask: Lanes) -> None:
-        values = warp.read(sources)
-        if values is None:
-            warp.known[target] = False
+        found = warp.read(sources)
+        if found is None:
+            warp.forget(target)
         else:
-            warp.write(target, wrap(compute(*values)), mask if guard is None else warp.admitted(mask, guard))
+            values, sure = found
+            warp.write(target, wrap(compute(*values)), mask if guard is None else warp.admitted(mask, guard), sure)
 
     return action
 
@@ -422,14 +447,14 @@ def _comparing(
     read = unsigned32 if kind == "u32" else same
 
     def action(warp: _Warp, mask: Lanes) -> None:
-        values = warp.read(sources)
-        if values is None:
-            warp.known[target] = False
+        found = warp.read(sources)
+        if found is None or not found[1]:
+            warp.forget(target)
             return
-        left, right = read(values[0]), read(values[1])
+        left, right = map(read, found[0])
         warp.compared.append(left - right)
         admitted = mask if guard is None else warp.admitted(mask, guard)
-        warp.write(target, compare(left, right).astype(np.int64), admitted)
+        warp.write(target, compare(left, right).astype(np.int64), admitted, sure=True)
 
     return action
 
@@ -445,10 +470,10 @@ def _accessing(
         if not lanes:
             return
         found = warp.read([source])
-        if found is None:  # an address that was itself read from memory: each lane's is another
+        if found is None:  # an address that nothing is known of: each lane's is another
             warp.counts[at] += lanes if count is sectors else 1
             return
-        addresses = found[0] + offset
+        addresses = found[0][0] + offset
         shape = (addresses - (addresses[0] & ~np.int64(127))).tobytes()
         if active is not _ALL:
             shape += active.tobytes()
@@ -515,10 +540,12 @@ class _Warp:
         self._program = program
         self.registers = np.zeros((len(program.registers), WARP), dtype=np.int64)
         self.known = np.zeros(len(program.registers), dtype=bool)
+        self._has_value = self.known.copy()
+        """Whether a register has a value at all, be it one that only stands for what memory holds."""
         for name, lanes in given.items():
             if name in program.registers:
                 self.registers[program.registers[name]] = lanes
-                self.known[program.registers[name]] = True
+                self.known[program.registers[name]] = self._has_value[program.registers[name]] = True
         self.is_shared = [False] * len(program.registers)
         """Of registers, whether they hold an address of shared memory that could be any memory's."""
         self.counts = np.zeros(len(_COUNTED))
@@ -531,25 +558,33 @@ class _Warp:
         """The block that all lanes are at, if they are."""
         self._seen: dict[int, list[_Snapshot]] = {}
 
-    def read(self, sources: Sequence[_Source]) -> list[Lanes] | None:
+    def read(self, sources: Sequence[_Source]) -> tuple[list[Lanes], bool] | None:
+        """The values, and whether they are known; None where one has none."""
         values: list[Lanes] = []
+        sure = True
         for source in sources:
             if isinstance(source, int):
                 if not self.known[source]:
-                    return None
+                    if not self._has_value[source]:
+                        return None
+                    sure = False
                 values.append(self.registers[source])
             elif source is None:
                 return None
             else:
                 values.append(source)
-        return values
+        return values, sure
 
-    def write(self, target: int, values: Lanes, mask: Lanes) -> None:
+    def forget(self, target: int) -> None:
+        self.known[target] = self._has_value[target] = False
+
+    def write(self, target: int, values: Lanes, mask: Lanes, sure: bool) -> None:
         if self._is_full and mask is self._mask:
             self.registers[target] = values
         else:
             np.copyto(self.registers[target], values, where=mask != 0)
-        self.known[target] = True  # where it is used, its lanes are those that have written it
+        self.known[target] = sure  # where it is used, its lanes are those that have written it
+        self._has_value[target] = True
 
     def admitted(self, mask: Lanes, guard: tuple[int, bool]) -> Lanes:
         """The lanes that a predicate lets through; all of them where it is not known."""

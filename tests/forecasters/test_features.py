@@ -1,0 +1,66 @@
+"""Features: what is worked out from reports and problems, by hand where that can be."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from presage.forecasters import features
+from presage.kernels.hardware import find
+from presage.kernels.report import LaunchReport, StaticReport
+
+GPU = find("h200")
+LAUNCH = LaunchReport(
+    name="f",
+    grid=(64, 1, 1),
+    block=(128, 1, 1),
+    count=1,
+    registers=32,
+    spill_bytes=0,
+    stack_bytes=0,
+    shared_bytes=0,
+    code_bytes=1024,
+    occupancy=1.0,
+    occupancy_limiter="warps",
+    blocks_per_sm=16,
+    waves=0.5,
+    loops=1,
+    instructions={"integer": 40},
+    instructions_in_loops={"integer": 8},
+    options={},
+    executed={"instructions": 100.0, "lanes": 3200.0, "global_load": 3.0, "load_sectors": 12.0, "store_sectors": 4.0},
+)
+WARPS = 64 * 4
+
+
+def row(*launches: LaunchReport, moved: float) -> features.Row:
+    report = StaticReport("h200", "sm_90a", "ok", "a compiler", launches)
+    must = {"must_bytes": math.log2(moved), "must_seconds": math.log2(1e-5), "must_output": math.log2(4096)}
+    return features.report_features(report, GPU, must)
+
+
+def test_loops_that_memory_ends_run_as_often_as_the_bytes_need() -> None:
+    """Of 16 sectors a warp, 8 are in such a loop: to move 40 it must run 4 times more."""
+    loop = {"instructions": 10.0, "lanes": 320.0, "global_load": 2.0, "load_sectors": 8.0}
+    found = row(replace(LAUNCH, unbounded=loop), moved=WARPS * 48 * 32)
+    assert found["unbounded"] == pytest.approx(math.log2(5))
+    assert found["warp_instructions"] == pytest.approx(math.log2(1 + 100 + 4 * 10))
+    assert found["warp_load_sectors"] == pytest.approx(math.log2(1 + 12 + 4 * 8))
+    assert row(replace(LAUNCH, unbounded=loop), moved=WARPS * 8 * 32)["unbounded"] == 0
+    assert row(LAUNCH, moved=WARPS * 48 * 32)["unbounded"] == 0
+
+
+def test_launches_follow_each_other() -> None:
+    once, twice = (row(*[LAUNCH] * times, moved=1e6)["in_a_row_instructions"] for times in (1, 2))
+    assert (once, twice) == (pytest.approx(math.log2(101)), pytest.approx(math.log2(201)))
+    waves = row(replace(LAUNCH, waves=2.5), moved=1e6)["in_a_row_instructions"]
+    assert waves == pytest.approx(math.log2(301))
+
+
+def test_atomic_additions_crowd_where_there_are_few_places() -> None:
+    executed = {**LAUNCH.executed, "atomic": 1.0, "atomic_sectors": 32.0}
+    found = row(replace(LAUNCH, executed=executed), moved=1e6)
+    assert found["atomics_per_place"] == pytest.approx(math.log2(1 + WARPS * 32 / 1024))
+    assert row(LAUNCH, moved=1e6)["atomics_per_place"] == 0
