@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from presage.kernels import ptx, toolkit, walk
+from presage.kernels import ptx, toolkit, walk, warp
 from presage.kernels.hardware import find
 
 LOOP = """
@@ -118,7 +118,7 @@ def test_a_triangle_counts_as_its_mean(row: str) -> None:
 
 
 def test_what_never_ends_is_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(walk, "MOST_STEPS", 500)
+    monkeypatch.setattr(warp, "MOST_STEPS", 500)
     text = LOOP.format(step=1).replace("setp.lt.s32 %p2, %r1, %r2;", "setp.ne.s32 %p2, %r2, 12345;")
     assert walk.of_launch(text, "loop", (0, 10), (1, 1, 1), (32, 1, 1)) is None
 

@@ -23,7 +23,7 @@ from presage.kernels.header import Value
 from presage.kernels.kernel import Kernel
 from presage.kernels.report import LaunchReport, StaticReport
 from presage.kernels.sass import CLASSES
-from presage.kernels.walk import KINDS
+from presage.kernels.warp import KINDS
 
 if TYPE_CHECKING:
     import pyarrow

@@ -15,7 +15,7 @@ from presage.kernels.hardware import WARP, Hardware
 from presage.kernels.kernel import LANGUAGES
 from presage.kernels.report import STATUSES, LaunchReport, StaticReport
 from presage.kernels.sass import CLASSES
-from presage.kernels.walk import KINDS
+from presage.kernels.warp import KINDS
 from presage.problems.base import Case, Problem
 
 Row = dict[str, float]

@@ -64,7 +64,7 @@ class LaunchReport:
     options: Mapping[str, Any]
     """For Triton: warps, stages, constants, and each argument's type and alignment."""
     executed: Mapping[str, float] | None = None
-    """What a warp executes, loops counted as often as they run, by `walk.KINDS`; None where that is not known."""
+    """What a warp executes, loops counted as often as they run, by `warp.KINDS`; None where that is not known."""
     unbounded: Mapping[str, float] = field(default_factory=dict)
     """Of that, what lies in loops that end when memory says so: it is counted once, however often it will run."""
 
