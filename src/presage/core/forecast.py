@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import math
 from dataclasses import dataclass
 from typing import Literal
@@ -91,7 +92,12 @@ class Forecast:
 
     def cdf_at(self, log2_S: float) -> float:
         """P(log2 S <= the argument | the kernel works)."""
-        return float(np.interp(log2_S, self.knots, self.cdf))
+        above = bisect.bisect_right(self.knots, log2_S)
+        if above == 0 or above == len(self.knots):
+            return 0.0 if above == 0 else 1.0
+        low, high = self.knots[above - 1], self.knots[above]
+        share = (log2_S - low) / (high - low)
+        return self.cdf[above - 1] + share * (self.cdf[above] - self.cdf[above - 1])
 
     def quantile(self, q: float) -> float:
         """The smallest log2 S whose CDF reaches q, 0 <= q <= 1; at 0, the lower end of the support."""
