@@ -44,7 +44,7 @@ MANY = 10_000
 
 @dataclass(frozen=True)
 class Noise:
-    """How residuals of kernels of one operation hang together: variances in squared octaves."""
+    """How residuals of kernels of one operation hang together: variances, in units of each kernel's spread."""
 
     operation: float
     """What all kernels of an operation share."""
