@@ -81,6 +81,13 @@ def test_a_run_that_was_stopped_goes_on_and_can_be_read_meanwhile(device: str) -
     assert search("toy", device=device, forecaster="none", budget=12).measurements == 12
 
 
+def test_what_cannot_be_searched_leaves_nothing_behind(device: str, here: Path) -> None:
+    before = set(here.rglob("*"))
+    with pytest.raises(PresageError, match="no recorded kernel of 'toi'"):
+        search("toi", device=device, forecaster="none")
+    assert set(here.rglob("*")) == before
+
+
 def test_every_default_is_written_down(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recorded, "packaged", lambda: ["h200"])
     filled = Configuration("nosuch", device="recorded:h200").complete()

@@ -195,13 +195,15 @@ def search(problem: str, *, run: str | Path | None = None, watch: Watch | None =
     configuration = Configuration(problem, **settings).complete()
     folder = Path(run) if run else configuration.folder
     with ExitStack() as stack:
+        # What cannot be searched at all, such as a name with a typing error, leaves no folder behind.
+        parts = None if (folder / FILE).exists() else _parts(configuration, stack)
         store = stack.enter_context(Store(folder))
         begun = next(store.events("begun"), None)
         if begun:
             _compare(begun.payload["configuration"], asdict(configuration), folder)
         last = store.last()
         if last is None or last.kind != "finished":
-            parts = _parts(configuration, stack)
+            parts = parts or _parts(configuration, stack)
             if not begun:
                 store.append("begun", {"configuration": asdict(configuration)})
             loop = Search(store, parts, configuration.limits, configuration.batch or 1, configuration.seed, watch)
