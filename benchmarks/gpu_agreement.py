@@ -1,18 +1,22 @@
 """Our medians beside `triton.testing.do_bench` on the catalogue's GPU kernels, and how well they repeat.
 
-    python benchmarks/gpu_agreement.py [--repeats 3] [--json]
+    python benchmarks/gpu_agreement.py [--repeats 3] [--short] [--json]
 
-do_bench runs here as its users run it: in one process that trusts the kernel, on one set of inputs.
+do_bench runs here as its users run it: in one process that trusts the kernel, on one set of inputs. With `--short` the
+cases are cut down until they are over within 20 us or so.
 """
 
 from __future__ import annotations
 
 import argparse
+import copy
+import dataclasses
 import importlib.util
 import json
 import os
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 
@@ -27,17 +31,36 @@ from presage.problems.base import Case, Problem
 from presage.problems.on_torch import TorchSampler
 
 LANGUAGES = ("torch", "triton")
+PROBLEMS = (
+    "argmax batched_matmul causal_conv1d conv2d cross_entropy cumsum gelu histogram layernorm matmul maxpool2d rmsnorm"
+    " softmax sum transpose vector_add"
+)
+SHORT_BYTES = 4 << 20
 
 
-def kernels(count: int) -> list[tuple[Problem, Kernel]]:
-    """PyTorch's own and the default Triton kernel of every problem, as many as asked for."""
-    found = [
+def kernels(problems: Sequence[str]) -> list[tuple[Problem, Kernel]]:
+    """Eager PyTorch, and the Triton kernels that were written for the problem alone, as they are by default."""
+    return [
         (problem, kernel.render())
-        for problem in map(registry.get, registry.names())
+        for problem in map(registry.get, problems)
         for kernel in registry.seed_kernels(problem)
-        if kernel.language in LANGUAGES and not kernel.name.endswith("compiled.py")
+        if kernel.language in LANGUAGES
+        and Path(kernel.name).parent.name == problem.name
+        and not kernel.name.endswith("compiled.py")
     ]
-    return found[:count]
+
+
+def shortened(problem: Problem) -> Problem:
+    """The same problem with small timed cases: the largest dimension is halved until little has to move."""
+    short = copy.copy(problem)
+    cases: dict[str, Case] = {}
+    for case in problem.timed["gpu"]:
+        while problem.bytes(case) > SHORT_BYTES:
+            largest = max(case.dims, key=lambda name: case.dims[name])
+            case = dataclasses.replace(case, dims={**case.dims, largest: case.dims[largest] // 2})
+        cases[case.name] = case
+    short.timed = {"gpu": tuple(cases.values())}
+    return short
 
 
 def do_bench_ns(problem: Problem, kernel: Kernel, case: Case) -> float:
@@ -61,13 +84,16 @@ def measure(device: CudaDevice, problem: Problem, kernel: Kernel, repeats: int) 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--kernels", type=int, default=30)
+    parser.add_argument("--problems", type=str.split, default=PROBLEMS.split(), help="names with spaces between them")
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--short", action="store_true", help="small cases, which take under 20 us or so")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     device = CudaDevice()
     rows = []
-    for problem, kernel in kernels(arguments.kernels):
+    for problem, kernel in kernels(arguments.problems):
+        if arguments.short:
+            problem = shortened(problem)
         measured = measure(device, problem, kernel, arguments.repeats)
         name = f"{problem.name}/{os.path.basename(kernel.name).split('@')[0]}"
         bad = next((m for m in measured if not m.cases), None)

@@ -32,8 +32,9 @@ IDLE_SHARE = 0.5
 """A call under this share of its window's mean was idle: another did its work."""
 GAP_NS = 150_000
 """How long the GPU is left free before an audited call, for work on other streams to betray itself by being done."""
-AUDIT_LOW, AUDIT_HIGH, AUDIT_NS = 0.8, 1.25, 2_500
-"""How far an audited call's time may be from the usual, as a share of it and beyond that."""
+AUDIT_LOW, AUDIT_HIGH, AUDIT_NS = 0.9, 1.1, 1_000
+"""How far an audited call's time may be from the usual, as a share of it and beyond that. Honest kernels stay within a
+tenth of a short call, and a hundredth of a long one."""
 TAIL_NS = 15_000
 """How long the GPU may seem busy after a call's stream has finished: what asking takes."""
 _CALL_NS = 15_000

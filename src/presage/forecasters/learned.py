@@ -36,6 +36,8 @@ VERSION = 2
 KINDS = ("compiled", "source", "cpu")
 """Three models: of kernels for a GPU with a static report, of those without one, and of kernels for a CPU."""
 _WIDEST, _MOST_NEIGHBOURS = 30.0, 400
+_DOUBTED = 10
+"""How many measurements must be as far off as the noise says before that is doubted by half."""
 FAMILIAR = "familiar"
 """The feature that says how much a kernel is like any that the trees have learned from."""
 MANY = 10_000
@@ -249,8 +251,9 @@ def residual(noise: Noise, asked: Leaves, known: Leaves, seen: Floats) -> tuple[
     among = noise.operation + noise.alike * likeness(known, known) + noise.own * np.eye(len(known))
     across = noise.operation + noise.alike * likeness(asked, known)
     weights = np.linalg.solve(among, across.T).T
-    variance = prior - np.einsum("ij,ij->i", weights, across)
-    return weights @ seen, np.maximum(variance, 0.25 * noise.own)
+    variance = np.maximum(prior - np.einsum("ij,ij->i", weights, across), 0.25 * noise.own)
+    surprise = float(seen @ np.linalg.solve(among, seen))
+    return weights @ seen, variance * max(1.0, (_DOUBTED + surprise) / (_DOUBTED + len(seen)))
 
 
 def likeness(one: Leaves, other: Leaves) -> Floats:

@@ -6,6 +6,7 @@ proposed, forecast, decided or measured is not asked again. All chance is drawn 
 
 from __future__ import annotations
 
+import heapq
 import math
 import os
 import random
@@ -39,6 +40,9 @@ _CONSIDERED = 8
 """How many of what is forecast the policy sees in a step at most: what these teach is heard before the rest."""
 _OPENING = 4
 """So many batches are proposed at first where that costs nothing, since nothing is known yet of where to look."""
+_AGAIN = 128
+"""How many of the undecided are forecast again because they are the most hopeful, and as many because that was longest
+ago: what was measured since may have changed what is thought of them."""
 _OTHERS = 8
 """How many of the best kernels a proposer sees beside the parent."""
 _DRY = 3
@@ -224,12 +228,15 @@ class Search:
         said, cost = self._predictions([*whole, *self._worth_another_look()])
         forecasts = {hash: prediction.forecast for hash, prediction in said.items() if prediction.forecast}
         best = self.state.best_value
+        hopes = {hash: [f.expected_improvement(best), f.mean()] for hash, f in forecasts.items()}
+        kept = {candidate.kernel.hash for candidate in whole}
+        kept |= set(heapq.nlargest(step.consider, hopes, key=lambda hash: hopes[hash]))
         self._append(
             "forecast",
             {
-                "forecasts": {hash: forecast_to_json(forecast) for hash, forecast in forecasts.items()},
-                "hopes": {hash: [f.expected_improvement(best), f.mean()] for hash, f in forecasts.items()},
-                "notes": {hash: list(prediction.notes) for hash, prediction in said.items() if prediction.notes},
+                "forecasts": {hash: forecast_to_json(each) for hash, each in forecasts.items() if hash in kept},
+                "hopes": hopes,
+                "notes": {hash: list(said[hash].notes) for hash in said if hash in kept and said[hash].notes},
                 "broken": broken,
                 **asdict(cost),
             },
@@ -246,10 +253,12 @@ class Search:
         return said, forecaster.spent()
 
     def _worth_another_look(self) -> list[Candidate]:
-        """The most hopeful of the undecided, since more is known now; unless a forecast costs tokens."""
-        if self.state.dearest.get("forecast", Amounts()).tokens:
+        """Of the undecided, since more is known now; unless a forecast costs tokens."""
+        state = self.state
+        if state.dearest.get("forecast", Amounts()).tokens:
             return []
-        return [self._known(hash, False) for hash in self.state.most_hopeful(self.batch)]
+        hashes = dict.fromkeys([*state.most_hopeful(_AGAIN), *state.longest_ignored(_AGAIN)])
+        return [self._known(hash, False) for hash in hashes]
 
     def _decide(self, step: Step) -> None:
         state = self.state

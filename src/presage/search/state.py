@@ -10,9 +10,9 @@ The events, and what each carries:
                parents: their ids; consider: how many candidates the policy will decide on.
     proposed   The proposer has answered for the next of them. parent: its id; parent_kernel; candidates: new kernels
                and the idea of each; duplicates: how many were not new; tokens, dollars.
-    forecast   The candidates were compiled and forecast, and others that are undecided were forecast again. forecasts,
-               by hash; notes, by hash; hopes: expected improvement and mean, by hash; broken: why some cannot work, by
-               hash; tokens, dollars.
+    forecast   The candidates were compiled and forecast, and others that are undecided were forecast again. hopes:
+               expected improvement and mean, by hash; forecasts and notes of the candidates and the most hopeful, by
+               hash; broken: why some cannot work, by hash; tokens, dollars.
     decided    The policy has decided on the most hopeful. decisions: kernel, action, reason; standing.
     promoted   Nothing new comes, so some that were trusted are measured after all. nodes: their ids.
     finals     The best were measured again, side by side with the anchor. results: kernel, status, value: S, low, high;
@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import bisect
 import heapq
+import itertools
 import math
 from array import array
 from collections import Counter, deque
@@ -38,8 +39,9 @@ from presage.search.budget import Amounts
 from presage.store.store import Event
 
 REMEMBERED = 256
-"""So many of the best and of the latest measurements are at hand for forecasters; and so many candidates stay
-undecided: beyond, the least hopeful are forgotten, since better ones always came before them."""
+"""So many of the best and of the latest measurements are at hand for forecasters."""
+UNDECIDED = 2_048
+"""So many candidates stay undecided: beyond, the least hopeful are forgotten."""
 _FAILED = 3
 """So many of the latest failures are at hand for proposers."""
 _TRUSTED_TO_FAIL = 0.5
@@ -102,7 +104,8 @@ class State:
         self.session_start = self.last_time = 0.0
         self.step: Step | None = None
         self.undecided: dict[str, Undecided] = {}
-        """Candidates by hash, the most hopeful of which the policy decides on next."""
+        """Candidates by hash, the most hopeful of which the policy decides on next; those last that were last looked
+        at."""
         self.waiting: dict[str, Waiting] = {}
         """What is to be measured now, by hash."""
         self.dry = 0
@@ -155,6 +158,10 @@ class State:
         """What the policy is asked about next, by hash."""
         return sorted(self.undecided, key=lambda hash: self.undecided[hash].hope, reverse=True)[:count]
 
+    def longest_ignored(self, count: int) -> list[str]:
+        """The undecided whose forecasts are the oldest, by hash."""
+        return list(itertools.islice(self.undecided, count))
+
     def most_promising(self, count: int) -> list[int]:
         """The ids of the best kernels that were trusted and never measured."""
         return [id for _, id in heapq.nsmallest(count, self._trusted)]
@@ -191,11 +198,13 @@ class State:
             if hash not in step.broken:
                 self.undecided[hash] = Undecided(parent, None, _UNKNOWN)
                 self.counts["forecasts"] += hash in told["forecasts"]
-        for hash, forecast in told["forecasts"].items():
-            improvement, mean = told["hopes"][hash]
-            self.undecided[hash].forecast, self.undecided[hash].hope = forecast, (improvement, mean)
-        if len(self.undecided) > REMEMBERED:
-            self.undecided = {hash: self.undecided[hash] for hash in self.most_hopeful(REMEMBERED)}
+        for hash, (improvement, mean) in told["hopes"].items():
+            candidate = self.undecided[hash] = self.undecided.pop(hash)
+            candidate.forecast = told["forecasts"].get(hash, candidate.forecast)
+            candidate.hope = (improvement, mean)
+        if len(self.undecided) > UNDECIDED:
+            hopeful = set(self.most_hopeful(UNDECIDED))
+            self.undecided = {hash: each for hash, each in self.undecided.items() if hash in hopeful}
         self._pay("forecast", told)
 
     def _decided(self, event: Event) -> None:
