@@ -3,7 +3,7 @@
 The trees forecast how far each timed case stays from its roofline. What the anchor, and in a search every kernel
 measured so far, did differently from its forecast says how the operation differs from those the trees know, the more so
 the more alike two kernels are: a Gaussian process over the residuals, in which two kernels are as alike as the share of
-trees in which they end in the same leaf. Nothing has to be trained again in a search.
+trees in which they end in the same leaf. What failed in a search says what else will. Nothing has to be trained again.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ import numpy.typing as npt
 
 from presage.core.errors import PresageError
 from presage.core.forecast import Forecast
+from presage.forecasters import failing
 from presage.forecasters.base import Candidate, Forecaster, Measured, Prediction, Task
 from presage.forecasters.features import Row, case_rows, floor_seconds
 
@@ -36,6 +37,7 @@ VERSION = 2
 KINDS = ("compiled", "source", "cpu")
 """Three models: of kernels for a GPU with a static report, of those without one, and of kernels for a CPU."""
 _WIDEST, _MOST_NEIGHBOURS = 30.0, 400
+_FAULT = "device_fault"
 _DOUBTED = 10
 """How many measurements must be as far off as the noise says before that is doubted by half."""
 FAMILIAR = "familiar"
@@ -98,10 +100,20 @@ class LearnedForecaster(Forecaster):
             variance = variance + model.noise.operation + model.noise.own
         scale = np.sqrt(variance) * asked.spread
         log2_S = anchor - (asked.mean + shift * asked.spread)
+        p_fail = self._p_fail(model, task, candidates, asked.p_fail)
         return [
-            Prediction(model.forecast(float(log2_S[i]), float(scale[i]), float(asked.p_fail[i])), tuple(notes))
+            Prediction(model.forecast(float(log2_S[i]), float(scale[i]), float(p_fail[i])), tuple(notes))
             for i in range(len(candidates))
         ]
+
+    def _p_fail(self, model: Model, task: Task, candidates: Sequence[Candidate], forecast: Floats) -> Floats:
+        """The chance that each fails, from the trees and from what has failed in the search."""
+        neighbours = task.neighbours[:_MOST_NEIGHBOURS]
+        tried = [each for each in neighbours if each.status != _FAULT and _is_telling(each, model.kind)]
+        expected = self._answers(model, task, tried).p_fail
+        failed = [each.status != "ok" for each in tried]
+        kernels = [each.kernel for each in candidates]
+        return failing.learn([each.kernel for each in tried], failed, expected, kernels, forecast)
 
     def _answers(self, model: Model, task: Task, candidates: Sequence[Candidate]) -> Answers:
         """What the trees say, remembered by kernel: a search asks of the same kernels again and again."""
