@@ -26,6 +26,7 @@ import random
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from presage.core.errors import PresageError
 from presage.core.forecast import Forecast
@@ -54,6 +55,24 @@ class Winner:
     real: bool
 
 
+class _Ranked:
+    """A winner among the candidates that were recent when it was found. Most are forgotten before anybody asks for the
+    rank, so it is worked out then."""
+
+    def __init__(self, winner: Winner, margin: float, recent: tuple[tuple[Forecast, float], ...]) -> None:
+        self.winner, self._margin, self._recent = winner, margin, recent
+
+    @cached_property
+    def rank(self) -> float:
+        """The share of recent candidates with a lower score; it is one of them."""
+        level = self.winner.level + self._margin
+        own = _score(self.winner.forecast, level)
+        below = sum(weight for forecast, weight in self._recent if _score(forecast, level) < own)
+        total = sum(weight for _, weight in self._recent)
+        self._recent = ()
+        return below / total
+
+
 @dataclass(frozen=True)
 class _Field:
     """What recent candidates score against one best, as weights of increasing scores."""
@@ -61,10 +80,6 @@ class _Field:
     scores: list[Score]
     weights: list[float]
     """Cumulated, from 0; one more than scores."""
-
-    def below(self, score: Score) -> float:
-        """The share of recent candidates with a lower score: the rank of a winner, which is one of them."""
-        return self.weights[bisect.bisect_left(self.scores, score)] / self.weights[-1]
 
     def up_to(self, score: Score) -> float:
         """The share with a score that is no higher: the rank of a new candidate, which adds itself. So a tie, or the
@@ -109,21 +124,17 @@ class _Recent:
             bisect.insort(self._sorted, (_score(forecast, self._level), weight))
         self._all.append((forecast, weight))
 
+    def now(self) -> tuple[tuple[Forecast, float], ...]:
+        """Each with its weight."""
+        return tuple(self._all)
+
     def field(self, level: float) -> _Field:
-        """What they score against this level, which will be asked for again."""
+        """What they score against this level."""
         if level != self._level:
             self._level = level
             self._sorted = sorted((_score(forecast, level), weight) for forecast, weight in self._all)
-        return _field(self._sorted)
-
-    def scored(self, level: float) -> _Field:
-        """The same for a level that is asked for once."""
-        return _field(sorted((_score(forecast, level), weight) for forecast, weight in self._all))
-
-
-def _field(scored: Sequence[tuple[Score, float]]) -> _Field:
-    weights = list(itertools.accumulate((weight for _, weight in scored), initial=0.0))
-    return _Field([score for score, _ in scored], weights)
+        weights = list(itertools.accumulate((weight for _, weight in self._sorted), initial=0.0))
+        return _Field([score for score, _ in self._sorted], weights)
 
 
 class Risk(Policy):
@@ -143,8 +154,8 @@ class Risk(Policy):
         self._margin = math.log2(1 + delta)
         self._recent = _Recent()
         self._unranked: list[Winner] = []
-        self._real: list[tuple[float, Winner]] = []
-        self._near: deque[tuple[float, Winner]] = deque(maxlen=_RECENT)
+        self._real: list[_Ranked] = []
+        self._near: deque[_Ranked] = deque(maxlen=_RECENT)
         self._levels: list[float] = []
         self._table: _Table | None = None
         self._found = 0
@@ -184,10 +195,10 @@ class Risk(Policy):
     def _table_of(self, standing: Standing) -> _Table:
         """The table of this standing: worked out when it is first needed, and kept until the next."""
         if self._table is None or self._table.standing != standing:
-            winners = sorted([*self._real, *self._near], key=lambda ranked: ranked[0])
-            chances = self._chances([winner for _, winner in winners])
+            found = sorted([*self._real, *self._near], key=lambda each: each.rank)
+            chances = self._chances([each.winner for each in found])
             field = self._recent.field(standing.best + self._margin)
-            self._table = _Table(standing, field, [rank for rank, _ in winners], chances)
+            self._table = _Table(standing, field, [each.rank for each in found], chances)
         return self._table
 
     def _chances(self, winners: Sequence[Winner]) -> list[float]:
@@ -220,11 +231,10 @@ class Risk(Policy):
         self._recent.add(forecast, 1 / (1 - chance))
         if log2_S is not None:
             self._learn(forecast, best, log2_S, chance)
-        if len(self._recent) >= _FEWEST:
+        if self._unranked and len(self._recent) >= _FEWEST:
+            recent = self._recent.now()
             for winner in self._unranked:
-                level = winner.level + self._margin
-                rank = self._recent.scored(level).below(_score(winner.forecast, level))
-                (self._real if winner.real else self._near).append((rank, winner))
+                (self._real if winner.real else self._near).append(_Ranked(winner, self._margin, recent))
             self._unranked.clear()
 
     def _learn(self, forecast: Forecast, best: float, log2_S: float, chance: float) -> None:

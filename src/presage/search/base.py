@@ -5,11 +5,10 @@ from __future__ import annotations
 import random
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True)
-class Node:
+class Node(NamedTuple):
     """A kernel in the archive."""
 
     id: int

@@ -41,7 +41,8 @@ class Puct(Strategy):
         self._total = 0
         self._by_value, self._by_reward = Ranks(), Ranks()
         self._lineage = _Lineage()
-        self._classes: dict[int, _Class] = {}
+        self._classes: dict[int, _Class] | None = None
+        """By how often nodes were visited; made when first needed, and so only once in a run that resumes."""
 
     def ask(self, count: int, rng: random.Random) -> Sequence[int]:
         if not self._values or count < 1:
@@ -103,6 +104,8 @@ class Puct(Strategy):
 
     def _file(self, id: int) -> None:
         """Put a node where it is found by what it is now; what is filed of it elsewhere is out of date from here on."""
+        if self._classes is None:
+            return
         visits = self._visits[id]
         same = self._classes.get(visits)
         if same is None:
@@ -110,16 +113,28 @@ class Puct(Strategy):
         heapq.heappush(same.by_reward, id - (self._rewards[id] << _SHIFT))
         heapq.heappush(same.by_value, id - (self._values[id] << _SHIFT))
 
+    def _filed(self) -> dict[int, _Class]:
+        if self._classes is None:
+            self._classes = {}
+            for id, visits in enumerate(self._visits):
+                same = self._classes.setdefault(visits, _Class())
+                same.by_reward.append(id - (self._rewards[id] << _SHIFT))
+                same.by_value.append(id - (self._values[id] << _SHIFT))
+            for same in self._classes.values():
+                heapq.heapify(same.by_reward)
+                heapq.heapify(same.by_value)
+        return self._classes
+
     def _best_first(self) -> Iterator[tuple[float, int]]:
         """All nodes with the negative of their scores, the best first."""
-        for visits in [visits for visits, same in self._classes.items() if not self._trim(same, visits)]:
-            del self._classes[visits]
-        return heapq.merge(*(self._of_class(visits) for visits in self._classes))
+        classes = self._filed()
+        for visits in [visits for visits, same in classes.items() if not self._trim(same, visits)]:
+            del classes[visits]
+        return heapq.merge(*(self._of_class(same, visits) for visits, same in classes.items()))
 
-    def _of_class(self, visits: int) -> Iterator[tuple[float, int]]:
+    def _of_class(self, same: _Class, visits: int) -> Iterator[tuple[float, int]]:
         """The nodes that were visited so often, the best first. What is not yet seen scores no better than the tops of
         the two heaps together."""
-        same = self._classes[visits]
         found: list[tuple[float, int]] = []
         seen: set[int] = set()
         popped: list[tuple[list[int], int]] = []

@@ -28,7 +28,7 @@ import itertools
 import math
 from array import array
 from collections import Counter, deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -131,11 +131,16 @@ class State:
         """The most that proposing and forecasting have cost at one time."""
         self.finals: list[dict[str, Any]] | None = None
         self.finished: dict[str, Any] | None = None
+        self._folds: dict[str, Callable[[Event], None]] = {
+            "begun": self._begun, "session": self._session, "asked": self._asked, "proposed": self._proposed,
+            "forecast": self._forecast, "decided": self._decided, "promoted": self._promoted,
+            "measured": self._measured, "finals": self._finals, "finished": self._finished,
+        }  # fmt: skip
 
     def apply(self, event: Event) -> None:
         """Take in what happened."""
         self.last_time = event.time
-        getattr(self, f"_{event.kind}")(event)
+        self._folds[event.kind](event)
 
     @property
     def best_value(self) -> float:
@@ -289,6 +294,8 @@ class State:
         return self.step
 
     def _pay(self, what: str, told: Mapping[str, Any]) -> None:
+        if not told["tokens"] and not told["dollars"]:
+            return
         self.spent.tokens += told["tokens"]
         self.spent.dollars += told["dollars"]
         dearest = self.dearest.setdefault(what, Amounts())
