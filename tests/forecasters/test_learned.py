@@ -126,12 +126,18 @@ def test_an_unseen_operation_is_ranked_and_the_intervals_hold(formula: Recording
     assert np.mean(inside) > 0.7
 
 
-def test_a_problem_of_unknown_cost_is_forecast_from_the_texts_alone(formula: Recording, folder: Path) -> None:
+def test_a_problem_of_unknown_cost_is_forecast_from_reports_but_not_from_the_texts_alone(
+    formula: Recording, folder: Path
+) -> None:
     task, rows = question(formula)
-    nameless = RecordedProblem(UNSEEN, RecordedDevice(formula))
-    found = LearnedForecaster(folder).forecast(replace(task, problem=nameless), [Candidate(row.kernel) for row in rows])
+    nameless = replace(task, problem=RecordedProblem(UNSEEN, RecordedDevice(formula)))
+    forecaster = LearnedForecaster(folder)
+    found = forecaster.forecast(nameless, [Candidate(row.kernel, row.reports) for row in rows])
     assert all(prediction.forecast for prediction in found)
     assert any("what the problem must cost is not known" in note for note in found[0].notes)
+    declined = forecaster.forecast(nameless, [Candidate(row.kernel) for row in rows])
+    assert not any(prediction.forecast for prediction in declined)
+    assert "would mislead" in declined[0].notes[0]
 
 
 def test_what_was_measured_makes_it_surer_and_better(formula: Recording, folder: Path) -> None:

@@ -38,6 +38,7 @@ KINDS = ("compiled", "source", "cpu")
 """Three models: of kernels for a GPU with a static report, of those without one, and of kernels for a CPU."""
 _WIDEST, _MOST_NEIGHBOURS = 30.0, 400
 _FAULT = "device_fault"
+_BLIND = "there is neither a compiler's report nor a known cost of the problem, so that the source alone would mislead"
 _DOUBTED = 10
 """How many measurements must be as far off as the noise says before that is doubted by half."""
 FAMILIAR = "familiar"
@@ -75,8 +76,10 @@ class LearnedForecaster(Forecaster):
         return [found[i] for i in range(len(candidates))]
 
     def _predict(self, task: Task, candidates: Sequence[Candidate], kind: str) -> list[Prediction]:
-        model = self._model(kind)
         floors = case_floors(task)
+        if kind == "source" and not floors:
+            return [Prediction(None, (_BLIND,))] * len(candidates)
+        model = self._model(kind)
         timed = [
             each
             for each in (task.anchor, *task.neighbours[:_MOST_NEIGHBOURS])
