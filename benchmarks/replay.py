@@ -4,7 +4,8 @@ best kernel found after 25, 50, 100 and 200 of them?
     python benchmarks/replay.py SPACES [--methods presage,random,lfc,forest] [--seeds 30] [--jobs 2] [--to FOLDER]
 
 SPACES is a folder with tuning spaces (autotune_spaces). A configuration that fails counts as a measurement. Optuna's
-and Kernel Tuner's strategies take part where they are installed: pip install optuna kernel_tuner scikit-learn
+and Kernel Tuner's strategies take part where they are installed:
+pip install optuna kernel_tuner scikit-learn scikit-optimize
 """
 
 from __future__ import annotations

@@ -59,6 +59,10 @@ def test_c(source: str, normal: str) -> None:
         ("s = '# not a comment'", "s = '# not a comment'"),
         ("x = (1 +\n     2)", "x = 1 + 2"),
         ("def broken(:\n\n   x  \n", "def broken(:\n   x"),
+        ("A = 0\nB  =  64 \nf(A, B)\n", "A = 0\nB = 64\nf(A, B)"),
+        ('A = 8\n"""\nA = 16\n"""\nB = 2\n', "A = 8\nB = 2"),
+        ('s = """\nA = 16\n"""\nA = 4\n', "s = '\\nA = 16\\n'\nA = 4"),
+        ("A = 3\ndef broken(:\n  A  =  4\n", "A = 3\ndef broken(:\n  A  =  4"),
     ],
 )
 def test_python(source: str, normal: str) -> None:

@@ -63,6 +63,8 @@ TREES = 600
 _SHARES = {"time": 1.0, "spread": 0.15, "fail": 0.25}
 """Of that many trees, how many each question gets."""
 _OBJECTIVES = {"time": "regression", "spread": "regression", "fail": "binary"}
+_SLOW, _NEAR = 0.1, 0.5
+"""The weight of the slowest kernels beside that of an operation's best, and the octaves in which it falls by half."""
 _SAMPLED = 60
 """Kernels of an operation that its share in fitting the noise is worked out from."""
 _REMEMBERED = 4
@@ -197,12 +199,13 @@ def _grow(
     count: defaultdict[str, int] = defaultdict(int)
     for sample in samples:
         count[sample.problem] += len(sample.rows)
+    matters = _how_much_each_matters(samples) if targets is None else [1.0] * len(samples)
     rows, wanted, weights = [], [], []
     for number, sample in enumerate(samples):
         for case, row in enumerate(sample.rows):
             rows.append(row)
             wanted.append(sample.distances[case] if targets is None else targets[number])
-            weights.append(1.0 / count[sample.problem])
+            weights.append(matters[number] / count[sample.problem])
     scale = len(weights) / sum(weights)
     data = lightgbm.Dataset(
         matrix(rows, names), np.array(wanted), weight=np.array(weights) * scale, feature_name=list(names),
@@ -211,6 +214,14 @@ def _grow(
     threads = 1 if len(rows) < MANY else 2
     parameters = {**_PARAMETERS, "objective": _OBJECTIVES[part], "num_threads": threads}
     return lightgbm.train(parameters, data, round(trees * _SHARES[part]))
+
+
+def _how_much_each_matters(samples: Sequence[Sample]) -> list[float]:
+    """For the trees that tell times: nobody looks for slow kernels, so the near best of an operation weigh the most."""
+    best: dict[str, float] = defaultdict(lambda: math.inf)
+    for sample in samples:
+        best[sample.problem] = min(best[sample.problem], sample.distance)
+    return [_SLOW + 2 ** ((best[sample.problem] - sample.distance) / _NEAR) for sample in samples]
 
 
 @dataclass(frozen=True)

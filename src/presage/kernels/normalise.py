@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import itertools
 import re
 from functools import lru_cache
 
@@ -18,6 +19,8 @@ _C_TOKENS = re.compile(
     re.VERBOSE | re.DOTALL | re.MULTILINE,
 )
 _CONTINUED_LINE = re.compile(r"\\[ \t]*\r?\n")
+_SETTING = re.compile(r"^([A-Za-z_]\w*)[ \t]*=[ \t]*(0|[1-9][0-9]*)[ \t]*$", re.MULTILINE | re.ASCII)
+_BLANK_SETTING = re.compile(r"^([A-Za-z_]\w*) = 0$", re.MULTILINE | re.ASCII)
 _LAUNCH = re.compile(r"^\s*(?://|#)\s*presage:\s*(entry|grid|block|shared|scratch)\b(.*)$", re.MULTILINE)
 
 
@@ -40,17 +43,44 @@ def digest(source: str, language: str) -> str:
 
 
 def _normalise_c(source: str) -> str:
+    """Line by line, since variants of a kernel share nearly all of theirs; as a whole where a comment or a literal may
+    go on in the next line."""
+    source = _CONTINUED_LINE.sub("", source)
+    goes_on = any(mark in source for mark in ("/*", 'R"', "\\\n"))
+    parts = [source] if goes_on else source.split("\n")
     lines: list[list[str]] = [[]]
-    for match in _C_TOKENS.finditer(_CONTINUED_LINE.sub("", source)):
+    last = ""  # the token before, if it stands in the same line
+    for text, first, end in itertools.chain.from_iterable(map(_normalise_c_part, parts)):
+        if not first:
+            lines += [[text], []]
+        elif last and _would_merge(last, first):
+            lines[-1] += [" ", text]
+        else:
+            lines[-1].append(text)
+        last = end
+    return "\n".join("".join(line) for line in lines if line)
+
+
+@lru_cache(maxsize=1 << 14)
+def _normalise_c_part(part: str) -> tuple[tuple[str, str, str], ...]:
+    """Directives, and what stands between them with its first and its last token."""
+    lines: list[list[str]] = [[]]
+    directives: set[int] = set()
+    for match in _C_TOKENS.finditer(part):
         text = match[0]
         if match.lastgroup == "directive":
+            directives.add(len(lines))
             lines += [[_normalise_c_directive(text)], []]
         elif match.lastgroup not in ("comment", "space"):
             line = lines[-1]
             if line and _would_merge(line[-1], text):
                 line.append(" ")
             line.append(text)
-    return "\n".join("".join(line) for line in lines if line)
+    return tuple(
+        ("".join(line), "" if at in directives else line[0], "" if at in directives else line[-1])
+        for at, line in enumerate(lines)
+        if line
+    )
 
 
 @lru_cache(maxsize=1 << 16)
@@ -77,10 +107,24 @@ def _is_word(character: str) -> bool:
 
 
 def _normalise_python(source: str) -> str:
+    """Variants of a module differ in the numbers that it sets at its top, so those are put in afterwards."""
+    numbers = _SETTING.findall(source)
+    blank = _normalise_module(_SETTING.sub(r"\1 = 0", source))
+    if blank is None:
+        return "\n".join(line.rstrip() for line in source.splitlines() if line.strip())
+    if _BLANK_SETTING.findall(blank) == [name for name, _ in numbers]:
+        values = iter(numbers)
+        return _BLANK_SETTING.sub(lambda _: "{} = {}".format(*next(values)), blank)
+    return _normalise_module(source) or ""
+
+
+@lru_cache(maxsize=1 << 10)
+def _normalise_module(source: str) -> str | None:
+    """None where it cannot be parsed."""
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return "\n".join(line.rstrip() for line in source.splitlines() if line.strip())
+        return None
     waiting: list[ast.AST] = [tree]
     while waiting:  # what holds statements; no expression does
         node = waiting.pop()
