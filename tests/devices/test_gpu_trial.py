@@ -110,11 +110,11 @@ def test_the_parents_clock_bounds_the_calls(windows: list[Window], status: Statu
     ("usual_us", "audited_us", "queued_us", "complaint"),
     [
         pytest.param(100, 100, 10, None, id="the same after a pause"),
-        pytest.param(100, 85, 10, None, id="noise below"),
-        pytest.param(100, 120, 10, None, id="noise above"),
-        pytest.param(6, 4, 10, None, id="noise of a short call"),
+        pytest.param(100, 92, 10, None, id="noise below"),
+        pytest.param(100, 108, 10, None, id="noise above"),
+        pytest.param(6, 5, 10, None, id="noise of a short call"),
         pytest.param(17, 3, 10, "done on another stream", id="worked ahead on another stream"),
-        pytest.param(12, 18, 10, "something had filled it", id="fetched its inputs during the hold"),
+        pytest.param(12.3, 17, 10, "something had filled it", id="fetched its inputs during the hold"),
         pytest.param(900, 500, 2000, None, id="not queued in time, so it may be either"),
     ],
 )

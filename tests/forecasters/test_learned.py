@@ -121,7 +121,7 @@ def test_an_unseen_operation_is_ranked_and_the_intervals_hold(formula: Recording
     assert not any(prediction.notes for prediction in found)
     actual = np.array([truth(task, row) for row in rows])
     said = np.array([forecast.mean() for forecast in forecasts if forecast])
-    assert np.corrcoef(np.argsort(np.argsort(said)), np.argsort(np.argsort(actual)))[0, 1] > 0.9
+    assert np.corrcoef(np.argsort(np.argsort(said)), np.argsort(np.argsort(actual)))[0, 1] > 0.85
     inside = [f.quantile(0.05) <= a <= f.quantile(0.95) for f, a in zip(forecasts, actual, strict=True) if f]
     assert np.mean(inside) > 0.7
 
