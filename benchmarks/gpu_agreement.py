@@ -127,8 +127,8 @@ def main() -> int:
         "kernels": len({row["kernel"] for row in rows}),
         "cases": len(rows),
         "within_3_percent": sum(abs(row["difference"]) <= 0.03 for row in rows),
-        "spread_over_20us_max": max(row["spread"] for row in long),
-        "spread_over_20us_median": median(row["spread"] for row in long),
+        "spread_over_20us_max": max((row["spread"] for row in long), default=None),
+        "spread_over_20us_median": median(row["spread"] for row in long) if long else None,
         "spread_under_20us_max": max((row["spread"] for row in rows if row["ours_ns"] < 20_000), default=0.0),
     }
     if arguments.json:

@@ -24,6 +24,7 @@ import numpy.typing as npt
 
 from presage.core.errors import PresageError
 from presage.core.forecast import Forecast
+from presage.devices.status import Status
 from presage.forecasters import failing
 from presage.forecasters.base import Candidate, Forecaster, Measured, Prediction, Task
 from presage.forecasters.features import Row, case_rows, floor_seconds
@@ -37,7 +38,6 @@ VERSION = 2
 KINDS = ("compiled", "source", "cpu")
 """Three models: of kernels for a GPU with a static report, of those without one, and of kernels for a CPU."""
 _WIDEST, _MOST_NEIGHBOURS = 30.0, 400
-_FAULT = "device_fault"
 _BLIND = "there is neither a compiler's report nor a known cost of the problem, so that the source alone would mislead"
 _DOUBTED = 10
 """How many measurements must be as far off as the noise says before that is doubted by half."""
@@ -112,7 +112,7 @@ class LearnedForecaster(Forecaster):
     def _p_fail(self, model: Model, task: Task, candidates: Sequence[Candidate], forecast: Floats) -> Floats:
         """The chance that each fails, from the trees and from what has failed in the search."""
         neighbours = task.neighbours[:_MOST_NEIGHBOURS]
-        tried = [each for each in neighbours if each.status != _FAULT and _is_telling(each, model.kind)]
+        tried = [each for each in neighbours if each.status != Status.DEVICE_FAULT and _is_telling(each, model.kind)]
         expected = self._answers(model, task, tried).p_fail
         failed = [each.status != "ok" for each in tried]
         kernels = [each.kernel for each in candidates]
