@@ -218,6 +218,16 @@ def test_the_more_alike_the_more_is_learnt() -> None:
     assert prior.tolist() == pytest.approx([1.2] * 3)
 
 
+def test_where_residuals_are_larger_than_it_expects_it_is_less_sure() -> None:
+    leaves = np.arange(24, dtype=np.int32).reshape(6, 4)
+    noise = Noise(operation=0.1, alike=1.0, own=0.1)
+    _, expected = residual(noise, leaves, leaves[1:], np.full(5, 0.5))
+    _, smaller = residual(noise, leaves, leaves[1:], np.zeros(5))
+    _, larger = residual(noise, leaves, leaves[1:], np.array([5.0, -5.0, 5.0, -5.0, 5.0]))
+    assert smaller.tolist() == expected.tolist()
+    assert np.all(larger > 2 * expected)
+
+
 def test_a_trained_model_says_what_it_is(folder: Path) -> None:
     card, picture = (folder / "CARD.md").read_text(), (folder / "importance.svg").read_text()
     assert "| `compiled` | GPU kernels with a static report |" in card

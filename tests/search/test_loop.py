@@ -147,6 +147,21 @@ def test_the_policy_is_asked_about_the_most_hopeful_and_the_rest_stays_undecided
     assert search.state.undecided
 
 
+def test_undecided_candidates_are_forecast_again_also_when_little_is_hoped_of_them(
+    folder: Path, make_parts: MakeParts, knowing: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More is known later."""
+    monkeypatch.setattr("presage.search.loop._AGAIN", 4)
+    finish(folder, make_parts(knowing()), Budget(40), batch=24)
+    first, second = of_kind(folder, "forecast")[:2]
+    decided = {hash for hash, _, _ in of_kind(folder, "decided")[0]["decisions"]}
+    left = [hash for hash in first["hopes"] if hash not in decided]
+    hopeful = sorted(left, key=lambda hash: first["hopes"][hash], reverse=True)[:4]
+    assert set(second["hopes"]) & set(left) == {*hopeful, *left[:4]}
+    assert not set(left[:4]) <= set(hopeful)
+    assert set(second["forecasts"]) <= set(second["hopes"])
+
+
 # -- candidates -------------------------------------------------------------------------------------------------------
 
 

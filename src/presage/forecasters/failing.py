@@ -1,13 +1,12 @@
 """What a search has seen fail says what will: a logistic regression on families and the values of tunables.
 
 It starts from the chances that were forecast, and every family and value moves them as little as explains what was seen
-(a normal prior on each). A precision that never passes the check is known after two or three kernels that had it.
+(a normal prior on each).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -45,8 +44,7 @@ def learn(
 
 def _words(kernel: Kernel) -> list[tuple[str, object]]:
     """What may make kernels fail alike. A tunable means the same in all families of a problem."""
-    family = Path(kernel.name.partition("@")[0]).name
-    return [("family", family), *((f"tunable {name}", value) for name, value in kernel.values.items())]
+    return [("family", kernel.family), *((f"tunable {name}", value) for name, value in kernel.values.items())]
 
 
 def _table(kernels: Sequence[Kernel], columns: dict[tuple[str, object], int]) -> Floats:

@@ -40,7 +40,7 @@ KINDS = ("compiled", "source", "cpu")
 _WIDEST, _MOST_NEIGHBOURS = 30.0, 400
 _BLIND = "there is neither a compiler's report nor a known cost of the problem, so that the source alone would mislead"
 _DOUBTED = 10
-"""How many measurements must be as far off as the noise says before that is doubted by half."""
+"""The noise as it was learned counts as so many measurements beside those of a search."""
 FAMILIAR = "familiar"
 """The feature that says how much a kernel is like any that the trees have learned from."""
 MANY = 10_000

@@ -7,7 +7,6 @@ import math
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
@@ -77,11 +76,7 @@ class _Learnt:
 
 def _identity(kernel: Kernel) -> str | tuple[str, tuple[tuple[str, Value], ...]]:
     """The same kernel on another device has the same family and values; its text may be another language's."""
-    return (_family(kernel), tuple(sorted(kernel.values.items()))) if kernel.values else kernel.hash
-
-
-def _family(kernel: Kernel) -> str:
-    return Path(kernel.name.partition("@")[0]).name
+    return (kernel.family, tuple(sorted(kernel.values.items()))) if kernel.values else kernel.hash
 
 
 def _log2_time(measured: Measured) -> float:
@@ -209,7 +204,7 @@ def _columns(pool: Sequence[Candidate], levels: Mapping[str, tuple[Value, ...]])
     columns |= {name: np.log2(size) for name, size in sizes.items()}
     columns |= {f"odd part of {name}": np.log2(_odd_part(size)) for name, size in sizes.items()}
     for name, words in (
-        ("family", [_family(each.kernel) for each in pool]),
+        ("family", [each.kernel.family for each in pool]),
         ("language", [each.kernel.language for each in pool]),
     ):
         columns |= {f"{name} {word}": np.array([float(w == word) for w in words]) for word in dict.fromkeys(words)}

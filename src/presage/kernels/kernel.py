@@ -40,6 +40,11 @@ class Kernel:
         return normalise(self.source, self.language)
 
     @property
+    def family(self) -> str:
+        """The name of the file that it was rendered from, or that it is."""
+        return Path(self.name.partition("@")[0]).name
+
+    @property
     def is_family(self) -> bool:
         return bool(self.header.tunables)
 

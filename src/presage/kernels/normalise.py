@@ -110,12 +110,11 @@ def _normalise_python(source: str) -> str:
     """Variants of a module differ in the numbers that it sets at its top, so those are put in afterwards."""
     numbers = _SETTING.findall(source)
     blank = _normalise_module(_SETTING.sub(r"\1 = 0", source))
-    if blank is None:
-        return "\n".join(line.rstrip() for line in source.splitlines() if line.strip())
-    if _BLANK_SETTING.findall(blank) == [name for name, _ in numbers]:
+    if blank is not None and _BLANK_SETTING.findall(blank) == [name for name, _ in numbers]:
         values = iter(numbers)
         return _BLANK_SETTING.sub(lambda _: "{} = {}".format(*next(values)), blank)
-    return _normalise_module(source) or ""
+    normal = _normalise_module(source)
+    return "\n".join(line.rstrip() for line in source.splitlines() if line.strip()) if normal is None else normal
 
 
 @lru_cache(maxsize=1 << 10)

@@ -123,9 +123,15 @@ def find_kernel(problem: Problem, spec: str) -> Kernel:
         beside = not Path(path).exists() and (problem.folder / path).is_file()
         kernel = problem.candidate(read(problem.folder / spec if beside else spec))
     else:
-        for kernel in seed_kernels(problem):
+        seeds = seed_kernels(problem)
+        for kernel in seeds:
             if path == kernel.name or (path == Path(kernel.name).name and not Path(path).exists()):
                 return kernel.render(values)
+        if not Path(path).exists():
+            names = ", ".join(sorted(kernel.family for kernel in seeds))
+            raise PresageError(
+                f"there is no kernel file {path}; {problem.name} has of its own: {names}"
+            )
         kernel = read(spec)
     if kernel.header.problem not in (None, problem.name):
         raise PresageError(f"{path} says it solves '{kernel.header.problem}', not '{problem.name}'")
