@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 import math
 import random
@@ -85,8 +86,10 @@ class RecordedDevice(Device):
         if problem not in self._rows:
             found = {row.hash: row for row in self.recording.rows(problem)}
             if not found:
+                near = difflib.get_close_matches(problem, self.recording.counts)
                 known = ", ".join(list(self.recording.counts)[:12])
-                raise PresageError(f"{self.recording.name} has no recorded kernel of '{problem}'; it has: {known}, …")
+                hint = f"did you mean {' or '.join(near)}?" if near else f"it has: {known}, …"
+                raise PresageError(f"{self.recording.name} has no recorded kernel of '{problem}'; {hint}")
             self._rows[problem] = found
         return self._rows[problem]
 

@@ -129,9 +129,7 @@ def find_kernel(problem: Problem, spec: str) -> Kernel:
                 return kernel.render(values)
         if not Path(path).exists():
             names = ", ".join(sorted(kernel.family for kernel in seeds))
-            raise PresageError(
-                f"there is no kernel file {path}; {problem.name} has of its own: {names}"
-            )
+            raise PresageError(f"there is no kernel file {path}; {problem.name} has of its own: {names}")
         kernel = read(spec)
     if kernel.header.problem not in (None, problem.name):
         raise PresageError(f"{path} says it solves '{kernel.header.problem}', not '{problem.name}'")
