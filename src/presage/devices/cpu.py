@@ -165,7 +165,7 @@ class CpuDevice(Device):
         """A worker that computes nothing: its windows show what stopping, resuming and talking cost at this moment."""
         if language in self._idles:
             return self._idles[language]
-        child = Child(_IMPORTS.get(language, ()), self.threads)
+        child = Child(_IMPORTS.get(language, ()), threads=1)
         try:
             child.wait_ready()
             child.give(_IDLE_SECONDS)

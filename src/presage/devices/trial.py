@@ -147,7 +147,9 @@ class Record:
     def talk(self, times: float) -> tuple[float, float]:
         """So many times what talking to a worker takes, on the parent's clock and in processor time."""
         wall = median(pulse.unseen_ns for pulse in self.pulses)
-        return times * wall + 30_000, times * median(pulse.cpu_ns for pulse in self.pulses) + 30_000
+        used = [pulse.cpu_ns - pulse.child_ns for pulse in self.pulses]
+        cpu = median([ns for ns in used if ns > 0] or [wall])  # less than nothing: another process had its processor
+        return times * wall + 30_000, times * cpu + 30_000
 
     def believed(self) -> list[int]:
         """The windows in which both clocks agree. Others were interrupted, or are lies; neither is a sample."""
@@ -278,7 +280,7 @@ class Trial:
 
     def _pulse(self, case: Case, record: Record) -> Window:
         """A window of the idle worker: what stopping, resuming and talking cost at this moment. One for modules has a
-        module that returns what it is given, so that its windows cost what it takes to describe as many outputs."""
+        module that copies what it is given, so that its windows end as a kernel's do, with as many outputs."""
         assert self.idle is not None
         if self._in_arena:
             return self.idle.window(0)
@@ -286,6 +288,7 @@ class Trial:
             {"dtype": self.problem.dtype(a, case), "shape": self.problem.shape(a, case)} for a in self.problem.outputs
         ]
         slots = [[0] * len(outputs)] * record.calls
+        self.idle.command("forget")
         self.idle.command("lay out", slots=slots, inputs=outputs, parameters=[])
         return self.idle.window(record.calls)
 
