@@ -1,7 +1,7 @@
 """A module that only copies: what a window of its calls takes beyond the copying is what the harness itself takes.
 
-It copies, rather than do nothing, so that its windows end as a kernel's do: with cold caches, where describing outputs and
-answering take twice as long."""
+It copies, rather than do nothing, so that its windows end as a kernel's do: with cold caches, where describing outputs
+and answering take twice as long."""
 
 from __future__ import annotations
 
