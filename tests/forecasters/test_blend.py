@@ -177,6 +177,7 @@ def test_forecasters_are_found_by_their_file_s_name() -> None:
         ("blend:uniform", "two or more"),
         ("blend:uniform,guess", "there is no forecaster 'guess'"),
         ("prior", "prior learns from a recording"),
+        ("surrogate:nowhere.parquet", "there is no recording nowhere.parquet"),
     ],
 )
 def test_what_cannot_be_had_is_said(name: str, said: str) -> None:

@@ -5,12 +5,16 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from presage.core.errors import PresageError
+from presage.devices.recording import RecordedCase, Recording, Row, write
+from presage.devices.status import Status
 from presage.forecasters.base import Candidate, Measured, Task
 from presage.forecasters.surface import Surface, bend
 from presage.forecasters.surrogate import OPENING, Encoding, SurrogateForecaster, opening
@@ -23,6 +27,7 @@ from presage.problems import registry
 CASE = "timed"
 BLOCKS = tuple(range(32, 1056, 32))
 TILES = tuple(range(1, 9))
+TIDY = (1, 2, 4, 8)
 
 
 def kernel(**values: Value) -> Kernel:
@@ -181,20 +186,52 @@ def test_only_failures_raise_the_chance_of_failing() -> None:
         assert bad.forecast.p_fail > 0.8 > 0.2 > good.forecast.p_fail
 
 
-def test_other_devices_are_where_it_starts_from() -> None:
+def recorded(folder: Path, name: str, of: Callable[[Kernel], float | None]) -> Recording:
+    """The space as another device took it."""
+    rows = [
+        Row(
+            "vector_add", "", "", k.family, "cuda", k.hash, k.source, k.values,
+            Status.RUNTIME_ERROR if found is None else Status.OK,
+            cases=() if found is None else (RecordedCase(CASE, 1.0, (3e5 * 2**-found,) * 3),),
+        )
+        for k in space() for found in [of(k)]
+    ]  # fmt: skip
+    return write(folder / f"{name}.parquet", rows, {"name": name})
+
+
+def test_other_devices_are_where_it_starts_from(tmp_path: Path) -> None:
     """All of a like device and one measurement here: the order is theirs. A contrary one does not mislead for long."""
     kernels = [k for k in space() if truth(k) is not None]
-    like = [measured(k, truth(k)) for k in kernels]
-    forecaster = SurrogateForecaster({"a like GPU": like})
+    forecaster = SurrogateForecaster([recorded(tmp_path, "like", truth)])
     found = forecaster.forecast(task([measured(kernels[0], truth(kernels[0]))]), [Candidate(k) for k in kernels])
     median = [p.forecast.quantile(0.5) for p in found if p.forecast]
     best = max(range(len(kernels)), key=lambda i: truth(kernels[i]) or -9)
     assert int(np.argmax(median)) == best
-    contrary = [measured(k, -(truth(k) or 0)) for k in kernels]
+    contrary = recorded(tmp_path, "contrary", lambda k: -(truth(k) or 0))
     known = [each for each in neighbours(40) if each.status == "ok"]
-    found = SurrogateForecaster({"a contrary GPU": contrary}).forecast(task(known), [Candidate(k) for k in kernels])
+    found = SurrogateForecaster([contrary]).forecast(task(known), [Candidate(k) for k in kernels])
     median = [p.forecast.quantile(0.5) for p in found if p.forecast]
     assert np.corrcoef(median, [truth(k) or 0 for k in kernels])[0, 1] > 0.9
+
+
+def test_what_to_try_first_is_hoped_for_most(tmp_path: Path) -> None:
+    """A search knows the opening by its forecasts: tidy kernels, and, where there are recordings, their fastest."""
+    kernels = space()
+    asked = [Candidate(k) for k in kernels]
+    best = max(range(len(kernels)), key=lambda i: truth(kernels[i]) or -9)
+    for forecaster in (SurrogateForecaster(), SurrogateForecaster([recorded(tmp_path, "like", truth)])):
+        found = [p.forecast.expected_improvement(0.0) for p in forecaster.forecast(task([]), asked) if p.forecast]
+        first = [kernels[i] for i, hope in enumerate(found) if hope == max(found)]
+        assert len(first) == OPENING
+        tidy = [k for k in first if k.values["block_size_x"] in (64, 128, 256, 512) and k.values["tile_size_x"] in TIDY]
+        assert len(tidy) >= OPENING / 2
+    assert kernels[best] in first
+
+
+def test_a_recording_without_the_problem_is_refused(tmp_path: Path) -> None:
+    other = write(tmp_path / "other.parquet", [], {"name": "other"})
+    with pytest.raises(PresageError, match=r"other.parquet has nothing of vector_add"):
+        SurrogateForecaster([other]).forecast(task([]), [Candidate(kernel(block_size_x=32))])
 
 
 def search(seed: int, budget: int) -> list[float]:
@@ -267,7 +304,7 @@ def test_the_opening_starts_with_what_experience_suggests() -> None:
     tidy = 4 * 4 * 2
     for index in chosen[:tidy]:
         assert kernels[index].values["block_size_x"] in (64, 128, 256, 512)
-        assert kernels[index].values["tile_size_x"] in (1, 2, 4, 8)
+        assert kernels[index].values["tile_size_x"] in TIDY
     assert all(64 <= int(kernels[index].values["block_size_x"]) <= 512 for index in chosen)
     assert chosen == opening(kernels, 60, random.Random(0)) != opening(kernels, 60, random.Random(1))
     assert sorted(opening(kernels[:3], 9, random.Random(0))) == [0, 1, 2]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from presage.core import plugins
 from presage.core.errors import PresageError
+from presage.devices import recorded
 from presage.forecasters.base import Forecaster
 from presage.forecasters.blend import MEMBERS
 
@@ -25,14 +26,17 @@ def names() -> tuple[str, ...]:
 
 def get(name: str, recording: Recording | None = None) -> Forecaster:
     """The forecaster of this name; or `blend:A,B`, a blend of those; or `learned:FOLDER`, as it was trained into that
-    folder. A recording is given to those that learn from one. A PresageError says why a forecaster cannot be had."""
+    folder; or `surrogate:FILE,FILE`, which starts from what was recorded on other devices. A recording is given to
+    those that learn from one. A PresageError says why a forecaster cannot be had."""
     kind, _, members = name.partition(":")
-    if kind not in names() or (members and kind not in ("blend", "learned")):
-        known = ", ".join(names())
-        raise PresageError(f"there is no forecaster '{name}'; there are: {known}, and blend:A,B and learned:FOLDER")
+    if kind not in names() or (members and kind not in ("blend", "learned", "surrogate")):
+        known, more = ", ".join(names()), "blend:A,B, learned:FOLDER and surrogate:FILE,FILE"
+        raise PresageError(f"there is no forecaster '{name}'; there are: {known}, and {more}")
     make: Callable[..., Forecaster] = plugins.find("presage.forecasters", kind, Forecaster)
     if kind == "learned" and members:
         return make(Path(members))
+    if kind == "surrogate" and members:
+        return make([recorded.find(member) for member in members.split(",")])
     if kind == "blend":
         return make({member: get(member, recording) for member in (members.split(",") if members else MEMBERS)})
     wanted = inspect.signature(make).parameters.get("recording")

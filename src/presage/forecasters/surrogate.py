@@ -5,13 +5,16 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
+from presage.core.errors import PresageError
 from presage.core.forecast import Forecast
-from presage.forecasters.base import Candidate, Forecaster, Measured, Prediction, Task
+from presage.devices.recording import Recording
+from presage.forecasters.base import Candidate, Forecaster, Prediction, Task
 from presage.forecasters.surface import Beliefs, Floats, Surface
 from presage.kernels import expression
 from presage.kernels.hardware import WARP
@@ -22,8 +25,12 @@ OPENING = 8
 """How many kernels `opening` should choose before forecasts do."""
 _LEVELS = (0.01, 0.05, 0.15, 0.3, 0.5, 0.7, 0.85, 0.95, 0.99)
 _CDF = (0.0, *_LEVELS, 1.0)
-_WIDE = Forecast.from_quantiles([0.05, 0.25, 0.5, 0.75, 0.95], [-4.0, -1.5, -0.5, 0.25, 1.5], p_fail=0.1)
-"""Before anything is measured: most variants of a good kernel are slower than it."""
+_WIDE, _WIDE_FIRST = (
+    Forecast.from_quantiles([0.05, 0.25, 0.5, 0.75, 0.95], [-4.0, -1.5, -0.5, 0.25, most], p_fail=0.1)
+    for most in (1.5, 1.75)
+)
+"""Before anything is measured: most variants of a good kernel are slower than it. There is a little more hope for those
+that are to be tried first."""
 _GAP = 1e-6
 _MOST_OCTAVES = 64.0
 _FEW, _MANY = 64, 512
@@ -34,35 +41,47 @@ class SurrogateForecaster(Forecaster):
     """A Gaussian process over the search's measurements. What the same kernels took on other devices, where it is
     known, is where it starts from."""
 
-    def __init__(self, elsewhere: Mapping[str, Sequence[Measured]] | None = None) -> None:
-        """elsewhere: for each other device, what was measured there of the same problem."""
-        self._elsewhere = [
-            {_identity(measured.kernel): _log2_time(measured) for measured in device}
-            for device in (elsewhere or {}).values()
-        ]
+    def __init__(self, recordings: Sequence[Recording] = ()) -> None:
+        """recordings: of the same problem on other devices."""
+        self._recordings = recordings
+        self._elsewhere = cache(self._measured_elsewhere)
         self._learnt: _Learnt | None = None
 
     def forecast(self, task: Task, candidates: Sequence[Candidate]) -> list[Prediction]:
         if not candidates:
             return []
         if not task.neighbours:
-            return [Prediction(_WIDE, ("nothing was measured yet: a wide forecast",))] * len(candidates)
+            kernels = [each.kernel for each in candidates]
+            first = set(opening(kernels, OPENING, random.Random(0), self._others(task, candidates)))
+            forecasts = [_WIDE_FIRST if index in first else _WIDE for index in range(len(candidates))]
+            return [Prediction(each, ("nothing was measured yet: a wide forecast",)) for each in forecasts]
         known = tuple((each.kernel.hash, task.log2_speedup(each)) for each in task.neighbours)
         pool = [*task.neighbours, *candidates]
         learnt = self._learnt if self._learnt and self._learnt.known == known else None
         encoding = learnt.encoding if learnt else Encoding.of(pool)
-        surface = Surface(encoding.points(pool), self._others(pool), learnt.lengths if learnt else None)
+        surface = Surface(encoding.points(pool), self._others(task, pool), learnt.lengths if learnt else None)
         for index, (_, log2_speedup) in enumerate(known):
             surface.tell(index, math.inf if log2_speedup is None else -log2_speedup)
         forecasts = _forecasts(surface.beliefs(), len(known))
         self._learnt = _Learnt(known, encoding, surface.lengths)
         return [Prediction(each) for each in forecasts]
 
-    def _others(self, pool: Sequence[Candidate]) -> Floats | None:
-        if not self._elsewhere:
+    def _others(self, task: Task, pool: Sequence[Candidate]) -> Floats | None:
+        """log2 times on the other devices, shape (pool, devices)."""
+        if not self._recordings:
             return None
-        keys = [_identity(each.kernel) for each in pool]
-        return np.array([[device.get(key, math.nan) for device in self._elsewhere] for key in keys])
+        devices, kernels = self._elsewhere(task.problem.name), [each.kernel for each in pool]
+        keys = [_identity(kernel.hash, kernel.family, kernel.values) for kernel in kernels]
+        return np.array([[device.get(key, math.nan) for device in devices] for key in keys])
+
+    def _measured_elsewhere(self, problem: str) -> list[dict[Hashable, float]]:
+        found = []
+        for recording in self._recordings:
+            rows = recording.rows(problem, reports=False)
+            if not rows:
+                raise PresageError(f"{recording.path} has nothing of {problem}, so that surrogate cannot start from it")
+            found.append({_identity(row.hash, row.family, row.values): math.log2(row.total_ns) for row in rows})
+        return found
 
 
 @dataclass(frozen=True)
@@ -74,15 +93,9 @@ class _Learnt:
     lengths: Floats
 
 
-def _identity(kernel: Kernel) -> str | tuple[str, tuple[tuple[str, Value], ...]]:
+def _identity(hash: str, family: str, values: Mapping[str, Value]) -> Hashable:
     """The same kernel on another device has the same family and values; its text may be another language's."""
-    return (kernel.family, tuple(sorted(kernel.values.items()))) if kernel.values else kernel.hash
-
-
-def _log2_time(measured: Measured) -> float:
-    if measured.status != "ok" or not measured.times_ns:
-        return math.inf
-    return sum(map(math.log2, measured.times_ns.values())) / len(measured.times_ns)
+    return (family, *sorted(values.items())) if values else hash
 
 
 def _forecasts(beliefs: Beliefs, first: int) -> list[Forecast]:

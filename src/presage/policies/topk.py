@@ -14,7 +14,7 @@ class TopK(Policy):
     """Measures the k candidates of a batch that are expected to improve most on the best so far; candidates without a
     forecast are measured besides."""
 
-    def __init__(self, k: int = 4) -> None:
+    def __init__(self, k: int = 2) -> None:
         if k < 1:
             raise PresageError(f"topk measures 1 candidate or more of a batch, not {k}; set k")
         self.k = k

@@ -38,8 +38,8 @@ EFFORT = Effort(precision=0.02, case_seconds=1.0)
 """For a candidate; the anchor and the finalists get the full one."""
 _BROKEN = {"compile_error": "it does not compile", "runtime_error": "its launch would fail"}
 _PARENTS = 4
-_CONSIDERED = 8
-"""How many of what is forecast the policy sees in a step at most: what these teach is heard before the rest."""
+_CONSIDERED = 4
+"""How many of what is forecast the policy sees in a step: what these teach is heard before the rest."""
 _OPENING = 4
 """So many batches are proposed at first where that costs nothing, since nothing is known yet of where to look."""
 _AGAIN = 128
@@ -192,8 +192,7 @@ class Search:
     def _ask(self, count: int) -> None:
         number = self.state.step.number + 1 if self.state.step else 1
         parents = self.parts.strategy.ask(count, self._chance(number, "ask")) if count else ()
-        few = min(_CONSIDERED, max(_PARENTS, self.batch // 4))
-        consider = few if self.parts.forecaster else self.batch
+        consider = _CONSIDERED if self.parts.forecaster else self.batch
         self._append("asked", {"step": number, "parents": list(parents), "consider": consider})
 
     def _propose(self, step: Step) -> None:
