@@ -3,6 +3,8 @@ best kernel found after 25, 50, 100 and 200 of them?
 
     python benchmarks/replay.py SPACES [--methods presage,random,lfc,forest] [--seeds 30] [--jobs 2] [--to FOLDER]
 
+`presage` is the surrogate in a plain loop that sees the whole space, `search` is `presage search` as a user runs it;
+with +gpus both start from the other GPUs that the kernel was measured on.
 SPACES is a folder with tuning spaces (autotune_spaces). A configuration that fails counts as a measurement. Optuna's
 and Kernel Tuner's strategies take part where they are installed:
 pip install optuna kernel_tuner scikit-learn scikit-optimize
@@ -16,6 +18,7 @@ import math
 import multiprocessing
 import random
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -35,8 +38,13 @@ from presage.forecasters.base import Candidate
 from presage.forecasters.surface import Surface
 from presage.forecasters.surrogate import OPENING, Encoding, opening
 from presage.kernels.kernel import Kernel
+from presage.search.run import search
+from presage.store.store import Store
 
+OURS = ("presage", "presage+gpus", "search", "search+gpus")
 BUDGETS = (25, 50, 100, 200)
+_FINALS = 4
+"""Measurements that a search keeps back: three finalists and the anchor."""
 AIM = (
     "convolution_milo__A100",
     "convolution_milo__A6000",
@@ -115,6 +123,19 @@ def presage(space: Space, at: Floats, seed: int, budget: int, elsewhere: Floats 
     return order
 
 
+def searched(space: Space, seed: int, budget: int, device: Path, elsewhere: list[Path]) -> list[int]:
+    """`presage search`, which measures the anchor first; the finals measure nothing new."""
+    places = {kernel.hash: index for index, kernel in enumerate(space.kernels)}
+    forecaster = ":".join(filter(None, ["surrogate", ",".join(map(str, elsewhere))]))
+    with tempfile.TemporaryDirectory() as folder:
+        search(
+            space.problem, device=f"recorded:{device}", forecaster=forecaster, seed=seed, budget=budget + _FINALS,
+            run=folder,
+        )  # fmt: skip
+        with Store(Path(folder), writes=False) as store:
+            return [places[event.payload["kernel"]] for event in store.events("measured")]
+
+
 @dataclass(frozen=True)
 class Job:
     """One method in one space from one seed; methods that plan for a budget run once for each."""
@@ -131,6 +152,10 @@ class Job:
             others = self._elsewhere(space) if self.method == "presage+gpus" else None
             order = presage(space, points(self.space, self.spaces, self.kept), self.seed, BUDGETS[-1], others)
             return [space.off(order, budget) for budget in BUDGETS]
+        if self.method in ("search", "search+gpus"):
+            files = [self.kept / f"{name}.parquet" for name in self._others(space)] if "+" in self.method else []
+            order = searched(space, self.seed, BUDGETS[-1], self.kept / f"{self.space}.parquet", files)
+            return [space.off(order, budget) for budget in BUDGETS]
         peer = replay_peers.find(self.method)
         table = as_table(self.space, self.spaces, self.kept)
         if not peer.plans:
@@ -138,10 +163,14 @@ class Job:
             return [space.off(order, budget) for budget in BUDGETS]
         return [space.off(peer.search(table, self.seed, budget), budget) for budget in BUDGETS]
 
-    def _elsewhere(self, space: Space) -> Floats | None:
-        """What the same configurations took on the other GPUs that the kernel was measured on."""
+    def _others(self, space: Space) -> list[str]:
+        """The other GPUs that the kernel was measured on."""
         names = sorted(file.stem for file in self.spaces.glob(f"{space.problem}__*.parquet"))
-        others = [load(name, self.spaces, self.kept) for name in names if name != space.name]
+        return [name for name in names if name != space.name]
+
+    def _elsewhere(self, space: Space) -> Floats | None:
+        """What the same configurations took on the other GPUs."""
+        others = [load(name, self.spaces, self.kept) for name in self._others(space)]
         if not others:
             return None
         known = [{str(dict(k.values)): t for k, t in zip(o.kernels, o.log2_times, strict=True)} for o in others]
@@ -195,12 +224,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("spaces", type=Path)
     parser.add_argument("--only", help="these spaces instead of the eight, separated by commas")
-    parser.add_argument("--methods", default="presage,presage+gpus," + ",".join(replay_peers.NAMES))
+    parser.add_argument("--methods", default=",".join((*OURS, *replay_peers.NAMES)))
     parser.add_argument("--seeds", type=int, default=30)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--to", type=Path, default=Path("build/replay"), help="for recordings, JSON and figure")
     arguments = parser.parse_args()
-    known = ("presage", "presage+gpus", *replay_peers.NAMES)
+    known = (*OURS, *replay_peers.NAMES)
     if unknown := set(arguments.methods.split(",")) - set(known):
         parser.error(f"there is no method {', '.join(sorted(unknown))}; there are {', '.join(known)}")
     arguments.to.mkdir(parents=True, exist_ok=True)

@@ -52,6 +52,14 @@ def test_a_run_has_its_best_kernel_as_a_file_and_a_summary(device: str, here: Pa
     assert folders() == [run.folder]
 
 
+def test_a_search_can_start_from_what_another_device_took(device: str, toy: Recording) -> None:
+    """Here the other device is the same: its fastest are among the first that are tried."""
+    run = search("toy", device=device, forecaster=f"surrogate:{toy.path}", budget=9)
+    fastest = min((row for row in toy.rows("toy") if row.cases), key=lambda row: row.total_ns)
+    with Store(run.folder, writes=False) as store:
+        assert fastest.hash in [event.payload["kernel"] for event in store.events("measured")]
+
+
 def test_a_finished_run_is_handed_back_and_another_configuration_refused(device: str) -> None:
     first = presage.search("toy", device=device, forecaster="none", budget=8)
     again = presage.search("toy", device=device, forecaster="none", budget=8)
