@@ -61,6 +61,10 @@ class GpuRecord(Record):
         return min(2, self.calls)
 
     @property
+    def whole_windows(self) -> int:
+        return 1
+
+    @property
     def unexplained_ns(self) -> float:
         return 1.25 * median(pulse.unseen_ns for pulse in self.pulses) + 50_000 + _CALL_NS * self.calls
 

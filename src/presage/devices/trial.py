@@ -39,7 +39,9 @@ FRESH_CHECKS = 4
 MAX_CALLS, MAX_MODULE_CALLS = 512, 128
 """A module's calls are fewer, since what each has returned must be described."""
 CHECKED_SHARE = 0.25
-"""The share of the later windows of which calls are checked. Of the first rounds each is, and one of them wholly."""
+WHOLE_CALLS = 24
+"""The share of the later windows of which calls are checked. Of the first rounds each is, and of them so many wholly that
+they have about so many calls."""
 CLOCK_SLACK = 0.05
 """How far the child's clock may lag the parent's, as a share of the window, beyond what talking to it costs."""
 PATIENCE = 3
@@ -121,21 +123,26 @@ class Record:
     rounds: list[int] = field(default_factory=list)
     windows: list[Window] = field(default_factory=list)
     pulses: list[Window] = field(default_factory=list)
-    checked_wholly: int = -1
+    checked_wholly: frozenset[int] = frozenset()
     doubted: ClassVar[bool] = True
     """Whether the worker's clock is held against the parent's."""
 
     def __post_init__(self) -> None:
-        self.checked_wholly = _secret.randrange(self.least_rounds)
+        self.checked_wholly = frozenset(_secret.sample(range(self.least_rounds), self.whole_windows))
 
     @property
     def whole(self) -> int:
         """How many calls of a window are checked when it is checked wholly."""
         return self.calls
 
+    @property
+    def whole_windows(self) -> int:
+        """How many windows are checked wholly: of short ones more, so that leaving out one call in five shows."""
+        return min(self.least_rounds, math.ceil(WHOLE_CALLS / self.calls))
+
     def checks(self) -> int:
         """How many calls of the next window to check, which the kernel cannot foresee."""
-        if len(self.windows) == self.checked_wholly:
+        if len(self.windows) in self.checked_wholly:
             return self.whole
         return 1 if len(self.windows) < self.least_rounds or _secret.random() < CHECKED_SHARE else 0
 
