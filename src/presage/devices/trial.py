@@ -40,8 +40,8 @@ MAX_CALLS, MAX_MODULE_CALLS = 512, 128
 """A module's calls are fewer, since what each has returned must be described."""
 CHECKED_SHARE = 0.25
 WHOLE_CALLS = 24
-"""The share of the later windows of which calls are checked. Of the first rounds each is, and of them so many wholly that
-they have about so many calls."""
+"""The share of the later windows of which calls are checked. Of the first rounds each is, and of them so many wholly
+that they have about so many calls."""
 CLOCK_SLACK = 0.05
 """How far the child's clock may lag the parent's, as a share of the window, beyond what talking to it costs."""
 PATIENCE = 3
