@@ -162,7 +162,8 @@ class CpuDevice(Device):
         return trial
 
     def _idle(self, language: str) -> Child:
-        """A worker that computes nothing: its windows show what stopping, resuming and talking cost at this moment."""
+        """A worker that computes nothing: its windows show what stopping, resuming and talking cost at this moment.
+        It has one thread, so that the processor time of its copying is the time that it says has passed."""
         if language in self._idles:
             return self._idles[language]
         child = Child(_IMPORTS.get(language, ()), threads=1)
