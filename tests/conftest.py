@@ -9,7 +9,18 @@ if "PYTEST_XDIST_WORKER" in os.environ:  # before anything imports numpy
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(name, "1")
 
+from collections.abc import Iterator
+
+import pytest
 from hypothesis import HealthCheck, settings
 
 settings.register_profile("presage", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("presage")
+
+
+@pytest.fixture(autouse=True, scope="session")
+def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What the user has in the cache is neither used nor changed."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PRESAGE_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+        yield

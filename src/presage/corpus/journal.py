@@ -19,7 +19,7 @@ from typing import Any
 
 from presage.core.errors import PresageError
 from presage.devices.base import Measurement
-from presage.devices.recording import RecordedCase, report_from_record
+from presage.devices.recording import RecordedCase
 from presage.devices.status import Status
 from presage.kernels.kernel import Kernel, from_source
 from presage.kernels.report import StaticReport
@@ -192,7 +192,7 @@ def _take(state: State, record: dict[str, Any]) -> None:
     key = (record["problem"], record["hash"])
     if kind == "reports":
         with contextlib.suppress(KeyError):
-            state.kernels[key].reports = tuple(report_from_record(report) for report in record["reports"])
+            state.kernels[key].reports = tuple(StaticReport.from_record(report) for report in record["reports"])
         return
     known = state.kernels.setdefault(key, Collected(*key, record["family"], record["values"], record["language"]))
     status = Status(record["status"])

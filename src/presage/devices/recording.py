@@ -21,7 +21,7 @@ from presage.devices.status import Status
 from presage.kernels import header as headers
 from presage.kernels.header import Value
 from presage.kernels.kernel import Kernel
-from presage.kernels.report import LaunchReport, StaticReport
+from presage.kernels.report import StaticReport
 from presage.kernels.sass import CLASSES
 from presage.kernels.warp import KINDS
 
@@ -270,40 +270,9 @@ def _row(record: dict[str, Any]) -> Row:
         ),
         speedup=None if speedup is None else Interval(speedup, record["speedup_low"], record["speedup_high"]),
         repeat_ns=tuple(record["repeat_ns"] or ()),
-        reports=tuple(report_from_record(report) for report in record.get("reports") or ()),
+        reports=tuple(StaticReport.from_record(report) for report in record.get("reports") or ()),
         facts=json.loads(record["facts"]),
     )
-
-
-def report_from_record(record: Mapping[str, Any]) -> StaticReport:
-    """A static report from what was stored of it, here or as JSON."""
-    return StaticReport(
-        **{name: record[name] for name in ("target", "arch", "status", "compiler", "error")},
-        launches=tuple(_launch(launch) for launch in record["launches"]),
-        operators=_loaded(record["operators"]),
-        notes=tuple(record["notes"] or ()),
-    )
-
-
-def _launch(record: Mapping[str, Any]) -> LaunchReport:
-    changed = {
-        "grid": tuple(record["grid"]),
-        "block": tuple(record["block"]),
-        "instructions": _present(record["instructions"]),
-        "instructions_in_loops": _present(record["instructions_in_loops"]),
-        "options": _loaded(record["options"]),
-        "executed": _present(record["executed"]) if record.get("executed") is not None else None,
-        "unbounded": _present(record.get("unbounded") or {}),
-    }
-    return LaunchReport(**{**record, **changed})
-
-
-def _present(counts: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: count for name, count in counts.items() if count is not None}
-
-
-def _loaded(value: str | Mapping[str, Any]) -> Mapping[str, Any]:
-    return json.loads(value) if isinstance(value, str) else value
 
 
 def speedup_over(anchor: Sequence[RecordedCase], candidate: Sequence[RecordedCase]) -> Interval | None:

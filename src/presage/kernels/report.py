@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -86,6 +87,16 @@ class StaticReport:
     def to_json(self) -> dict[str, Any]:
         return dataclasses.asdict(self)
 
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> StaticReport:
+        """From what was stored of it: as JSON, or in a recording."""
+        return cls(
+            **{name: record[name] for name in ("target", "arch", "status", "compiler", "error")},
+            launches=tuple(_launch(launch) for launch in record["launches"]),
+            operators=_loaded(record["operators"]),
+            notes=tuple(record["notes"] or ()),
+        )
+
 
 def describe(launched: Launched, resources: Resources, mix: Mix, target: Hardware) -> LaunchReport:
     """Put together what the launch, the cubin and the disassembly say."""
@@ -134,3 +145,24 @@ def launch_problem(launched: Launched, resources: Resources, target: Hardware) -
     if occupancy(target, threads, resources.registers).blocks == 0:
         return f"{threads} threads of {resources.registers} registers exceed the {REGISTERS_PER_SM} there are"
     return None
+
+
+def _launch(record: Mapping[str, Any]) -> LaunchReport:
+    changed = {
+        "grid": tuple(record["grid"]),
+        "block": tuple(record["block"]),
+        "instructions": _present(record["instructions"]),
+        "instructions_in_loops": _present(record["instructions_in_loops"]),
+        "options": _loaded(record["options"]),
+        "executed": _present(record["executed"]) if record.get("executed") is not None else None,
+        "unbounded": _present(record.get("unbounded") or {}),
+    }
+    return LaunchReport(**{**record, **changed})
+
+
+def _present(counts: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: count for name, count in counts.items() if count is not None}
+
+
+def _loaded(value: str | Mapping[str, Any]) -> Mapping[str, Any]:
+    return json.loads(value) if isinstance(value, str) else value

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from presage.core.errors import PresageError
-from presage.kernels import compiling, cubin, report, sass, static_cuda, static_triton
+from presage.kernels import compiling, cubin, kept, report, sass, static_cuda, static_triton
 from presage.kernels.cubin import Resources
 from presage.kernels.job import Job
 from presage.kernels.report import Launched, StaticReport
@@ -37,10 +37,25 @@ def reports(jobs: Sequence[Job], timeout: float = 60.0, processes: int | None = 
             raise PresageError(
                 f"{job.kernel.name} is a {job.kernel.language} kernel; static reports are made of {known} kernels"
             )
+    requests = [_COMPILERS[job.kernel.language].request(job) for job in jobs]
+    names = [
+        kept.name_of(job, request, _COMPILERS[job.kernel.language].compiler())
+        for job, request in zip(jobs, requests, strict=True)
+    ]
+    found = kept.find(names)
+    missing = [i for i, name in enumerate(names) if name not in found]
+    made = _made([jobs[i] for i in missing], [requests[i] for i in missing], timeout, processes)
+    fresh = {names[i]: report for i, report in zip(missing, made, strict=True)}
+    kept.add(fresh)
+    return [found.get(name) or fresh[name] for name in names]
+
+
+def _made(
+    jobs: Sequence[Job], requests: Sequence[dict[str, Any]], timeout: float, processes: int | None
+) -> list[StaticReport]:
     distinct: dict[str, dict[str, Any]] = {}
     keys = []
-    for job in jobs:  # one source at several sizes is one request
-        request = _COMPILERS[job.kernel.language].request(job)
+    for request in requests:  # one source at several sizes is one request
         cases = request.pop("cases")
         keys.append(json.dumps(request))
         known = distinct.setdefault(keys[-1], {**request, "cases": []})["cases"]

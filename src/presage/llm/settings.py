@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from presage.core.errors import PresageError
+from presage.core.folders import cache_folder
 from presage.llm.cost import Price
 
 _OF_ENVIRONMENT = {"base_url": "PRESAGE_LLM_BASE_URL", "model": "PRESAGE_LLM_MODEL"}
@@ -80,7 +81,7 @@ def read(
 ) -> Settings:
     """Settings from, in order: the arguments, the environment, the file (or the one that PRESAGE_LLM_CONFIG names)."""
     file = file or environment.get("PRESAGE_LLM_CONFIG") or None
-    values: dict[str, Any] = {"cache": cache_folder(environment)}
+    values: dict[str, Any] = {"cache": cache_folder(environment) / "llm"}
     values |= _from_file(Path(file)) if file else {}
     values |= {name: environment[key] for name, key in _OF_ENVIRONMENT.items() if environment.get(key)}
     names = (values.pop("api_key_env", None), *_KEYS)
@@ -93,13 +94,6 @@ def read(
                 f" or {name} under [llm] in a file that PRESAGE_LLM_CONFIG names"
             )
     return Settings(**values)
-
-
-def cache_folder(environment: Mapping[str, str] = os.environ) -> Path:
-    """Where answers are kept: $PRESAGE_CACHE_DIR/llm, or presage/llm in the user's cache folder."""
-    if own := environment.get("PRESAGE_CACHE_DIR"):
-        return Path(own) / "llm"
-    return Path(environment.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "presage" / "llm"
 
 
 def _from_file(path: Path) -> dict[str, Any]:

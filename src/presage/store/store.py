@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 
 from presage.core.errors import PresageError
 from presage.devices.base import CaseTiming, Measurement
-from presage.devices.recording import report_from_record
 from presage.devices.status import Status
 from presage.kernels import header as headers
 from presage.kernels.kernel import Kernel
@@ -157,7 +156,7 @@ class Store:
         """What compiling told of a kernel; nothing where it was not compiled."""
         (packed,) = self._row("SELECT reports FROM kernels WHERE hash = ?", hash)
         with self._explained():
-            return tuple(report_from_record(record) for record in _unpack(packed)) if packed else ()
+            return tuple(StaticReport.from_record(record) for record in _unpack(packed)) if packed else ()
 
     def measurements(self, hash: str) -> list[Measurement]:
         """Every measurement of a kernel, in the order in which they were made."""
