@@ -20,12 +20,15 @@ from presage.devices.nvml import Nvml
 from presage.devices.status import Status
 from presage.devices.trial import Plan, conduct
 from presage.devices.zygote import Zygote
-from presage.kernels import hardware, nvrtc, toolkit
+from presage.kernels import hardware, nvrtc, static_triton, toolkit
 from presage.kernels.hardware import Hardware
 from presage.kernels.kernel import Kernel
 from presage.problems.base import Problem
 
-_IMPORTS = ("numpy", "torch", "triton", "triton.language", "triton.runtime.autotuner", "cuda.bindings.driver")
+_IMPORTS = (
+    *("numpy", "torch", "triton", "triton.language", "triton.runtime.autotuner", "cuda.bindings.driver"),
+    *static_triton.IMPORTED_LATE,
+)
 _ARENA_SHARE, _ARENA_MOST = 0.1, 4 << 30
 OWN_CHECKS = 3
 """Few, since Triton compiles a kernel anew for most shapes; an odd size finds most of what a family can do wrong."""

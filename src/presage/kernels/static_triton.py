@@ -13,6 +13,9 @@ from presage.kernels.hardware import WARP
 from presage.kernels.job import Job
 from presage.kernels.report import Launched
 
+IMPORTED_LATE = ("numpy.ma", "triton.compiler.code_generator", "triton.experimental.gluon.nvidia.hopper")
+"""What Triton imports when it first compiles: whoever forks to compile does it before."""
+
 
 def request(job: Job) -> dict[str, Any]:
     """What the child process is asked to run."""

@@ -28,7 +28,7 @@ from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from triton.backends.compiler import GPUTarget
 
-from presage.kernels import cubin, walk
+from presage.kernels import cubin, static_triton, walk
 
 _NEEDS_VALUES = ("DataDependentOutputException", "DynamicOutputShapeException", "UnsupportedFakeTensorException")
 _FILE = "kernel.py"
@@ -137,9 +137,14 @@ class _Operators(TorchDispatchMode):  # type: ignore[misc]
 
 
 def warm_up() -> None:
-    """Do once what torch does at the first operator on a tensor without values: import 800 modules."""
+    """Do once what torch does at the first operator on a tensor without values, and Triton at the first kernel: they
+    import some 900 modules, and Triton hashes itself."""
     with FakeTensorMode():
         torch.empty(1).add(1)
+    for name in static_triton.IMPORTED_LATE:
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
+    triton.runtime.cache.triton_key()
 
 
 def run(request: Mapping[str, Any]) -> dict[str, Any]:

@@ -68,5 +68,7 @@ def main() -> None:
     for name in settings["imports"]:
         with contextlib.suppress(ImportError):
             __import__(name)
+    if "triton" in sys.modules:  # hashes itself before it compiles, for nearly half a second: once is enough
+        sys.modules["triton.runtime.cache"].triton_key()
     control.send(b"ready")
     serve(control)
