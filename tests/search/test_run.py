@@ -94,6 +94,14 @@ def test_what_cannot_be_searched_leaves_nothing_behind(device: str, here: Path) 
     with pytest.raises(PresageError, match="no recorded kernel of 'toi'"):
         search("toi", device=device, forecaster="none")
     assert set(here.rglob("*")) == before
+    with pytest.raises(PresageError, match="has nothing of toy, so that surrogate cannot start from it"):
+        search("toy", device=device, forecaster="surrogate:h200", run=here / "mine")  # found out after the anchor
+    assert set(here.rglob("*")) == before
+    (here / "mine").mkdir()
+    (here / "mine" / "notes.txt").write_text("of the user")
+    with pytest.raises(PresageError, match="has nothing of toy"):
+        search("toy", device=device, forecaster="surrogate:h200", run=here / "mine")
+    assert [file.name for file in (here / "mine").iterdir()] == ["notes.txt"]
 
 
 def test_every_default_is_written_down(monkeypatch: pytest.MonkeyPatch) -> None:

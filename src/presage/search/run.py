@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
@@ -194,9 +195,10 @@ def search(problem: str, *, run: str | Path | None = None, watch: Watch | None =
     where it was; a finished one is handed back as it is."""
     configuration = Configuration(problem, **settings).complete()
     folder = Path(run) if run else configuration.folder
+    is_new = not (folder / FILE).exists()
     with ExitStack() as stack:
         # What cannot be searched at all, such as a name with a typing error, leaves no folder behind.
-        parts = None if (folder / FILE).exists() else _parts(configuration, stack)
+        parts = _parts(configuration, stack) if is_new else None
         store = stack.enter_context(Store(folder))
         begun = next(store.events("begun"), None)
         if begun:
@@ -207,7 +209,13 @@ def search(problem: str, *, run: str | Path | None = None, watch: Watch | None =
             if not begun:
                 store.append("begun", {"configuration": asdict(configuration)})
             loop = Search(store, parts, configuration.limits, configuration.batch or 1, configuration.seed, watch)
-            loop.run()
+            try:
+                loop.run()
+            except PresageError:
+                if is_new and loop.state.spent.measurements <= 1 and not loop.state.spent.tokens:
+                    stack.close()
+                    _remove(folder)
+                raise
     finished = Run(folder)
     _write(finished.best)
     return finished
@@ -264,6 +272,14 @@ def _compare(was: dict[str, Any], now: dict[str, Any], folder: Path) -> None:
             f"{folder} holds a run with another configuration: {'; '.join(differences)}. Ask as before to go on with"
             " it, or name another folder with --run"
         )
+
+
+def _remove(folder: Path) -> None:
+    """A run that cannot be done as it was asked for, which was found out after no more than the anchor was measured."""
+    for file in (*folder.glob(f"{FILE}*"), folder / LOCK):
+        file.unlink(missing_ok=True)
+    with contextlib.suppress(OSError):  # there is more in it
+        folder.rmdir()
 
 
 def _write(best: Best) -> None:
