@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import math
 import random
@@ -16,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from presage.core.errors import PresageError
+from presage.core.errors import PresageError, hint
 from presage.devices.base import CaseTiming, Device, Effort, Measurement, Progress
 from presage.devices.recording import Recording, Row, open_recording
 from presage.devices.status import Status
@@ -86,10 +85,9 @@ class RecordedDevice(Device):
         if problem not in self._rows:
             found = {row.hash: row for row in self.recording.rows(problem)}
             if not found:
-                near = difflib.get_close_matches(problem, self.recording.counts)
-                known = ", ".join(list(self.recording.counts)[:12])
-                hint = f"did you mean {' or '.join(near)}?" if near else f"it has: {known}, …"
-                raise PresageError(f"{self.recording.name} has no recorded kernel of '{problem}'; {hint}")
+                counts = self.recording.counts
+                told = hint(problem, counts, f"it has: {', '.join(list(counts)[:12])}, …")
+                raise PresageError(f"{self.recording.name} has no recorded kernel of '{problem}'; {told}")
             self._rows[problem] = found
         return self._rows[problem]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 import tomllib
 from collections.abc import Mapping
@@ -11,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from presage.core.errors import PresageError
+from presage.core.errors import PresageError, hint
 
 WARP = 32
 MAX_THREADS_PER_BLOCK = 1024
@@ -74,9 +73,8 @@ def find(name: str) -> Hardware:
         if wanted in {_plain(known) for known in (hardware.name, hardware.product, *hardware.aliases)}:
             return hardware
     known = [*catalogue(), *_table()["arch"]]
-    near = difflib.get_close_matches(name.lower(), known, n=3, cutoff=0.5)
-    hint = f"did you mean {' or '.join(near)}?" if near else f"known are: {', '.join(known)}"
-    raise PresageError(f"there is no target '{name}'; {hint}")
+    told = hint(name, known, f"known are: {', '.join(known)}")
+    raise PresageError(f"there is no target '{name}'; {told}")
 
 
 @cache

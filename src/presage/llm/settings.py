@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import os
 import tomllib
 from collections.abc import Mapping
@@ -12,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from presage.core.errors import PresageError
+from presage.core.errors import PresageError, hint
 from presage.core.folders import cache_folder
 from presage.llm.cost import Price
 
@@ -116,9 +115,8 @@ def _from_file(path: Path) -> dict[str, Any]:
 
 def _checked(path: Path, name: str, value: Any, kinds: Mapping[str, Any]) -> Any:
     if name not in kinds:
-        near = difflib.get_close_matches(name, kinds, n=1)
-        hint = f"did you mean {near[0]}?" if near else f"known are: {', '.join(sorted(set(kinds) - {'api_key'}))}"
-        raise PresageError(f"{path}: [llm] knows no '{name}'; {hint}")
+        known = f"known are: {', '.join(sorted(set(kinds) - {'api_key'}))}"
+        raise PresageError(f"{path}: [llm] knows no '{name}'; {hint(name, kinds, known)}")
     if name == "price":
         return Price.read(value, str(path))
     if name == "cache":

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from presage.core.errors import PresageError
+from presage.core.errors import PresageError, hint
 from presage.kernels import header as headers
 from presage.kernels.kernel import Kernel, from_source, read, split_spec
 from presage.problems import external
@@ -51,11 +50,9 @@ def get(name: str) -> Problem:
         return _operations()[name]
     if name and Path(name).exists():
         return external.read(Path(name))
-    near = difflib.get_close_matches(name, names(), n=3)
-    hint = f"did you mean {' or '.join(near)}?" if near else "'presage problems' lists them."
-    if not near and (name.endswith(".py") or "/" in name):
-        hint = "there is no such file or folder"
-    raise PresageError(f"there is no problem '{name}'; {hint}")
+    is_path = name.endswith(".py") or "/" in name
+    otherwise = "there is no such file or folder" if is_path else "'presage problems' lists them."
+    raise PresageError(f"there is no problem '{name}'; {hint(name, names(), otherwise)}")
 
 
 @cache
