@@ -20,7 +20,10 @@ settings.load_profile("presage")
 
 @pytest.fixture(autouse=True, scope="session")
 def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """What the user has in the cache is neither used nor changed."""
+    """What the user has in the cache is neither used nor changed. Tests that run side by side share one."""
+    folder = tmp_path_factory.getbasetemp()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PRESAGE_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+        patch.setenv(
+            "PRESAGE_CACHE_DIR", str((folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) / "cache")
+        )
         yield

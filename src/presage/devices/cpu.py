@@ -17,6 +17,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from presage.core import machine
 from presage.core.errors import PresageError
 from presage.devices.base import Device, Effort, Measurement, Progress
 from presage.devices.c_compiler import Compiler, trampoline_source
@@ -46,7 +47,7 @@ class CpuDevice(Device):
         if platform.system() != "Linux":
             raise PresageError("the cpu device needs Linux: it stops, confines and reads its workers as only Linux can")
         self._named_compiler = compiler
-        self.threads = len(os.sched_getaffinity(0))
+        self.threads = machine.cores()
         self._idles: dict[str, Child] = {}
         weakref.finalize(self, _kill, self._idles)
 
@@ -195,8 +196,7 @@ class Peaks:
         self._compiler, self._threads = compiler, threads
         identity = json.dumps([processor_name(), compiler.version, threads, _PEAKS_SOURCE.read_text()])
         name = f"peaks-{hashlib.sha256(identity.encode()).hexdigest()[:12]}.json"
-        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "presage"
-        self._file = cache / name
+        self._file = machine.cache_folder() / name
         self._values = self._load() or self._measure()
         self._save()
 

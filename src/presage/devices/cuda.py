@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager
@@ -12,6 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from presage.core import machine
 from presage.core.errors import PresageError
 from presage.devices import lane
 from presage.devices.base import Device, Effort, Measurement, Progress
@@ -74,7 +74,7 @@ class CudaDevice(Device):
         self._torch, self._triton = torch, triton
         self.properties = torch.cuda.get_device_properties(0)
         self.nvml = Nvml()
-        self.cores = len(os.sched_getaffinity(0))
+        self.cores = machine.cores()
         self._arenas: list[Any] = []
         self._workers: list[Any] = []
         """Which kernels of our own share."""

@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from presage.core import machine
 from presage.core.errors import PresageError
 
 Answer = dict[str, Any]
@@ -30,7 +31,7 @@ def answers(requests: Sequence[Mapping[str, Any]], timeout: float, processes: in
     seconds. What the compiling process does not live to answer counts as a crash."""
     if not requests:
         return []
-    processes = processes or os.cpu_count() or 1
+    processes = processes or machine.cores()
     rounds = -(-len(requests) // processes) * max(len(request["cases"]) for request in requests)
     document = {"requests": requests, "timeout": timeout, "processes": processes}
     with _lock:

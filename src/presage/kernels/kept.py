@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
-from presage.core.folders import cache_folder
+from presage.core.machine import cache_folder
 from presage.kernels.job import Job
 from presage.kernels.report import StaticReport
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import tempfile
@@ -13,6 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from presage.core import machine
 from presage.kernels import toolkit
 
 _LINE = re.compile(r"^\s*/\*([0-9a-f]{4,})\*/\s+(?:@!?U?P\w+\s+)?([A-Z][\w.]*)\s*([^;]*)", re.MULTILINE)
@@ -144,7 +144,7 @@ _WORTH_A_START = 256 << 10
 
 def _groups(codes: Sequence[bytes]) -> list[list[bytes]]:
     """The codes, in order, parted for runs of the disassembler beside each other, where that is worth their start."""
-    most = max(_WORTH_A_START, -(-sum(map(len, codes)) // (os.cpu_count() or 1)))
+    most = max(_WORTH_A_START, -(-sum(map(len, codes)) // machine.cores()))
     groups: list[list[bytes]] = []
     for code in codes:
         if not groups or sum(map(len, groups[-1])) >= most:

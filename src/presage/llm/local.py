@@ -7,12 +7,12 @@ forecasts are worth nothing; that the whole path runs is.
 from __future__ import annotations
 
 import importlib.util
-import os
 import time
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from presage.core import machine
 from presage.core.errors import PresageError
 
 MODEL = "smollm2-135m"
@@ -42,7 +42,7 @@ class LocalServer:
         if not path.is_file():
             raise PresageError(f"there is no file {path}")
         self.model = MODEL if weights is None else path.stem
-        self._server = _start(library, path, self.model, port, threads or _cores(), context)
+        self._server = _start(library, path, self.model, port, threads or machine.cores(), context)
         self.base_url = f"{self._server.listening_address}/v1"
 
     def __enter__(self) -> LocalServer:
@@ -77,11 +77,6 @@ def _start(library: Any, path: Path, name: str, port: int, threads: int, context
         return library.Server(parameters)
     except (RuntimeError, ValueError) as error:
         raise PresageError(f"cannot serve {path}: {error}; is it a GGUF file, and is the port free?") from error
-
-
-def _cores() -> int:
-    """The cores that this process may use; more threads than that would only wait for each other."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _import_xllamacpp() -> Any:

@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from presage.core.errors import PresageError, hint
-from presage.core.folders import cache_folder
+from presage.core.machine import cache_folder
 from presage.llm.cost import Price
 
 _OF_ENVIRONMENT = {"base_url": "PRESAGE_LLM_BASE_URL", "model": "PRESAGE_LLM_MODEL"}

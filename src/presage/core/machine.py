@@ -1,4 +1,4 @@
-"""Where things are kept from one use to the next."""
+"""What of the machine is ours to use."""
 
 from __future__ import annotations
 
@@ -12,3 +12,8 @@ def cache_folder(environment: Mapping[str, str] = os.environ) -> Path:
     if own := environment.get("PRESAGE_CACHE_DIR"):
         return Path(own)
     return Path(environment.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "presage"
+
+
+def cores() -> int:
+    """How many this process may use, which can be fewer than there are."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
