@@ -126,12 +126,24 @@ def test_an_audit_shows_what_was_done_elsewhere(
     usual.answer["queued_ns"] = int(queued_us * US)
     record = trial.records[CASE.name] = record_of([usual] * ROUNDS)
     record.audits = [window(audited_us)]
+    trial._audit = lambda case, inputs: window(audited_us)  # type: ignore[method-assign]
     trial.attempt(trial.judge, CASE, Roof())
     if complaint is None:
         assert trial.verdict is None
     else:
         assert trial.verdict is not None
         assert complaint in trial.verdict.reason
+
+
+def test_where_times_depend_on_the_inputs_one_audit_is_no_proof() -> None:
+    trial = GpuTrial(ADDITION, EAGER, Effort(rounds=ROUNDS))
+    record = trial.records[CASE.name] = record_of([HONEST] * ROUNDS)
+    record.audits = [window(115)]
+    others = iter([window(80), window(95), window(104), window(120)])
+    trial._audit = lambda case, inputs: next(others)  # type: ignore[method-assign]
+    trial.attempt(trial.judge, CASE, Roof())
+    assert trial.verdict is None
+    assert next(others, None) is None
 
 
 def test_a_window_cannot_be_made_long_enough_to_hide_in() -> None:

@@ -134,6 +134,32 @@ def test_a_finalist_that_fails_at_the_end_is_not_the_result(
     assert search.state.finished["best"]["kernel"] in [result["kernel"] for result in finals["results"][2:]]
 
 
+@pytest.mark.parametrize("fault", ["the anchor fails, too", "the device says so"])
+def test_finals_that_fail_for_no_fault_of_the_kernels_cost_no_result(
+    folder: Path, make_parts: MakeParts, toy: Recording, fault: str
+) -> None:
+    class Busy(RecordedDevice):
+        def measure(
+            self, problem: Problem, kernels: Sequence[Kernel], effort: Effort, progress: Progress
+        ) -> list[Measurement]:
+            measured = super().measure(problem, kernels, effort, progress)
+            if len(measured) == 1:
+                return measured
+            if fault == "the device says so":
+                failed = [replace(each, status=Status.DEVICE_FAULT, reason="busy", cases=()) for each in measured[1:]]
+                return [measured[0], *failed]
+            return [replace(each, status=Status.RUNTIME_ERROR, reason="no memory", cases=()) for each in measured]
+
+    search = finish(folder, make_parts(device=Busy(toy)), Budget(32))
+    (finals,) = of_kind(folder, "finals")
+    told = {each["kernel"]: each["value"] for each in of_kind(folder, "measured") if each["value"] is not None}
+    assert search.state.finished
+    best = search.state.finished["best"]
+    assert best["kernel"] == max(told, key=lambda hash: told[hash]) == finals["results"][1]["kernel"]
+    assert best["low"] <= best["speedup"] <= best["high"]
+    assert best["speedup"] == pytest.approx(2 ** told[best["kernel"]], rel=0.05)
+
+
 def test_the_policy_is_asked_about_the_most_hopeful_and_the_rest_stays_undecided(
     folder: Path, make_parts: MakeParts, knowing: Any
 ) -> None:

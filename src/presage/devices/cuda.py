@@ -29,7 +29,8 @@ _IMPORTS = (
     *("numpy", "torch", "triton", "triton.language", "triton.runtime.autotuner", "cuda.bindings.driver"),
     *static_triton.IMPORTED_LATE,
 )
-_ARENA_SHARE, _ARENA_MOST = 0.1, 4 << 30
+_ARENA_SHARE, _ARENA_LEAST, _ARENA_MOST = 0.1, 512 << 20, 4 << 30
+"""Of the GPU's memory, for what kernels read and write: no more than is of use, since others may measure there, too."""
 OWN_CHECKS = 3
 """Few, since Triton compiles a kernel anew for most shapes; an odd size finds most of what a family can do wrong."""
 OWN_EFFORT = Effort(precision=0.02, case_seconds=0.02, timeout=60.0, rounds=2, checks=OWN_CHECKS)
@@ -318,19 +319,21 @@ class CudaDevice(Device):
             self._undertaker.submit(child.kill)
 
     def _arena_for(self, problem: Problem) -> Any:
-        """The usual arena, or a larger one where a single call of a case needs it; the one used last, if it will do,
-        since shared workers have that open."""
+        """One with room for a window of any case, or for a call where that would be much of the GPU; the one used last,
+        if it will do, since shared workers have that open."""
         from presage.devices.arena import place_slots
         from presage.devices.gpu_arena import GpuArena
+        from presage.devices.gpu_trial import WINDOW_CALLS
 
-        most = int(self.properties.total_memory)
+        total = int(self.properties.total_memory)
         cases = {case.name: case for case in (*problem.checks, *problem.timed[self.kind])}.values()
-        needed = max(place_slots(problem, case, 1, True, most)[-1][-1].end for case in cases)
+        call = max(place_slots(problem, case, 1, True, total)[-1][-1].end for case in cases)
+        size = max(call, min(_ARENA_LEAST + WINDOW_CALLS * call, _ARENA_MOST, int(total * _ARENA_SHARE)))
         for arena in reversed(self._arenas):
-            if arena.size >= needed:
+            if arena.size >= size:
                 self._arenas.remove(arena)
                 return arena
-        return GpuArena(max(needed, min(_ARENA_MOST, int(most * _ARENA_SHARE))))
+        return GpuArena(size)
 
     def _measurement(self, trial: Any, plan: Plan) -> Measurement:
         floors = [self.peaks.floor_ns(trial.problem, case) for case in plan.timed]

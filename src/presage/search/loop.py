@@ -379,11 +379,14 @@ class Search:
 
     def _best(self) -> tuple[str, Interval]:
         """The fastest kernel that was measured, and its speedup: from the finals where there were any. A kernel that
-        failed there is not the result."""
+        failed there is not the result; but where the anchor failed, too, it was not the kernels' fault."""
         state, anchor = self.state, (self.state.hashes[0], Interval(1.0, 1.0, 1.0))
-        finals = [result for result in state.finals or () if result["kernel"] != anchor[0]]
+        finals = state.finals or ()
+        if any(result["kernel"] == anchor[0] and result["status"] != Status.OK for result in finals):
+            finals = ()
+        finals = [result for result in finals if result["kernel"] != anchor[0]]
         timed = [result for result in finals if result["value"] is not None]
-        failed = {result["kernel"] for result in finals if result["status"] != Status.OK}
+        failed = {result["kernel"] for result in finals if result["status"] not in (Status.OK, Status.DEVICE_FAULT)}
         if timed:
             best = max(timed, key=lambda result: result["value"])
             return (best["kernel"], Interval(best["value"], best["low"], best["high"])) if best["value"] > 1 else anchor
