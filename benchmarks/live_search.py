@@ -4,8 +4,8 @@
 
 Every search is `presage.search` in a folder of its own, so that this can be stopped and run again. Searches run beside
 each other: they compile and forecast on all cores, and take turns on the GPU. A speedup is over eager PyTorch, from the
-finals, in which the best kernels are measured again, side by side with it. After fewer measurements the two searches'
-best kernels are compared by the times that were measured then.
+finals, in which the best kernels are measured again, side by side with it. The two searches' best kernels are compared
+by their own times, in the finals and as they were after fewer measurements: PyTorch's time differs between processes.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from typing import Any
 
 from presage.cli.terminal import table
 from presage.core.errors import PresageError
+from presage.devices.base import Measurement
 from presage.search.run import Run
 from presage.store.store import Store
 
@@ -73,16 +74,22 @@ class Job:
             found = Run(self.folder).summary()
         except PresageError:  # not begun, or not finished
             return None
-        return {"problem": self.problem, "seed": self.seed, "arm": self.arm, "early": self._early(), **found}
+        times = self._log2_times(found["best"]["kernel"])
+        return {"problem": self.problem, "seed": self.seed, "arm": self.arm, "log2_times": times, **found}
 
-    def _early(self) -> list[float]:
-        """log2 ns of the best kernel after so many measurements, the mean over the cases."""
+    def _log2_times(self, best: str) -> list[float]:
+        """Of the best kernel after so many measurements, and of the result: log2 ns, the mean over the cases."""
         with Store(self.folder, writes=False) as store:
             told = [event.payload for event in store.events("measured")]
-            cases = store.measurements(told[0]["kernel"])[0].cases
-        anchor = sum(math.log2(case.median.value) for case in cases) / len(cases)
+            results = [measured for measured in store.measurements(best) if measured.cases]
+            anchor = _log2_time(store.measurements(told[0]["kernel"])[0])
         values = [each["value"] for each in told]
-        return [anchor - max(value for value in values[:count] if value is not None) for count in EARLY]
+        early = [anchor - max(value for value in values[:count] if value is not None) for count in EARLY]
+        return [*early, _log2_time(results[-1])]
+
+
+def _log2_time(measurement: Measurement) -> float:
+    return fmean(math.log2(case.median.value) for case in measurement.cases)
 
 
 def report(results: Sequence[dict[str, Any]]) -> str:
@@ -96,10 +103,9 @@ def report(results: Sequence[dict[str, Any]]) -> str:
         if not pairs:
             continue
         ends = {arm: fmean(math.log2(both[arm]["best"]["speedup"]) for both in pairs) for arm in ARMS}
-        early = [
-            fmean(both["without"]["early"][i] - both["with"]["early"][i] for both in pairs) for i in range(len(EARLY))
-        ]
-        ratios.append([*early, ends["with"] - ends["without"]])
+        without, with_ = ([both[arm]["log2_times"] for both in pairs] for arm in ARMS)
+        gains = [[a - b for a, b in zip(one, other, strict=True)] for one, other in zip(without, with_, strict=True)]
+        ratios.append([fmean(column) for column in zip(*gains, strict=True)])
         numbers = [f"{2 ** ends[arm]:.2f}x" for arm in ARMS]
         rows.append([problem, str(len(pairs)), *numbers, *(f"{2**ratio:.3f}" for ratio in ratios[-1])])
     if ratios:
