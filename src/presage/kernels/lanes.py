@@ -25,7 +25,7 @@ FLOATS = {
 
 
 def _signed32(values: Lanes) -> Lanes:
-    return ((values + (1 << 31)) & 0xFFFFFFFF) - (1 << 31)
+    return values.astype(np.int32).astype(np.int64)
 
 
 def unsigned32(values: Lanes) -> Lanes:
@@ -41,7 +41,7 @@ def _truth(values: Lanes) -> Lanes:
 
 
 def _signed16(values: Lanes) -> Lanes:
-    return ((values + (1 << 15)) & 0xFFFF) - (1 << 15)
+    return values.astype(np.int16).astype(np.int64)
 
 
 def wrap(instruction: Instruction) -> Callable[[Lanes], Lanes]:
