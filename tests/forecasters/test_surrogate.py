@@ -79,7 +79,7 @@ def test_before_anything_is_measured_it_says_so() -> None:
     (found,) = SurrogateForecaster().forecast(task([]), [Candidate(kernel(block_size_x=32))])
     assert found.forecast is not None
     assert found.forecast.quantile(0.9) - found.forecast.quantile(0.1) > 3
-    assert found.notes == ("nothing was measured yet: a wide forecast",)
+    assert found.notes == ("little was measured yet: a wide forecast",)
     assert SurrogateForecaster().forecast(task([]), []) == []
 
 
@@ -108,7 +108,7 @@ def test_what_was_measured_is_forecast_as_measured() -> None:
 
 def test_a_pool_of_one_kernel_has_nothing_to_tell_apart() -> None:
     known = measured(space()[0], -1.3)
-    (found,) = SurrogateForecaster().forecast(task([known]), [known])
+    (found,) = SurrogateForecaster().forecast(task([known] * OPENING), [known])
     assert found.forecast is not None
     assert found.forecast.quantile(0.5) == pytest.approx(-1.3, abs=0.1)
 
@@ -178,7 +178,8 @@ def test_any_measurements_give_a_forecast(outcomes: list[float | None], seed: in
 def test_only_failures_raise_the_chance_of_failing() -> None:
     asked = [Candidate(k) for k in space()[::50]]
     failed, worked = (
-        SurrogateForecaster().forecast(task(neighbours(6, of=of)), asked) for of in (lambda k: None, lambda k: 0.0)
+        SurrogateForecaster().forecast(task(neighbours(OPENING, of=of)), asked)
+        for of in (lambda k: None, lambda k: 0.0)
     )
     for bad, good in zip(failed, worked, strict=True):
         assert bad.forecast

@@ -126,6 +126,8 @@ class Device(ABC):
     """For thousands of kernels of our own."""
     own_effort: Effort | None = None
     """For a kernel of our own in a search; None where it is measured as any other."""
+    at_once = 4
+    """How many a search should have measured together, since compiling them side by side saves time."""
 
     @property
     @abstractmethod

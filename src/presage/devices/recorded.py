@@ -51,6 +51,7 @@ class RecordedDevice(Device):
     """A device that was measured once, and of which anybody can ask again. It knows its pool."""
 
     languages = LANGUAGES
+    at_once = 1
 
     def __init__(self, recording: Recording, seed: int = 0) -> None:
         self.recording = recording

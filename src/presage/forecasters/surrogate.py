@@ -50,11 +50,12 @@ class SurrogateForecaster(Forecaster):
     def forecast(self, task: Task, candidates: Sequence[Candidate]) -> list[Prediction]:
         if not candidates:
             return []
-        if not task.neighbours:
+        left = OPENING - len(task.neighbours)
+        if left == OPENING or (left > 0 and not self._recordings):
             kernels = [each.kernel for each in candidates]
-            first = set(opening(kernels, OPENING, random.Random(0), self._others(task, candidates)))
+            first = set(opening(kernels, left, random.Random(0), self._others(task, candidates)))
             forecasts = [_WIDE_FIRST if index in first else _WIDE for index in range(len(candidates))]
-            return [Prediction(each, ("nothing was measured yet: a wide forecast",)) for each in forecasts]
+            return [Prediction(each, ("little was measured yet: a wide forecast",)) for each in forecasts]
         known = tuple((each.kernel.hash, task.log2_speedup(each)) for each in task.neighbours)
         pool = [*task.neighbours, *candidates]
         learnt = self._learnt if self._learnt and self._learnt.known == known else None

@@ -50,6 +50,9 @@ class Policy(ABC):
     A policy is rebuilt on resuming by telling it the same things in the same order, so all chance comes from `rng`.
     """
 
+    least = 1
+    """How many candidates it needs to see at a time."""
+
     @abstractmethod
     def decide(self, forecasts: Sequence[Forecast | None], standing: Standing, rng: random.Random) -> list[Decision]:
         """One decision per forecast, in their order. Where there is no forecast, measure."""

@@ -17,7 +17,7 @@ class TopK(Policy):
     def __init__(self, k: int = 2) -> None:
         if k < 1:
             raise PresageError(f"topk measures 1 candidate or more of a batch, not {k}; set k")
-        self.k = k
+        self.k, self.least = k, 2 * k
 
     def decide(self, forecasts: Sequence[Forecast | None], standing: Standing, rng: random.Random) -> list[Decision]:
         improvements = {

@@ -12,7 +12,7 @@ import math
 import os
 import random
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, lru_cache
@@ -38,8 +38,6 @@ EFFORT = Effort(precision=0.02, case_seconds=1.0)
 """For a candidate; the anchor and the finalists get the full one."""
 _BROKEN = {"compile_error": "it does not compile", "runtime_error": "its launch would fail"}
 _PARENTS = 4
-_CONSIDERED = 4
-"""How many of what is forecast the policy sees in a step: what these teach is heard before the rest."""
 _OPENING = 4
 """So many batches are proposed at first where that costs nothing, since nothing is known yet of where to look."""
 _AGAIN = 128
@@ -192,7 +190,9 @@ class Search:
     def _ask(self, count: int) -> None:
         number = self.state.step.number + 1 if self.state.step else 1
         parents = self.parts.strategy.ask(count, self._chance(number, "ask")) if count else ()
-        consider = _CONSIDERED if self.parts.forecaster else self.batch
+        # Few of what is forecast are decided on in a step: what these teach is heard before the rest.
+        few = max(self.parts.device.at_once, self.parts.policy.least)
+        consider = few if self.parts.forecaster else self.batch
         self._append("asked", {"step": number, "parents": list(parents), "consider": consider})
 
     def _propose(self, step: Step) -> None:
@@ -228,9 +228,12 @@ class Search:
         broken = {c.kernel.hash: why for c in candidates if (why := _why_broken(c.reports))}
         whole = [candidate for candidate in candidates if candidate.kernel.hash not in broken]
         said, cost = self._predictions([*whole, *self._worth_another_look()])
+        hopes = self._hopes(said)
+        while some := self._overrated(said, hopes, step.consider):
+            more, _ = self._predictions(some)
+            said |= more
+            hopes |= self._hopes(more)
         forecasts = {hash: prediction.forecast for hash, prediction in said.items() if prediction.forecast}
-        best = self.state.best_value
-        hopes = {hash: [f.expected_improvement(best), f.mean()] for hash, f in forecasts.items()}
         kept = {candidate.kernel.hash for candidate in whole}
         kept |= set(heapq.nlargest(step.consider, hopes, key=lambda hash: hopes[hash]))
         self._append(
@@ -261,6 +264,25 @@ class Search:
             return []
         hashes = dict.fromkeys([*state.most_hopeful(_AGAIN), *state.longest_ignored(_AGAIN)])
         return [self._known(hash, False) for hash in hashes]
+
+    def _hopes(self, said: Mapping[str, Prediction]) -> dict[str, tuple[float, float]]:
+        """By how much each may improve on the best, and where it is expected; nothing of those without a forecast."""
+        best = self.state.best_value
+        forecasts = {hash: prediction.forecast for hash, prediction in said.items()}
+        return {hash: (f.expected_improvement(best), f.mean()) for hash, f in forecasts.items() if f}
+
+    def _overrated(
+        self, said: Container[str], hopes: Mapping[str, tuple[float, float]], consider: int
+    ) -> list[Candidate]:
+        """Undecided ones that would be decided on for what was hoped of them before the latest was measured; unless a
+        forecast costs tokens."""
+        state = self.state
+        if state.dearest.get("forecast", Amounts()).tokens or len(hopes) < consider:
+            return []
+        bar = heapq.nlargest(consider, hopes.values())[-1]
+        rated = {hash: each.hope for hash, each in state.undecided.items() if each.forecast and hash not in said}
+        above = [hash for hash, hope in rated.items() if hope > bar]
+        return [self._known(hash, False) for hash in heapq.nlargest(_AGAIN, above, key=lambda hash: rated[hash])]
 
     def _decide(self, step: Step) -> None:
         state = self.state
