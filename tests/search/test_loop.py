@@ -165,23 +165,28 @@ def test_the_policy_is_asked_about_the_most_hopeful_and_the_rest_stays_undecided
     folder: Path, make_parts: MakeParts, knowing: Any
 ) -> None:
     search = finish(folder, make_parts(knowing()), Budget(20), batch=24)
+    assert knowing.at_once == 4
     first, second = of_kind(folder, "decided")[:2]
     hopes = of_kind(folder, "forecast")[0]["hopes"]
     assert len(hopes) == 24
     ranked = sorted(hopes, key=lambda hash: hopes[hash], reverse=True)
-    assert [hash for hash, _, _ in first["decisions"]] == ranked[:1], "a recorded device has no use for more at once"
-    assert set(ranked[1:]) & {hash for hash, _, _ in second["decisions"]}, "what was left over may be next"
+    assert [hash for hash, _, _ in first["decisions"]] == ranked[:4]
+    assert set(ranked[4:]) & {hash for hash, _, _ in second["decisions"]}, "what was left over may be next"
     assert search.state.undecided
 
 
-def test_a_device_that_compiles_side_by_side_is_given_several_at_once(
-    folder: Path, make_parts: MakeParts, knowing: Any, toy: Recording
+@pytest.mark.parametrize(("compiles", "policy", "expected"), [(4, "risk", 4), (1, "risk", 1), (1, "topk", 4)])
+def test_a_forecaster_that_changes_its_mind_decides_on_one_at_a_time_where_that_costs_no_time(
+    folder: Path, make_parts: MakeParts, knowing: Any, toy: Recording, compiles: int, policy: str, expected: int
 ) -> None:
-    class Compiling(RecordedDevice):
-        at_once = 4
+    class Learning(knowing):  # type: ignore[misc]
+        at_once = 1
 
-    finish(folder, make_parts(knowing(), device=Compiling(toy)), Budget(20), batch=24)
-    assert len(of_kind(folder, "decided")[0]["decisions"]) == 4
+    class Compiling(RecordedDevice):
+        at_once = compiles
+
+    finish(folder, make_parts(Learning(), policy, device=Compiling(toy)), Budget(20), batch=24)
+    assert len(of_kind(folder, "decided")[0]["decisions"]) == expected
 
 
 def test_nobody_is_chosen_for_what_was_hoped_of_it_before_more_was_known(
@@ -190,6 +195,8 @@ def test_nobody_is_chosen_for_what_was_hoped_of_it_before_more_was_known(
     """All look alike until something is measured; few are forecast again as a matter of course."""
 
     class Learning(knowing):  # type: ignore[misc]
+        at_once = 1
+
         def forecast(self, task: Task, candidates: Sequence[Candidate]) -> list[Prediction]:
             if task.neighbours:
                 return list(super().forecast(task, candidates))

@@ -73,6 +73,10 @@ class Spent:
 class Forecaster(ABC):
     """Makes forecasts. Its name on the command line is its file's."""
 
+    at_once = 4
+    """How many of its favourites may be decided on together: as many as it would choose anyway before it changed its
+    mind. One that learns from nothing but the search does with each measurement."""
+
     @abstractmethod
     def forecast(self, task: Task, candidates: Sequence[Candidate]) -> list[Prediction]:
         """One prediction per candidate, in their order. What goes wrong with one is a note on it, not an exception."""

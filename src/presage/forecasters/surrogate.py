@@ -41,6 +41,8 @@ class SurrogateForecaster(Forecaster):
     """A Gaussian process over the search's measurements. What the same kernels took on other devices, where it is
     known, is where it starts from."""
 
+    at_once = 1
+
     def __init__(self, recordings: Sequence[Recording] = ()) -> None:
         """recordings: of the same problem on other devices."""
         self._recordings = recordings

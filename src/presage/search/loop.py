@@ -190,9 +190,9 @@ class Search:
     def _ask(self, count: int) -> None:
         number = self.state.step.number + 1 if self.state.step else 1
         parents = self.parts.strategy.ask(count, self._chance(number, "ask")) if count else ()
-        # Few of what is forecast are decided on in a step: what these teach is heard before the rest.
-        few = max(self.parts.device.at_once, self.parts.policy.least)
-        consider = few if self.parts.forecaster else self.batch
+        parts, consider = self.parts, self.batch
+        if parts.forecaster:  # what the few that are decided on teach is heard before the rest
+            consider = max(parts.forecaster.at_once, parts.device.at_once, parts.policy.least)
         self._append("asked", {"step": number, "parents": list(parents), "consider": consider})
 
     def _propose(self, step: Step) -> None:
