@@ -55,6 +55,12 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
 @pytest.fixture
 def evaluate(made: Path, capsys: pytest.CaptureFixture[str]) -> Evaluate:
     """evaluate(*arguments): exit status, standard output, standard error."""
@@ -93,6 +99,22 @@ def test_the_table_and_the_page_say_the_same(evaluate: Evaluate, tmp_path: Path)
     assert exact.split("  ")[-2].strip() in text
 
 
+def test_the_page_is_written_where_one_works_unless_a_place_is_named(evaluate: Evaluate, here: Path) -> None:
+    _, output, errors = evaluate("--forecaster", "uniform", "--json")
+    assert json.loads(output)
+    assert "figures are in presage-evaluation.html" in errors
+    assert (here / "presage-evaluation.html").read_text().count("<svg") == 3
+
+
+def test_where_the_page_cannot_be_written_the_numbers_are_not_lost(evaluate: Evaluate) -> None:
+    status, output, errors = evaluate(
+        "--forecaster", "uniform", "--html", "/nowhere/at/all.html", "--suite", "failures"
+    )
+    assert status == 2
+    assert "failure_auroc" in output
+    assert "cannot write /nowhere/at/all.html" in errors
+
+
 def test_suites_can_be_chosen(evaluate: Evaluate) -> None:
     _, output, _ = evaluate("--forecaster", "uniform", "--suite", "failures,calibration", "--split", "all", "--json")
     (document,) = json.loads(output)
@@ -115,7 +137,6 @@ def test_a_forest_learns_from_the_neighbours_it_is_shown(evaluate: Evaluate) -> 
         (("--forecaster", "uniform", "--suite", "vibes"), "there is no suite 'vibes'"),
         (("--forecaster", "uniform", "--split", "test"), "made has no split 'test'; it has: all, test_op, train"),
         (("--forecaster", "uniform", "--recording", "none.parquet"), "there is no recording none.parquet"),
-        (("--forecaster", "uniform", "--html", "/nowhere/at/all.html", "--suite", "failures"), "cannot write"),
     ],
 )
 def test_mistakes_are_explained(evaluate: Evaluate, arguments: tuple[str, ...], said: str) -> None:

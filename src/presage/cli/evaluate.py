@@ -12,6 +12,7 @@ from presage.devices import recorded
 from presage.evaluate.evaluation import NAMES, evaluate
 from presage.forecasters import registry
 
+_PAGE = Path("presage-evaluation.html")
 _SHOWN = ("learned", "nearest", "roofline", "prior", "uniform")
 """What is evaluated when no forecaster is named: the default, where there is one, and what it must beat."""
 
@@ -34,7 +35,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="show so many measured kernels of each operation to the forecaster, as a search would (default: 0)",
     )  # fmt: skip
     parser.add_argument("--seed", type=int, default=0, help="of the random anchors and neighbours (default: 0)")
-    parser.add_argument("--html", type=Path, metavar="FILE", help="write a page with figures")
+    parser.add_argument(
+        "--html", type=Path, default=_PAGE, metavar="FILE", help=f"where the page with figures goes (default: {_PAGE})"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -60,14 +63,14 @@ def run(arguments: argparse.Namespace) -> int:
             )
         finally:
             forecaster.close()
-    if arguments.html:
-        page.write(arguments.html, evaluate_page.render(evaluations))
     if arguments.json:
         terminal.print_json([each.to_json() for each in evaluations])
     else:
         rows, header = evaluate_page.numbers(evaluations)
         print(f"{evaluations[0].operations} operations of {found.name}, split {arguments.split}\n")
         print(terminal.table(rows, header))
+    page.write(arguments.html, evaluate_page.render(evaluations))
+    print(f"figures are in {arguments.html}", file=sys.stderr)
     return 0
 
 
