@@ -115,43 +115,41 @@ def test_a_search_that_finds_nothing_faster_ends_with_the_anchor(
     assert search.state.finished["best"]["speedup"] == 1.0
 
 
-def test_a_finalist_that_fails_at_the_end_is_not_the_result(
-    folder: Path, make_parts: MakeParts, toy: Recording
-) -> None:
+def in_the_finals(toy: Recording, change: Callable[[list[Measurement]], list[Measurement]]) -> RecordedDevice:
+    """A device whose measurements of several kernels at once, which are the finals', are changed so."""
+
     class Moody(RecordedDevice):
         def measure(
             self, problem: Problem, kernels: Sequence[Kernel], effort: Effort, progress: Progress
         ) -> list[Measurement]:
             measured = super().measure(problem, kernels, effort, progress)
-            if len(measured) == 1:
-                return measured
-            failed = replace(measured[1], status=Status.WRONG_RESULT, reason="late", cases=())
-            return [measured[0], failed, *measured[2:]]
+            return measured if len(measured) == 1 else change(measured)
 
-    search = finish(folder, make_parts(device=Moody(toy)), Budget(32))
+    return Moody(toy)
+
+
+def failed(measurement: Measurement, status: Status) -> Measurement:
+    return replace(measurement, status=status, reason="late", cases=())
+
+
+def test_a_finalist_that_fails_at_the_end_is_not_the_result(
+    folder: Path, make_parts: MakeParts, toy: Recording
+) -> None:
+    moody = in_the_finals(toy, lambda found: [found[0], failed(found[1], Status.WRONG_RESULT), *found[2:]])
+    search = finish(folder, make_parts(device=moody), Budget(32))
     (finals,) = of_kind(folder, "finals")
     assert search.state.finished
     assert finals["results"][1]["status"] == "wrong_result"
     assert search.state.finished["best"]["kernel"] in [result["kernel"] for result in finals["results"][2:]]
 
 
-@pytest.mark.parametrize("fault", ["the anchor fails, too", "the device says so"])
+@pytest.mark.parametrize(("first", "status"), [(0, Status.RUNTIME_ERROR), (1, Status.DEVICE_FAULT)])
 def test_finals_that_fail_for_no_fault_of_the_kernels_cost_no_result(
-    folder: Path, make_parts: MakeParts, toy: Recording, fault: str
+    folder: Path, make_parts: MakeParts, toy: Recording, first: int, status: Status
 ) -> None:
-    class Busy(RecordedDevice):
-        def measure(
-            self, problem: Problem, kernels: Sequence[Kernel], effort: Effort, progress: Progress
-        ) -> list[Measurement]:
-            measured = super().measure(problem, kernels, effort, progress)
-            if len(measured) == 1:
-                return measured
-            if fault == "the device says so":
-                failed = [replace(each, status=Status.DEVICE_FAULT, reason="busy", cases=()) for each in measured[1:]]
-                return [measured[0], *failed]
-            return [replace(each, status=Status.RUNTIME_ERROR, reason="no memory", cases=()) for each in measured]
-
-    search = finish(folder, make_parts(device=Busy(toy)), Budget(32))
+    """The anchor fails, too, or the device says that it was its own fault."""
+    busy = in_the_finals(toy, lambda found: [*found[:first], *(failed(each, status) for each in found[first:])])
+    search = finish(folder, make_parts(device=busy), Budget(32))
     (finals,) = of_kind(folder, "finals")
     told = {each["kernel"]: each["value"] for each in of_kind(folder, "measured") if each["value"] is not None}
     assert search.state.finished
