@@ -209,6 +209,15 @@ def test_nobody_is_chosen_for_what_was_hoped_of_it_before_more_was_known(
     }
     ((chosen, _, _),) = of_kind(folder, "decided")[1]["decisions"]
     assert second["hopes"][chosen] == max(second["hopes"].values())
+    # When time is up in the middle of that, it ends.
+    answers = iter([True, True])
+    predictions = Search._predictions
+
+    def late(search: Search, candidates: Sequence[Candidate]) -> Any:
+        return predictions(search, candidates) if next(answers, False) else ({}, Spent())
+
+    monkeypatch.setattr(Search, "_predictions", late)
+    finish(folder.with_name("late"), make_parts(Learning()), Budget(8), batch=24)
 
 
 def test_undecided_candidates_are_forecast_again_also_when_little_is_hoped_of_them(

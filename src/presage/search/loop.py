@@ -231,6 +231,8 @@ class Search:
         hopes = self._hopes(said)
         while some := self._overrated(said, hopes, step.consider):
             more, _ = self._predictions(some)
+            if not more:  # time is up
+                break
             said |= more
             hopes |= self._hopes(more)
         forecasts = {hash: prediction.forecast for hash, prediction in said.items() if prediction.forecast}
