@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from presage.core.statistics import Interval, median_interval, speedup_interval
+from presage.core.statistics import Interval, median_interval, median_of_processes, speedup_interval
 
 times = st.lists(st.floats(1e-3, 1e9), min_size=1, max_size=60)
 rounds = st.lists(st.floats(1.0, 1e6), min_size=6, max_size=30)
@@ -75,6 +75,35 @@ def test_the_median_is_inside_at_least_95_times_in_100(draw: str) -> None:
     assert hits / 2000 > 0.94
 
 
+def in_processes(rng: np.random.Generator, middle: float) -> list[np.ndarray]:
+    """Samples of a kernel from four processes, each of which shifts all that runs in it."""
+    return [middle * math.exp(rng.normal(0, 0.03)) * rng.lognormal(sigma=0.01, size=64) for _ in range(4)]
+
+
+def test_processes_count_where_each_shifts_its_samples() -> None:
+    rng = np.random.default_rng(4)
+    hits = naive = 0
+    for _ in range(1000):
+        parts = in_processes(rng, 5.0)
+        _, low, high = median_of_processes(parts)
+        hits += low <= 5.0 <= high
+        _, low, high = median_interval(np.concatenate(parts))
+        naive += low <= 5.0 <= high
+    assert 0.93 < hits / 1000 < 0.97
+    assert naive / 1000 < 0.5
+
+
+@given(times)
+def test_one_process_has_the_interval_of_its_samples(samples: list[float]) -> None:
+    assert median_of_processes([np.array(samples)]) == median_interval(samples)
+
+
+def test_three_processes_have_students_interval() -> None:
+    value, low, high = median_of_processes([np.full(8, math.exp(x)) for x in (0.9, 1.0, 1.1)])
+    assert math.log(value) == pytest.approx(1.0)
+    assert math.log(high) - 1 == pytest.approx(1 - math.log(low)) == pytest.approx(4.303 * 0.1 / math.sqrt(3))
+
+
 # -- speedups ---------------------------------------------------------------------------------------------------------
 
 
@@ -108,6 +137,18 @@ def test_the_interval_holds_the_true_speedup() -> None:
         _, low, high = speedup_interval([a], [b], resamples=400, seed=seed)
         hits += low <= 1.3 <= high
     assert hits / 300 > 0.9
+
+
+@pytest.mark.parametrize("paired", [True, False])
+def test_the_interval_holds_the_true_speedup_over_processes(paired: bool) -> None:
+    rng = np.random.default_rng(5)
+    hits = 0
+    for seed in range(300):
+        a, b = in_processes(rng, 13.0), in_processes(rng, 10.0)
+        value, low, high = speedup_interval([a, np.full(8, 4.0)], [b, np.full(8, 4.0)], paired=paired, seed=seed)
+        assert low < value < high
+        hits += low <= math.sqrt(1.3) <= high
+    assert hits / 300 > 0.93
 
 
 def test_the_same_samples_always_give_the_same_interval() -> None:

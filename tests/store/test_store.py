@@ -23,7 +23,7 @@ from presage.store.store import FILE, LOCK, Store
 
 SOURCE = "// presage: entry f\n#define A 3\nvoid f(void) { }\n"
 KERNEL = Kernel(SOURCE, "c", headers.parse(SOURCE, "toy.c"), "toy.c@A=3", {"A": 3})
-TIMING = CaseTiming("n=1", (1.5, 2.25, 0.1 + 0.2), (4, 5, 9), 0.25, 7)
+TIMING = CaseTiming("n=1", (1.5, 2.25, 0.1 + 0.2), (4, 5, 9), 0.25, 7, (1, 2))
 MEASUREMENT = Measurement("toy", KERNEL, "cpu", Status.OK, cases=(TIMING,), output="hm", facts={"clock": 1.5})
 REPORT = StaticReport("h200", "sm_90a", "compile_error", "NVRTC", error="x.cu(3): no")
 

@@ -1,13 +1,23 @@
-"""Medians with honest intervals: distribution-free for one kernel, paired bootstrap for a ratio of two."""
+"""Medians with honest intervals: distribution-free for one kernel, paired bootstrap for a ratio of two.
+
+Where a process shifts all that is measured in it, samples come in parts, one for each process, and it is the processes
+that count.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+
+_STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
+"""Quantiles of Student's t at 97.5 %, for 1, 2, … degrees of freedom."""
+
+Samples = npt.ArrayLike | list[np.ndarray]
+"""Those of one case, of shape (n,); or a list of such arrays, one for each process."""
 
 
 class Interval(NamedTuple):
@@ -44,6 +54,25 @@ def median_interval(samples: Sequence[float] | np.ndarray, confidence: float = 0
     return Interval(middle, float(ordered[rank - 1]), float(ordered[n - rank]))
 
 
+def median_of_processes(parts: Sequence[np.ndarray]) -> Interval:
+    """The geometric mean of the processes' medians, with Student's interval; of one process, its median and interval.
+
+    >>> median_of_processes([np.full(8, 4.0), np.full(8, 4.0), np.full(8, 4.0)]).low
+    4.0
+    """
+    if len(parts) == 1:
+        return median_interval(parts[0])
+    mean, error = _mean_of_medians([np.log(part) for part in parts])
+    reach = _STUDENT[min(len(parts), len(_STUDENT) + 1) - 2] * error
+    return Interval(*(math.exp(log) for log in (mean, mean - reach, mean + reach)))
+
+
+def _mean_of_medians(parts: Sequence[np.ndarray]) -> tuple[float, float]:
+    """The mean of the parts' medians, and its standard error."""
+    medians = [float(np.median(part)) for part in parts]
+    return float(np.mean(medians)), float(np.std(medians, ddof=1)) / math.sqrt(len(medians))
+
+
 def _interval_rank(n: int, confidence: float) -> int:
     """The largest k with P(X_(k) <= median <= X_(n+1-k)) >= confidence, X ~ Binomial(n, 1/2); 0 if there is none."""
     tail = (1 - confidence) / 2
@@ -59,8 +88,8 @@ def _interval_rank(n: int, confidence: float) -> int:
 
 
 def speedup_interval(
-    anchor: Sequence[npt.ArrayLike],
-    candidate: Sequence[npt.ArrayLike],
+    anchor: Sequence[Samples],
+    candidate: Sequence[Samples],
     *,
     paired: bool = True,
     resamples: int = 1000,
@@ -68,8 +97,8 @@ def speedup_interval(
 ) -> Interval:
     """S = anchor time / candidate time, the geometric mean over cases, with a bootstrap interval.
 
-    anchor, candidate: one array of shape (samples,) per case. Paired: element i of both was taken in the same round, so
-    that what the machine did to one it did to the other. Else the two were measured apart, and are resampled apart.
+    anchor, candidate: the samples of each case. Paired: element i of both was taken in the same round, so that what the
+    machine did to one it did to the other. Else the two were measured apart, and are resampled apart.
 
     >>> speedup_interval([np.full(8, 4.0)], [np.full(8, 2.0)])
     Interval(value=2.0, low=2.0, high=2.0)
@@ -81,9 +110,27 @@ def speedup_interval(
     rng = np.random.default_rng(seed)
     point, draws = 0.0, np.zeros(resamples)
     for one, other in zip(anchor, candidate, strict=True):
-        a, c = (np.log(np.asarray(samples, dtype=np.float64)) for samples in (one, other))
-        for sign, logs in ((1, a[: len(c)] - c[: len(a)]),) if paired else ((1, a), (-1, c)):
-            point += sign * float(np.median(logs))
-            draws += sign * np.median(logs[rng.integers(0, len(logs), size=(resamples, len(logs)))], axis=1)
+        a, c = _logs(one), _logs(other)
+        ratios = [x[: len(y)] - y[: len(x)] for x, y in zip(a, c, strict=False)]
+        for sign, parts in ((1, ratios),) if paired else ((1, a), (-1, c)):
+            middle, drawn = _resampled(parts, rng, resamples)
+            point += sign * middle
+            draws += sign * drawn
     low, high = np.quantile(draws / len(anchor), [0.025, 0.975])
     return Interval(math.exp(point / len(anchor)), math.exp(float(low)), math.exp(float(high)))
+
+
+def _logs(samples: Samples) -> list[np.ndarray]:
+    in_parts = isinstance(samples, list) and bool(samples) and isinstance(samples[0], np.ndarray)
+    parts: list[Any] = samples if in_parts else [samples]  # type: ignore[assignment]
+    return [np.log(np.asarray(part, dtype=np.float64)) for part in parts]
+
+
+def _resampled(parts: Sequence[np.ndarray], rng: np.random.Generator, count: int) -> tuple[float, np.ndarray]:
+    """The middle of the samples, and what it might as well have been, `count` times."""
+    if len(parts) > 1:
+        mean, error = _mean_of_medians(parts)
+        return mean, mean + error * rng.standard_t(len(parts) - 1, size=count)
+    (logs,) = parts
+    drawn = np.median(logs[rng.integers(0, len(logs), size=(count, len(logs)))], axis=1)
+    return float(np.median(logs)), drawn

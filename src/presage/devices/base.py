@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from presage.core.errors import PresageError
-from presage.core.statistics import Interval, median_interval, speedup_interval
+from presage.core.statistics import Interval, Samples, median_of_processes, speedup_interval
 from presage.devices.reference import Reference
 from presage.devices.status import Status
 from presage.kernels.hardware import Hardware
@@ -37,10 +37,19 @@ class CaseTiming:
     """The least the case can take at the device's measured peak: the roofline."""
     calls: int
     """How many calls one window, and so one sample, is the mean of."""
+    processes: tuple[int, ...] = ()
+    """How many of the samples each process gave, one after the other, where it was timed in several."""
+
+    @property
+    def parts(self) -> list[np.ndarray]:
+        """The samples of each process."""
+        if len(self.processes) < 2:
+            return [np.asarray(self.samples_ns)]
+        return np.split(np.asarray(self.samples_ns), np.cumsum(self.processes[:-1], dtype=int))
 
     @property
     def median(self) -> Interval:
-        return median_interval(self.samples_ns)
+        return median_of_processes(self.parts)
 
     def to_json(self) -> dict[str, Any]:
         value, low, high = self.median
@@ -51,6 +60,7 @@ class CaseTiming:
             "ci_high_ns": high,
             "samples": len(self.samples_ns),
             "samples_ns": list(self.samples_ns),
+            "processes": max(1, len(self.processes)),
             "calls": self.calls,
             "floor_ns": self.floor_ns,
             "roofline": self.floor_ns / value,
@@ -107,6 +117,8 @@ class Effort:
     """The least number of windows that must be believed."""
     checks: int | None = None
     """For kernels of our own: so many of the problem's checks are enough. None: all, and some drawn anew."""
+    processes: int = 4
+    """In so many a case is timed that is too short for one to tell: on a GPU, under 20 us."""
 
 
 _TOGETHER = 8
@@ -218,10 +230,14 @@ def speedup(anchor: Measurement, candidate: Measurement) -> Interval | None:
         return None
     pairs = list(zip(anchor.cases, candidate.cases, strict=True))
     paired = all(set(one.rounds) & set(other.rounds) for one, other in pairs)
-    samples = [_paired(*pair) if paired else (pair[0].samples_ns, pair[1].samples_ns) for pair in pairs]
+    samples = [_paired(*pair) if paired else (pair[0].parts, pair[1].parts) for pair in pairs]
     return speedup_interval([a for a, _ in samples], [c for _, c in samples], paired=paired)
 
 
-def _paired(one: CaseTiming, other: CaseTiming) -> tuple[np.ndarray, np.ndarray]:
+def _paired(one: CaseTiming, other: CaseTiming) -> tuple[Samples, Samples]:
+    """The samples of common rounds; kernels measured together took turns in their processes, too."""
     _, at_one, at_other = np.intersect1d(one.rounds, other.rounds, return_indices=True)
-    return np.asarray(one.samples_ns)[at_one], np.asarray(other.samples_ns)[at_other]
+    process = np.repeat(np.arange(max(1, len(one.processes))), one.processes or len(one.rounds))[at_one]
+    parts = [(at_one[process == each], at_other[process == each]) for each in np.unique(process)]
+    a, c = np.asarray(one.samples_ns), np.asarray(other.samples_ns)
+    return [a[i] for i, _ in parts], [c[j] for _, j in parts]

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from typing import Any
 from presage.core import machine
 from presage.core.errors import PresageError
 from presage.devices import lane
-from presage.devices.base import Device, Effort, Measurement, Progress
+from presage.devices.base import CaseTiming, Device, Effort, Measurement, Progress
 from presage.devices.child import ChildLostError, TimingError, VerdictError, environment
 from presage.devices.nvml import Nvml
 from presage.devices.status import Status
@@ -23,7 +23,7 @@ from presage.devices.zygote import Zygote
 from presage.kernels import hardware, nvrtc, static_triton, toolkit
 from presage.kernels.hardware import Hardware
 from presage.kernels.kernel import Kernel
-from presage.problems.base import Problem
+from presage.problems.base import Case, Problem
 
 _IMPORTS = (
     *("numpy", "torch", "triton", "triton.language", "triton.runtime.autotuner", "cuda.bindings.driver"),
@@ -44,14 +44,44 @@ _OWN_PROBLEMS = 2
 _IDLE_SECONDS = 24 * 3600.0
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Task:
-    """A kernel to measure: how, and, if it is our own, with which inputs."""
+    """A kernel to measure: how, in how many processes, and, if it is our own, with which inputs."""
 
     problem: Problem
     kernel: Kernel
     plan: Plan
     draws: dict[str, Any] | None
+    processes: int = 1
+    trials: list[Any] = field(default_factory=list)
+    """One for each process that it has been in."""
+
+    @property
+    def to_time(self) -> tuple[Case, ...]:
+        """In the next process: all cases in the first, and those that are short again in a few more."""
+        if not self.trials:
+            return self.plan.timed
+        if len(self.trials) >= self.processes or not all(trial.live for trial in self.trials):
+            return ()
+        return tuple(case for case in self.plan.timed if self.trials[0].is_short(case))
+
+    @property
+    def next(self) -> Plan:
+        """Checked once, it need not be checked again, beyond what is checked of what is timed."""
+        return Plan(() if self.trials else self.plan.checks, self.to_time)
+
+    def timing(self, case: Case, floor_ns: float) -> CaseTiming:
+        """Of all processes together."""
+        trials = [trial for trial in self.trials if trial.live and case.name in trial.records]
+        timings: list[CaseTiming] = [trial.timing(case, floor_ns) for trial in trials]
+        if len(timings) == 1:
+            return timings[0]
+        return replace(
+            timings[0],
+            samples_ns=tuple(ns for timing in timings for ns in timing.samples_ns),
+            rounds=tuple(number for timing in timings for number in timing.rounds),
+            processes=tuple(len(timing.samples_ns) for timing in timings),
+        )
 
 
 class CudaDevice(Device):
@@ -178,13 +208,17 @@ class CudaDevice(Device):
         self._get_ready(kernels)
         plan = Plan.draw(problem, self.kind)
         progress("compiling", 0.0)
-        with self.posed(problem, effort.timeout) as posed:
-            with ThreadPoolExecutor(self.cores) as pool:
-                tasks = [_Task(posed, kernel, plan, None) for kernel in kernels]
-                trials = list(pool.map(lambda task: self._prepared(task, effort), tasks))
-            self._conduct(trials, plan, effort, progress)
-            settled = [self._settled(trial, plan, effort) for trial in trials]
-            return [self._measurement(trial, plan) for trial in settled]
+        with self.posed(problem, effort.timeout) as posed, ThreadPoolExecutor(self.cores) as pool:
+            tasks = [_Task(posed, kernel, plan, None, effort.processes) for kernel in kernels]
+            while timed := [case for case in plan.timed if any(case in task.to_time for task in tasks)]:
+                going_on = [task for task in tasks if all(trial.live for trial in task.trials)]
+                process = len(going_on[0].trials)
+                now = Plan(() if process else plan.checks, tuple(timed))
+                trials = list(pool.map(lambda task, now=now: self._prepared(task, now, effort), going_on))
+                self._conduct(trials, now, effort, _again(progress, process, effort.processes))
+                for task, trial in zip(going_on, trials, strict=True):
+                    task.trials.append(self._settled(trial, now, effort))
+            return [self._measurement(task) for task in tasks]
 
     def measure_each(
         self, work: Iterable[tuple[Problem, Kernel]], effort: Effort, foreign: bool = True
@@ -201,14 +235,18 @@ class CudaDevice(Device):
             try:
                 while True:
                     for task in itertools.islice(tasks, room - len(ahead)):
-                        ahead[pool.submit(self._prepared, task, effort)] = task
+                        ahead[pool.submit(self._prepared, task, task.next, effort)] = task
                     if not ahead:
                         return
                     done, _ = wait(ahead, return_when=FIRST_COMPLETED)
                     future = done.pop()
                     task, trial = ahead.pop(future), future.result()
-                    self._conduct([trial], task.plan, effort, _silent)
-                    yield self._measurement(self._settled(trial, task.plan, effort), task.plan)
+                    self._conduct([trial], task.next, effort, _silent)
+                    task.trials.append(self._settled(trial, task.next, effort))
+                    if task.to_time:
+                        ahead[pool.submit(self._prepared, task, task.next, effort)] = task
+                    else:
+                        yield self._measurement(task)
             finally:  # the caller may have had enough before the end, and compiling can take a minute
                 pool.shutdown(wait=False, cancel_futures=True)
                 for child in list(self._preparing):
@@ -225,7 +263,7 @@ class CudaDevice(Device):
             if problem.name not in posed:
                 found = stack.enter_context(self.posed(problem, effort.timeout))
                 posed[problem.name] = found, Plan.draw(found, self.kind)
-            yield _Task(posed[problem.name][0], kernel, posed[problem.name][1], None)
+            yield _Task(posed[problem.name][0], kernel, posed[problem.name][1], None, effort.processes)
 
     def _own(self, work: Iterable[tuple[Problem, Kernel]], effort: Effort) -> Iterator[_Task]:
         for problem, kernel in work:
@@ -257,7 +295,7 @@ class CudaDevice(Device):
                 raise PresageError(f"{kernel.name} is {kernel.language}; the cuda device runs {known}")
         _ = self._idle
 
-    def _prepared(self, task: _Task, effort: Effort) -> Any:
+    def _prepared(self, task: _Task, plan: Plan, effort: Effort) -> Any:
         """A trial whose kernel is loaded and compiled, waiting for the lane."""
         from presage.devices.gpu_trial import GpuTrial
 
@@ -270,7 +308,7 @@ class CudaDevice(Device):
             trial.attempt(trial.child.wait_ready)
         if child := trial.child:
             self._preparing.add(child)
-            trial.attempt(trial.prepare, self.compiler, task.plan)
+            trial.attempt(trial.prepare, self.compiler, plan)
             self._preparing.discard(child)
         return trial
 
@@ -278,7 +316,7 @@ class CudaDevice(Device):
         """The trial, or a second, lone one where the machine may have been what disturbed its times."""
         if trial.is_own or not isinstance(trial.verdict, TimingError):
             return trial
-        again = self._prepared(_Task(trial.problem, trial.kernel, plan, None), effort)
+        again = self._prepared(_Task(trial.problem, trial.kernel, plan, None), plan, effort)
         self._conduct([again], plan, effort, _silent)
         return again
 
@@ -335,13 +373,26 @@ class CudaDevice(Device):
                 return arena
         return GpuArena(size)
 
-    def _measurement(self, trial: Any, plan: Plan) -> Measurement:
-        floors = [self.peaks.floor_ns(trial.problem, case) for case in plan.timed]
-        measurement: Measurement = trial.measurement(self.name, plan.timed, floors)
+    def _measurement(self, task: _Task) -> Measurement:
+        """What its first process says, and the times of all; but what it is to blame for in any of them counts."""
+        to_blame = [t for t in task.trials if t.verdict and t.verdict.status is not Status.DEVICE_FAULT]
+        trial, cases = (to_blame or task.trials)[0], task.plan.timed
+        floors = [self.peaks.floor_ns(task.problem, case) for case in cases]
+        measurement: Measurement = trial.measurement(self.name, cases, floors)
         if isinstance(trial.verdict, ChildLostError):
             return replace(measurement, status=Status.RUNTIME_ERROR, reason="its process was killed by the system")
-        return measurement
+        if measurement.status is not Status.OK:
+            return measurement
+        timings = tuple(task.timing(case, floor) for case, floor in zip(cases, floors, strict=True))
+        return replace(measurement, cases=timings)
 
 
 def _silent(doing: str, share: float) -> None:
     return
+
+
+def _again(progress: Progress, process: int, processes: int) -> Progress:
+    """The same, with the number of the process where it is not the first."""
+    if not process:
+        return progress
+    return lambda doing, share: progress(f"{doing}, process {process + 1} of {processes}", share)

@@ -466,12 +466,12 @@ class Trial:
                 self.verdict.reason or str(self.verdict.status),
                 output=self.output,
             )
-        timings = tuple(self._timing(case, floor) for case, floor in zip(cases, floors, strict=True))
+        timings = tuple(self.timing(case, floor) for case, floor in zip(cases, floors, strict=True))
         return Measurement(
             self.problem.name, self.kernel, device, Status.OK, cases=timings, output=self.output, facts=self.facts()
         )
 
-    def _timing(self, case: Case, floor: float) -> CaseTiming:
+    def timing(self, case: Case, floor: float) -> CaseTiming:
         record = self.records[case.name]
         samples = record.samples()
         return CaseTiming(case.name, tuple(samples.values()), tuple(samples), floor, record.calls)

@@ -34,7 +34,7 @@ from presage.search.budget import Amounts, Budget
 from presage.search.state import REMEMBERED, State, Step, forecast_from_json, forecast_to_json
 from presage.store.store import Event, Store
 
-EFFORT = Effort(precision=0.02, case_seconds=1.0)
+EFFORT = Effort(precision=0.02, case_seconds=1.0, processes=1)
 """For a candidate; the anchor and the finalists get the full one."""
 _BROKEN = {"compile_error": "it does not compile", "runtime_error": "its launch would fail"}
 _PARENTS = 4
@@ -424,7 +424,7 @@ class Search:
     def _interval(self, hash: str) -> Interval:
         """The speedup of a kernel that was measured apart from the anchor."""
         one, other = (self.store.measurements(each)[0].cases for each in (self.state.hashes[0], hash))
-        return speedup_interval([c.samples_ns for c in one], [c.samples_ns for c in other], paired=False)
+        return speedup_interval([c.parts for c in one], [c.parts for c in other], paired=False)
 
     # -- what others are told -----------------------------------------------------------------------------------------
 

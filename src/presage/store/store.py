@@ -245,7 +245,7 @@ def _measurement_row(seq: int, measurement: Measurement) -> tuple[int, str, byte
         "device": measurement.device,
         "status": str(measurement.status),
         "reason": measurement.reason,
-        "cases": [[c.case, c.samples_ns, c.rounds, c.floor_ns, c.calls] for c in measurement.cases],
+        "cases": [[c.case, c.samples_ns, c.rounds, c.floor_ns, c.calls, c.processes] for c in measurement.cases],
         "output": measurement.output,
         "facts": dict(measurement.facts),
     }
@@ -254,8 +254,8 @@ def _measurement_row(seq: int, measurement: Measurement) -> tuple[int, str, byte
 
 def _measurement(kernel: Kernel, document: Mapping[str, Any]) -> Measurement:
     cases = (
-        CaseTiming(case, tuple(samples), tuple(rounds), floor, calls)
-        for case, samples, rounds, floor, calls in document["cases"]
+        CaseTiming(case, tuple(samples), tuple(rounds), floor, calls, *map(tuple, processes))
+        for case, samples, rounds, floor, calls, *processes in document["cases"]
     )
     return Measurement(
         document["problem"],

@@ -1,0 +1,179 @@
+"""In how many processes the cuda device times a kernel, with trials that are made up: no GPU is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from presage.devices.base import CaseTiming, Effort, Measurement, speedup
+from presage.devices.child import VerdictError
+from presage.devices.cuda import CudaDevice
+from presage.devices.status import Status
+from presage.devices.trial import Plan
+from presage.kernels.kernel import Kernel
+from presage.problems import registry
+from presage.problems.base import Case, Problem
+
+ADDITION = registry.get("vector_add")
+FAST, SLOW = (registry.find_kernel(ADDITION, name).render() for name in ("naive.cu", "eager.py"))
+SHORT, LONG = Case({"n": 1000}), Case({"n": 1_000_000})
+PLAN = Plan((Case({"n": 1}), Case({"n": 17})), (SHORT, LONG))
+ROUNDS = 8
+OK = (Status.OK, "")
+
+
+class FakeTrial:
+    """A kernel in one process, which shifts its times by a tenth from the one before."""
+
+    is_own = False
+
+    def __init__(self, problem: Problem, kernel: Kernel, process: int, fate: tuple[Status, str]) -> None:
+        self.problem, self.kernel, self.process, self.fate = problem, kernel, process, fate
+        self.records: dict[str, CaseTiming] = {}
+        self.checks: Sequence[Case] = ()
+        self.verdict: VerdictError | None = None
+
+    @property
+    def live(self) -> bool:
+        return self.verdict is None
+
+    def go(self, plan: Plan, first: int) -> None:
+        self.checks = plan.checks
+        if self.fate != OK:
+            self.verdict = VerdictError(*self.fate)
+            return
+        for case in plan.timed:
+            ns = 1.1**self.process * (5e3 if case is SHORT else 5e4) * (2 if self.kernel is SLOW else 1)
+            rounds = tuple(range(first, first + ROUNDS))
+            self.records[case.name] = CaseTiming(case.name, (ns,) * ROUNDS, rounds, 1.0, 1)
+
+    def is_short(self, case: Case) -> bool:
+        return case is SHORT
+
+    def timing(self, case: Case, floor_ns: float) -> CaseTiming:
+        return replace(self.records[case.name], floor_ns=floor_ns)
+
+    def measurement(self, device: str, cases: Sequence[Case], floors: Sequence[float]) -> Measurement:
+        if self.verdict:
+            return Measurement("vector_add", self.kernel, device, self.verdict.status, self.verdict.reason)
+        timings = tuple(self.timing(case, floor) for case, floor in zip(cases, floors, strict=True))
+        return Measurement("vector_add", self.kernel, device, Status.OK, cases=timings)
+
+    def release(self) -> None:
+        return
+
+
+class FakeDevice(CudaDevice):
+    """Everything but the GPU."""
+
+    def __init__(self, fates: Sequence[tuple[Status, str]] = ()) -> None:
+        self.cores, self._fates, self._preparing = 2, fates, set()
+        self.peaks = SimpleNamespace(floor_ns=lambda problem, case: 3.0)
+        self.trials: list[FakeTrial] = []
+        self.said: list[str] = []
+
+    def _get_ready(self, kernels: Sequence[Kernel]) -> None:
+        return
+
+    @contextmanager
+    def posed(self, problem: Problem, seconds: float) -> Iterator[Problem]:
+        yield problem
+
+    def _prepared(self, task: Any, plan: Plan, effort: Effort) -> Any:
+        process = sum(trial.kernel is task.kernel for trial in self.trials)
+        fate = self._fates[process] if process < len(self._fates) and task.kernel is FAST else OK
+        trial = FakeTrial(task.problem, task.kernel, process, fate)
+        self.trials.append(trial)
+        return trial
+
+    def _conduct(self, trials: Sequence[Any], plan: Plan, effort: Effort, progress: Any) -> None:
+        progress("timing", 0.5)
+        for trial in trials:
+            trial.go(plan, first=ROUNDS * trial.process)
+
+    def _settled(self, trial: Any, plan: Plan, effort: Effort) -> Any:
+        return trial
+
+
+@pytest.fixture(autouse=True)
+def a_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Plan, "draw", lambda problem, kind: PLAN)
+
+
+def measure_each(device: CudaDevice, effort: Effort) -> Measurement:
+    (result,) = device.measure_each([(ADDITION, FAST)], effort)
+    return result
+
+
+def measure(device: CudaDevice, effort: Effort) -> Measurement:
+    return device.measure(ADDITION, [FAST, SLOW], effort, lambda doing, share: None)[0]
+
+
+@pytest.mark.parametrize("how", [measure, measure_each])
+def test_short_cases_are_timed_in_several_processes(how: Any) -> None:
+    result = how(FakeDevice(), Effort())
+    short, long = result.cases
+    assert short.processes == (ROUNDS,) * 4
+    assert len(short.samples_ns) == len(set(short.rounds)) == 4 * ROUNDS
+    assert short.median.value == pytest.approx(5e3 * 1.1**1.5)
+    assert short.median.low < 5e3 * 1.1
+    assert short.median.high > 5e3 * 1.1**2
+    assert short.floor_ns == 3.0
+    assert short.to_json()["processes"] == 4
+    assert long.processes == ()
+    assert long.median == (5e4, 5e4, 5e4)
+
+
+@pytest.mark.parametrize("how", [measure, measure_each])
+def test_what_was_checked_once_is_not_checked_again(how: Any) -> None:
+    device = FakeDevice()
+    how(device, Effort())
+    mine = [trial for trial in device.trials if trial.kernel is FAST]
+    assert [trial.checks for trial in mine] == [PLAN.checks, (), (), ()]
+    assert [list(trial.records) for trial in mine[1:]] == [[SHORT.name]] * 3
+
+
+@pytest.mark.parametrize("how", [measure, measure_each])
+def test_one_process_where_that_is_asked_for(how: Any) -> None:
+    device = FakeDevice()
+    result = how(device, Effort(processes=1))
+    assert [case.processes for case in result.cases] == [(), ()]
+    assert sum(trial.kernel is FAST for trial in device.trials) == 1
+
+
+@pytest.mark.parametrize("how", [measure, measure_each])
+@pytest.mark.parametrize(
+    ("fates", "status", "processes"),
+    [
+        ([(Status.COMPILE_ERROR, "no")], Status.COMPILE_ERROR, 1),
+        ([OK, (Status.CHEATING, "at last")], Status.CHEATING, 2),
+        ([OK, OK, (Status.WRONG_RESULT, "once")], Status.WRONG_RESULT, 3),
+        ([OK, OK, (Status.DEVICE_FAULT, "busy")], Status.OK, 3),
+        ([(Status.DEVICE_FAULT, "busy")], Status.DEVICE_FAULT, 1),
+    ],
+)
+def test_a_kernel_must_hold_in_every_process(how: Any, fates: Any, status: Status, processes: int) -> None:
+    device = FakeDevice(fates)
+    result = how(device, Effort())
+    assert result.status is status
+    assert sum(trial.kernel is FAST for trial in device.trials) == processes
+    if status is Status.OK:
+        assert result.cases[0].processes == (ROUNDS, ROUNDS)
+
+
+def test_kernels_side_by_side_are_compared_process_by_process() -> None:
+    """What a process does to both is not held against either."""
+    fast, slow = FakeDevice().measure(ADDITION, [FAST, SLOW], Effort(), lambda doing, share: None)
+    ratio = speedup(slow, fast)
+    assert ratio == pytest.approx((2.0, 2.0, 2.0))
+
+
+def test_which_process_it_is_is_said() -> None:
+    said = []
+    FakeDevice().measure(ADDITION, [FAST], Effort(processes=2), lambda doing, share: said.append(doing))
+    assert said == ["compiling", "timing", "timing, process 2 of 2"]
