@@ -377,7 +377,7 @@ class Search:
     def _side_by_side(self, kernels: Sequence[Kernel]) -> tuple[list[Measurement], float]:
         """Kernels that were measured together, with care, and the seconds that it took."""
         effort = Effort()
-        timeout = min(effort.timeout, self._seconds_left() / len(kernels))
+        timeout = min(effort.timeout, self._seconds_left() / (len(kernels) * effort.processes))
         start = time.monotonic()
         measured = self.parts.device.measure(
             self.parts.problem, kernels, replace(effort, timeout=timeout), lambda doing, share: None
