@@ -372,7 +372,7 @@ def test_time_is_never_exceeded(
             self, problem: Problem, kernels: Sequence[Kernel], effort: Effort, progress: Progress
         ) -> list[Measurement]:
             clock.now += 7.0 * len(kernels)
-            timeouts.append(effort.timeout * len(kernels))
+            timeouts.append(effort.timeout * effort.processes * len(kernels))
             return super().measure(problem, kernels, effort, progress)
 
     budget = Budget(None, **{limit: seconds})

@@ -376,12 +376,11 @@ class Search:
 
     def _side_by_side(self, kernels: Sequence[Kernel]) -> tuple[list[Measurement], float]:
         """Kernels that were measured together, with care, and the seconds that it took."""
-        effort = Effort()
-        timeout = min(effort.timeout, self._seconds_left() / (len(kernels) * effort.processes))
+        effort, each = Effort(), self._seconds_left() / len(kernels)
+        if each < effort.processes * effort.timeout:
+            effort = replace(effort, timeout=min(effort.timeout, each), processes=1)
         start = time.monotonic()
-        measured = self.parts.device.measure(
-            self.parts.problem, kernels, replace(effort, timeout=timeout), lambda doing, share: None
-        )
+        measured = self.parts.device.measure(self.parts.problem, kernels, effort, lambda doing, share: None)
         return measured, time.monotonic() - start
 
     # -- the end ------------------------------------------------------------------------------------------------------
