@@ -19,6 +19,7 @@ from presage.devices.recorded import RecordedDevice
 from presage.devices.recording import Recording
 from presage.devices.status import Status
 from presage.forecasters.base import Candidate, Forecaster, Prediction, Spent, Task
+from presage.forecasters.blend import BlendForecaster
 from presage.kernels.kernel import Kernel
 from presage.kernels.report import StaticReport
 from presage.problems.base import Problem
@@ -26,7 +27,7 @@ from presage.proposers.base import Ground, Proposer
 from presage.search import loop, registry
 from presage.search.budget import Budget
 from presage.search.loop import Parts, Search
-from presage.search.state import State, forecast_from_json
+from presage.search.state import State
 from presage.store import store as store_module
 from presage.store.store import Event, Store
 
@@ -269,7 +270,7 @@ def test_trusted_kernels_enter_the_archive_with_what_is_expected_unless_they_are
     assert not (trusted.keys() - likely) & archive.keys()
     for hash in likely:
         if not state.is_measured[archive[hash]]:
-            assert state.values[archive[hash]] == forecast_from_json(trusted[hash]).mean()
+            assert state.values[archive[hash]] == Forecast.from_json(trusted[hash]).mean()
 
 
 def test_when_nothing_new_comes_what_was_trusted_is_measured(folder: Path, make_parts: MakeParts, knowing: Any) -> None:
@@ -487,6 +488,22 @@ def test_a_search_interrupted_after_every_event_ends_as_one_that_was_not(
     assert events(tmp_path / "cut") == events(tmp_path / "whole")
     asked = [hash for forecaster in forecasters for hash in forecaster.asked]
     assert asked == whole.asked
+
+
+def test_a_blend_goes_on_with_the_weights_it_had(tmp_path: Path, make_parts: MakeParts, knowing: Any) -> None:
+    class Wrong(Forecaster):
+        def forecast(self, task: Task, candidates: Sequence[Candidate]) -> list[Prediction]:
+            return [Prediction(Forecast((3.0, 4.0), (0.0, 1.0))) for _ in candidates]
+
+    def make() -> Parts:
+        return make_parts(BlendForecaster({"knowing": knowing(), "wrong": Wrong()}))
+
+    finish(tmp_path / "whole", make(), Budget(24), batch=12)
+    assert len(list(interrupted(tmp_path / "cut", make, Budget(24), batch=12))) > 20
+    assert events(tmp_path / "cut") == events(tmp_path / "whole")
+    *_, last = of_kind(tmp_path / "whole", "forecast")
+    knowing_weight, wrong_weight = last["memory"]["speed"]
+    assert knowing_weight > 10 * wrong_weight
 
 
 def test_what_a_language_model_wrote_is_paid_once(tmp_path: Path, make_parts: MakeParts, draws: Any) -> None:

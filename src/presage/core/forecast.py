@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import bisect
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -48,6 +49,17 @@ class Forecast:
             raise ValueError(f"a CDF must rise from 0 to 1, not {self.cdf}")
         if not 0 <= self.p_fail <= 1:
             raise ValueError(f"p_fail must lie in [0, 1], not {self.p_fail}")
+
+    def to_json(self) -> dict[str, Any]:
+        return {"knots": list(self.knots), "cdf": list(self.cdf), "p_fail": self.p_fail, "raw_sum": self.raw_sum}
+
+    @classmethod
+    def from_json(cls, kept: Mapping[str, Any]) -> Forecast:
+        """One that was checked when it was made: checking it again is most of what folding a long run would cost."""
+        forecast = object.__new__(cls)
+        fields = {"knots": tuple(kept["knots"]), "cdf": tuple(kept["cdf"])}
+        forecast.__dict__.update(fields, p_fail=kept["p_fail"], raw_sum=kept["raw_sum"])
+        return forecast
 
     @classmethod
     def from_bins(cls, probabilities: npt.ArrayLike, p_fail: float = 0.0) -> Forecast:

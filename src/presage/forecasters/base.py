@@ -6,6 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from presage.core.forecast import Forecast
 from presage.kernels.hardware import Hardware
@@ -84,6 +85,14 @@ class Forecaster(ABC):
     def spent(self) -> Spent:
         """What the last `forecast` has cost."""
         return Spent()
+
+    def memory(self) -> Any:
+        """What it has learned since it was last asked for this, if it learns from more than it is told with each task:
+        plain values, which a search keeps and gives to `remember`, in their order, where it goes on elsewhere."""
+        return None
+
+    def remember(self, memory: Any) -> None:  # noqa: B027
+        """What `memory` gave."""
 
     def close(self) -> None:  # noqa: B027  most forecasters keep nothing
         """Let go of what is kept between calls."""

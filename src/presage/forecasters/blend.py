@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -39,6 +40,8 @@ class BlendForecaster(Forecaster):
         self._speed = np.full(len(members), 1 / len(members))
         self._failure = self._speed.copy()
         self._said: dict[tuple[str, str, str], list[Forecast | None]] = {}
+        self._news: dict[tuple[str, str, str], list[Forecast | None] | None] = {}
+        """What has changed there since `memory`; None: it has been learned from."""
 
     @property
     def weights(self) -> dict[str, float]:
@@ -50,13 +53,28 @@ class BlendForecaster(Forecaster):
         asked = [member.forecast(task, candidates) for member in self._members.values()]
         predictions = []
         for candidate, said in zip(candidates, zip(*asked, strict=True), strict=True):
-            self._said[_key(task, candidate)] = [prediction.forecast for prediction in said]
+            key = _key(task, candidate)
+            self._said[key] = self._news[key] = [prediction.forecast for prediction in said]
             predictions.append(self._pooled(said))
         return predictions
 
     def spent(self) -> Spent:
         all_spent = [member.spent() for member in self._members.values()]
         return Spent(sum(spent.tokens for spent in all_spent), sum(spent.dollars for spent in all_spent))
+
+    def memory(self) -> Any:
+        news, self._news = self._news, {}
+        said = [
+            [*key, None if each is None else [f.to_json() if f else None for f in each]] for key, each in news.items()
+        ]
+        return {"speed": self._speed.tolist(), "failure": self._failure.tolist(), "said": said}
+
+    def remember(self, memory: Any) -> None:
+        self._speed, self._failure = np.array(memory["speed"]), np.array(memory["failure"])
+        for *key, said in memory["said"]:
+            self._said.pop(tuple(key), None)
+            if said is not None:
+                self._said[tuple(key)] = [Forecast.from_json(f) if f else None for f in said]
 
     def close(self) -> None:
         for member in self._members.values():
@@ -68,6 +86,7 @@ class BlendForecaster(Forecaster):
             said = self._said.pop(_key(task, measured), None)
             if said is None:
                 continue
+            self._news[_key(task, measured)] = None
             log2_S = task.log2_speedup(measured)
             if log2_S is not None:
                 self._speed = _updated(self._speed, [None if f is None else _mass_near(f, log2_S) for f in said])

@@ -14,7 +14,7 @@ from presage.core.forecast import Forecast
 from presage.core.statistics import Interval
 from presage.policies import registry as policies
 from presage.search import registry as strategies
-from presage.search.state import State, forecast_from_json
+from presage.search.state import State
 from presage.store.store import Event, Store
 
 
@@ -101,7 +101,7 @@ def _take_in(event: Event, state: State, kernels: dict[str, Seen]) -> None:
             kernels[hash] = Seen(hash, hash, state.hashes[told["parent"]], why)
     elif event.kind == "forecast":
         for hash, kept in told["forecasts"].items():
-            kernels[hash] = replace(kernels[hash], forecast=forecast_from_json(kept))
+            kernels[hash] = replace(kernels[hash], forecast=Forecast.from_json(kept))
         for hash, why in told["broken"].items():
             kernels[hash] = replace(kernels[hash], failure=why)
     elif event.kind == "decided":

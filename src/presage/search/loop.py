@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from presage.core.errors import PresageError
+from presage.core.forecast import Forecast
 from presage.core.statistics import Interval, speedup_interval
 from presage.devices.base import Device, Effort, Measurement, speedup
 from presage.devices.status import Status
@@ -31,7 +32,7 @@ from presage.problems.base import Problem
 from presage.proposers.base import Ground, Parent, Proposal, Proposer
 from presage.search.base import Strategy
 from presage.search.budget import Amounts, Budget
-from presage.search.state import REMEMBERED, State, Step, forecast_from_json, forecast_to_json
+from presage.search.state import REMEMBERED, State, Step
 from presage.store.store import Event, Store
 
 EFFORT = Effort(precision=0.02, case_seconds=1.0, processes=1)
@@ -106,6 +107,8 @@ class Search:
             for event in self.store.events():
                 if event.kind == "asked":
                     strategy.visited(event.payload["parents"])
+                elif event.kind == "forecast" and self.parts.forecaster and "memory" in event.payload:
+                    self.parts.forecaster.remember(event.payload["memory"])
                 state.apply(event)
         if state.hashes:
             self.parts.device.resume(self.store.measured())
@@ -236,15 +239,17 @@ class Search:
             said |= more
             hopes |= self._hopes(more)
         forecasts = {hash: prediction.forecast for hash, prediction in said.items() if prediction.forecast}
+        memory = parts.forecaster.memory() if parts.forecaster else None
         kept = {candidate.kernel.hash for candidate in whole}
         kept |= set(heapq.nlargest(step.consider, hopes, key=lambda hash: hopes[hash]))
         self._append(
             "forecast",
             {
-                "forecasts": {hash: forecast_to_json(each) for hash, each in forecasts.items() if hash in kept},
+                "forecasts": {hash: each.to_json() for hash, each in forecasts.items() if hash in kept},
                 "hopes": hopes,
                 "notes": {hash: list(said[hash].notes) for hash in said if hash in kept and said[hash].notes},
                 "broken": broken,
+                **({} if memory is None else {"memory": memory}),
                 **asdict(cost),
             },
             reports={candidate.kernel.hash: candidate.reports for candidate in candidates if candidate.reports},
@@ -291,7 +296,7 @@ class Search:
         standing = Standing(state.best_value, state.spent.measurements, self._left())
         chosen = state.most_hopeful(step.consider)
         kept = [state.undecided[hash].forecast for hash in chosen]
-        forecasts = [forecast_from_json(each) if each else None for each in kept]
+        forecasts = [Forecast.from_json(each) if each else None for each in kept]
         decided = self.parts.policy.decide(forecasts, standing, self._chance(step.number, "decide"))
         decisions = [[hash, Action.TRUST, why] for hash, why in step.broken.items()]
         decisions += [[hash, one.action, one.reason] for hash, one in zip(chosen, decided, strict=True)]
@@ -346,7 +351,7 @@ class Search:
         waiting = self.state.waiting[hash]
         if waiting.node is not None:
             return self.state.values[waiting.node]
-        return forecast_from_json(waiting.forecast).mean() if waiting.forecast else None
+        return Forecast.from_json(waiting.forecast).mean() if waiting.forecast else None
 
     def _value(self, measurement: Measurement) -> float | None:
         """log2 S from the medians, since its rounds are not the anchor's; None for a kernel that failed."""

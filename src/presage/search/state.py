@@ -12,7 +12,8 @@ The events, and what each carries:
                and the idea of each; duplicates: how many were not new; tokens, dollars.
     forecast   The candidates were compiled and forecast, and others that are undecided were forecast again. hopes:
                expected improvement and mean, by hash; forecasts and notes of the candidates and the most hopeful, by
-               hash; broken: why some cannot work, by hash; tokens, dollars.
+               hash; broken: why some cannot work, by hash; memory: what the forecaster must be told again after
+               a restart, where there is such; tokens, dollars.
     decided    The policy has decided on the most hopeful. decisions: kernel, action, reason; standing.
     promoted   Nothing new comes, so some that were trusted are measured after all. nodes: their ids.
     finals     The best were measured again, side by side with the anchor. results: kernel, status, value: S, low, high;
@@ -248,7 +249,7 @@ class State:
             return
         waited = self.waiting.pop(hash)
         if waited.decision and waited.standing and told["status"] != _FAULT:
-            forecast = forecast_from_json(waited.forecast) if waited.forecast else None
+            forecast = Forecast.from_json(waited.forecast) if waited.forecast else None
             self._policy.observe(forecast, waited.decision, waited.standing, value)
         if value is not None and waited.node is not None:
             self._remeasured(waited.node, value)
@@ -301,20 +302,3 @@ class State:
         dearest = self.dearest.setdefault(what, Amounts())
         dearest.tokens = max(dearest.tokens, told["tokens"])
         dearest.dollars = max(dearest.dollars, told["dollars"])
-
-
-def forecast_to_json(forecast: Forecast) -> dict[str, Any]:
-    return {
-        "knots": list(forecast.knots),
-        "cdf": list(forecast.cdf),
-        "p_fail": forecast.p_fail,
-        "raw_sum": forecast.raw_sum,
-    }
-
-
-def forecast_from_json(kept: Mapping[str, Any]) -> Forecast:
-    """A forecast that was checked when it was made: checking it again is most of what folding a long run would cost."""
-    forecast = object.__new__(Forecast)
-    fields = {"knots": tuple(kept["knots"]), "cdf": tuple(kept["cdf"])}
-    forecast.__dict__.update(fields, p_fail=kept["p_fail"], raw_sum=kept["raw_sum"])
-    return forecast
