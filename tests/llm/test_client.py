@@ -184,11 +184,31 @@ def test_a_wait_beyond_the_patience_is_not_begun(endpoint, make_client, time):
     assert (time.slept, len(endpoint.requests)) == ([], 1)
 
 
-def test_nobody_there(endpoint, make_client):
-    client = make_client(patience=1.0)
+def test_nobody_there(endpoint, make_client, time):
+    """It is likely misspelt, so it is said at once."""
+    client = make_client()
     endpoint.close()
     with pytest.raises(NoAnswerError, match="cannot be reached"):
         client.ask(QUESTION, SCHEMA)
+    assert time.slept == []
+
+
+def test_nobody_there_any_more(endpoint, make_client, time):
+    """It has been there, so it may come back."""
+    client = make_client(patience=20.0)
+    client.ask(QUESTION, SCHEMA)
+    endpoint.close()
+    with pytest.raises(NoAnswerError, match="cannot be reached"):
+        client.ask([{"role": "user", "content": "another"}], SCHEMA)
+    assert 10 < sum(time.slept) < 20
+
+
+@pytest.mark.parametrize("seconds", [-1.0, 0.0, 3.0])
+def test_an_asker_may_have_less_patience(endpoint, make_client, time, seconds):
+    endpoint.otherwise = fake.fails(500)
+    with pytest.raises(NoAnswerError):
+        make_client().ask(QUESTION, SCHEMA, seconds=seconds)
+    assert time.now <= max(0.0, seconds)
 
 
 @pytest.mark.parametrize(

@@ -192,9 +192,39 @@ def test_an_idea_cannot_write_to_the_terminal(make_ground: Any) -> None:
 # -- endpoints and models ---------------------------------------------------------------------------------------------
 
 
-def test_an_endpoint_that_is_down_proposes_nothing(propose: Any, endpoint: Any) -> None:
+def test_an_endpoint_that_never_answered_is_an_error(propose: Any, endpoint: Any) -> None:
     endpoint.otherwise = fake.fails(500, "out of order")
-    assert propose(patience=1.0) == ([], Spent())
+    with pytest.raises(PresageError, match="500: out of order; see 'presage llm check'"):
+        propose(patience=1.0)
+
+
+def test_an_endpoint_that_goes_down_proposes_nothing_and_that_is_said(
+    endpoint: Any, make_client: Any, make_ground: Any
+) -> None:
+    proposer = LlmProposer(make_ground("softmax"), make_client(patience=1.0))
+    endpoint.script = [fake.says(WHOLE), fake.fails(500, "out of order"), fake.fails(500, "out of order")]
+    for found, notes in [(1, ""), (0, "out of order"), (1, "")]:
+        assert len(proposer.propose(parent_of(kernel()), [], 1, set(), random.Random(found))) == found
+        assert notes in " ".join(proposer.notes)
+        assert bool(proposer.notes) == bool(notes)
+        endpoint.otherwise = fake.says(WHOLE)
+
+
+def test_an_answer_that_would_come_too_late_is_not_waited_for(
+    endpoint: Any, make_client: Any, make_ground: Any
+) -> None:
+    endpoint.otherwise = fake.drips
+    proposer = LlmProposer(make_ground("softmax"), make_client(timeout=60.0))
+    proposer.seconds = 0.3
+    assert proposer.propose(parent_of(kernel()), [], 1, set(), random.Random(0)) == []
+    assert "gave no whole answer in 0." in proposer.notes[0]
+
+
+def test_what_could_not_be_used_is_said(endpoint: Any, make_client: Any, make_ground: Any) -> None:
+    endpoint.otherwise = fake.says("I would unroll the loop.")
+    proposer = LlmProposer(make_ground("softmax"), make_client())
+    assert proposer.propose(parent_of(kernel()), [], 1, set(), random.Random(0)) == []
+    assert proposer.notes[0].startswith("small wrote no kernel: ")
 
 
 def test_a_wrong_key_stops_everything(propose: Any, endpoint: Any) -> None:

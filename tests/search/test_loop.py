@@ -387,6 +387,32 @@ def test_time_is_never_exceeded(
     assert search.state.finished["why"].startswith(f"the budget of {seconds:g} seconds")
 
 
+@pytest.mark.parametrize("who", ["proposer", "forecaster"])
+def test_nobody_is_waited_for_beyond_the_time(
+    folder: Path, make_parts: MakeParts, knowing: Any, draws: Any, clock: Clock, who: str
+) -> None:
+    """Such as a language model that takes its time: the finalists still have theirs."""
+
+    class Slow(Proposer):
+        def __init__(self, ground: Ground) -> None:
+            super().__init__(ground)
+            self._inner = draws(ground)
+
+        def propose(self, *asked: Any) -> Any:
+            clock.now += min(500.0, self.seconds) if who == "proposer" else 0
+            return self._inner.propose(*asked)
+
+    class Pondering(knowing):  # type: ignore[misc]
+        def forecast(self, *asked: Any) -> Any:
+            clock.now += min(500.0, self.seconds) if who == "forecaster" else 0
+            return super().forecast(*asked)
+
+    start = clock.now
+    search = finish(folder, make_parts(Pondering(), proposer=Slow), Budget(None, wall_seconds=800.0))
+    assert 500 < clock.now - start <= 800
+    assert search.state.finished
+
+
 def test_the_time_of_killed_processes_counts(folder: Path, make_parts: MakeParts, clock: Clock) -> None:
     with Store(folder) as store:
         Search(store, make_parts(), Budget(8), 4)

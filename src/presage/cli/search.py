@@ -151,6 +151,8 @@ def _line(event: Event, state: State) -> str:
         expected = "" if told["expected"] is None else f", forecast {_times(told['expected'])}"
         best, number = _times(state.best_value), state.spent.measurements
         return f"measurement {number}: {found}{expected}; best {best}; {told['name']}"
+    if event.kind == "proposed" and told.get("notes"):
+        return f"proposing: {'; '.join(told['notes'])}"
     if event.kind == "decided" and state.step:
         actions = [action for _, action, _ in told["decisions"]]
         said = ", ".join(f"{actions.count(action)} {action}" for action in dict.fromkeys(actions))

@@ -77,6 +77,8 @@ class Forecaster(ABC):
     at_once = 4
     """How many of its favourites may be decided on together: as many as it would choose anyway before it changed its
     mind. One that learns from nothing but the search does with each measurement."""
+    seconds = math.inf
+    """How long it may take over its next answer: a search says what is left of its time."""
 
     @abstractmethod
     def forecast(self, task: Task, candidates: Sequence[Candidate]) -> list[Prediction]:

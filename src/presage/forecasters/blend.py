@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -50,7 +51,11 @@ class BlendForecaster(Forecaster):
 
     def forecast(self, task: Task, candidates: Sequence[Candidate]) -> list[Prediction]:
         self._learn(task)
-        asked = [member.forecast(task, candidates) for member in self._members.values()]
+        until = time.monotonic() + self.seconds
+        asked = []
+        for member in self._members.values():
+            member.seconds = until - time.monotonic()
+            asked.append(member.forecast(task, candidates))
         predictions = []
         for candidate, said in zip(candidates, zip(*asked, strict=True), strict=True):
             key = _key(task, candidate)

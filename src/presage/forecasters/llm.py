@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -41,9 +42,10 @@ class LlmForecaster(Forecaster):
     def __init__(self, client: Client | Settings | None = None) -> None:
         self.client = client if isinstance(client, Client) else Client(client or read())
         self._cost = Spent()
+        self._until = math.inf
 
     def forecast(self, task: Task, candidates: Sequence[Candidate]) -> list[Prediction]:
-        before = self._total()
+        before, self._until = self._total(), time.monotonic() + self.seconds
         with ThreadPoolExecutor(self.client.settings.concurrency) as pool:
             waiting = [pool.submit(self._forecast_one, task, candidate) for candidate in candidates]
             try:
@@ -63,13 +65,16 @@ class LlmForecaster(Forecaster):
     def close(self) -> None:
         self.client.close()
 
+    def _left(self) -> float:
+        return self._until - time.monotonic()
+
     def _forecast_one(self, task: Task, candidate: Candidate) -> Prediction:
         try:
             question = messages(task, candidate)
         except Unreadable as problem:
             return Prediction(_INVALID, (f"{problem}, so the model was not asked",))
         try:
-            answers = self.client.ask(question, scale.answer_schema(), self.client.settings.samples)
+            answers = self.client.ask(question, scale.answer_schema(), self.client.settings.samples, self._left())
         except NoAnswerError as error:
             return Prediction(None, (f"no forecast: {error}",))
         samples: list[Sample] = []
@@ -91,7 +96,7 @@ class LlmForecaster(Forecaster):
         except MalformedError as error:
             again = [*question, *_correction(answer, str(error))]
         try:
-            (second,) = self.client.ask(again, scale.answer_schema(), 1)
+            (second,) = self.client.ask(again, scale.answer_schema(), 1, self._left())
         except NoAnswerError as error:
             raise MalformedError(f"asking again brought nothing: {error}") from error
         return parse(second)

@@ -95,7 +95,7 @@ class Client:
         self._lock = threading.Lock()
         self._spent = Spent()
         self._kept = 0
-        self._failing = False
+        self._failing = self._reached = False
         self.manner = Manner()
         self._openai = _import_openai()
         self._api = self._openai.OpenAI(
@@ -122,8 +122,11 @@ class Client:
 
     # -- asking -------------------------------------------------------------------------------------------------------
 
-    def ask(self, messages: Sequence[Message], schema: Mapping[str, Any], samples: int = 1) -> list[Answer]:
-        """So many answers to one question, the kept ones first. Raises NoAnswerError, or RefusedError.
+    def ask(
+        self, messages: Sequence[Message], schema: Mapping[str, Any], samples: int = 1, seconds: float = math.inf
+    ) -> list[Answer]:
+        """So many answers to one question, the kept ones first, within these seconds and the settings' patience. Raises
+        NoAnswerError, or RefusedError.
 
         Fewer come back where the endpoint stopped answering half-way.
 
@@ -138,8 +141,9 @@ class Client:
             "messages": [dict(message) for message in messages],
             "schema": dict(schema),
         }
-        deadline = self._clock() + chosen.patience
-        with self._cache.holding(digest(question), chosen.patience, self._sleep) as entry:
+        patience = max(0.0, min(chosen.patience, seconds))
+        deadline = self._clock() + patience
+        with self._cache.holding(digest(question), patience, self._sleep) as entry:
             answers = [_kept_answer(item) for item in entry.read()][:samples]
             with self._lock:
                 self._kept += len(answers)
@@ -205,15 +209,17 @@ class Client:
         while True:
             left = deadline - self._clock()
             if left <= 0:
-                raise NoAnswerError(self._say(f"gave no answer in {self.settings.patience:g} s"))
+                raise NoAnswerError(self._say("gave no answer in time"))
             try:
                 answer = attempt(min(self.settings.timeout, left))
-                self._failing = False
+                self._failing, self._reached = False, True
                 return answer
             except _TroubleError as trouble:
                 pause = max(wait * random.uniform(0.75, 1.25), trouble.retry_after)
-                # An endpoint that failed the last question gets one attempt at this one, not a whole patience.
-                if self._failing or self._clock() + pause >= deadline:
+                self._reached |= trouble.reached
+                # An endpoint that failed the last question gets one attempt at this one, not a whole patience; and one
+                # that was never there is more likely misspelt than about to come.
+                if self._failing or not self._reached or self._clock() + pause >= deadline:
                     self._failing = True
                     asks = f"; it asks to wait {trouble.retry_after:g} s" if trouble.retry_after > 0 else ""
                     raise NoAnswerError(self._say(f"{trouble}{asks}")) from None
@@ -273,7 +279,7 @@ class Client:
         except (TimeoutError, self._openai.APITimeoutError, httpx2.TimeoutException):
             raise _TroubleError(f"gave no whole answer in {seconds:.3g} s") from None
         except self._openai.APIConnectionError as error:
-            raise _TroubleError(f"cannot be reached: {_cause(error)}") from None
+            raise _TroubleError(f"cannot be reached: {_cause(error)}", reached=False) from None
         except httpx2.HTTPError as error:
             raise _TroubleError(f"cut the connection: {type(error).__name__}") from None
 
@@ -292,9 +298,9 @@ class Client:
 class _TroubleError(Exception):
     """What may pass if one tries again."""
 
-    def __init__(self, what: str, retry_after: float = 0.0) -> None:
+    def __init__(self, what: str, retry_after: float = 0.0, reached: bool = True) -> None:
         super().__init__(what)
-        self.retry_after = retry_after
+        self.retry_after, self.reached = retry_after, reached
 
 
 class _ComplaintError(Exception):

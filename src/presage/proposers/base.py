@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from abc import ABC, abstractmethod
 from collections.abc import Container, Sequence
@@ -49,6 +50,10 @@ class Proposer(ABC):
 
     foreign = True
     """Whether what it writes may be hostile; the catalogue's own families are not."""
+    seconds = math.inf
+    """How long it may take over its next answer: a search says what is left of its time."""
+    notes: tuple[str, ...] = ()
+    """What went wrong with its last answer, for people."""
 
     def __init__(self, ground: Ground) -> None:
         self.ground = ground

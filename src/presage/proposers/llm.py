@@ -7,6 +7,7 @@ import math
 import os
 import random
 import re
+import time
 from collections import Counter
 from collections.abc import Container, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -63,24 +64,29 @@ class LlmProposer(Proposer):
             each.manner = replace(each.manner, format="text")  # a file inside JSON is a file badly quoted
         self._best, self._since = -math.inf, 0
         self._cost = Spent()
+        self._answered = False
 
     def propose(
         self, parent: Parent, others: Sequence[Parent], count: int, known: Container[str], rng: random.Random
     ) -> list[Proposal]:
-        before = self._total()
+        before, until = self._total(), time.monotonic() + self.seconds
         question = messages(self.ground, parent, others, self._is_stuck(parent, others, count), rng.getrandbits(32))
         drawn = Counter(rng.choices(list(self._weights), list(self._weights.values()), k=count))
         found: dict[str, Proposal] = {}
         with ThreadPoolExecutor(len(drawn) or 1) as pool:
-            asked = [pool.submit(self._ask, model, question, parent, number) for model, number in sorted(drawn.items())]
+            asked = [pool.submit(self._ask, each, question, parent, drawn[each], until) for each in sorted(drawn)]
             try:
-                for proposal in (proposal for each in asked for proposal in each.result()):
-                    if proposal.kernel.hash not in known:
-                        found.setdefault(proposal.kernel.hash, proposal)
+                answers = [answer for each in asked for answer in each.result()]
             finally:
                 pool.shutdown(cancel_futures=True)
                 after = self._total()
                 self._cost = Spent(after.tokens - before.tokens, after.dollars - before.dollars)
+        self.notes = tuple(dict.fromkeys(answer for answer in answers if isinstance(answer, str)))
+        if self.notes and not self._answered and time.monotonic() < until:
+            raise PresageError(f"{self.notes[0]}; see 'presage llm check', then run the same command to go on")
+        for answer in answers:
+            if isinstance(answer, Proposal) and answer.kernel.hash not in known:
+                found.setdefault(answer.kernel.hash, answer)
         return list(found.values())
 
     def spent(self) -> Spent:
@@ -100,26 +106,30 @@ class LlmProposer(Proposer):
         self._since += count
         return stuck
 
-    def _ask(self, model: str, question: Sequence[Message], parent: Parent, count: int) -> list[Proposal]:
-        """What one model writes; nothing where it cannot be reached."""
+    def _ask(
+        self, model: str, question: Sequence[Message], parent: Parent, count: int, until: float
+    ) -> list[Proposal | str]:
+        """What one model writes, or what is wrong with it."""
         try:
-            answers = self._clients[model].ask(question, {}, count)
-        except NoAnswerError:
-            return []
-        tried = (self._usable(model, question, answer, parent.measured.kernel) for answer in answers)
-        return [proposal for proposal in tried if proposal is not None]
+            answers = self._clients[model].ask(question, {}, count, until - time.monotonic())
+        except NoAnswerError as error:
+            return [str(error)]
+        self._answered = True
+        return [self._usable(model, question, answer, parent.measured.kernel, until) for answer in answers]
 
-    def _usable(self, model: str, question: Sequence[Message], answer: Answer, parent: Kernel) -> Proposal | None:
-        """The kernel in an answer, or in a second one that was told what was wrong with the first."""
+    def _usable(
+        self, model: str, question: Sequence[Message], answer: Answer, parent: Kernel, until: float
+    ) -> Proposal | str:
+        """The kernel in an answer, or in a second one that was told what was wrong with the first; or that."""
         try:
             return parse(answer, parent, self.ground)
         except MalformedError as error:
             again = [*question, *_correction(answer, str(error))]
         try:
-            (second,) = self._clients[model].ask(again, {}, 1)
+            (second,) = self._clients[model].ask(again, {}, 1, until - time.monotonic())
             return parse(second, parent, self.ground)
-        except (NoAnswerError, MalformedError):
-            return None
+        except (NoAnswerError, MalformedError) as error:
+            return f"{model} wrote no kernel: {error}"
 
 
 # -- answers ----------------------------------------------------------------------------------------------------------

@@ -169,6 +169,12 @@ class Search:
         spent = self.spent()
         return min(self.budget.left(name, spent) for name in ("device_seconds", "wall_seconds"))
 
+    def _wall_left(self) -> float:
+        """How long others may be waited for, so that the finalists can still be measured."""
+        spent = self.spent()
+        mean = spent.device_seconds / spent.measurements
+        return self.budget.left("wall_seconds", spent) - self.budget.reserved_seconds("wall_seconds", mean)
+
     # -- one stage at a time ------------------------------------------------------------------------------------------
 
     def _advance(self) -> None:
@@ -206,6 +212,7 @@ class Search:
         count = math.ceil(batch * step.shares[place] / sum(step.shares))
         others = [*self._others(id), *self._failed()]
         chance = self._chance(step.number, f"propose/{place}")
+        self._proposer.seconds = self._wall_left()
         proposals = self._proposer.propose(self._parent(id), others, count, self.state.known, chance)
         fresh: dict[str, Proposal] = {}
         for proposal in proposals:
@@ -218,6 +225,7 @@ class Search:
                 "parent_kernel": self.state.hashes[id],
                 "candidates": [[hash, proposal.why] for hash, proposal in fresh.items()],
                 "duplicates": len(proposals) - len(fresh),
+                "notes": list(self._proposer.notes),
                 **asdict(self._proposer.spent()),
             },
             kernels=[proposal.kernel for proposal in fresh.values()],
@@ -260,6 +268,7 @@ class Search:
         forecaster = self.parts.forecaster
         if not forecaster or not candidates or not self._can_pay("forecast"):
             return {}, Spent()
+        forecaster.seconds = self._wall_left()
         predictions = forecaster.forecast(self._task(), candidates)
         said = {c.kernel.hash: prediction for c, prediction in zip(candidates, predictions, strict=True)}
         return said, forecaster.spent()

@@ -9,7 +9,7 @@ The events, and what each carries:
     asked      A step begins: the strategy chose parents, or none where only what is undecided is looked at again. step;
                parents: their ids; consider: how many candidates the policy will decide on.
     proposed   The proposer has answered for the next of them. parent: its id; parent_kernel; candidates: new kernels
-               and the idea of each; duplicates: how many were not new; tokens, dollars.
+               and the idea of each; duplicates: how many were not new; notes: what went wrong; tokens, dollars.
     forecast   The candidates were compiled and forecast, and others that are undecided were forecast again. hopes:
                expected improvement and mean, by hash; forecasts and notes of the candidates and the most hopeful, by
                hash; broken: why some cannot work, by hash; memory: what the forecaster must be told again after
