@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from presage.core.statistics import Interval, median_interval, median_of_processes, speedup_interval
+from presage.core.statistics import Interval, Parts, median_interval, median_of_processes, speedup_interval
 
 times = st.lists(st.floats(1e-3, 1e9), min_size=1, max_size=60)
 rounds = st.lists(st.floats(1.0, 1e6), min_size=6, max_size=30)
@@ -108,14 +108,15 @@ def test_three_processes_have_students_interval() -> None:
 
 
 def test_the_speedup_is_the_geometric_mean_over_cases() -> None:
-    anchor, candidate = [np.full(8, 8.0), np.full(8, 2.0)], [np.full(8, 1.0), np.full(8, 1.0)]
+    anchor, candidate = [[np.full(8, 8.0)], [np.full(8, 2.0)]], [[np.full(8, 1.0)], [np.full(8, 1.0)]]
     assert speedup_interval(anchor, candidate) == pytest.approx((4.0, 4.0, 4.0))
 
 
 @given(rounds, rounds)
 @settings(max_examples=30)
 def test_a_over_b_is_the_inverse_of_b_over_a(a: list[float], b: list[float]) -> None:
-    forth, back = speedup_interval([a], [b]), speedup_interval([b], [a])
+    one, other = [np.array(a)], [np.array(b)]
+    forth, back = speedup_interval([one], [other]), speedup_interval([other], [one])
     assert forth.value * back.value == pytest.approx(1.0)
     assert forth.low * back.high == pytest.approx(1.0)
     assert forth.low <= forth.value * (1 + 1e-9)
@@ -126,7 +127,7 @@ def test_a_over_b_is_the_inverse_of_b_over_a(a: list[float], b: list[float]) -> 
 @settings(max_examples=30)
 def test_drift_that_both_share_cancels(drift: list[float], ratio: float) -> None:
     shared = np.array(drift)
-    assert speedup_interval([shared * ratio], [shared]) == pytest.approx((ratio, ratio, ratio))
+    assert speedup_interval([[shared * ratio]], [[shared]]) == pytest.approx((ratio, ratio, ratio))
 
 
 def test_the_interval_holds_the_true_speedup() -> None:
@@ -134,7 +135,7 @@ def test_the_interval_holds_the_true_speedup() -> None:
     hits = 0
     for seed in range(300):
         a, b = 1.3 * rng.lognormal(sigma=0.1, size=30), rng.lognormal(sigma=0.1, size=30)
-        _, low, high = speedup_interval([a], [b], resamples=400, seed=seed)
+        _, low, high = speedup_interval([[a]], [[b]], resamples=400, seed=seed)
         hits += low <= 1.3 <= high
     assert hits / 300 > 0.9
 
@@ -145,7 +146,7 @@ def test_the_interval_holds_the_true_speedup_over_processes(paired: bool) -> Non
     hits = 0
     for seed in range(300):
         a, b = in_processes(rng, 13.0), in_processes(rng, 10.0)
-        value, low, high = speedup_interval([a, np.full(8, 4.0)], [b, np.full(8, 4.0)], paired=paired, seed=seed)
+        value, low, high = speedup_interval([a, [np.full(8, 4.0)]], [b, [np.full(8, 4.0)]], paired=paired, seed=seed)
         assert low < value < high
         hits += low <= math.sqrt(1.3) <= high
     assert hits / 300 > 0.93
@@ -153,14 +154,16 @@ def test_the_interval_holds_the_true_speedup_over_processes(paired: bool) -> Non
 
 def test_the_same_samples_always_give_the_same_interval() -> None:
     a, b = np.random.default_rng(3).lognormal(size=(2, 20))
-    assert speedup_interval([a], [b]) == speedup_interval([a], [b])
+    assert speedup_interval([[a]], [[b]]) == speedup_interval([[a]], [[b]])
 
 
 def test_surplus_rounds_are_left_out() -> None:
-    assert speedup_interval([np.array([4.0] * 6 + [99.0])], [np.full(6, 2.0)]) == pytest.approx((2.0, 2.0, 2.0))
+    assert speedup_interval([[np.array([4.0] * 6 + [99.0])]], [[np.full(6, 2.0)]]) == pytest.approx((2.0, 2.0, 2.0))
 
 
-@pytest.mark.parametrize(("anchor", "candidate"), [([], []), ([np.ones(6)], []), ([np.ones(6)], [np.ones(6)] * 2)])
-def test_both_sides_need_the_same_cases(anchor: list[np.ndarray], candidate: list[np.ndarray]) -> None:
+@pytest.mark.parametrize(
+    ("anchor", "candidate"), [([], []), ([[np.ones(6)]], []), ([[np.ones(6)]], [[np.ones(6)]] * 2)]
+)
+def test_both_sides_need_the_same_cases(anchor: list[Parts], candidate: list[Parts]) -> None:
     with pytest.raises(ValueError, match="same, non-empty set of cases"):
         speedup_interval(anchor, candidate)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 import signal
 import sqlite3
 import subprocess
 import sys
 import time
+import zlib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -44,6 +48,18 @@ def test_what_is_kept_comes_back_as_it_was(tmp_path: Path) -> None:
         assert list(store.measured()) == [KERNEL.hash]
         assert store.names() == {KERNEL.hash: "toy.c@A=3"}
         assert len(store) == 2
+
+
+def test_what_was_kept_when_one_process_was_all_there_was_is_read(tmp_path: Path) -> None:
+    with Store(tmp_path) as store:
+        store.append("measured", {}, kernels=[KERNEL], measurements=[MEASUREMENT])
+    with contextlib.closing(sqlite3.connect(tmp_path / FILE)) as database, database:
+        ((packed,),) = database.execute("SELECT document FROM measurements")
+        document = json.loads(zlib.decompress(packed))
+        document["cases"] = [case[:5] for case in document["cases"]]
+        database.execute("UPDATE measurements SET document = ?", (zlib.compress(json.dumps(document).encode()),))
+    with Store(tmp_path) as store:
+        assert store.measurements(KERNEL.hash)[0].cases == (replace(TIMING, processes=()),)
 
 
 def test_a_kernel_s_source_is_kept_once(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from presage.core.errors import PresageError
-from presage.core.statistics import Interval, Samples, median_of_processes, speedup_interval
+from presage.core.statistics import Interval, Parts, median_of_processes, speedup_interval
 from presage.devices.reference import Reference
 from presage.devices.status import Status
 from presage.kernels.hardware import Hardware
@@ -234,7 +234,7 @@ def speedup(anchor: Measurement, candidate: Measurement) -> Interval | None:
     return speedup_interval([a for a, _ in samples], [c for _, c in samples], paired=paired)
 
 
-def _paired(one: CaseTiming, other: CaseTiming) -> tuple[Samples, Samples]:
+def _paired(one: CaseTiming, other: CaseTiming) -> tuple[Parts, Parts]:
     """The samples of common rounds; kernels measured together took turns in their processes, too."""
     _, at_one, at_other = np.intersect1d(one.rounds, other.rounds, return_indices=True)
     process = np.repeat(np.arange(max(1, len(one.processes))), one.processes or len(one.rounds))[at_one]

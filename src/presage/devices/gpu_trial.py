@@ -428,9 +428,11 @@ class GpuTrial(Trial):
             return False
         if self.effort.processes > 1 and self.is_short(case):
             return True
+        if windows < SETTLED_AFTER * least:
+            return False
         samples = list(self.records[case.name].samples().values())
         half, whole = (median_interval(some).relative_half_width for some in (samples[: len(samples) // 2], samples))
-        return windows >= SETTLED_AFTER * least and whole > STUCK * half
+        return whole > STUCK * half
 
     def facts(self) -> dict[str, Any]:
         return {

@@ -15,6 +15,8 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from presage.core.errors import PresageError
 from presage.core.statistics import Interval, median_interval, speedup_interval
 from presage.devices.status import Status
@@ -277,8 +279,7 @@ def _row(record: dict[str, Any]) -> Row:
 
 def speedup_over(anchor: Sequence[RecordedCase], candidate: Sequence[RecordedCase]) -> Interval | None:
     """Anchor time over candidate time, where the two were not measured in the same rounds."""
-    times = {case.case: case.samples_ns for case in anchor}
-    if not candidate or [case.case for case in candidate] != list(times):
+    if not candidate or [case.case for case in candidate] != [case.case for case in anchor]:
         return None
-    samples = [case.samples_ns for case in candidate]
-    return speedup_interval(list(times.values()), samples, paired=False, resamples=200)
+    times, others = ([[np.asarray(case.samples_ns)] for case in cases] for cases in (anchor, candidate))
+    return speedup_interval(times, others, paired=False, resamples=200)
