@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import ast
+import os
+import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -131,3 +134,21 @@ def test_the_core_knows_nothing_of_kernels() -> None:
 def test_every_module_says_what_it_is_for() -> None:
     silent = [str(file) for file in OURS if not ast.get_docstring(ast.parse(file.read_text()))]
     assert silent == []
+
+
+def test_what_has_examples_needs_no_extra() -> None:
+    """Who has installed no extra can run the tests: their examples are collected by importing modules."""
+    options = tomllib.loads((SOURCE.parent / "pyproject.toml").read_text())["tool"]["pytest"]["ini_options"]
+    folders = tuple(str(SOURCE.parent / path) for path in options["testpaths"] if path.startswith("src/"))
+    files = [file for file in MODULES if str(file).startswith(folders) and file.name != "triton_recorder.py"]
+    code = (
+        "import importlib, sys\n"
+        "sys.modules.update(dict.fromkeys(('torch', 'triton', 'cuda', 'openai', 'xllamacpp')))\n"
+        "for name in sys.argv[1:]: importlib.import_module(name)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, *map(dotted, files)],
+        capture_output=True, text=True, env=os.environ | {"PYTHONPATH": str(SOURCE)},
+    )  # fmt: skip
+    assert len(files) > 20
+    assert done.returncode == 0, done.stderr

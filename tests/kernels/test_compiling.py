@@ -9,6 +9,8 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 from presage.kernels import compiling, static_cuda
 from presage.kernels.hardware import find
 from presage.kernels.job import Job
@@ -20,6 +22,8 @@ SOURCE = """// presage: entry f
 extern "C" __global__ void f(float *x) { x[threadIdx.x] = %s; }
 """
 
+needs_nvrtc = pytest.mark.usefixtures("nvrtc_library")
+
 
 def requests(*values: str) -> list[dict[str, object]]:
     kernels = [from_source(SOURCE % value, ".cu", "f.cu") for value in values]
@@ -30,6 +34,7 @@ def statuses(*values: str) -> list[str]:
     return [answer["status"] for answer in compiling.answers(requests(*values), 60.0)]
 
 
+@needs_nvrtc
 def test_one_process_answers_one_call_after_another() -> None:
     assert statuses("1.f", "nonsense") == ["ok", "compile_error"]
     process = compiling._process()
@@ -38,6 +43,7 @@ def test_one_process_answers_one_call_after_another() -> None:
     assert compiling.answers([], 60.0) == []
 
 
+@needs_nvrtc
 def test_after_a_process_was_killed_there_is_another() -> None:
     assert statuses("1.f") == ["ok"]
     process = compiling._process()
@@ -47,6 +53,7 @@ def test_after_a_process_was_killed_there_is_another() -> None:
     assert not Path(process.folder).exists()
 
 
+@needs_nvrtc
 def test_a_late_process_is_ended() -> None:
     process = compiling.Process(os.pathsep.join(sys.path))
     document = {"requests": requests("1.f"), "timeout": 60.0, "processes": 1}
