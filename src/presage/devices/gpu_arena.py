@@ -12,6 +12,10 @@ from presage.core.errors import PresageError
 from presage.devices.arena import GUARD, Place, place_slots
 from presage.problems.base import Case, Problem
 
+PAGE = 2 << 20
+"""An allocation that is not made of whole pages is mapped into another process in small ones. There a softmax that
+takes 42 us anywhere else took 67, for want of the right entries in the GPU's table of pages."""
+
 
 class GpuArena:
     """The same interface as Arena, on torch tensors. It outlives its children, so the next one can have it."""
@@ -19,6 +23,7 @@ class GpuArena:
     def __init__(self, size: int) -> None:
         from cuda.bindings import driver
 
+        size = -(-size // PAGE) * PAGE
         self._driver, self.size = driver, size
         code, self._pointer = driver.cuMemAlloc(size)
         if int(code):

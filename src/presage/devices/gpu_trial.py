@@ -9,7 +9,6 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import Any, ClassVar
 
-from presage.core.statistics import median_interval
 from presage.devices.base import Effort
 from presage.devices.child import Child, TimingError, VerdictError, Window
 from presage.devices.status import Status
@@ -40,9 +39,6 @@ MORE_AUDITS = 4
 """Before a kernel is accused: where calls differ by a quarter, the median of one window's may be a tenth off."""
 TAIL_NS = 15_000
 """How long the GPU may seem busy after a call's stream has finished: what asking takes."""
-SETTLED_AFTER, STUCK = 4, 0.85
-"""After so many times the least number of windows, sampling ends if twice the samples leave this much of the interval's
-width; of calls that differ by chance alone it is 0.71."""
 SHORT_NS = 20_000
 """A case that takes less is timed in several processes: which one it is moves it by several per cent."""
 _CALL_NS = 15_000
@@ -419,20 +415,9 @@ class GpuTrial(Trial):
         return self.live and self.records[case.name].typical_ns() < SHORT_NS
 
     def precise(self, case: Case) -> bool:
-        """Or as precise as it gets: what other processes say of a short case counts for more, and where calls come in
-        two kinds, as by where their memory lies, the median between them does not settle however long one waits."""
-        if super().precise(case):
-            return True
-        windows, least = self.samples(case), self.effort.rounds
-        if self.is_own or windows < least:
-            return False
-        if self.effort.processes > 1 and self.is_short(case):
-            return True
-        if windows < SETTLED_AFTER * least:
-            return False
-        samples = list(self.records[case.name].samples().values())
-        half, whole = (median_interval(some).relative_half_width for some in (samples[: len(samples) // 2], samples))
-        return whole > STUCK * half
+        """Or as precise as it need be: what other processes say of a short case counts for more."""
+        enough = not self.is_own and self.effort.processes > 1 and self.samples(case) >= self.effort.rounds
+        return super().precise(case) or (enough and self.is_short(case))
 
     def facts(self) -> dict[str, Any]:
         return {
