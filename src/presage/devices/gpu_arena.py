@@ -13,8 +13,8 @@ from presage.devices.arena import GUARD, Place, place_slots
 from presage.problems.base import Case, Problem
 
 PAGE = 2 << 20
-"""An allocation that is not made of whole pages is mapped into another process in small ones. There a softmax that
-takes 42 us anywhere else took 67, for want of the right entries in the GPU's table of pages."""
+"""An allocation of any other size is slow memory in a process that maps it, probably because that is done in small pages:
+a softmax that takes 42 us anywhere else took 67 there."""
 
 
 class GpuArena:
