@@ -13,7 +13,7 @@ from presage.devices.arena import GUARD, Place, place_slots
 from presage.problems.base import Case, Problem
 
 PAGE = 2 << 20
-"""An allocation of any other size is slow memory in a process that maps it, probably because that is done in small pages:
+"""An allocation of any other size is slow memory in a process that maps it, probably since that is done in small pages:
 a softmax that takes 42 us anywhere else took 67 there."""
 
 

@@ -422,8 +422,8 @@ class GpuTrial(Trial):
     def facts(self) -> dict[str, Any]:
         return {
             **self.sensors,
-            "timing": "CUDA events around each call, queued behind a kernel that evicts the L2 cache and holds the GPU"
-            f" for {self._hold_ns / 1e3:.0f} us, so that launching is not part of the time",
+            "timing": "CUDA events around each call, queued behind a kernel that holds the GPU for"
+            f" {self._hold_ns / 1e3:.0f} us, so that launching is not part of the time, and then evicts the L2 cache",
         }
 
 
