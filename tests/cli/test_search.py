@@ -135,6 +135,8 @@ def test_runs_are_listed(
         ("search add --device recorded:nosuch", "there is no recording 'nosuch'"),
         ("search nosuch --device recorded:gpu.parquet", "has no recorded kernel of 'nosuch'"),
         ("search add --device recorded:gpu.parquet --proposer llm", "can measure only what was recorded"),
+        ("search add --device recorded:gpu.parquet --budgt 3", "[--budget N]"),
+        ("search vector_add --device cpu --proposer llm", "no base URL is set"),
     ],
 )
 def test_a_mistake_is_explained(
@@ -145,7 +147,10 @@ def test_a_mistake_is_explained(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(here)
+    for name in ("PRESAGE_LLM_BASE_URL", "PRESAGE_LLM_CONFIG"):
+        monkeypatch.delenv(name, raising=False)
     assert typed(*arguments.split()) == 2
     said = capsys.readouterr()
     assert complaint in said.err
+    assert "measuring" not in said.err
     assert said.out == ""

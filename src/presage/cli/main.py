@@ -32,7 +32,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     name = next((word for word in arguments if not word.startswith("-")), None)
     parser = _parser(name)
-    parsed = parser.parse_args(arguments)
+    parsed, surplus = parser.parse_known_args(arguments)
+    if surplus:  # said by the command's own parser, which shows what it does take
+        getattr(parsed, "complain", parser.error)(f"unrecognized arguments: {' '.join(surplus)}")
     if not parsed.command:
         parser.print_help()
         return 0
@@ -65,7 +67,7 @@ def _parser(command: str | None) -> argparse.ArgumentParser:
             module = importlib.import_module(f"presage.cli.{name}")
             module.add_arguments(sub)
             sub.add_argument("--json", action="store_true", help="print one JSON document on stdout")
-            sub.set_defaults(run=module.run)
+            sub.set_defaults(run=module.run, complain=sub.error)
     return parser
 
 

@@ -30,13 +30,13 @@ class CaseTiming:
 
     case: str
     samples_ns: tuple[float, ...]
-    """Nanoseconds per call, one sample a window."""
+    """Nanoseconds per call, one sample a window; on a GPU, where events time each call, one sample a call."""
     rounds: tuple[int, ...]
-    """The round each sample was taken in; kernels measured together share their rounds."""
+    """When each sample was taken; kernels measured together share these numbers."""
     floor_ns: float
     """The least the case can take at the device's measured peak: the roofline."""
     calls: int
-    """How many calls one window, and so one sample, is the mean of."""
+    """How many calls a window has."""
     processes: tuple[int, ...] = ()
     """How many of the samples each process gave, one after the other, where it was timed in several."""
 

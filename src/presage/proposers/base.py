@@ -58,6 +58,10 @@ class Proposer(ABC):
     def __init__(self, ground: Ground) -> None:
         self.ground = ground
 
+    @classmethod  # noqa: B027  most need nothing
+    def check(cls) -> None:
+        """Say what is missing here, if anything: a search asks before it measures."""
+
     @abstractmethod
     def propose(
         self, parent: Parent, others: Sequence[Parent], count: int, known: Container[str], rng: random.Random

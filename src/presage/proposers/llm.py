@@ -57,7 +57,7 @@ class LlmProposer(Proposer):
             raise PresageError(f"stuck is a number of candidates, 1 or more, not {stuck}")
         self._stuck = stuck
         self._weights = _checked(models) if models else _weights(os.environ.get(_MODELS, ""))
-        first = client if isinstance(client, Client) else Client(_roomy(client or read(needs_model=not self._weights)))
+        first = client if isinstance(client, Client) else _client(client, needs_model=not self._weights)
         self._weights = self._weights or {first.settings.model: 1.0}
         self._clients = {model: first.for_model(model) for model in self._weights}
         for each in self._clients.values():
@@ -65,6 +65,10 @@ class LlmProposer(Proposer):
         self._best, self._since = -math.inf, 0
         self._cost = Spent()
         self._answered = False
+
+    @classmethod
+    def check(cls) -> None:
+        _client(None, needs_model=not _weights(os.environ.get(_MODELS, ""))).close()
 
     def propose(
         self, parent: Parent, others: Sequence[Parent], count: int, known: Container[str], rng: random.Random
@@ -222,12 +226,16 @@ def _correction(answer: Answer, wrong: str) -> list[dict[str, str]]:
 # -- settings ---------------------------------------------------------------------------------------------------------
 
 
-def _roomy(settings: Settings) -> Settings:
-    return replace(
-        settings,
-        max_tokens=max(settings.max_tokens, _LONGEST_ANSWER),
-        timeout=max(settings.timeout, _TIMEOUT),
-        patience=max(settings.patience, _PATIENCE),
+def _client(settings: Settings | None, needs_model: bool) -> Client:
+    """With room for a whole file; the settings are those of the environment where none are given."""
+    settings = settings or read(needs_model=needs_model)
+    return Client(
+        replace(
+            settings,
+            max_tokens=max(settings.max_tokens, _LONGEST_ANSWER),
+            timeout=max(settings.timeout, _TIMEOUT),
+            patience=max(settings.patience, _PATIENCE),
+        )
     )
 
 

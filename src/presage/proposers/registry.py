@@ -31,6 +31,11 @@ def get(name: str, ground: Ground, **settings: Any) -> Proposer:
     return make(ground, **settings)
 
 
+def check(name: str) -> None:
+    """A PresageError where this one could not work here."""
+    _class(name).check()
+
+
 def _class(name: str) -> type[Proposer]:
     from presage.proposers.base import Proposer
 

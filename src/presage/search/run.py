@@ -238,10 +238,11 @@ def _default_forecaster(problem: str, device: str) -> str:
 
 def _parts(configuration: Configuration, stack: ExitStack) -> Parts:
     """The things that the configuration names; they are closed with the stack."""
+    policy, proposer = str(configuration.policy), str(configuration.proposer)
+    proposers.check(proposer)
     device = devices.get(str(configuration.device))
     stack.callback(device.close)
     problem = device.problem(configuration.problem)
-    policy, proposer = str(configuration.policy), str(configuration.proposer)
     risk = {"alpha": configuration.alpha, "delta": configuration.delta}
     forecaster = None
     if configuration.forecaster != NO_FORECASTER:
