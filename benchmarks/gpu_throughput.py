@@ -18,11 +18,11 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from presage.devices.base import Effort
 from presage.devices.cuda import OWN_EFFORT, CudaDevice
 from presage.kernels.kernel import Kernel
 from presage.problems import registry
 from presage.problems.base import Problem
+from presage.search.loop import EFFORT
 
 PLAIN = """
 import sys, torch, triton.testing
@@ -52,7 +52,7 @@ def pool(problem: Problem, suffix: str, count: int) -> list[Kernel]:
 
 def rate(device: CudaDevice, problem: Problem, kernels: Sequence[Kernel], foreign: bool) -> dict[str, object]:
     start = time.perf_counter()
-    effort = Effort() if foreign else OWN_EFFORT
+    effort = EFFORT if foreign else OWN_EFFORT
     statuses = Counter(
         str(m.status) for m in device.measure_each(((problem, kernel) for kernel in kernels), effort, foreign)
     )

@@ -110,10 +110,11 @@ def test_the_parents_clock_bounds_the_calls(windows: list[Window], status: Statu
     ("usual_us", "audited_us", "queued_us", "complaint"),
     [
         pytest.param(100, 100, 10, None, id="the same after a pause"),
-        pytest.param(100, 92, 10, None, id="noise below"),
-        pytest.param(100, 108, 10, None, id="noise above"),
+        pytest.param(100, 97, 10, None, id="noise below"),
+        pytest.param(100, 103, 10, None, id="noise above"),
         pytest.param(6, 5, 10, None, id="noise of a short call"),
         pytest.param(17, 3, 10, "done on another stream", id="worked ahead on another stream"),
+        pytest.param(100, 95, 10, "done on another stream", id="worked ahead a little"),
         pytest.param(12.3, 17, 10, "something had filled it", id="fetched its inputs during the hold"),
         pytest.param(900, 500, 2000, None, id="not queued in time, so it may be either"),
     ],
@@ -139,7 +140,7 @@ def test_where_times_depend_on_the_inputs_one_audit_is_no_proof() -> None:
     trial = GpuTrial(ADDITION, EAGER, Effort(rounds=ROUNDS))
     record = trial.records[CASE.name] = record_of([HONEST] * ROUNDS)
     record.audits = [window(115)]
-    others = iter([window(80), window(95), window(104), window(120)])
+    others = iter([window(98), window(120)])
     trial._audit = lambda case, inputs: next(others)  # type: ignore[method-assign]
     trial.attempt(trial.judge, CASE, Roof())
     assert trial.verdict is None

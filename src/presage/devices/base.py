@@ -118,7 +118,7 @@ class Effort:
     checks: int | None = None
     """For kernels of our own: so many of the problem's checks are enough. None: all, and some drawn anew."""
     processes: int = 4
-    """In so many a case is timed that is too short for one to tell: on a GPU, under 20 us."""
+    """In so many a case is timed that is too short for one to tell: on a GPU, under 100 us."""
 
 
 _TOGETHER = 8

@@ -9,6 +9,7 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import Any, ClassVar
 
+from presage.core.statistics import median_interval
 from presage.devices.base import Effort
 from presage.devices.child import Child, TimingError, VerdictError, Window
 from presage.devices.status import Status
@@ -32,15 +33,15 @@ IDLE_SHARE = 0.5
 """A call under this share of its window's mean was idle: another did its work."""
 GAP_NS = 150_000
 """How long the GPU is left free before an audited call, for work on other streams to betray itself by being done."""
-AUDIT_LOW, AUDIT_HIGH, AUDIT_NS = 0.9, 1.1, 1_000
-"""How far an audited call's time may be from the usual, as a share of it and beyond that. Honest kernels stay within a
-tenth of a short call, and a hundredth of a long one, unless their times depend on the inputs."""
-MORE_AUDITS = 4
-"""Before a kernel is accused: where calls differ by a quarter, the median of one window's may be a tenth off."""
+AUDIT_SHARE, AUDIT_NS = 0.03, 1_000
+"""How far an audited call's time may be from the usual, as a share of it and beyond that. Honest kernels stay within
+0.7 us of a short call and, 99 times of 100, 3 % of a long one, unless their times depend on the inputs."""
+AUDITED_CALLS = 24
+"""So many, before a kernel is accused: where times depend on the inputs, those of one window may be a tenth off."""
 TAIL_NS = 15_000
 """How long the GPU may seem busy after a call's stream has finished: what asking takes."""
-SHORT_NS = 20_000
-"""A case that takes less is timed in several processes: which one it is moves it by several per cent."""
+SHORT_NS = 100_000
+"""A case that takes less is timed in several processes: which one it is moves 5 us by a tenth, and 50 us by 2 %."""
 _CALL_NS = 15_000
 _COPY_RATE = 1e12
 """Bytes a second that any GPU can copy a returned output with, at the least."""
@@ -68,19 +69,21 @@ class GpuRecord(Record):
     def whole_windows(self) -> int:
         return 1
 
-    def shown_by_audits(self) -> str | None:
-        """What audited calls say against the others, if anything."""
+    def shown_by_audits(self, surely: bool) -> str | None:
+        """What audited calls say against the others, if anything; surely if both medians' intervals say so."""
         queued = [window.answer["queued_ns"] for window in self.windows if type(window.answer["queued_ns"]) is int]
         if not self.audits or not queued or median(queued) > MOST_HOLD_NS:
             return None
         usual, audited = (
-            median(ns for window in windows for ns in window.answer["samples_ns"])
+            median_interval([ns for window in windows for ns in window.answer["samples_ns"]])
             for windows in (self.windows, self.audits)
         )
-        times = f"{usual / 1e3:.1f} us a call, but {audited / 1e3:.1f} us when"
-        if audited < AUDIT_LOW * usual - AUDIT_NS:
+        times = f"{usual.value / 1e3:.1f} us a call, but {audited.value / 1e3:.1f} us when"
+        shorter = usual.low - audited.high if surely else usual.value - audited.value
+        longer = audited.low - usual.high if surely else audited.value - usual.value
+        if shorter > AUDIT_SHARE * usual.value + AUDIT_NS:
             return f"{times} the GPU was free before it: the rest was done on another stream, ahead of the call's own"
-        if audited > AUDIT_HIGH * usual + AUDIT_NS:
+        if longer > AUDIT_SHARE * usual.value + AUDIT_NS:
             return f"{times} the cache was evicted right before it: something had filled it while the GPU was held"
         return None
 
@@ -383,9 +386,10 @@ class GpuTrial(Trial):
         """A call takes as long after a pause as right behind the lead, if it was queued in time and does its work on
         its own stream with what is in memory. Times may depend on the inputs, too: more of them tell."""
         assert isinstance(record, GpuRecord)
-        if record.shown_by_audits():
-            record.audits += [self._audit(case, self.draw(case)) for _ in range(MORE_AUDITS)]
-            if shown := record.shown_by_audits():
+        if record.shown_by_audits(surely=False):
+            more = -(-AUDITED_CALLS // record.calls) - len(record.audits)
+            record.audits += [self._audit(case, self.draw(case)) for _ in range(more)]
+            if shown := record.shown_by_audits(surely=True):
                 raise TimingError(f"case {case.name}: {shown}")
 
     def _refuse_working_ahead(self, case: Case, record: Record) -> None:
