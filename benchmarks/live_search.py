@@ -58,7 +58,7 @@ class Job:
         seconds = until - time.monotonic()
         if seconds < 1:
             return
-        command = [sys.executable, "-m", "presage.cli.main", "search", self.problem, "--device", self.device]
+        command = [sys.executable, "-m", "presage", "search", self.problem, "--device", self.device]
         command += ["--budget", str(self.budget), "--seed", str(self.seed), "--run", str(self.folder), "--json"]
         start = time.monotonic()
         try:

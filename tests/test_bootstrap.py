@@ -105,7 +105,7 @@ def test_later_uses_are_quick_quiet_and_install_nothing(installed: Path) -> None
         start = time.perf_counter()
         result = run(installed, "--help")
         middle = time.perf_counter()
-        subprocess.run([python, "-P", "-m", "presage.cli.main", "--help"], capture_output=True, check=True)
+        subprocess.run([python, "-P", "-m", "presage", "--help"], capture_output=True, check=True)
         ours.append(middle - start)
         bare.append(time.perf_counter() - middle)
         assert (result.returncode, result.stderr) == (0, "")

@@ -28,6 +28,7 @@ FOLDERS = [
     "evaluate",
     "report",
     "cli",
+    "__main__",
 ]
 KERNEL_LIBRARIES = {"torch", "triton", "cuda"}
 """What a kernel's language may need; imported only when a kernel of that language is there."""

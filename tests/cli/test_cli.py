@@ -48,7 +48,7 @@ Done = subprocess.CompletedProcess[str]
 
 
 def presage(*arguments: str, cwd: Path | None = None, options: tuple[str, ...] = ()) -> Done:
-    command = [sys.executable, *options, "-m", "presage.cli.main", *arguments]
+    command = [sys.executable, *options, "-m", "presage", *arguments]
     return subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=cwd, env=ENVIRONMENT)
 
 
@@ -161,7 +161,7 @@ def test_a_problem_shows_its_signature_cases_and_kernels() -> None:
 
 
 def test_a_reader_that_goes_away_is_no_error() -> None:
-    command = f"{sys.executable} -m presage.cli.main problems softmax --json | head -c 1"
+    command = f"{sys.executable} -m presage problems softmax --json | head -c 1"
     done = subprocess.run(["bash", "-c", f"set -o pipefail; {command}"], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout, done.stderr) == (0, "{", "")
 

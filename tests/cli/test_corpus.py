@@ -24,7 +24,7 @@ CACHE = {
 
 
 def presage(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "presage.cli.main", *map(str, arguments)]
+    command = [sys.executable, "-m", "presage", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, timeout=300)
 
 

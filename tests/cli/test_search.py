@@ -33,7 +33,7 @@ DEVICE = ("--device", "recorded:gpu.parquet")
 
 
 def presage(cwd: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "presage.cli.main", *arguments]
+    command = [sys.executable, "-m", "presage", *arguments]
     return subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=cwd, env=ENVIRONMENT)
 
 

@@ -69,7 +69,3 @@ def _parser(command: str | None) -> argparse.ArgumentParser:
             sub.add_argument("--json", action="store_true", help="print one JSON document on stdout")
             sub.set_defaults(run=module.run, complain=sub.error)
     return parser
-
-
-if __name__ == "__main__":
-    sys.exit(main())

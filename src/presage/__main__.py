@@ -1,0 +1,7 @@
+"""`python -m presage`."""
+
+import sys
+
+from presage.cli.main import main
+
+sys.exit(main())
