@@ -146,6 +146,15 @@ def test_one_process_where_that_is_asked_for(how: Any) -> None:
     assert sum(trial.kernel is FAST for trial in device.trials) == 1
 
 
+def test_an_extension_is_built_once() -> None:
+    builder = Kernel("from torch.utils.cpp_extension import load_inline", "torch", SLOW.header, "builder.py")
+    device = FakeDevice()
+    results = device.measure(ADDITION, [FAST, builder], Effort(), lambda doing, share: None)
+    results += device.measure_each([(ADDITION, builder)], Effort())
+    assert [case.processes for result in results for case in result.cases] == [()] * 6
+    assert len(device.trials) == 3
+
+
 @pytest.mark.parametrize("how", [measure, measure_each])
 @pytest.mark.parametrize(
     ("fates", "status", "processes"),

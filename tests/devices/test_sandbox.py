@@ -138,3 +138,20 @@ def test_a_compiler_may_start_programs_but_reads_no_home(inside: dict[str, Any],
     if inside["held"]["landlock"]:
         assert "key" not in done.stdout
         assert not (tmp_path / "new").exists()
+
+
+GROUPS = """
+import json, os, sys
+pid = os.posix_spawn(sys.executable, [sys.executable, "-c", "import os; print(os.getpgrp())"], {}, setpgroup=0)
+print(json.dumps([os.waitpid(pid, 0)[1], os.getpgrp()]), flush=True)
+"""
+
+
+def test_what_a_builder_starts_stays_in_the_group_that_is_ended_as_one(inside: dict[str, Any], tmp_path: Path) -> None:
+    """Ninja asks for a group of its own for each job, and gives up where that is refused."""
+    if not inside["held"]["seccomp"]:
+        pytest.skip("this system has no seccomp")
+    confine = [sys.executable, "-I", sandbox.__file__, str(tmp_path), str(4 << 30), str(1 << 20)]
+    done = subprocess.run([*confine, sys.executable, "-c", GROUPS], capture_output=True, text=True, timeout=60)
+    groups, (status, ours) = done.stdout.split("\n", 1)[0], json.loads(done.stdout.split("\n", 1)[1])
+    assert (status, int(groups)) == (0, ours)

@@ -209,13 +209,14 @@ class CudaDevice(Device):
         plan = Plan.draw(problem, self.kind)
         progress("compiling", 0.0)
         with self.posed(problem, effort.timeout) as posed, ThreadPoolExecutor(self.cores) as pool:
-            tasks = [_Task(posed, kernel, plan, None, effort.processes) for kernel in kernels]
+            processes = min(_processes(kernel, effort) for kernel in kernels)
+            tasks = [_Task(posed, kernel, plan, None, processes) for kernel in kernels]
             while timed := [case for case in plan.timed if any(case in task.to_time for task in tasks)]:
                 going_on = [task for task in tasks if all(trial.live for trial in task.trials)]
                 process = len(going_on[0].trials)
                 now = Plan(() if process else plan.checks, tuple(timed))
                 trials = list(pool.map(lambda task, now=now: self._prepared(task, now, effort), going_on))
-                self._conduct(trials, now, effort, _again(progress, process, effort.processes))
+                self._conduct(trials, now, effort, _again(progress, process, processes))
                 for task, trial in zip(going_on, trials, strict=True):
                     task.trials.append(self._settled(trial, now, effort))
             return [self._measurement(task) for task in tasks]
@@ -263,7 +264,7 @@ class CudaDevice(Device):
             if problem.name not in posed:
                 found = stack.enter_context(self.posed(problem, effort.timeout))
                 posed[problem.name] = found, Plan.draw(found, self.kind)
-            yield _Task(posed[problem.name][0], kernel, posed[problem.name][1], None, effort.processes)
+            yield _Task(posed[problem.name][0], kernel, posed[problem.name][1], None, _processes(kernel, effort))
 
     def _own(self, work: Iterable[tuple[Problem, Kernel]], effort: Effort) -> Iterator[_Task]:
         for problem, kernel in work:
@@ -299,7 +300,7 @@ class CudaDevice(Device):
         """A trial whose kernel is loaded and compiled, waiting for the lane."""
         from presage.devices.gpu_trial import GpuTrial
 
-        trial = GpuTrial(task.problem, task.kernel, effort, task.draws)
+        trial = GpuTrial(task.problem, task.kernel, replace(effort, processes=task.processes), task.draws)
         if trial.is_own and self._workers:
             trial.child = self._workers.pop()
         else:
@@ -316,7 +317,7 @@ class CudaDevice(Device):
         """The trial, or a second, lone one where the machine may have been what disturbed its times."""
         if trial.is_own or not isinstance(trial.verdict, TimingError):
             return trial
-        again = self._prepared(_Task(trial.problem, trial.kernel, plan, None), plan, effort)
+        again = self._prepared(_Task(trial.problem, trial.kernel, plan, None, trial.effort.processes), plan, effort)
         self._conduct([again], plan, effort, _silent)
         return again
 
@@ -385,6 +386,11 @@ class CudaDevice(Device):
             return measurement
         timings = tuple(task.timing(case, floor) for case, floor in zip(cases, floors, strict=True))
         return replace(measurement, cases=timings)
+
+
+def _processes(kernel: Kernel, effort: Effort) -> int:
+    """In how many its short cases are timed: one, where each would have to build an extension anew."""
+    return 1 if kernel.builds_extension else effort.processes
 
 
 def _silent(doing: str, share: float) -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import time
 from typing import Any
 
 from presage.devices.child import Child
 from presage.devices.zygote import Zygote
+from presage.kernels import toolkit
 
 _MEMORY_BYTES = 32 << 30
 _FILE_BYTES = 1 << 30
@@ -24,8 +26,16 @@ class GpuChild(Child):
         super().__init__(spawn=self._fork, memory_bytes=_MEMORY_BYTES, file_bytes=_FILE_BYTES)
 
     def _fork(self, settings: dict[str, Any], descriptors: tuple[int, int, int]) -> ForkedProcess:
+        """It finds what a module needs that builds an extension: ninja, which comes with a Python, and nvcc."""
+        environment, home = settings["environment"], toolkit.home()
+        found = {"CUDA_HOME": str(home)} if home else {}
+        folders = (os.path.dirname(sys.executable), *(f"{path}/bin" for path in found.values()), environment["PATH"])
         settings["gpu"] = self._ground
-        settings["environment"] |= {
+        settings["readable"] += found.values()
+        settings["environment"] = {
+            **environment,
+            **found,
+            "PATH": ":".join(folders),
             "TRITON_CACHE_DIR": os.path.join(self.scratch, "triton"),
             "TORCH_EXTENSIONS_DIR": os.path.join(self.scratch, "extensions"),
             "TORCHINDUCTOR_CACHE_DIR": os.path.join(self.scratch, "inductor"),

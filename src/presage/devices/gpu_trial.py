@@ -38,6 +38,8 @@ AUDIT_SHARE, AUDIT_NS = 0.03, 1_000
 0.7 us of a short call and, 99 times of 100, 3 % of a long one, unless their times depend on the inputs."""
 AUDITED_CALLS = 24
 """So many, before a kernel is accused: where times depend on the inputs, those of one window may be a tenth off."""
+BUILD_SECONDS = 600.0
+"""How long a module may take to load that builds an extension; off the lane, so that others need not wait for it."""
 TAIL_NS = 15_000
 """How long the GPU may seem busy after a call's stream has finished: what asking takes."""
 SHORT_NS = 100_000
@@ -210,7 +212,7 @@ class GpuTrial(Trial):
     def prepare(self, compiler: Mapping[str, Any], plan: Plan) -> None:
         """Load and compile for every shape that will be asked for."""
         child, kernel = self._child, self.kernel
-        child.give(self.effort.timeout)
+        child.give(BUILD_SECONDS if kernel.builds_extension else self.effort.timeout)
         if kernel.is_bare:
             entries = [launch.entry for launch in kernel.header.launches]
             child.command("load", kind="cuda", source=kernel.source, entries=entries, compiler=dict(compiler))
@@ -228,6 +230,7 @@ class GpuTrial(Trial):
 
     def enter_lane(self, arena: Any) -> None:
         self._child.arena = arena
+        self._child.give(self.effort.timeout)
         self._child.command("open arena", handle=arena.handle)
 
     def release(self) -> Child | None:

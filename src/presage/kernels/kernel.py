@@ -49,6 +49,11 @@ class Kernel:
         return bool(self.header.tunables)
 
     @property
+    def builds_extension(self) -> bool:
+        """Whether it is a module that has torch build a C++ or CUDA extension, which takes compilers a minute."""
+        return not self.is_bare and "cpp_extension" in self.source
+
+    @property
     def is_bare(self) -> bool:
         """Bare kernels are launched by the harness; modules bring their own host code."""
         return self.language in ("c", "cuda")

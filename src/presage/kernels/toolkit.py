@@ -46,6 +46,14 @@ def program(name: str) -> Path:
     raise ToolkitError(f"{name} is not installed; {INSTALL}")
 
 
+def home() -> Path | None:
+    """An installed toolkit with nvcc, which builds torch's extensions, from where torch looks for it."""
+    on_path = shutil.which("nvcc")
+    beside = os.path.dirname(os.path.dirname(os.path.realpath(on_path))) if on_path else None
+    folders = (os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH"), beside, "/usr/local/cuda")
+    return next((Path(folder) for folder in folders if folder and Path(folder, "bin", "nvcc").is_file()), None)
+
+
 def _roots() -> Iterator[Path]:
     """Folders laid out like a CUDA toolkit, the preferred first."""
     for entry in dict.fromkeys(sys.path):

@@ -10,6 +10,7 @@ import ctypes
 import json
 import mmap
 import os
+import re
 import signal
 import sys
 import time
@@ -210,19 +211,30 @@ def serve(commands: int, answers: int, load: Callable[[dict[str, Any]], Any]) ->
                 case other:
                     answer |= getattr(runner, other.replace(" ", "_"))(command) or {}
         except Exception as error:
-            summary = "".join(traceback.format_exception_only(error)).strip()
             stage = "compile" if _is_compiling(error) else "run"
-            answer |= {"error": summary[:2000], "stage": stage}
+            answer |= {"error": summary(error)[:2000], "stage": stage}
             traceback.print_exc()
         wire.send(answers, answer)
+
+
+_NOT_BUILT = "Error building extension"
+_COMPLAINT = re.compile(r"\berror\b.*:|undefined reference|cannot find -l|ninja: fatal")
+
+
+def summary(error: Exception) -> str:
+    """What an exception says; of an extension that was not built, what compilers say, without their command lines."""
+    said = "".join(traceback.format_exception_only(error)).strip()
+    if not str(error).startswith(_NOT_BUILT):
+        return said
+    complaints = [line for line in said.splitlines() if len(line) < 400 and _COMPLAINT.search(line)]
+    return "\n".join([said.split(":")[1].strip(), *complaints]) if complaints else said
 
 
 def _is_compiling(error: Exception) -> bool:
     """Whether what went wrong is that the kernel does not compile."""
     names = {kind.__name__ for kind in type(error).__mro__}
-    return bool(names & {"SyntaxError", "CompilationError", "CompileError", "PTXASError"}) or str(error).startswith(
-        "Error building extension"
-    )
+    compiling = {"SyntaxError", "CompilationError", "CompileError", "PTXASError"}
+    return bool(names & compiling) or str(error).startswith(_NOT_BUILT)
 
 
 def start(settings: dict[str, Any]) -> None:

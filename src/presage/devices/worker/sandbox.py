@@ -181,6 +181,9 @@ _REFUSED = {
     "shmget": (29, 194),
 }
 _SPAWNING = ("fork", "vfork", "execve", "execveat")
+_PRETENDED = "setpgid"
+"""Where processes may be started: Ninja wants a group of its own for each. It is told that it has it, and none leaves
+the group that is stopped and ended as one."""
 _RET_KILL, _RET_ERRNO, _RET_ALLOW = 0x80000000, 0x00050000, 0x7FFF0000
 _LOAD, _JUMP_EQ, _JUMP_GE, _JUMP_SET, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _NUMBER, _ARCH, _ARGUMENT_0, _ARGUMENT_1, _ARGUMENT_2 = 0, 4, 16, 24, 32
@@ -209,7 +212,8 @@ def _filter(audit: int, column: int, refuse: int, may_spawn: bool) -> bytes:
         out += [op(_JUMP_GE, 0x40000000, 0, 1), op(_RETURN, _RET_KILL)]  # the x32 numbers would slip past the table
     for name, numbers in _REFUSED.items():
         if numbers[column] != _NONE and not (may_spawn and name in _SPAWNING):
-            out += [op(_JUMP_EQ, numbers[column], 0, 1), op(_RETURN, refuse)]
+            instead = _RET_ERRNO if may_spawn and name == _PRETENDED else refuse
+            out += [op(_JUMP_EQ, numbers[column], 0, 1), op(_RETURN, instead)]
     # clone3 hides its flags behind a pointer; with ENOSYS the C library falls back to clone, which shows them.
     out += [op(_JUMP_EQ, _CLONE3[column], 0, 1), op(_RETURN, _RET_ERRNO | errno.ENOSYS)]
     if not may_spawn:
