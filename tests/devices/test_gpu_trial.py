@@ -235,6 +235,7 @@ RIGHT = {
     "dtype": "float32",
     "shape": [1000],
     "contiguous": True,
+    "on_gpu": True,
     "is_input": False,
     "stride": [1],
 }
@@ -251,6 +252,7 @@ RIGHT = {
         pytest.param([[RIGHT | {"shape": [2**62, 2**62]}]], True, Status.WRONG_RESULT, id="another shape"),
         pytest.param([[RIGHT | {"contiguous": False}]], True, Status.WRONG_RESULT, id="a view with gaps"),
         pytest.param([[RIGHT | {"contiguous": 1e400}]], True, Status.WRONG_RESULT, id="not even a truth"),
+        pytest.param([[RIGHT | {"on_gpu": False}]], True, Status.WRONG_RESULT, id="in the host's memory"),
         pytest.param([[RIGHT | {"is_input": True}]], True, Status.CHEATING, id="its input"),
         pytest.param([[RIGHT | {"is_input": True}]], False, Status.OK, id="its input, where the result decides"),
         pytest.param(
@@ -431,8 +433,7 @@ def runner(expected: dict[str, Any]) -> tuple[TorchRunner, list[tuple[int, int, 
     return made, copied
 
 
-HERE = {"type": "torch.Tensor", "dtype": "float32", "shape": [4, 3], "contiguous": False}
-"""Not contiguous, as the runner calls whatever is not on a GPU."""
+HERE = {"type": "torch.Tensor", "dtype": "float32", "shape": [4, 3], "contiguous": True, "on_gpu": False}
 
 
 def collected(result: Any, inputs: set[int]) -> tuple[list[Any], list[tuple[int, int, int]]]:

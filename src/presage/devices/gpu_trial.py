@@ -266,6 +266,7 @@ class GpuTrial(Trial):
             "dtype": self.problem.dtype(array, case),
             "shape": list(self.problem.shape(array, case)),
             "contiguous": True,
+            "on_gpu": True,
         }
 
     def warm_up(self, case: Case) -> None:
@@ -351,22 +352,22 @@ class GpuTrial(Trial):
                 raise VerdictError(
                     Status.WRONG_RESULT, f"returned {len(parts)} outputs, not {len(self.problem.outputs)}"
                 )
-            for part, array in zip(parts, self.problem.outputs, strict=True):
-                expected = self._expected(array, case)
-                for what in ("type", "dtype", "shape", "contiguous"):
-                    if part[what] != expected[what]:
-                        got, right = str(part[what])[:100], expected[what]
-                        raise VerdictError(
-                            Status.WRONG_RESULT, f"returned {array.name} with {what} {got}; it must be {right}"
-                        )
-                if part["is_input"] and timed:
-                    raise VerdictError(Status.CHEATING, f"returned a view of its input as {array.name}")
             return [
-                self._order(array, self.problem.shape(array, case), part)
+                self._order_of_returned(array, case, part, timed)
                 for part, array in zip(parts, self.problem.outputs, strict=True)
             ]
         except (LookupError, TypeError, ValueError, AttributeError) as error:
             raise VerdictError(Status.CHEATING, "the worker's answer was forged: outputs are not described") from error
+
+    def _order_of_returned(self, array: Array, case: Case, part: dict[str, Any], timed: bool) -> tuple[int, ...]:
+        shape = self.problem.shape(array, case)
+        self._refuse_unlike(array, part, shape, self.problem.dtype(array, case))
+        if part["on_gpu"] is not True:
+            raise VerdictError(Status.WRONG_RESULT, f"returned {array.name} in the host's memory; it must be the GPU's")
+        order = self._order(array, shape, part)
+        if part["is_input"] and timed:
+            raise VerdictError(Status.CHEATING, f"returned a view of its input as {array.name}")
+        return order
 
     def judge(self, case: Case, roof: Roof) -> None:
         """Beside what every device asks: nothing may still run on the GPU when the call's own stream has finished."""

@@ -322,22 +322,26 @@ class Trial:
         array, part = self.problem.outputs[index], described[slot][index]
         name, shape = self.problem.dtype(array, case), self.problem.shape(array, case)
         dtype = storage(name)
-        wanted, kind = (name, "torch.Tensor") if self.kernel.language == "torch" else (dtype.str, "numpy.ndarray")
-        if part["type"] != kind:
-            got = str(part["type"])[:100]
-            raise VerdictError(Status.WRONG_RESULT, f"returned a {got} for {array.name}, not a {kind}")
-        if part["dtype"] != wanted or tuple(part["shape"]) != shape:
-            got = f"{part['dtype']}{part['shape']}"[:100]
-            raise VerdictError(Status.WRONG_RESULT, f"returned {array.name} as {got}, not {wanted}{list(shape)}")
+        self._refuse_unlike(array, part, shape, name if self.kernel.language == "torch" else dtype.str)
         address, order = int(part["address"]), self._order(array, shape, part)
         if timed:
             self._refuse_aliases(array.name, index, slot, address, described)
         data = self._child.read_memory(address, math.prod(shape) * dtype.itemsize).view(dtype).reshape(shape)
         return self._ordered(data, order) if order else data
 
+    def _refuse_unlike(self, array: Array, part: dict[str, Any], shape: tuple[int, ...], dtype: str) -> None:
+        """Refuse what is not a plain array of its language's, of this shape and type."""
+        kind = "numpy.ndarray" if self.kernel.language == "numpy" else "torch.Tensor"
+        if part["type"] != kind:
+            got = str(part["type"])[:100]
+            raise VerdictError(Status.WRONG_RESULT, f"returned a {got} for {array.name}, not a {kind}")
+        if part["dtype"] != dtype or tuple(part["shape"]) != shape:
+            got = f"{part['dtype']}{part['shape']}"[:100]
+            raise VerdictError(Status.WRONG_RESULT, f"returned {array.name} as {got}, not {dtype}{list(shape)}")
+
     def _order(self, array: Array, shape: tuple[int, ...], part: dict[str, Any]) -> tuple[int, ...]:
         """The strides of an output that need not lie row by row, where the problem allows that; else nothing."""
-        if not part["contiguous"]:
+        if part["contiguous"] is not True:
             raise VerdictError(Status.WRONG_RESULT, f"returned {array.name} as a strided view; it must be contiguous")
         if not self.problem.any_order:
             return ()

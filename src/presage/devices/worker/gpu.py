@@ -284,7 +284,8 @@ class TorchRunner(GpuRunner):
             "type": "torch.Tensor",
             "dtype": str(base.dtype.__get__(part)).removeprefix("torch."),
             "shape": shape,
-            "contiguous": bool(whole and base.is_cuda.__get__(part)),
+            "contiguous": bool(whole),
+            "on_gpu": bool(base.is_cuda.__get__(part)),
         }
 
     def _call(self, arguments: Any) -> Any:
