@@ -146,6 +146,17 @@ def test_one_process_where_that_is_asked_for(how: Any) -> None:
     assert sum(trial.kernel is FAST for trial in device.trials) == 1
 
 
+def test_workers_find_the_gpu_that_was_chosen_and_nothing_else_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("presage.devices.cuda.Zygote", lambda imports, environment: environment)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
+    monkeypatch.setenv("API_KEY", "secret")
+    monkeypatch.delenv("CUDA_DEVICE_ORDER", raising=False)
+    given: Any = FakeDevice().zygote
+    assert given["CUDA_VISIBLE_DEVICES"] == "1"
+    assert "CUDA_DEVICE_ORDER" not in given
+    assert "secret" not in str(given)
+
+
 def test_an_extension_is_built_once() -> None:
     builder = Kernel("from torch.utils.cpp_extension import load_inline", "torch", SLOW.header, "builder.py")
     device = FakeDevice()

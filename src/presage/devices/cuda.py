@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager
@@ -42,6 +43,8 @@ _HARMLESS = (Status.OK, Status.WRONG_RESULT, Status.COMPILE_ERROR)
 _OWN_PROBLEMS = 2
 """Of so many problems the inputs are kept on the GPU for the next kernel of our own."""
 _IDLE_SECONDS = 24 * 3600.0
+_CHOICE = ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "LD_LIBRARY_PATH")
+"""What workers must know of the caller's environment to find the GPU that it has found."""
 
 
 @dataclass
@@ -85,7 +88,8 @@ class _Task:
 
 
 class CudaDevice(Device):
-    """The first GPU. One lane checks and times; compiling and starting workers go on beside it on all cores."""
+    """The first GPU that CUDA may see. One lane checks and times; compiling and starting workers go on beside it on all
+    cores."""
 
     kind = "gpu"
     languages = ("cuda", "triton", "torch")
@@ -100,11 +104,12 @@ class CudaDevice(Device):
         except ImportError as error:
             raise PresageError(f"the cuda device needs {error.name}; {toolkit.INSTALL}") from error
         if not torch.cuda.is_available():
-            raise PresageError("torch finds no NVIDIA GPU here; 'nvidia-smi' tells whether the driver does")
+            hidden = " (CUDA_VISIBLE_DEVICES is set; is it right?)" if "CUDA_VISIBLE_DEVICES" in os.environ else ""
+            raise PresageError(f"torch finds no NVIDIA GPU here; 'nvidia-smi' tells whether the driver does{hidden}")
         torch.zeros(1, device="cuda")  # makes the context that arenas live in
         self._torch, self._triton = torch, triton
         self.properties = torch.cuda.get_device_properties(0)
-        self.nvml = Nvml()
+        self.nvml = Nvml(self.properties.uuid)
         self.cores = machine.cores()
         self._arenas: list[Any] = []
         self._workers: list[Any] = []
@@ -163,7 +168,8 @@ class CudaDevice(Device):
 
     @cached_property
     def zygote(self) -> Zygote:
-        return Zygote(_IMPORTS, environment("/", 1))
+        choice = {name: os.environ[name] for name in _CHOICE if name in os.environ}
+        return Zygote(_IMPORTS, environment("/", 1) | choice)
 
     @cached_property
     def peaks(self) -> Any:

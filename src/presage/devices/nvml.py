@@ -9,22 +9,27 @@ _SM_CLOCK, _MEMORY_CLOCK, _GPU_TEMPERATURE = 1, 2, 0
 
 
 class Nvml:
-    """Reads one GPU's sensors; what cannot be read is left out."""
+    """Reads the sensors of the GPU, or the part of one, with this UUID; what cannot be read is left out. Its number
+    would not do: CUDA counts only the GPUs that it may see, and the fastest first."""
 
-    def __init__(self, index: int = 0) -> None:
+    def __init__(self, uuid: object) -> None:
         self._library: Any = None
         self._device = ctypes.c_void_p()
         try:
             library = ctypes.CDLL("libnvidia-ml.so.1")
         except OSError:
             return
-        if library.nvmlInit_v2() == 0 and library.nvmlDeviceGetHandleByIndex_v2(index, ctypes.byref(self._device)) == 0:
+        if library.nvmlInit_v2() == 0:
             self._library = library
+            for name in (f"GPU-{uuid}", f"MIG-{uuid}"):
+                if library.nvmlDeviceGetHandleByUUID(name.encode(), ctypes.byref(self._device)) == 0:
+                    return
+            self._device = ctypes.c_void_p()
 
     def read(self) -> dict[str, Any]:
         """What the sensors say now: MHz, degrees Celsius, watts, and why the clocks are held back, as a bit mask."""
         facts: dict[str, Any] = {}
-        if self._library is None:
+        if not self._device:
             return facts
         value, wide = ctypes.c_uint(), ctypes.c_ulonglong()
         for name, kind in (("sm_mhz", _SM_CLOCK), ("memory_mhz", _MEMORY_CLOCK)):
