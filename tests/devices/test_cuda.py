@@ -73,6 +73,7 @@ class FakeDevice(CudaDevice):
 
     def __init__(self, fates: Sequence[tuple[Status, str]] = ()) -> None:
         self.cores, self._fates, self._preparing = 2, fates, set()
+        self.properties = SimpleNamespace(total_memory=8 << 30)
         self.peaks = SimpleNamespace(floor_ns=lambda problem, case: 3.0)
         self.trials: list[FakeTrial] = []
         self.said: list[str] = []
@@ -155,6 +156,13 @@ def test_workers_find_the_gpu_that_was_chosen_and_nothing_else_of_ours(monkeypat
     assert given["CUDA_VISIBLE_DEVICES"] == "1"
     assert "CUDA_DEVICE_ORDER" not in given
     assert "secret" not in str(given)
+
+
+@pytest.mark.parametrize(("gib", "room"), [(80, 16), (24, 12), (8, 4), (1, 1)])
+def test_a_small_gpu_has_fewer_workers_at_a_time(gib: int, room: int) -> None:
+    device = FakeDevice()
+    device.cores, device.properties = 16, SimpleNamespace(total_memory=gib << 30)
+    assert device._room(1) == room
 
 
 def test_an_extension_is_built_once() -> None:

@@ -38,6 +38,8 @@ OWN_EFFORT = Effort(precision=0.02, case_seconds=0.02, timeout=60.0, rounds=2, c
 """For kernels of our own: 16 calls a case, fewer of long ones. What a search finds is checked wholly at its end."""
 _AHEAD = 2
 """How many kernels are being made ready, a core: Triton keeps a core for seconds, while the lane needs its next."""
+_WORKER_BYTES = 1 << 30
+"""Of the GPU's memory, for a worker's context and what its kernel takes while it is made ready."""
 _HARMLESS = (Status.OK, Status.WRONG_RESULT, Status.COMPILE_ERROR)
 """After which a worker is as good as before, if the kernel was our own."""
 _OWN_PROBLEMS = 2
@@ -237,7 +239,7 @@ class CudaDevice(Device):
         with ExitStack() as stack:
             tasks = self._foreign(work, effort, stack) if foreign else self._own(work, effort)
             ahead: dict[Future[Any], _Task] = {}
-            room = self.cores if foreign else _AHEAD * self.cores
+            room = self._room(1 if foreign else _AHEAD)
             pool = ThreadPoolExecutor(room)
             try:
                 while True:
@@ -262,6 +264,10 @@ class CudaDevice(Device):
                 for future in ahead:
                     if not future.cancelled() and (child := future.result().release()):
                         child.kill()
+
+    def _room(self, each: int) -> int:
+        """How many kernels are made ready at a time: so many a core, while their workers fit into half the GPU."""
+        return max(1, min(each * self.cores, int(self.properties.total_memory) // (2 * _WORKER_BYTES)))
 
     def _foreign(self, work: Iterable[tuple[Problem, Kernel]], effort: Effort, stack: ExitStack) -> Iterator[_Task]:
         posed: dict[str, tuple[Problem, Plan]] = {}
