@@ -17,6 +17,7 @@ from presage.kernels import hardware
         ("RTX 5090", "rtx5090"),
         ("a100-80gb", "a100"),
         ("Tesla T4", "t4"),
+        ("NVIDIA B300 SXM6 AC", "b300"),
     ],
 )
 def test_names_people_and_drivers_use(name, found):
@@ -43,6 +44,7 @@ def test_unknown_target_names_the_nearest(wrong, near):
         ("rtx4090", 128, 48, 99, "sm_89"),
         ("h200", 132, 64, 227, "sm_90a"),
         ("b200", 148, 64, 227, "sm_100a"),
+        ("b300", 148, 64, 227, "sm_103a"),
         ("t4", 40, 32, 64, "sm_75"),
     ],
 )

@@ -6,7 +6,7 @@ import itertools
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -149,11 +149,11 @@ class CudaDevice(Device):
         }
 
     @cached_property
-    def hardware(self) -> Hardware:
-        try:
-            return hardware.find(self.properties.name)
-        except PresageError:  # a product that is not in the table: what its architecture has is known
-            return hardware.find(self.arch)
+    def hardware(self) -> Hardware | None:
+        for name in (self.properties.name, self.arch):  # of a product that is not in the table, its architecture's
+            with suppress(PresageError):
+                return hardware.find(name)
+        return None
 
     # -- what workers need --------------------------------------------------------------------------------------------
 
