@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from types import SimpleNamespace
@@ -28,7 +29,7 @@ CASE = Case({"n": 1000})
 EAGER = from_source("import torch\ndef custom_kernel(data):\n    return data[0] + data[1]\n", ".py", "k.py")
 TRITON = from_source("import torch\nimport triton\ndef custom_kernel(data):\n    return data[0]\n", ".py", "k.py")
 
-PULSE = Window(320 * US, 600 * US, 0, CALLS, {})
+PULSE = Window(320 * US, 600 * US, 0, CALLS, {"tails_ns": [5 * US] * CALLS})
 """A window with nothing in it: eight leads, and as much again for talking."""
 
 
@@ -210,6 +211,29 @@ def test_a_sample_is_never_less_than_its_share() -> None:
 def test_nothing_may_run_on(tail_us: float, call_us: float, status: Status) -> None:
     got, reason = judged([window(call_us, tail_us=tail_us)] * 6)
     assert got == status, reason
+
+
+def test_where_asking_takes_long_that_is_no_work() -> None:
+    trial = GpuTrial(ADDITION, EAGER, Effort(rounds=ROUNDS))
+    record = trial.records[CASE.name] = record_of([window(tail_us=60)] * ROUNDS)
+    record.pulses = [dataclasses.replace(PULSE, answer={"tails_ns": [55 * US] * CALLS})] * ROUNDS
+    trial.attempt(trial.judge, CASE, Roof())
+    assert trial.verdict is None
+
+
+def test_what_copying_an_output_takes_on_a_slow_gpu_is_not_hidden_time() -> None:
+    copying = window(accounted_us=1120 + CALLS * 500, parent_us=1400 + CALLS * 500)
+    record = record_of([copying] * 6)
+    assert record.believed() == []
+    record.copy_ns = 600 * US
+    assert len(record.believed()) == 6
+
+
+@pytest.mark.parametrize(("call_ms", "calls"), [(0.02, 8), (20, 8), (100, 3), (1000, 1), (20_000, 1)])
+def test_a_slow_kernel_has_short_windows(call_ms: float, calls: int) -> None:
+    trial = GpuTrial(ADDITION, EAGER, Effort())
+    trial.child = SimpleNamespace(arena=SimpleNamespace(size=1 << 32))  # type: ignore[assignment]
+    assert trial._calls_for(CASE, call_ms * 1e6) == calls
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,9 @@ from presage.core.errors import PresageError
 from presage.devices import lane
 
 HOLDS = """
-import time
+import sys, time
 from presage.devices import lane
+lane.PLACES = (sys.argv[1],)
 with lane.only('test'):
     print(1, flush=True)
     time.sleep(60)
@@ -22,9 +23,9 @@ with lane.only('test'):
 
 
 def test_the_next_waits_until_the_first_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    environment = {"TMPDIR": str(tmp_path), "PYTHONPATH": ":".join(sys.path)}
-    first = subprocess.Popen([sys.executable, "-c", HOLDS], stdout=subprocess.PIPE, env=environment)
+    monkeypatch.setattr(lane, "PLACES", (str(tmp_path),))
+    environment = {"TMPDIR": "/nowhere", "PYTHONPATH": ":".join(sys.path)}
+    first = subprocess.Popen([sys.executable, "-c", HOLDS, tmp_path], stdout=subprocess.PIPE, env=environment)
     assert first.stdout is not None
     assert first.stdout.readline() == b"1\n"
     had = threading.Event()
@@ -44,12 +45,13 @@ def test_the_next_waits_until_the_first_is_gone(tmp_path: Path, monkeypatch: pyt
 
 
 def test_devices_do_not_wait_for_each_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr(lane, "PLACES", (str(tmp_path),))
     with lane.only("one"), lane.only("other"):
         assert len(list(tmp_path.iterdir())) == 2
 
 
 def test_a_folder_that_cannot_be_used_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lane, "PLACES", ())
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "missing"))
     with pytest.raises(PresageError, match="cannot open"), lane.only("test"):
         pass

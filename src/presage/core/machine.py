@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import os
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -14,6 +16,22 @@ def cache_folder(environment: Mapping[str, str] = os.environ) -> Path:
     return Path(environment.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "presage"
 
 
-def cores() -> int:
-    """How many this process may use, which can be fewer than there are."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+def cores(groups: Path = Path("/sys/fs/cgroup")) -> int:
+    """How many this process may use, which can be fewer than there are; a container may have a share of them all."""
+    found = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min(found, _quota(groups)))
+
+
+def _quota(groups: Path) -> int:
+    """The whole cores that a container's share of processor time amounts to."""
+    try:
+        limit, period = (groups / "cpu.max").read_text().split()
+    except (OSError, ValueError):
+        try:
+            limit, period = ((groups / "cpu" / f"cpu.cfs_{name}_us").read_text() for name in ("quota", "period"))
+        except OSError:
+            return sys.maxsize
+    try:
+        return math.ceil(int(limit) / int(period)) if int(limit) > 0 else sys.maxsize
+    except (ValueError, ZeroDivisionError):  # 'max'
+        return sys.maxsize

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import fcntl
 import json
 import os
 import secrets
@@ -105,12 +107,12 @@ class Child:
         except OSError as error:
             place = tempfile.gettempdir() if tempfile.tempdir else "a temporary folder"
             raise PresageError(f"cannot write to {place}: {error.strerror}; set TMPDIR to a place with room") from error
+        _left_behind.add(self.scratch)
         self.arena: Any = None if spawn else Arena()
         self.sandbox: dict[str, bool] = {}
         self.arena_address = 0
         self._frozen = False
         self._given = self._left = 0.0
-        self._deadline = time.monotonic() + START_SECONDS
         commands_in, self._commands = os.pipe()
         self._answers, answers_out = os.pipe()
         for ours in (self._commands, self._answers):
@@ -128,7 +130,11 @@ class Child:
         }
         if self.arena is not None:
             settings |= {"arena": self.arena.fd, "arena_bytes": ARENA_BYTES}
+        with contextlib.suppress(OSError):  # a kernel's source and many shapes fit
+            fcntl.fcntl(self._commands, fcntl.F_SETPIPE_SZ, wire.MAX_BYTES)
+        self._file_bytes: int = settings["file_bytes"]
         self._process = (spawn or _start_python)(settings, (commands_in, answers_out, self._log.fileno()))
+        self._deadline = time.monotonic() + START_SECONDS
         os.close(commands_in)
         os.close(answers_out)
 
@@ -163,6 +169,7 @@ class Child:
             self.arena.close()
         self._log.close()
         _remove(self.scratch)
+        _left_behind.discard(self.scratch)
 
     def output(self) -> str:
         """The last of what it wrote to stdout and stderr."""
@@ -317,7 +324,8 @@ class Child:
         if number == signal.SIGKILL:
             raise ChildLostError()
         if number == signal.SIGXFSZ:
-            raise VerdictError(Status.RUNTIME_ERROR, f"wrote a file or output of more than {FILE_BYTES >> 20} MiB")
+            size = f"{self._file_bytes >> 20} MiB"
+            raise VerdictError(Status.RUNTIME_ERROR, f"wrote a file or output of more than {size}")
         raise VerdictError(Status.RUNTIME_ERROR, f"was killed by {signal.Signals(number).name}")
 
 
@@ -359,6 +367,16 @@ def _start_python(settings: dict[str, Any], descriptors: tuple[int, int, int]) -
             env=settings["environment"],
         )
     )
+
+
+_left_behind: set[str] = set()
+"""Folders of workers that nobody has ended, as when the user had enough."""
+
+
+@atexit.register
+def _clear_up() -> None:
+    for folder in tuple(_left_behind):
+        _remove(folder)
 
 
 def _remove(folder: str) -> None:

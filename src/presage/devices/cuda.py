@@ -40,12 +40,14 @@ _AHEAD = 2
 """How many kernels are being made ready, a core: Triton keeps a core for seconds, while the lane needs its next."""
 _WORKER_BYTES = 1 << 30
 """Of the GPU's memory, for a worker's context and what its kernel takes while it is made ready."""
+_HOARD_SHARE = 0.125
+"""Of the GPU's memory, what torch may keep in this process for later, which a kernel might need."""
 _HARMLESS = (Status.OK, Status.WRONG_RESULT, Status.COMPILE_ERROR)
 """After which a worker is as good as before, if the kernel was our own."""
 _OWN_PROBLEMS = 2
 """Of so many problems the inputs are kept on the GPU for the next kernel of our own."""
 _IDLE_SECONDS = 24 * 3600.0
-_CHOICE = ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "LD_LIBRARY_PATH")
+_CHOICE = ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "CUDA_MPS_PIPE_DIRECTORY", "LD_LIBRARY_PATH")
 """What workers must know of the caller's environment to find the GPU that it has found."""
 
 
@@ -216,7 +218,7 @@ class CudaDevice(Device):
         self._get_ready(kernels)
         plan = Plan.draw(problem, self.kind)
         progress("compiling", 0.0)
-        with self.posed(problem, effort.timeout) as posed, ThreadPoolExecutor(self.cores) as pool:
+        with self.posed(problem, effort.timeout) as posed, self._compiling(self.cores) as pool:
             processes = min(_processes(kernel, effort) for kernel in kernels)
             tasks = [_Task(posed, kernel, plan, None, processes) for kernel in kernels]
             while timed := [case for case in plan.timed if any(case in task.to_time for task in tasks)]:
@@ -256,14 +258,29 @@ class CudaDevice(Device):
                         ahead[pool.submit(self._prepared, task, task.next, effort)] = task
                     else:
                         yield self._measurement(task)
-            finally:  # the caller may have had enough before the end, and compiling can take a minute
-                pool.shutdown(wait=False, cancel_futures=True)
-                for child in list(self._preparing):
-                    child.end()
-                pool.shutdown()
+            finally:  # the caller may have had enough before the end
+                self._stop(pool)
                 for future in ahead:
-                    if not future.cancelled() and (child := future.result().release()):
+                    if not future.cancelled() and not future.exception() and (child := future.result().release()):
                         child.kill()
+
+    @contextmanager
+    def _compiling(self, threads: int) -> Iterator[ThreadPoolExecutor]:
+        """Threads that make kernels ready."""
+        pool = ThreadPoolExecutor(threads)
+        try:
+            yield pool
+        except BaseException:
+            self._stop(pool)
+            raise
+        pool.shutdown()
+
+    def _stop(self, pool: ThreadPoolExecutor) -> None:
+        """Do not wait for what is being made ready: compiling can take minutes."""
+        pool.shutdown(wait=False, cancel_futures=True)
+        for child in list(self._preparing):
+            child.end()
+        pool.shutdown()
 
     def _room(self, each: int) -> int:
         """How many kernels are made ready at a time: so many a core, while their workers fit into half the GPU."""
@@ -313,22 +330,28 @@ class CudaDevice(Device):
         from presage.devices.gpu_trial import GpuTrial
 
         trial = GpuTrial(task.problem, task.kernel, replace(effort, processes=task.processes), task.draws)
-        if trial.is_own and self._workers:
-            trial.child = self._workers.pop()
-        else:
+        if trial.is_own:
+            with suppress(IndexError):  # which others take from, too
+                trial.child = self._workers.pop()
+        if trial.child is None:
             trial.child = self.start_child(with_torch=trial.is_own or not task.kernel.is_bare)
             trial.child.trusted = trial.is_own
-            trial.attempt(trial.child.wait_ready)
-        if child := trial.child:
-            self._preparing.add(child)
+            trial.is_new = True
+        child = trial.child
+        self._preparing.add(child)
+        try:
             trial.attempt(trial.prepare, self.compiler, plan)
+        finally:
             self._preparing.discard(child)
         return trial
 
     def _settled(self, trial: Any, plan: Plan, effort: Effort) -> Any:
         """The trial, or a second, lone one where the machine may have been what disturbed its times."""
-        if trial.is_own or not isinstance(trial.verdict, TimingError):
+        if trial.is_own or not isinstance(trial.verdict, TimingError | ChildLostError):
             return trial
+        if self._idle.is_gone:
+            self._idle.kill()
+            del self._idle
         again = self._prepared(_Task(trial.problem, trial.kernel, plan, None, trial.effort.processes), plan, effort)
         self._conduct([again], plan, effort, _silent)
         return again
@@ -339,12 +362,15 @@ class CudaDevice(Device):
             self._conduct_alone(trials, plan, effort, progress)
 
     def _conduct_alone(self, trials: Sequence[Any], plan: Plan, effort: Effort, progress: Progress) -> None:
-        _ = self.peaks  # measured once, before anything is held against them
-        arenas = [self._arena_for(trial.problem) for trial in trials]
+        self.peaks.measure(trials[0].problem)
+        if self._torch.cuda.memory_reserved() > _HOARD_SHARE * self.properties.total_memory:
+            self._torch.cuda.empty_cache()
+        arenas: list[Any] = []
         try:
-            for trial, arena in zip(trials, arenas, strict=True):
-                trial.idle = self._idle
-                trial.attempt(trial.enter_lane, arena)
+            for trial in trials:
+                arenas.append(self._arena_for(trial.problem))
+                trial.idle, trial.bandwidth = self._idle, self.peaks.bandwidth
+                trial.attempt(trial.enter_lane, arenas[-1])
             if any(trial.live for trial in trials):
                 conduct(trials, plan, self.peaks, effort, progress)
         finally:
@@ -401,8 +427,8 @@ class CudaDevice(Device):
 
 
 def _processes(kernel: Kernel, effort: Effort) -> int:
-    """In how many its short cases are timed: one, where each would have to build an extension anew."""
-    return 1 if kernel.builds_extension else effort.processes
+    """In how many its short cases are timed: one, where torch would have to compile for a minute in each."""
+    return 1 if kernel.compiles_by_torch else effort.processes
 
 
 def _silent(doing: str, share: float) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import sys
 import time
@@ -12,9 +13,11 @@ from presage.devices.child import Child
 from presage.devices.zygote import Zygote
 from presage.kernels import toolkit
 
-_MEMORY_BYTES = 32 << 30
+_MEMORY_BYTES = min(32 << 30, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * 3 // 4)
 _FILE_BYTES = 1 << 30
 _END_SECONDS = 30.0
+_COMPILERS = ("CC", "CXX", "NVCC_CCBIN", "TRITON_LIBCUDA_PATH", "TRITON_PTXAS_PATH")
+"""By which the caller may have said where compilers and their libraries are."""
 _STOPPED, _CONTINUED = signal.SIGSTOP << 8 | 0x7F, 0xFFFF
 
 
@@ -25,22 +28,35 @@ class GpuChild(Child):
         self._zygote, self._ground = zygote, ground | {"torch": with_torch}
         super().__init__(spawn=self._fork, memory_bytes=_MEMORY_BYTES, file_bytes=_FILE_BYTES)
 
+    @property
+    def is_gone(self) -> bool:
+        return _state(self._process.pid) in ("", "Z", "X")
+
     def _fork(self, settings: dict[str, Any], descriptors: tuple[int, int, int]) -> ForkedProcess:
         """It finds what a module needs that builds an extension: ninja, which comes with a Python, and nvcc."""
-        environment, home = settings["environment"], toolkit.home()
-        found = {"CUDA_HOME": str(home)} if home else {}
-        folders = (os.path.dirname(sys.executable), *(f"{path}/bin" for path in found.values()), environment["PATH"])
+        home, named = toolkit.home(), {name: os.environ[name] for name in _COMPILERS if name in os.environ}
+        found = named | ({"CUDA_HOME": str(home)} if home else {})
+        folders = (os.path.dirname(sys.executable), *([f"{home}/bin"] if home else []), os.environ.get("PATH", ""))
         settings["gpu"] = self._ground
-        settings["readable"] += found.values()
+        settings["readable"] += [*_places(found), *os.environ.get("LD_LIBRARY_PATH", "").split(":")]
         settings["environment"] = {
-            **environment,
+            **settings["environment"],
             **found,
-            "PATH": ":".join(folders),
+            "PATH": ":".join((*folders, settings["environment"]["PATH"])),
+            "TORCHINDUCTOR_COMPILE_THREADS": "1",
             "TRITON_CACHE_DIR": os.path.join(self.scratch, "triton"),
             "TORCH_EXTENSIONS_DIR": os.path.join(self.scratch, "extensions"),
             "TORCHINDUCTOR_CACHE_DIR": os.path.join(self.scratch, "inductor"),
         }
         return ForkedProcess(self._zygote, self._zygote.fork(settings, descriptors))
+
+
+def _places(found: dict[str, str]) -> list[str]:
+    """Where what these name lies, and the compilers that are on the path, with a compiler's own parts beside them."""
+    programs = [shutil.which(name) for name in ("c++", "cc", *found.values())]
+    homes = {os.path.dirname(os.path.dirname(os.path.realpath(program))) for program in programs if program}
+    parts = [os.path.join(home, part) for home in homes for part in ("bin", "include", "lib", "lib64", "libexec")]
+    return [*parts, *(path for path in found.values() if os.path.isabs(path))]
 
 
 class ForkedProcess:

@@ -7,6 +7,7 @@ from functools import cached_property
 
 import torch
 
+from presage.core.errors import PresageError
 from presage.problems.base import Case, Problem
 
 IMPOSSIBLE = 0.7
@@ -44,6 +45,12 @@ class GpuPeaks:
         moved = cost.bytes - min(written, self.l2_bytes)
         return IMPOSSIBLE * 1e9 * max(moved / self.bandwidth, cost.flops / self.flops("float16"))
 
+    def measure(self, problem: Problem) -> None:
+        """Whatever the problem's cases will be held against, before anything else is on the GPU."""
+        for case in problem.timed["gpu"]:
+            self.floor_ns(problem, case)
+            self.impossible_ns(problem, case)
+
     def refresh(self) -> None:
         """Measure again, keeping the higher readings."""
         for name in tuple(self._best):
@@ -52,29 +59,48 @@ class GpuPeaks:
 
     def _peak(self, name: str, measure: Callable[[], float]) -> float:
         if name not in self._best:
-            self._best[name] = measure()
+            try:
+                self._best[name] = measure()
+            except torch.OutOfMemoryError as error:
+                complaint = "the GPU has too little memory left to measure its peaks; do others use it?"
+                raise PresageError(complaint) from error
+            finally:
+                torch.cuda.empty_cache()
         return self._best[name]
 
     def _measure_bandwidth(self) -> float:
         size = min(1 << 30, torch.cuda.mem_get_info()[0] // 4)
+        if size < 2 * self.l2_bytes:  # what is copied within the cache says nothing of the memory
+            raise torch.OutOfMemoryError
         source, target = (torch.empty(size, dtype=torch.uint8, device="cuda") for _ in range(2))
         return float(2 * size / _fastest(lambda: target.copy_(source)))
 
     def _measure_flops(self, dtype: str) -> float:
         n = 8192 if dtype == "float16" else 4096
         a, b = (torch.randn(n, n, device="cuda").to(getattr(torch, dtype)) for _ in range(2))
-        before = torch.backends.cuda.matmul.allow_tf32
-        torch.backends.cuda.matmul.allow_tf32 = False
+        settings = torch.backends.cuda.matmul
+        before = {name: getattr(settings, name) for name in ("allow_tf32", _HALF_SUMS) if hasattr(settings, name)}
+        times = []
         try:
-            return float(2 * n**3 / _fastest(lambda: torch.matmul(a, b)))
+            settings.allow_tf32 = False
+            for half in (False, True) if dtype == "float16" and _HALF_SUMS in before else (False,):
+                if _HALF_SUMS in before:
+                    setattr(settings, _HALF_SUMS, half)
+                times.append(_fastest(lambda: torch.matmul(a, b)))
         finally:
-            torch.backends.cuda.matmul.allow_tf32 = before
+            for name, value in before.items():
+                setattr(settings, name, value)
+        return float(2 * n**3 / min(times))
 
 
-def _fastest(call: Callable[[], object], tries: int = 12) -> float:
-    """Seconds of the fastest of several runs."""
-    times = []
-    for _ in range(tries):
+_HALF_SUMS = "allow_fp16_accumulation"
+"""With which some GPUs are twice as fast."""
+
+
+def _fastest(call: Callable[[], object], seconds: float = 0.05, tries: int = 12) -> float:
+    """Seconds of the fastest of several runs, long enough for a GPU that was idle to reach its full clock."""
+    times: list[float] = []
+    while len(times) < tries or sum(times) < seconds:
         start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         start.record()
         call()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -39,21 +40,24 @@ AUDIT_SHARE, AUDIT_NS = 0.03, 1_000
 AUDITED_CALLS = 24
 """So many, before a kernel is accused: where times depend on the inputs, those of one window may be a tenth off."""
 BUILD_SECONDS = 600.0
-"""How long a module may take to load that builds an extension; off the lane, so that others need not wait for it."""
+"""How long a module may take to load that torch compiles something for; off the lane, so that others need not wait."""
 TAIL_NS = 15_000
-"""How long the GPU may seem busy after a call's stream has finished: what asking takes."""
+"""How long the GPU may seem busy after a call's stream has finished, at the least: what asking takes."""
+_ASKINGS = 3
+"""Or so many times what it takes after a call of nothing, on systems that take their time."""
 SHORT_NS = 100_000
 """A case that takes less is timed in several processes: which one it is moves 5 us by a tenth, and 50 us by 2 %."""
 _CALL_NS = 15_000
-_COPY_RATE = 1e12
-"""Bytes a second that any GPU can copy a returned output with, at the least."""
+_COPIES = 4
+"""Copying a returned output may take so many times what it takes at this GPU's measured bandwidth."""
 
 
 @dataclass
 class GpuRecord(Record):
     """A window's samples are its calls, each timed by events. The parent's clock bounds their sum."""
 
-    output_bytes: int = 0
+    copy_ns: float = 0.0
+    """The longest that copying one call's outputs to where the parent looks for them may take."""
     audited: int = -1
     """The round in which there is an audit besides; no kernel can foresee it."""
     audits: list[Window] = field(default_factory=list)
@@ -98,7 +102,7 @@ class GpuRecord(Record):
         nor by its calls' own times beside what windows with nothing in them take. Negative where all is explained."""
         allowed = self.unexplained_ns
         empty = 1.1 * median(pulse.parent_ns for pulse in self.pulses) + 50_000
-        copies = self.calls * (_CALL_NS + 2e9 * self.output_bytes / _COPY_RATE)
+        copies = self.calls * (_CALL_NS + self.copy_ns)
         return [
             max(
                 w.unseen_ns - allowed - CLOCK_SLACK * w.child_ns,
@@ -187,6 +191,10 @@ class GpuTrial(Trial):
     ) -> None:
         super().__init__(problem, kernel, effort)
         self.sensors: dict[str, Any] = {}
+        self.is_new = False
+        """Whether its worker has not been heard of yet."""
+        self.bandwidth = math.inf
+        """Of this GPU, in bytes a second."""
         self._hold_ns, self._gap_ns = LEAST_HOLD_NS, 0
         self._draws, self.is_own = draws, draws is not None
         self.record_type = OwnRecord if self.is_own else GpuRecord
@@ -212,18 +220,23 @@ class GpuTrial(Trial):
     def prepare(self, compiler: Mapping[str, Any], plan: Plan) -> None:
         """Load and compile for every shape that will be asked for."""
         child, kernel = self._child, self.kernel
-        child.give(BUILD_SECONDS if kernel.builds_extension else self.effort.timeout)
+        if self.is_new:
+            child.wait_ready()
+        child.give(BUILD_SECONDS if kernel.compiles_by_torch else self.effort.timeout)
+        path = Path(child.scratch, f"kernel_{kernel.hash}{'.cu' if kernel.is_bare else '.py'}")
+        try:
+            path.write_text(kernel.source)
+        except OSError as error:
+            raise VerdictError(Status.DEVICE_FAULT, f"cannot write to {path.parent}: {error.strerror}") from error
         if kernel.is_bare:
             entries = [launch.entry for launch in kernel.header.launches]
-            child.command("load", kind="cuda", source=kernel.source, entries=entries, compiler=dict(compiler))
+            child.command("load", kind="cuda", path=str(path), entries=entries, compiler=dict(compiler))
             return
-        path = Path(child.scratch, f"kernel_{kernel.hash}.py")
-        path.write_text(kernel.source)
         child.command("load", kind="torch", path=str(path), **worker_settings(self.problem, child.scratch))
         layouts = [self._shapes(case) for case in (*plan.checks, *plan.timed)]
         if kernel.language == "triton":
             child.command("prepare", layouts=layouts)
-        elif self.is_own:  # what torch compiles at the first call takes seconds, which the lane does not have
+        elif self.is_own or "torch.compile" in kernel.source:  # at the first calls, for seconds that the lane lacks
             child.command("rehearse", layouts=layouts)
 
     # -- on the lane --------------------------------------------------------------------------------------------------
@@ -276,11 +289,12 @@ class GpuTrial(Trial):
         self._begin(case, self._calls_for(case, call_ns))
 
     def _calls_for(self, case: Case, call_ns: float, talk_ns: float = 0.0) -> int:
-        """As many as there is room for, up to a fixed number. Of a slow kernel of our own, few are enough."""
+        """As many as there are room and time for, up to a fixed number. Of a slow kernel of our own, few are enough."""
         bytes_per_call = sum(self.problem.array_bytes(a, case) for a in (*self.problem.inputs, *self.problem.outputs))
-        enough = (
-            max(2 - (call_ns > OWN_LONG_NS), int(OWN_WINDOW_NS / max(1.0, call_ns))) if self.is_own else WINDOW_CALLS
-        )
+        if self.is_own:
+            enough = max(2 - (call_ns > OWN_LONG_NS), int(OWN_WINDOW_NS / max(1.0, call_ns)))
+        else:
+            enough = max(1, int(1e9 * self.effort.case_seconds / (self.effort.rounds * max(1.0, call_ns))))
         return int(max(1, min(WINDOW_CALLS, enough, self._child.arena.size // (bytes_per_call + 4096))))
 
     def _begin(self, case: Case, calls: int) -> None:
@@ -288,7 +302,8 @@ class GpuTrial(Trial):
         record = self.records[case.name]
         assert isinstance(record, GpuRecord)
         if not self.kernel.is_bare:
-            record.output_bytes = sum(self.problem.array_bytes(array, case) for array in self.problem.outputs)
+            copied = sum(self.problem.array_bytes(array, case) for array in self.problem.outputs)
+            record.copy_ns = _COPIES * 2e9 * copied / self.bandwidth
 
     def run(self, case: Case, inputs: Inputs, checked: int, timed: bool) -> Window:
         if self.is_own and not checked and not any(array.written for array in self.problem.inputs):
@@ -377,7 +392,8 @@ class GpuTrial(Trial):
         record = self.records[case.name]
         tail = median(tail for window in record.windows for tail in window.answer["tails_ns"])
         typical = median(ns for window in record.windows for ns in window.answer["samples_ns"])
-        if tail > TAIL_NS + CLOCK_SLACK * typical:
+        asking = median(tail for pulse in record.pulses for tail in pulse.answer["tails_ns"])
+        if tail > max(TAIL_NS, _ASKINGS * asking) + CLOCK_SLACK * typical:
             raise TimingError(
                 f"case {case.name}: the GPU went on working for {tail / 1e3:.0f} us after the call's stream was done",
             )

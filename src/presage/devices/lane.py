@@ -11,20 +11,30 @@ from pathlib import Path
 
 from presage.core.errors import PresageError
 
+PLACES = ("/dev/shm", "/tmp")
+
 
 @contextmanager
 def only(device: object) -> Iterator[None]:
     """Have the lane of this device, after whoever has it now; a process that dies gives it back."""
-    path = Path(tempfile.gettempdir(), f"presage-lane-{device}")
+    path = _place() / f"presage-lane-{device}"
     try:
         fd = _open(path)
     except OSError as error:
         raise PresageError(f"cannot open {path}: {error.strerror}; it keeps measurements apart: remove it") from error
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX)
+        except OSError as error:
+            raise PresageError(f"cannot lock {path}, which keeps measurements apart: {error.strerror}") from error
         yield
     finally:
         os.close(fd)
+
+
+def _place() -> Path:
+    """A folder of this machine's own that all its processes share, whatever their TMPDIR."""
+    return next((Path(path) for path in PLACES if os.access(path, os.W_OK)), Path(tempfile.gettempdir()))
 
 
 def _open(path: Path) -> int:

@@ -8,6 +8,7 @@ from typing import Any
 
 from presage.core.errors import PresageError
 from presage.devices.child import Child, VerdictError
+from presage.devices.status import Status
 from presage.problems.base import Case
 from presage.problems.external import ExternalProblem, Layout, Tensor
 
@@ -80,7 +81,16 @@ class Reference:
         try:
             return self._child.command(do, **details)
         except VerdictError as fault:
+            if do in _BESIDE_A_KERNEL and "out of memory" in fault.reason:
+                reason = (
+                    "out of memory on the GPU beside this kernel, so its results cannot be checked; do others use it?"
+                )
+                raise VerdictError(Status.RUNTIME_ERROR, reason) from fault
             raise PresageError(f"{self._problem.path}: its reference failed: {fault.reason}") from fault
+
+
+_BESIDE_A_KERNEL = ("make", "check")
+"""What the child is asked while a kernel may have taken all the memory there is."""
 
 
 def _layout(found: dict[str, Any]) -> Layout:

@@ -65,6 +65,9 @@ class Zygote:
                 return json.loads(self._control.recv(1 << 12))
             except (OSError, ValueError) as error:
                 raise PresageError(f"the fork server of GPU workers has died: {self._last_words() or error}") from error
+            except BaseException:  # whose answer would be taken for the next one's
+                self._process.kill()
+                raise
 
     def _last_words(self) -> str:
         self._process.kill()

@@ -49,9 +49,9 @@ class Kernel:
         return bool(self.header.tunables)
 
     @property
-    def builds_extension(self) -> bool:
-        """Whether it is a module that has torch build a C++ or CUDA extension, which takes compilers a minute."""
-        return not self.is_bare and "cpp_extension" in self.source
+    def compiles_by_torch(self) -> bool:
+        """Whether it is a module that has torch build an extension or compile its functions, which takes a minute."""
+        return not self.is_bare and any(word in self.source for word in ("cpp_extension", "torch.compile"))
 
     @property
     def is_bare(self) -> bool:

@@ -6,6 +6,7 @@ Everything it calls was looked up before foreign code was loaded, so replacing t
 from __future__ import annotations
 
 import ctypes
+import sys
 import time
 from itertools import zip_longest
 from typing import Any
@@ -53,6 +54,8 @@ class Gpu:
         self._launch = driver.cuLaunchKernel
         self._set_limit = driver.cuCtxSetLimit
         self._reset_persisting = driver.cuCtxResetPersistingL2Cache
+        asked = (self._set_limit(self._persisting, 0), self._reset_persisting())
+        self._persists = all(int(code) == 0 for code, *_ in asked)  # older GPUs cannot, nor can parts of one
         self._clock = time.perf_counter_ns
         self.arena, self._arena_handle = 0, ""
         if settings["torch"]:
@@ -76,7 +79,8 @@ class Gpu:
         if handle == self._arena_handle:
             return
         if self.arena:
-            self(self.driver.cuIpcCloseMemHandle(self.arena))
+            closing, self.arena, self._arena_handle = self.arena, 0, ""
+            self(self.driver.cuIpcCloseMemHandle(closing))
         ipc = self.driver.CUipcMemHandle()
         ipc.reserved = bytes.fromhex(handle)
         self.arena, self._arena_handle = int(self(self.driver.cuIpcOpenMemHandle(ipc, 1))), handle
@@ -97,8 +101,9 @@ class Gpu:
         With a gap, the cache is evicted once more and the GPU left free for so long before the call's stream is
         reached: whatever does not wait for that stream, and what the hold was used to fetch, then shows.
         """
-        self(self._set_limit(self._persisting, 0))
-        self(self._reset_persisting())
+        if self._persists:
+            self(self._set_limit(self._persisting, 0))
+            self(self._reset_persisting())
         begin, start, end, copy, done = self._events
         self(self._record(begin, 0))
         self.lead(hold_ns)
@@ -159,7 +164,8 @@ class CudaRunner(GpuRunner):
         from presage.kernels import nvrtc
 
         self._gpu = gpu
-        compiled = nvrtc.compile(command["source"], **command["compiler"])
+        with open(command["path"]) as file:
+            compiled = nvrtc.compile(file.read(), **command["compiler"])
         self._module = gpu(gpu.driver.cuModuleLoadData(compiled.cubin))
         self._functions = [
             gpu(gpu.driver.cuModuleGetFunction(self._module, entry.encode())) for entry in command["entries"]
@@ -184,7 +190,7 @@ class CudaRunner(GpuRunner):
             self._scratch.append(pointer)
         self._launches = layout["launches"]
         for function, launch in zip(self._functions, self._launches, strict=True):
-            if launch["shared"] > 48 << 10:
+            if launch["shared"]:  # with what is static it may be more than a kernel has unasked
                 gpu(driver.cuFuncSetAttribute(function, gpu.dynamic_shared, launch["shared"]))
         scalars = layout["scalars"]
         types = (
@@ -234,6 +240,8 @@ class TorchRunner(GpuRunner):
 
     def rehearse(self, command: dict[str, Any]) -> None:
         """Call it once for every shape, so that whatever compiles at a first call has compiled."""
+        if dynamo := sys.modules.get("torch._dynamo"):  # by default it gives up after eight shapes, and says nothing
+            dynamo.config.recompile_limit = max(64, dynamo.config.recompile_limit)
         for layout in command["layouts"]:
             self._function(tensors.arrange(layout, [self._blank(a) for a in layout["inputs"]], self._torch))
         self._torch.cuda.synchronize()

@@ -10,6 +10,7 @@ import json
 import os
 import socket
 import sys
+import traceback
 from typing import Any
 
 
@@ -44,6 +45,8 @@ def _fork(settings: dict[str, Any], descriptors: list[int], control: socket.sock
         return pid
     try:
         _become_worker(settings, descriptors, control)
+    except BaseException:
+        traceback.print_exc()
     finally:
         os._exit(1)
 
