@@ -123,6 +123,8 @@ def test_split_spec(spec: str, parts: tuple[str, dict[str, object]]) -> None:
         ("import torch\nimport triton\nimport triton.language as tl\n", "triton"),
         ("def f():\n    from torch import nn\n", "torch"),
         ("s = 'import torch'\n", "numpy"),
+        ("import torch, triton, triton.language as tl\n", "triton"),
+        ("import os, torch.nn as nn\n", "torch"),
     ],
 )
 def test_a_module_s_language_is_what_it_imports(source: str, language: str) -> None:
@@ -142,3 +144,16 @@ def test_the_normalised_source_has_no_comments() -> None:
     assert from_source(FAMILY, ".c", "k.c").render({"THREADS": 2}).normalised == (
         "// presage: entry f\n#define THREADS 2\n#define KIND fast\nvoid f(void){}"
     )
+
+
+def test_a_mark_of_the_byte_order_is_not_part_of_the_source(tmp_path: Path) -> None:
+    path = tmp_path / "k.c"
+    path.write_bytes(b"\xef\xbb\xbf" + FAMILY.encode())
+    assert read(str(path)).values == {"THREADS": 1, "KIND": "exact"}
+
+
+def test_a_zero_byte_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "k.c"
+    path.write_bytes(FAMILY.encode() + b"\0")
+    with pytest.raises(PresageError, match="has a zero byte in it"):
+        read(str(path))

@@ -35,6 +35,33 @@ extern "C" __global__ void __launch_bounds__(1024, 2) kernel(const float *x, flo
 """
 
 
+STANDARD = """
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+#include <utility>
+extern "C" __global__ void kernel(const float *x, float *y, int n) {
+    static_assert(std::is_same<decltype(x), const float *>::value, "");
+    assert(n > 0);
+    y[threadIdx.x] = std::max(std::move(x[threadIdx.x]), std::numeric_limits<float>::lowest());
+}
+"""
+
+
+def test_headers_of_the_standard_library_that_kernels_include(inspect_source):
+    assert inspect_source(source(STANDARD), ".cu", dims={"n": 256}).error is None
+
+
+def test_a_block_must_be_one_that_the_code_was_compiled_for(inspect_source):
+    text = 'extern "C" __global__ void __launch_bounds__(128) kernel(float *y, int n) { y[threadIdx.x] = n; }'
+    assert inspect_source(source(text, block="128"), ".cu", dims={"n": 1}).error is None
+    report = inspect_source(source(text, block="256"), ".cu", dims={"n": 1})
+    assert report.status == "runtime_error"
+    assert report.error == "cannot launch kernel: a block of 256 threads, but the code was compiled for at most 128"
+
+
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_launch_and_resources(inspect_source, arch):
     text = source(COPY, grid="cdiv(n, 1024), 2", block="64, 4", shared="n + 24")

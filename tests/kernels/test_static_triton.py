@@ -117,13 +117,17 @@ class ModelNew(torch.nn.Module):
 CANNOT_WORK = [
     (call("    add[(4,)](x, y, 1000, 100)\n"), "compile_error", "power of 2"),
     (call("    add[(4,)](x, y, 1000, 256, nonsense=1)\n"), "runtime_error", "nonsense"),
-    (call("    add[(0,)](x, y, 1000, 256)\n"), "runtime_error", "grid's x is 0"),
+    (call("    add[(1 << 31,)](x, y, 1000, 256)\n"), "runtime_error", "grid's x is 2147483648"),
     (call("    if x.sum().item() > 0:\n        pass\n"), "unknown", "at line 12: if x.sum().item() > 0:"),
     (call("    y = x[x > 0]\n"), "unknown", "nonzero"),
     (call("    missing()\n"), "runtime_error", "missing"),
     (ADD, "runtime_error", "neither custom_kernel"),
     (ADD + "def custom_kernel(data)\n", "compile_error", "SyntaxError"),
-    (ADD + "import os\nos._exit(3)\n", "compile_error", "ended early"),
+    (
+        ADD + "import os\nos._exit(3)\n",
+        "compile_error",
+        "the module or its compiler ended its process early, with status 3",
+    ),
     (ADD + "import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)\n", "compile_error", "signal 11"),
 ]
 
@@ -177,3 +181,103 @@ def test_the_softmax_seed(target):
     assert (whole.launches[0].name, whole.launches[0].grid) == ("softmax_whole", (16384, 1, 1))
     assert (blocks.launches[0].name, blocks.launches[0].loops) == ("softmax_blocks", 2)
     assert whole.launches[0].instructions["global_load_128"] == 2
+
+
+HOST_CODE = {
+    "a graph that is captured and replayed": (
+        "    graph = torch.cuda.CUDAGraph()\n    with torch.cuda.graph(graph):\n        add[(4,)](x, y, 1000, 256)\n"
+        "    graph.replay()\n",
+        [("add", (4, 1, 1), 1)],
+    ),
+    "streams and events": (
+        "    side, event = torch.cuda.Stream(), torch.cuda.Event(enable_timing=True)\n"
+        "    side.wait_stream(torch.cuda.current_stream())\n"
+        "    with torch.cuda.stream(side), torch.cuda.device(x.device):\n"
+        "        event.record()\n        add[(4,)](x, y, 1000, 256)\n"
+        "    torch.cuda.current_stream().wait_event(event)\n",
+        [("add", (4, 1, 1), 1)],
+    ),
+    "tuned by hand": (
+        "    best = min((256, 512), key=lambda b: triton.testing.do_bench(lambda: add[(b,)](x, y, 1000, b)))\n"
+        "    add[(2,)](x, y, 1000, best)\n",
+        [("add", (2, 1, 1), 1)],
+    ),
+    "different memory lies at different addresses": (
+        "    add[(1 if x.data_ptr() == y.data_ptr() else 7,)](x, y, 1000, 256)\n",
+        [("add", (7, 1, 1), 1)],
+    ),
+    "nothing is launched by an empty grid": (
+        "    add[(0,)](x, y, 1000, 256)\n    add[(4,)](x, y, 1000, 256)\n",
+        [("add", (4, 1, 1), 1)],
+    ),
+    "a module that is moved": (
+        "    torch.nn.Linear(8, 8).half().to(x.device)\n    add[(4,)](x, y, 1000, 256)\n",
+        [("add", (4, 1, 1), 1)],
+    ),
+    "types of a submission": (
+        "    from task import input_t\n    add[(4,)](x, y, 1000, 256)\n",
+        [("add", (4, 1, 1), 1)],
+    ),
+}
+
+
+def test_what_host_code_of_the_communities_does(inspect_sources):
+    found = inspect_sources([call(body) for body, _ in HOST_CODE.values()], ".py", X)
+    for (name, (_, launches)), report in zip(HOST_CODE.items(), found, strict=True):
+        assert report.error is None, name
+        assert [(each.name, each.grid, each.count) for each in report.launches] == launches, name
+
+
+@pytest.mark.parametrize(
+    ("body", "complaint"),
+    [
+        ("    add[(4,)](x, torch.empty(1000), 1000, 256)\n", "a tensor in the host's memory cannot be passed"),
+        ("    add[(1000 / 256,)](x, y, 1000, 256)\n", "'float' object cannot be interpreted as an integer"),
+        ("    add[(4,)](x, y, int(x.sum().item()), 256)\n", "the host code asks for a tensor's value"),
+        ("    raise RuntimeError('\\x1b[2J \\ud800 ' + 'x' * 10000)\n", "RuntimeError: ?[2J ? xxx"),
+    ],
+)
+def test_what_would_fail_says_why(inspect_source, body, complaint):
+    report = inspect_source(call(body), ".py", X)
+    assert report.status in ("runtime_error", "unknown")
+    assert complaint in report.error
+    assert max(map(len, report.error.splitlines())) < 1000
+
+
+def test_autotuning_finds_what_fits_for_every_key(inspect_source):
+    too_large = 'triton.Config({"B": 128}, num_warps=4, num_stages=8)'
+    text = MATMUL.replace("configs=[", f"configs=[{too_large}, ")
+    calls = "def custom_kernel(data):\n    a, b = data\n    return [one(a[:n, :n], b[:n, :n]) for n in (1024, 512)]\n"
+    square = ((1024, 1024), "float16")
+    report = inspect_source(text.replace("custom_kernel(data)", "one(*data)") + calls, ".py", square, square)
+    assert report.error is None
+    assert [launch.options["constants"]["B"] for launch in report.launches] == [64, 64]
+    assert "autotuned" in report.notes[0]
+
+
+SCALED = (
+    HEAD
+    + """
+@triton.jit
+def scaled(x, y, ORDER, B: tl.constexpr):
+    for first in range(0, n, B):
+        i = first + tl.arange(0, B)
+        tl.store(y + i, tl.load(x + i, mask=i < many) * eps, mask=i < n)
+
+def custom_kernel(data):
+    (x,) = data
+    y = torch.empty_like(x)
+    n, many, eps = 1000, 1 << 40, 0.5
+    scaled[(1,)](x, y, ORDER, B=256)
+    return y
+"""
+)
+
+
+def test_what_is_executed_does_not_depend_on_the_order_of_arguments(inspect_sources):
+    orders = ("n, many, eps", "eps, many, n", "many, eps, n")
+    found = inspect_sources([SCALED.replace("ORDER", order) for order in orders], ".py", X)
+    kinds = ("global_load", "global_store", "load_sectors", "store_sectors")
+    counts = [tuple(report.launches[0].executed[kind] for kind in kinds) for report in found]
+    assert len(set(counts)) == 1
+    assert min(counts[0]) > 0

@@ -82,9 +82,7 @@ class Reference:
             return self._child.command(do, **details)
         except VerdictError as fault:
             if do in _BESIDE_A_KERNEL and "out of memory" in fault.reason:
-                reason = (
-                    "out of memory on the GPU beside this kernel, so its results cannot be checked; do others use it?"
-                )
+                reason = "out of memory beside this kernel, so its results cannot be checked; do others use the GPU?"
                 raise VerdictError(Status.RUNTIME_ERROR, reason) from fault
             raise PresageError(f"{self._problem.path}: its reference failed: {fault.reason}") from fault
 

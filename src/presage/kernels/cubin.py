@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ _RESERVED_SHARED = 1024
 _KERNEL_SYMBOL = 0x10
 """In a symbol's `other` byte: the function is a kernel."""
 _REQUIRED_THREADS, _FRAME, _MIN_STACK, _REGISTERS, _BARRIERS = 0x10, 0x11, 0x12, 0x2F, 0x4C
+_MOST_THREADS = 0x05
 _SIZED = 0x04
 
 
@@ -25,6 +27,8 @@ class Resources:
     required_threads: int | None
     """Threads per block, where the code insists on a number."""
     code: bytes
+    most_threads: int | None = None
+    """Threads per block that the code was compiled for, where it says so."""
 
 
 @dataclass(frozen=True)
@@ -61,14 +65,14 @@ def _kernels(sections: list[_Section]) -> Iterator[tuple[str, Resources]]:
             continue
         own = dict(_attributes(by_name[f".nv.info.{name}"].data)) if f".nv.info.{name}" in by_name else {}
         shared = by_name.get(f".nv.shared.{name}")
-        required = own.get(_REQUIRED_THREADS)
         resources = Resources(
             registers=per_symbol.get((_REGISTERS, index), text.info >> 24),
             stack_bytes=per_symbol.get((_MIN_STACK, index), per_symbol.get((_FRAME, index), 0)),
             shared_bytes=max(shared.size - reserved, 0) if shared else 0,
             barriers=own[_BARRIERS][0] if _BARRIERS in own else text.flags >> 20 & 0x7F,
-            required_threads=_product(struct.unpack("<3I", required)) if required and len(required) == 12 else None,
+            required_threads=_threads(own.get(_REQUIRED_THREADS)),
             code=text.data,
+            most_threads=_threads(own.get(_MOST_THREADS)),
         )
         yield name, resources
 
@@ -114,5 +118,6 @@ def _string(data: bytes, start: int) -> str:
     return data[start : data.index(b"\0", start)].decode()
 
 
-def _product(values: tuple[int, ...]) -> int:
-    return values[0] * values[1] * values[2]
+def _threads(value: bytes | None) -> int | None:
+    """The product of an attribute's three sizes, where it is there."""
+    return math.prod(struct.unpack("<3I", value)) if value and len(value) == 12 else None

@@ -102,6 +102,8 @@ def from_source(source: str, suffix: str, name: str) -> Kernel:
     kind = _SUFFIXES.get(suffix)
     if kind is None:
         raise PresageError(f"{name}: '{suffix}' is no kernel file; kernels end in {', '.join(_SUFFIXES)}")
+    if "\0" in source:
+        raise PresageError(f"{name} has a zero byte in it, which no compiler reads over; is it text?")
     if places := headers.places(source):
         raise headers.HeaderError(
             f"{name}: is shared by several operations, and ${sorted(places)[0]}$ in it is left to each; name it with a"
@@ -132,7 +134,7 @@ def read(spec: str | Path) -> Kernel:
     if len(data) > _MAX_BYTES:
         raise PresageError(f"{path} has more than {_MAX_BYTES} bytes, the most that a kernel file may have")
     try:
-        source = data.decode("utf-8")
+        source = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise PresageError(f"{path} is not UTF-8 text (byte {error.start}); save it as UTF-8") from error
     return from_source(source, file.suffix, path).render(values)
@@ -157,7 +159,9 @@ def split_spec(spec: str) -> tuple[str, dict[str, Value]]:
 
 
 def _module_language(source: str) -> str:
-    imported = set(re.findall(r"^\s*(?:import|from)\s+(\w+)", source, re.MULTILINE))
+    imported = set(re.findall(r"^\s*from\s+(\w+)", source, re.MULTILINE))
+    for names in re.findall(r"^\s*import\s+(.+)", source, re.MULTILINE):
+        imported |= {name.strip().split(".")[0].split(" ")[0] for name in names.split(",")}
     if "triton" in imported:
         return "triton"
     return "torch" if "torch" in imported else "numpy"

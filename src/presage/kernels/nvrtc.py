@@ -47,7 +47,15 @@ _HEADERS = {
     **dict.fromkeys(("limits.h", "climits"), _LIMITS),
     **dict.fromkeys(("float.h", "cfloat"), _FLOATS),
     **dict.fromkeys(("math.h", "cmath"), _MATHS),
-    **dict.fromkeys(("stddef.h", "cstddef", "stdio.h", "cstdio", "stdlib.h", "cstdlib"), "#pragma once\n"),
+    **dict.fromkeys(("assert.h", "cassert"), "#pragma once\n#ifndef assert\n#define assert(truth) ((void)0)\n#endif\n"),
+    **dict.fromkeys(
+        ("stddef.h", "cstddef", "stdio.h", "cstdio", "stdlib.h", "cstdlib", "string.h", "cstring", "iostream"),
+        "#pragma once\n",
+    ),
+    **{
+        name: f"#pragma once\n#include <cuda/std/{name}>\nnamespace std {{ using namespace cuda::std; }}\n"
+        for name in ("algorithm", "array", "functional", "limits", "tuple", "type_traits", "utility")
+    },
 }
 _OPTIONS = (
     "--std=c++17",
@@ -89,7 +97,9 @@ def compile(source: str, arch: str, library: str, includes: Sequence[str] = (), 
         )
         log = _text(nvrtc, program, "ProgramLog").decode(errors="replace").rstrip("\0")
         if result:
-            raise CompileError(log.strip() or _message(nvrtc, result))
+            lines = log.replace("\0", "").splitlines()
+            said = [line for line in lines if not line.startswith(("ptxas info", "ptxas  "))]
+            raise CompileError("\n".join(said).strip() or _message(nvrtc, result))
         ptx = _text(nvrtc, program, "PTX").decode(errors="replace").rstrip("\0")
         return Compiled(_text(nvrtc, program, "CUBIN"), log, ptx)
     finally:

@@ -140,6 +140,8 @@ def launch_problem(launched: Launched, resources: Resources, target: Hardware) -
         return f"a block of {threads} threads; at most {MAX_THREADS_PER_BLOCK} are allowed"
     if resources.required_threads not in (None, threads):
         return f"a block of {threads} threads, but the code was compiled for exactly {resources.required_threads}"
+    if resources.most_threads and threads > resources.most_threads:
+        return f"a block of {threads} threads, but the code was compiled for at most {resources.most_threads}"
     if shared > target.shared_per_block:
         return f"{shared} bytes of shared memory per block; {target.name} has {target.shared_per_block}"
     if occupancy(target, threads, resources.registers).blocks == 0:

@@ -15,7 +15,7 @@ from presage.kernels.job import Job
 from presage.kernels.report import Launched, StaticReport
 
 _COMPILERS = {"cuda": static_cuda, "triton": static_triton}
-_ERROR_LINES = 12
+_ERROR_LINES, _ERROR_SIGNS = 12, 400
 
 
 @dataclass(frozen=True)
@@ -68,14 +68,15 @@ def _made(
 
 def _outcome(job: Job, answer: Mapping[str, Any]) -> _Outcome:
     answer = _COMPILERS[job.kernel.language].answered(job, answer)
-    if answer["status"] != "ok":
-        lines = str(answer["error"]).strip().splitlines()
-        return _Outcome(answer["status"], error="\n".join(lines[:_ERROR_LINES]), notes=tuple(answer.get("notes", ())))
-    answer = {**answer, "cubins": [base64.b64decode(each) for each in answer["cubins"]]}
+    if answer.get("status") in report.STATUSES and answer["status"] != "ok":
+        return _Outcome(answer["status"], error=_printable(answer.get("error")), notes=tuple(answer.get("notes", ())))
     try:
+        answer = {**answer, "cubins": [base64.b64decode(each) for each in answer["cubins"]]}
         launches = tuple(_COMPILERS[job.kernel.language].launches(job, answer))
     except static_cuda.LaunchError as error:
         return _Outcome(error.status, error=str(error))
+    except (LookupError, TypeError, ValueError):  # foreign code runs where answers are written
+        return _Outcome("compile_error", error="the compiling process gave no answer that can be read")
     found = []
     for launched in launches:
         kernels = cubin.read(launched.cubin)
@@ -88,6 +89,12 @@ def _outcome(job: Job, answer: Mapping[str, Any]) -> _Outcome:
             return _Outcome("runtime_error", error=f"cannot launch {launched.name}: {problem}")
         found.append((launched, resources))
     return _Outcome("ok", tuple(found), None, answer.get("operators"), tuple(answer.get("notes", ())))
+
+
+def _printable(error: object) -> str:
+    """The first lines of what a compiler or foreign code says, of a length and with signs that a terminal can bear."""
+    lines = str(error).strip().splitlines()[:_ERROR_LINES]
+    return "\n".join("".join(sign if sign.isprintable() else "?" for sign in line[:_ERROR_SIGNS]) for line in lines)
 
 
 def _mixes(jobs: Sequence[Job], outcomes: Sequence[_Outcome]) -> dict[tuple[str, bytes], sass.Mix]:

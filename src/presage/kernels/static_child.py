@@ -28,6 +28,7 @@ class _Running:
     process: int
     started: float
     cases: int
+    is_module: bool
     received: list[bytes] = field(default_factory=list)
 
 
@@ -71,7 +72,9 @@ def start(index: int, request: Mapping[str, Any], selector: selectors.BaseSelect
         _answer_and_exit(request, writer)
     os.close(writer)
     selector.register(
-        reader, selectors.EVENT_READ, _Running(index, process, time.monotonic(), len(request["cases"]) or 1)
+        reader,
+        selectors.EVENT_READ,
+        _Running(index, process, time.monotonic(), len(request["cases"]) or 1, request["compiler"] == "triton"),
     )
 
 
@@ -91,7 +94,8 @@ def finish(key: selectors.SelectorKey, selector: selectors.BaseSelector, late: s
             found = json.loads(b"".join(running.received))
         except ValueError:
             ending = f"signal {os.WTERMSIG(status)}" if os.WIFSIGNALED(status) else f"status {status >> 8}"
-            found = {"status": "compile_error", "error": f"the compiler's process ended early, with {ending}"}
+            who = "the module or its compiler" if running.is_module else "the compiler"
+            found = {"status": "compile_error", "error": f"{who} ended its process early, with {ending}"}
     print(json.dumps({"index": running.index, **found}), flush=True)
 
 

@@ -11,6 +11,7 @@ import contextlib
 import ctypes
 import importlib.util
 import json
+import operator
 import os
 import sys
 import tempfile
@@ -58,7 +59,23 @@ class Recorder:
         self.get_current_stream = self.get_current_device = lambda *_: 0
         self.set_current_device = self.clear_cache = lambda *_: None
         self.get_device_capability = lambda *_: (major, minor)
-        self._listening = True
+        self._listening, self._found, self._tuned = True, False, False
+
+    def begin_case(self) -> None:
+        self.launches.clear()
+        self.notes.clear()
+
+    def begin_tuning(self) -> None:
+        """Of a kernel for another key: the configuration that was found is no longer the one."""
+        self._found = False
+
+    def without_listening(self, call: Callable[[], Any]) -> None:
+        """Call what is not part of the kernel's own work."""
+        before, self._listening = self._listening, False
+        try:
+            call()
+        finally:
+            self._listening = before
 
     def get_current_target(self) -> GPUTarget:
         return self.target
@@ -74,19 +91,12 @@ class Recorder:
 
     def get_benchmarker(self) -> Callable[..., Any]:
         """Autotuning takes the first configuration that can be launched; nothing can be timed here."""
-        found = False
 
         def benchmark(call: Callable[[], Any], **_: Any) -> list[float]:
-            nonlocal found
-            if found:
+            if self._found:
                 return [1.0, 1.0, 1.0]
-            self._listening = False
-            try:
-                call()
-            finally:
-                self._listening = True
-            found = True
-            self.notes["autotuned: the first configuration that fits was taken"] = None
+            self.without_listening(call)
+            self._found = self._tuned = True
             return [0.0, 0.0, 0.0]
 
         return benchmark
@@ -99,12 +109,18 @@ class Recorder:
 
     def launcher_cls(self, source: Any, metadata: Any) -> Callable[..., None]:
         def launch(x: int, y: int, z: int, stream: int, function: int, *rest: Any) -> None:
-            if not self._listening:
+            grid = [operator.index(size) for size in (x, y, z)]
+            for value in rest:
+                if isinstance(value, torch.Tensor) and value.device.type != "cuda":
+                    raise ValueError("a tensor in the host's memory cannot be passed to a Triton kernel")
+            if not self._listening or 0 in grid:
                 return
+            if self._tuned:
+                self.notes["autotuned: the first configuration that fits was taken"] = None
             threads = cubin.read(self.cubins[function])[metadata.name].required_threads
             entry = {
                 "name": metadata.name,
-                "grid": [int(x), int(y), int(z)],
+                "grid": grid,
                 "threads": threads,
                 "shared": metadata.shared,
                 "cubin": function,
@@ -115,7 +131,7 @@ class Recorder:
                     "constants": _constants(source),
                     "arguments": _arguments(source),
                 },
-                "integers": _integers(source, rest),
+                "values": _values(source, rest),
             }
             self.launches[json.dumps(entry)] += 1
 
@@ -152,7 +168,7 @@ def run(request: Mapping[str, Any]) -> dict[str, Any]:
     Cases follow each other in one process, so that Triton compiles what they share only once."""
     recorder, fakes = Recorder(request), FakeTensorMode(allow_non_fake_inputs=True)
     triton.runtime.driver.set_active(recorder)
-    _pretend_cuda(request)
+    _pretend_cuda(request, recorder)
     try:
         with fakes:
             call = _entry(_module(request["source"]))
@@ -164,8 +180,7 @@ def run(request: Mapping[str, Any]) -> dict[str, Any]:
 def _run_case(
     call: Callable[..., Any], case: Mapping[str, Any], recorder: Recorder, fakes: FakeTensorMode
 ) -> dict[str, Any]:
-    recorder.launches.clear()
-    recorder.notes.clear()
+    recorder.begin_case()
     operators = _Operators()
     try:
         with fakes, operators:
@@ -188,8 +203,8 @@ def _run_case(
 def _launch(recorder: Recorder, entry: dict[str, Any], count: int) -> dict[str, Any]:
     text, options = _ptx(entry["name"], recorder.cubins[entry["cubin"]]), entry["options"]
     block = (entry["threads"] or 32 * options["num_warps"], 1, 1)
-    integers = entry.pop("integers")
-    walked = walk.of_launch(text, entry["name"], integers, entry["grid"], block) if integers is not None else None
+    values = entry.pop("values")
+    walked = walk.of_call(text, entry["name"], values, entry["grid"], block) if values is not None else None
     return {**entry, "count": count, "executed": walked}
 
 
@@ -201,13 +216,23 @@ def _ptx(name: str, binary: bytes) -> str:
     return ""
 
 
-def _integers(source: Any, rest: tuple[Any, ...]) -> list[int] | None:
-    """The values of the integer arguments, in order; None where arguments are passed that are more than one value."""
+def _values(source: Any, rest: tuple[Any, ...]) -> list[int | None] | None:
+    """Each run-time argument that is an integer, None for others; None where some are passed as more than one value."""
     kinds = list(source.signature.values())
-    if any(str(kind).startswith("tensordesc") for kind in kinds) or len(rest) < len(kinds):
+    if "tensordesc" in str(kinds) or len(rest) < len(kinds):
         return None
-    given = zip(kinds, rest[-len(kinds) :], strict=True)
-    return [int(value) for kind, value in given if str(kind)[0] in "iu" and not isinstance(value, torch.Tensor)]
+    found: list[int | None] = []
+
+    def add(kind: Any, value: Any) -> None:
+        if isinstance(kind, tuple | list):
+            for each in zip(kind, value, strict=True):
+                add(*each)
+        elif kind != "constexpr":
+            found.append(int(value) if kind[0] in "iu" and isinstance(value, int) else None)
+
+    for each in zip(kinds, rest[-len(kinds) :], strict=True):
+        add(*each)
+    return found
 
 
 def _module(source: str) -> ModuleType:
@@ -220,8 +245,19 @@ def _module(source: str) -> ModuleType:
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules["kernel_module"] = module
+    if "task" not in sys.modules and importlib.util.find_spec("task") is None:
+        sys.modules["task"] = _Task("task")
     spec.loader.exec_module(module)
     return module
+
+
+class _Task(ModuleType):
+    """What a submission for GPU MODE imports its types from."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return Any
 
 
 def _entry(module: ModuleType) -> Callable[[tuple[Any, ...]], Any]:
@@ -266,6 +302,8 @@ def _status(error: BaseException) -> str:
 
 def _explain(error: BaseException) -> str:
     text = f"{type(error).__name__}: {error}"
+    if type(error).__name__ in _NEEDS_VALUES:
+        text = f"the host code asks for a tensor's value, or a shape that follows from it; here is none ({error})"
     if type(error).__name__ == "OutOfResources":
         return f"cannot launch: {error}"
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if os.path.basename(frame.filename) == _FILE]
@@ -274,7 +312,91 @@ def _explain(error: BaseException) -> str:
     return text
 
 
-def _pretend_cuda(request: Mapping[str, Any]) -> None:
+class _Event:
+    """Of which all happen at once."""
+
+    def __init__(self, *_: Any, **__: Any) -> None:
+        self.synchronize = self.record = self.wait = lambda *_: None
+        self.query, self.elapsed_time = lambda: True, lambda _: 0.0
+
+
+class _Stream:
+    """Of which there is only one."""
+
+    cuda_stream, device_index, device = 0, 0, torch.device("cuda", 0)
+
+    def __init__(self, *_: Any, **__: Any) -> None:
+        self.synchronize = self.wait_stream = self.wait_event = lambda *_: None
+        self.query, self.record_event = lambda: True, lambda event=None: event or _Event()
+
+    def __enter__(self) -> _Stream:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        return
+
+
+def _graphs(recorder: Recorder) -> tuple[type, type]:
+    """CUDAGraph, which launches when it is replayed what was launched while it was captured; and its context."""
+
+    class Graph:
+        def __init__(self, *_: Any, **__: Any) -> None:
+            self.launches: Counter[str] = Counter()
+            self.pool = self.reset = lambda *_: None
+
+        def capture_begin(self, *_: Any, **__: Any) -> None:
+            self._before = recorder.launches.copy()
+
+        def capture_end(self) -> None:
+            self.launches = recorder.launches - self._before
+            recorder.launches.subtract(self.launches)
+            recorder.launches = +recorder.launches
+
+        def replay(self) -> None:
+            recorder.launches.update(self.launches)
+
+    class Capture:
+        def __init__(self, graph: Graph, *_: Any, **__: Any) -> None:
+            self._graph = graph
+
+        def __enter__(self) -> None:
+            self._graph.capture_begin()
+
+        def __exit__(self, *_: Any) -> None:
+            self._graph.capture_end()
+
+    return Graph, Capture
+
+
+class _Device(contextlib.nullcontext[None]):
+    """torch.cuda.device, which torch itself asks for as a class."""
+
+
+def _move_parameters(module: Any, change: Callable[[Any], Any], recurse: bool = True) -> Any:
+    """What torch does to a module's parameters, which it cannot do where they have no values."""
+    with torch.no_grad():
+        for child in module.children() if recurse else ():
+            _move_parameters(child, change)
+        for name, found in module._parameters.items():
+            if found is not None:
+                module._parameters[name] = torch.nn.Parameter(change(found), found.requires_grad)
+        for name, found in module._buffers.items():
+            module._buffers[name] = None if found is None else change(found)
+    return module
+
+
+def _addresses() -> Callable[[Any], int]:
+    """Tensors of different memory lie at different addresses."""
+    bases: dict[int, int] = {}
+
+    def data_ptr(tensor: Any) -> int:
+        base = bases.setdefault(tensor.untyped_storage()._cdata, (len(bases) + 1) << 36)
+        return int(base + tensor.storage_offset() * tensor.element_size())
+
+    return data_ptr
+
+
+def _pretend_cuda(request: Mapping[str, Any], recorder: Recorder) -> None:
     """Make torch.cuda answer for the target, also where torch was built without CUDA."""
     major, minor = request["capability"]
     device = request["device"]
@@ -293,7 +415,7 @@ def _pretend_cuda(request: Mapping[str, Any]) -> None:
         shared_memory_per_multiprocessor=device["shared_per_sm"],
         gcnArchName="",
     )
-    stream = SimpleNamespace(cuda_stream=0, device_index=0, synchronize=lambda: None, wait_stream=lambda _: None)
+    stream = _Stream()
     answers: dict[str, Any] = {
         "is_available": True,
         "is_initialized": False,
@@ -307,18 +429,44 @@ def _pretend_cuda(request: Mapping[str, Any]) -> None:
         "synchronize": None,
         "set_device": None,
         "empty_cache": None,
-        "device": contextlib.nullcontext(),
+        "is_current_stream_capturing": False,
+        "mem_get_info": (device["memory"], device["memory"]),
+        "set_stream": None,
         "stream": contextlib.nullcontext(),
     }
     for name, answer in answers.items():
         setattr(torch.cuda, name, lambda *_, answer=answer, **__: answer)
     fake_tensor.init_gpu_context = lambda _: None  # it would look for the GPU that torch.cuda now promises
-    FakeTensor.data_ptr = lambda self: self.storage_offset() * self.element_size()
+    torch.cuda.Event, torch.cuda.Stream, torch.cuda.ExternalStream = _Event, _Stream, _Stream
+    torch.cuda.device = _Device
+    torch.cuda.CUDAGraph, torch.cuda.graph = _graphs(recorder)
+    FakeTensor.data_ptr = _addresses()
+    FakeTensor.get_device = lambda self: 0 if self.device.type == "cuda" else -1
+    torch.nn.Module._apply = _move_parameters
+    _tune_without_timing(recorder)
     to = torch.Tensor.to
     torch.Tensor.to = lambda self, *a, **k: to(self, *map(_indexed, a), **{name: _indexed(v) for name, v in k.items()})
     torch.Tensor.cuda = lambda self, *_, **__: self.to("cuda")
     torch.nn.Module.cuda = lambda self, *_: self  # its parameters were made there: see _entry
     _register_cuda_guard()
+
+
+def _tune_without_timing(recorder: Recorder) -> None:
+    """Timing, by Triton's autotuner or by the module's own, calls and is told nothing."""
+
+    def do_bench(call: Callable[[], Any], *_: Any, quantiles: Any = None, **__: Any) -> Any:
+        recorder.without_listening(call)
+        return [0.0] * len(quantiles) if quantiles else 0.0
+
+    triton.testing.do_bench = triton.testing.do_bench_cudagraph = do_bench
+    autotuner = importlib.import_module("triton.runtime.autotuner").Autotuner
+    prune = autotuner.prune_configs
+
+    def prune_configs(self: Any, *arguments: Any, **named: Any) -> Any:
+        recorder.begin_tuning()
+        return prune(self, *arguments, **named)
+
+    autotuner.prune_configs = prune_configs
 
 
 def _indexed(argument: Any) -> Any:

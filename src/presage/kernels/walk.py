@@ -60,25 +60,38 @@ _NUMBER = re.compile(r"-?(?:0x[0-9a-fA-F]+|\d+)U?$")
 def of_launch(
     text: str, name: str, integers: Sequence[int], grid: Sequence[int], block: Sequence[int]
 ) -> dict[str, float] | None:
-    """What a warp of this launch executes, or None where the code has ways that cannot be followed to their end."""
+    """What a warp of this launch executes, or None where the code has ways that cannot be followed to their end. The
+    parameters of 32 bits have these values, in order."""
+    entry = ptx.parse(text, name)
+    rest = iter(integers)
+    kinds = entry.parameters.values() if entry else ()
+    return of_call(text, name, [None if kind.endswith("64") else next(rest, 0) for kind in kinds], grid, block)
+
+
+def of_call(
+    text: str, name: str, arguments: Sequence[int | None], grid: Sequence[int], block: Sequence[int]
+) -> dict[str, float] | None:
+    """The same, with an argument for every parameter; None for what is no integer."""
     entry = ptx.parse(text, name)
     try:
-        return walk(entry, integers, tuple(grid), tuple(block)) if entry else None  # type: ignore[arg-type]
+        return walk(entry, arguments, tuple(grid), tuple(block)) if entry else None  # type: ignore[arg-type]
     except (ArithmeticError, LookupError, RecursionError, TypeError, ValueError):
         return None  # code that no compiler wrote
 
 
 def walk(
-    entry: Entry, integers: Sequence[int], grid: tuple[int, int, int], block: tuple[int, int, int]
+    entry: Entry, arguments: Sequence[int | None], grid: tuple[int, int, int], block: tuple[int, int, int]
 ) -> dict[str, float] | None:
     """Walk the first and the last warp of a block, and of another if that is not alike; the mean of what they execute,
-    by kind (`parted` takes that apart), or None where one does not come to its end. The parameters that are integers
-    have these values, in order; pointers are far apart."""
-    rest = iter(integers)
-    parameters = {
-        name: (number + 1) << _POINTERS if kind.endswith("64") else next(rest, 0)
-        for number, (name, kind) in enumerate(entry.parameters.items())
-    }
+    by kind (`parted` takes that apart), or None where one does not come to its end. The parameters have these values;
+    pointers, of which nothing else is said, are far apart."""
+    if len(arguments) > len(entry.parameters):
+        return None
+    parameters: dict[str, int] = {}
+    for number, (name, kind) in enumerate(entry.parameters.items()):
+        value = arguments[number] if number < len(arguments) else None
+        unknown = (number + 1) << _POINTERS if kind.endswith("64") else 0
+        parameters[name] = unknown if value is None else value
     warps = -(-block[0] * block[1] * block[2] // WARP)
     program = _Program.of(entry)
     ends = sorted({0, warps - 1})
