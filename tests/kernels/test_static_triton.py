@@ -281,3 +281,11 @@ def test_what_is_executed_does_not_depend_on_the_order_of_arguments(inspect_sour
     counts = [tuple(report.launches[0].executed[kind] for kind in kinds) for report in found]
     assert len(set(counts)) == 1
     assert min(counts[0]) > 0
+
+
+def test_a_bare_architecture_has_no_number_of_multiprocessors(inspect_source):
+    body = "    count = torch.cuda.get_device_properties(0).multi_processor_count\n    add[(count,)](x, y, 1000, 256)\n"
+    bare, named = (inspect_source(call(body), ".py", X, target=target) for target in ("sm_90", "h200"))
+    assert [report.launches[0].grid for report in (bare, named)] == [(1, 1, 1), (132, 1, 1)]
+    assert [len(report.notes) for report in (bare, named)] == [1, 0]
+    assert "name a GPU" in bare.notes[0]

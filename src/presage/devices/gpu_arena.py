@@ -23,6 +23,7 @@ class GpuArena:
     def __init__(self, size: int) -> None:
         from cuda.bindings import driver
 
+        torch.zeros(1, device="cuda")  # makes the GPU's context this thread's
         size = -(-size // PAGE) * PAGE
         self._driver, self.size = driver, size
         code, self._pointer = driver.cuMemAlloc(size)

@@ -35,7 +35,7 @@ def request(job: Job) -> dict[str, Any]:
         "capability": list(target.capability),
         "device": {
             "name": target.product,
-            "multiprocessors": target.multiprocessors or 1,
+            "multiprocessors": target.multiprocessors,
             "shared_per_block": target.shared_per_block,
             "shared_per_sm": target.shared_per_sm,
             "threads_per_sm": target.threads_per_sm,

@@ -48,7 +48,7 @@ class Recorder:
         self.notes: dict[str, None] = {}
         properties = {
             "max_shared_mem": device["shared_per_block"],
-            "multiprocessor_count": device["multiprocessors"],
+            "multiprocessor_count": device["multiprocessors"] or 1,
             "max_num_regs": 65536,
             "warpSize": 32,
             "sm_clock_rate": 1,
@@ -400,11 +400,18 @@ def _pretend_cuda(request: Mapping[str, Any], recorder: Recorder) -> None:
     """Make torch.cuda answer for the target, also where torch was built without CUDA."""
     major, minor = request["capability"]
     device = request["device"]
-    properties = SimpleNamespace(
+
+    class Properties(SimpleNamespace):
+        @property
+        def multi_processor_count(self) -> int:
+            if not device["multiprocessors"]:
+                recorder.notes["the host code asks for the number of multiprocessors, and is told 1: name a GPU"] = None
+            return device["multiprocessors"] or 1
+
+    properties = Properties(
         name=device["name"],
         major=major,
         minor=minor,
-        multi_processor_count=device["multiprocessors"],
         total_memory=device["memory"],
         L2_cache_size=device["l2"],
         warp_size=32,
