@@ -214,6 +214,20 @@ HOST_CODE = {
         "    torch.nn.Linear(8, 8).half().to(x.device)\n    add[(4,)](x, y, 1000, 256)\n",
         [("add", (4, 1, 1), 1)],
     ),
+    "an operator of its own": (
+        "    @torch.library.custom_op('mine::plus', mutates_args=())\n    def plus(x: torch.Tensor) -> torch.Tensor:\n"
+        "        z = torch.empty_like(x)\n        add[(5,)](x, z, 1000, 256)\n        return z\n"
+        "    @plus.register_fake\n    def _(x):\n        return torch.empty_like(x)\n    plus(x)\n",
+        [("add", (5, 1, 1), 1)],
+    ),
+    "a process that it leaves behind": (
+        "    import os, time\n    if os.fork() == 0:\n        time.sleep(600)\n    add[(4,)](x, y, 1000, 256)\n",
+        [("add", (4, 1, 1), 1)],
+    ),
+    "a copy of itself": (
+        "    import os\n    os.fork()\n    add[(4,)](x, y, 1000, 256)\n",
+        [("add", (4, 1, 1), 1)],
+    ),
     "types of a submission": (
         "    from task import input_t\n    add[(4,)](x, y, 1000, 256)\n",
         [("add", (4, 1, 1), 1)],

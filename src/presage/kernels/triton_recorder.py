@@ -385,6 +385,17 @@ def _move_parameters(module: Any, change: Callable[[Any], Any], recurse: bool = 
     return module
 
 
+def _plain_operator(name: Any, function: Any = None, /, **_: Any) -> Any:
+    """An operator of the module's own is the function that it is made from."""
+
+    def made(function: Any) -> Any:
+        for registering in ("register_fake", "register_kernel", "register_autograd", "register_vmap"):
+            setattr(function, registering, lambda first=None, *_, **__: first if callable(first) else lambda f: f)
+        return function
+
+    return made(function) if function else made
+
+
 def _addresses() -> Callable[[Any], int]:
     """Tensors of different memory lie at different addresses."""
     bases: dict[int, int] = {}
@@ -450,6 +461,8 @@ def _pretend_cuda(request: Mapping[str, Any], recorder: Recorder) -> None:
     FakeTensor.data_ptr = _addresses()
     FakeTensor.get_device = lambda self: 0 if self.device.type == "cuda" else -1
     torch.nn.Module._apply = _move_parameters
+    torch.library.custom_op = torch.library.triton_op = _plain_operator
+    torch.library.wrap_triton = lambda kernel: kernel
     _tune_without_timing(recorder)
     to = torch.Tensor.to
     torch.Tensor.to = lambda self, *a, **k: to(self, *map(_indexed, a), **{name: _indexed(v) for name, v in k.items()})
