@@ -447,7 +447,7 @@ class Trial:
         slept = [w for w in self._untimed if w.parent_ns - w.cpu_ns > max(_SLEEP_NS, 0.8 * w.parent_ns, 5 * typical)]
         busy = median(w.cpu_ns / w.parent_ns for w in record.windows)
         if len(slept) >= 2 and busy > 0.5:
-            raise VerdictError(Status.CHEATING, f"slept in {len(slept)} calls before it was timed, and not afterwards")
+            raise TimingError(f"slept in {len(slept)} calls before it was timed, and not afterwards")
 
     def _compare_clocks(self, case: Case, record: Record) -> None:
         """A busy machine delays many windows; a lie is in nearly all, or enough are left without."""
