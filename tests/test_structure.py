@@ -32,7 +32,7 @@ FOLDERS = [
 ]
 KERNEL_LIBRARIES = {"torch", "triton", "cuda"}
 """What a kernel's language may need; imported only when a kernel of that language is there."""
-OWN_COMPILERS = ("presage.kernels", "presage.kernels.nvrtc")
+OWN_COMPILERS = ("presage.kernels", "presage.kernels.nvrtc", "presage.kernels.submission")
 """What we wrote ourselves of that; it needs nothing else of ours."""
 MODULES = sorted(SOURCE.glob("presage/**/*.py"))
 

@@ -22,6 +22,11 @@ def cores(groups: Path = Path("/sys/fs/cgroup")) -> int:
     return max(1, min(found, _quota(groups)))
 
 
+def memory() -> int:
+    """Bytes that one process of ours may take: three quarters of what there is."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * 3 // 4
+
+
 def _quota(groups: Path) -> int:
     """The whole cores that a container's share of processor time amounts to."""
     try:

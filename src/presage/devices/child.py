@@ -21,12 +21,13 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from presage.core import machine
 from presage.core.errors import PresageError
 from presage.devices.arena import ARENA_BYTES, Arena
 from presage.devices.status import Status
 from presage.devices.worker import sandbox, wire
 
-MEMORY_BYTES = min(6 << 30, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * 3 // 4)
+MEMORY_BYTES = min(6 << 30, machine.memory())
 FILE_BYTES = 32 << 20
 START_SECONDS = 60.0
 STOP_SECONDS = 10.0

@@ -336,7 +336,6 @@ class CudaDevice(Device):
         if trial.child is None:
             trial.child = self.start_child(with_torch=trial.is_own or not task.kernel.is_bare)
             trial.child.trusted = trial.is_own
-            trial.is_new = True
         child = trial.child
         self._preparing.add(child)
         try:

@@ -9,11 +9,12 @@ import sys
 import time
 from typing import Any
 
+from presage.core import machine
 from presage.devices.child import Child
 from presage.devices.zygote import Zygote
 from presage.kernels import toolkit
 
-_MEMORY_BYTES = min(32 << 30, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * 3 // 4)
+_MEMORY_BYTES = min(32 << 30, machine.memory())
 _FILE_BYTES = 1 << 30
 _END_SECONDS = 30.0
 _COMPILERS = ("CC", "CXX", "NVCC_CCBIN", "TRITON_LIBCUDA_PATH", "TRITON_PTXAS_PATH")

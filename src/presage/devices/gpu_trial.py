@@ -191,8 +191,6 @@ class GpuTrial(Trial):
     ) -> None:
         super().__init__(problem, kernel, effort)
         self.sensors: dict[str, Any] = {}
-        self.is_new = False
-        """Whether its worker has not been heard of yet."""
         self.bandwidth = math.inf
         """Of this GPU, in bytes a second."""
         self._hold_ns, self._gap_ns = LEAST_HOLD_NS, 0
@@ -220,7 +218,7 @@ class GpuTrial(Trial):
     def prepare(self, compiler: Mapping[str, Any], plan: Plan) -> None:
         """Load and compile for every shape that will be asked for."""
         child, kernel = self._child, self.kernel
-        if self.is_new:
+        if not child.sandbox:  # it has not been heard of yet
             child.wait_ready()
         child.give(BUILD_SECONDS if kernel.compiles_by_torch else self.effort.timeout)
         path = Path(child.scratch, f"kernel_{kernel.hash}{'.cu' if kernel.is_bare else '.py'}")

@@ -41,13 +41,20 @@ _MATHS = """#pragma once
 #define M_LOG2E 1.4426950408889634074
 #endif
 """
+_ASSERT = """#pragma once
+#ifdef NDEBUG
+#define assert(truth) ((void)0)
+#else
+#define assert(truth) ((truth) ? (void)0 : __trap())
+#endif
+"""
 _HEADERS = {
     "presage_prelude.h": _INTEGERS + _MATHS.replace("#pragma once\n", ""),
     **dict.fromkeys(("stdint.h", "cstdint"), _INTEGERS),
     **dict.fromkeys(("limits.h", "climits"), _LIMITS),
     **dict.fromkeys(("float.h", "cfloat"), _FLOATS),
     **dict.fromkeys(("math.h", "cmath"), _MATHS),
-    **dict.fromkeys(("assert.h", "cassert"), "#pragma once\n#ifndef assert\n#define assert(truth) ((void)0)\n#endif\n"),
+    **dict.fromkeys(("assert.h", "cassert"), _ASSERT),
     **dict.fromkeys(
         ("stddef.h", "cstddef", "stdio.h", "cstdio", "stdlib.h", "cstdlib", "string.h", "cstring", "iostream"),
         "#pragma once\n",

@@ -29,7 +29,7 @@ from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from triton.backends.compiler import GPUTarget
 
-from presage.kernels import cubin, static_triton, walk
+from presage.kernels import cubin, static_triton, submission, walk
 
 _NEEDS_VALUES = ("DataDependentOutputException", "DynamicOutputShapeException", "UnsupportedFakeTensorException")
 _FILE = "kernel.py"
@@ -245,19 +245,9 @@ def _module(source: str) -> ModuleType:
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules["kernel_module"] = module
-    if "task" not in sys.modules and importlib.util.find_spec("task") is None:
-        sys.modules["task"] = _Task("task")
+    submission.provide_types()
     spec.loader.exec_module(module)
     return module
-
-
-class _Task(ModuleType):
-    """What a submission for GPU MODE imports its types from."""
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return Any
 
 
 def _entry(module: ModuleType) -> Callable[[tuple[Any, ...]], Any]:

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
+from presage.kernels import submission
+
 
 def load_module(path: str, name: str = "candidate") -> ModuleType:
     spec = importlib.util.spec_from_file_location(name, path)
@@ -32,8 +34,7 @@ def load_candidate(command: dict[str, Any], device: str = "cpu") -> Callable[[An
     """The function that takes a call's data. KernelBench's model gets the weights that its reference has."""
     problem = command.get("problem")
     if problem is None:
-        if "task" not in sys.modules and importlib.util.find_spec("task") is None:
-            sys.modules["task"] = _Task("task")
+        submission.provide_types()
         return entry_point(load_module(command["path"]), device)
     reference = load_reference(problem)
     if problem["convention"] != "KernelBench":
@@ -42,15 +43,6 @@ def load_candidate(command: dict[str, Any], device: str = "cpu") -> Callable[[An
     module = load_module(command["path"])
     set_seed(problem["seed"])
     return _model(module.ModelNew(*init), device)
-
-
-class _Task(ModuleType):
-    """What a submission for GPU MODE imports its types from."""
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return Any
 
 
 def entry_point(module: ModuleType, device: str) -> Callable[[Any], Any]:
