@@ -102,6 +102,7 @@ def main() -> int:
             continue
         for i, case in enumerate(problem.timed["gpu"]):
             medians = [m.cases[i].median.value for m in measured]
+            half_widths = [m.cases[i].median.relative_half_width for m in measured]
             theirs = do_bench_ns(problem, kernel, case)
             ours = median(medians)
             rows.append(
@@ -112,13 +113,16 @@ def main() -> int:
                     "do_bench_ns": theirs,
                     "difference": ours / theirs - 1,
                     "spread": (max(medians) - min(medians)) / ours,
+                    "half_width": median(half_widths),
+                    "processes": max(len(m.cases[i].parts) for m in measured),
                     "bytes": problem.bytes(case),
                 }
             )
             row = rows[-1]
             print(
                 f"{name:40} {case.name:44} ours {ours / 1e3:9.2f} us  do_bench {theirs / 1e3:9.2f} us "
-                f" {100 * row['difference']:+6.1f} %  spread {100 * row['spread']:.2f} %",
+                f" {100 * row['difference']:+6.1f} %  spread {100 * row['spread']:.2f} %"
+                f"  95 % ±{100 * row['half_width']:.2f} %  {row['processes']} processes",
                 file=sys.stderr if arguments.json else sys.stdout,
                 flush=True,
             )
@@ -127,6 +131,7 @@ def main() -> int:
         "kernels": len({row["kernel"] for row in rows}),
         "cases": len(rows),
         "within_3_percent": sum(abs(row["difference"]) <= 0.03 for row in rows),
+        "spread_over_20us_within_1_percent": f"{sum(row['spread'] <= 0.01 for row in long)} of {len(long)}",
         "spread_over_20us_max": max((row["spread"] for row in long), default=None),
         "spread_over_20us_median": median(row["spread"] for row in long) if long else None,
         "spread_under_20us_max": max((row["spread"] for row in rows if row["ours_ns"] < 20_000), default=0.0),

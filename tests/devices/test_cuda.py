@@ -28,12 +28,13 @@ OK = (Status.OK, "")
 
 
 class FakeTrial:
-    """A kernel in one process, which shifts its times by a tenth from the one before."""
+    """A kernel in one process, which shifts its times by so much from the one before."""
 
     is_own = False
 
-    def __init__(self, problem: Problem, kernel: Kernel, process: int, fate: tuple[Status, str]) -> None:
-        self.problem, self.kernel, self.process, self.fate = problem, kernel, process, fate
+    def __init__(self, task: Any, process: int, shift: float, fate: tuple[Status, str]) -> None:
+        self.problem, self.kernel, self.process = task.problem, task.kernel, process
+        self.shift, self.fate = shift, fate
         self.records: dict[str, CaseTiming] = {}
         self.checks: Sequence[Case] = ()
         self.verdict: VerdictError | None = None
@@ -48,11 +49,11 @@ class FakeTrial:
             self.verdict = VerdictError(*self.fate)
             return
         for case in plan.timed:
-            ns = 1.1**self.process * (5e3 if case is SHORT else 5e4) * (2 if self.kernel is SLOW else 1)
+            ns = self.shift**self.process * (5e3 if case is SHORT else 5e4) * (2 if self.kernel is SLOW else 1)
             rounds = tuple(range(first, first + ROUNDS))
             self.records[case.name] = CaseTiming(case.name, (ns,) * ROUNDS, rounds, 1.0, 1)
 
-    def is_short(self, case: Case) -> bool:
+    def differs_by_process(self, case: Case) -> bool:
         return case is SHORT
 
     def timing(self, case: Case, floor_ns: float) -> CaseTiming:
@@ -71,8 +72,8 @@ class FakeTrial:
 class FakeDevice(CudaDevice):
     """Everything but the GPU."""
 
-    def __init__(self, fates: Sequence[tuple[Status, str]] = ()) -> None:
-        self.cores, self._fates, self._preparing = 2, fates, set()
+    def __init__(self, fates: Sequence[tuple[Status, str]] = (), shift: float = 1.001) -> None:
+        self.cores, self._fates, self._shift, self._preparing = 2, fates, shift, set()
         self.properties = SimpleNamespace(total_memory=8 << 30)
         self.peaks = SimpleNamespace(floor_ns=lambda problem, case: 3.0)
         self.trials: list[FakeTrial] = []
@@ -85,10 +86,10 @@ class FakeDevice(CudaDevice):
     def posed(self, problem: Problem, seconds: float) -> Iterator[Problem]:
         yield problem
 
-    def _prepared(self, task: Any, plan: Plan, effort: Effort) -> Any:
+    def _prepared(self, task: Any, plan: Plan) -> Any:
         process = sum(trial.kernel is task.kernel for trial in self.trials)
         fate = self._fates[process] if process < len(self._fates) and task.kernel is FAST else OK
-        trial = FakeTrial(task.problem, task.kernel, process, fate)
+        trial = FakeTrial(task, process, self._shift, fate)
         self.trials.append(trial)
         return trial
 
@@ -97,7 +98,7 @@ class FakeDevice(CudaDevice):
         for trial in trials:
             trial.go(plan, first=ROUNDS * trial.process)
 
-    def _settled(self, trial: Any, plan: Plan, effort: Effort) -> Any:
+    def _settled(self, trial: Any, task: Any, plan: Plan) -> Any:
         return trial
 
 
@@ -121,13 +122,36 @@ def test_short_cases_are_timed_in_several_processes(how: Any) -> None:
     short, long = result.cases
     assert short.processes == (ROUNDS,) * 4
     assert len(short.samples_ns) == len(set(short.rounds)) == 4 * ROUNDS
-    assert short.median.value == pytest.approx(5e3 * 1.1**1.5)
-    assert short.median.low < 5e3 * 1.1
-    assert short.median.high > 5e3 * 1.1**2
+    assert short.median.value == pytest.approx(5e3 * 1.001**1.5)
+    assert short.median.low < 5e3 * 1.001
+    assert short.median.high > 5e3 * 1.001**2
     assert short.floor_ns == 3.0
     assert short.to_json()["processes"] == 4
     assert long.processes == ()
     assert long.median == (5e4, 5e4, 5e4)
+
+
+@pytest.mark.parametrize("how", [measure, measure_each])
+@pytest.mark.parametrize(
+    ("shift", "effort", "processes"),
+    [
+        (1.001, Effort(), 4),
+        (1.005, Effort(), 5),
+        (1.1, Effort(), 8),
+        (1.1, Effort(precision=0.5), 4),
+        (1.1, Effort(further_processes=0), 4),
+        (1.1, Effort(processes=1), 1),
+    ],
+)
+def test_more_processes_where_so_many_do_not_tell_enough(
+    how: Any, shift: float, effort: Effort, processes: int
+) -> None:
+    device = FakeDevice(shift=shift)
+    short, long = how(device, effort).cases
+    assert max(1, len(short.processes)) == sum(trial.kernel is FAST for trial in device.trials) == processes
+    assert long.processes == ()
+    if 1 < processes < effort.most_processes:
+        assert short.median.relative_half_width <= effort.precision
 
 
 @pytest.mark.parametrize("how", [measure, measure_each])
@@ -204,4 +228,4 @@ def test_kernels_side_by_side_are_compared_process_by_process() -> None:
 def test_which_process_it_is_is_said() -> None:
     said = []
     FakeDevice().measure(ADDITION, [FAST], Effort(processes=2), lambda doing, share: said.append(doing))
-    assert said == ["compiling", "timing", "timing, process 2 of 2"]
+    assert said == ["compiling", "timing", "timing, process 2 of at most 6"]

@@ -137,6 +137,26 @@ def test_an_audit_shows_what_was_done_elsewhere(
         assert complaint in trial.verdict.reason
 
 
+@pytest.mark.parametrize(
+    ("call_us", "queued_us", "differs", "said"),
+    [
+        pytest.param(50, 10, True, "launching is not part of the time", id="short"),
+        pytest.param(600, 10, False, "launching is not part of the time", id="long"),
+        pytest.param(600, 1100, True, "host code, whose time is part of its own", id="waits for the host"),
+    ],
+)
+def test_what_is_timed_in_several_processes(call_us: float, queued_us: float, differs: bool, said: str) -> None:
+    """One whose host is slow, too: an interval from one process alone would be too narrow."""
+    trial = GpuTrial(ADDITION, EAGER, Effort(precision=1e-9, rounds=ROUNDS))
+    usual = window(call_us, accounted_us=1120 + 8 * (call_us - 100), parent_us=1400 + 8 * (call_us - 100))
+    usual.answer["queued_ns"] = int(queued_us * US)
+    usual.answer["samples_ns"] = [call_us * US * (1 + 0.001 * call) for call in range(CALLS)]
+    trial.records[CASE.name] = record_of([usual] * ROUNDS)
+    assert trial.differs_by_process(CASE) == differs
+    assert trial.precise(CASE) == differs
+    assert said in trial.facts()["timing"]
+
+
 def test_where_times_depend_on_the_inputs_one_audit_is_no_proof() -> None:
     trial = GpuTrial(ADDITION, EAGER, Effort(rounds=ROUNDS))
     record = trial.records[CASE.name] = record_of([HONEST] * ROUNDS)

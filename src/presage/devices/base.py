@@ -118,7 +118,13 @@ class Effort:
     checks: int | None = None
     """For kernels of our own: so many of the problem's checks are enough. None: all, and some drawn anew."""
     processes: int = 4
-    """In so many a case is timed that is too short for one to tell: on a GPU, under 100 us."""
+    """In so many a case is timed where one cannot tell: on a GPU, if it is under 100 us or waits for the host."""
+    further_processes: int = 4
+    """In so many more, while the interval over several is not as narrow as it should be."""
+
+    @property
+    def most_processes(self) -> int:
+        return self.processes + (self.further_processes if self.processes > 1 else 0)
 
 
 _TOGETHER = 8

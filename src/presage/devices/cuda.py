@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -53,24 +54,32 @@ _CHOICE = ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "CUDA_MPS_PIPE_DIRECTORY
 
 @dataclass
 class _Task:
-    """A kernel to measure: how, in how many processes, and, if it is our own, with which inputs."""
+    """A kernel to measure: how, with how much effort, and, if it is our own, with which inputs."""
 
     problem: Problem
     kernel: Kernel
     plan: Plan
     draws: dict[str, Any] | None
-    processes: int = 1
+    effort: Effort
     trials: list[Any] = field(default_factory=list)
     """One for each process that it has been in."""
 
     @property
     def to_time(self) -> tuple[Case, ...]:
-        """In the next process: all cases in the first, and those that are short again in a few more."""
+        """In the next process: all cases in the first, in a few more those that processes differ in, and in others
+        those of which so many do not tell enough."""
         if not self.trials:
             return self.plan.timed
-        if len(self.trials) >= self.processes or not all(trial.live for trial in self.trials):
+        processes, effort = len(self.trials), self.effort
+        if processes >= effort.most_processes or not all(trial.live for trial in self.trials):
             return ()
-        return tuple(case for case in self.plan.timed if self.trials[0].is_short(case))
+        differing = [case for case in self.plan.timed if self.trials[0].differs_by_process(case)]
+        if processes >= effort.processes:
+            differing = [case for case in differing if not self._is_precise(case)]
+        return tuple(differing)
+
+    def _is_precise(self, case: Case) -> bool:
+        return self.timing(case, math.nan).median.relative_half_width <= self.effort.precision
 
     @property
     def next(self) -> Plan:
@@ -219,16 +228,16 @@ class CudaDevice(Device):
         plan = Plan.draw(problem, self.kind)
         progress("compiling", 0.0)
         with self.posed(problem, effort.timeout) as posed, self._compiling(self.cores) as pool:
-            processes = min(_processes(kernel, effort) for kernel in kernels)
-            tasks = [_Task(posed, kernel, plan, None, processes) for kernel in kernels]
+            effort = min((_effort_for(kernel, effort) for kernel in kernels), key=lambda effort: effort.processes)
+            tasks = [_Task(posed, kernel, plan, None, effort) for kernel in kernels]
             while timed := [case for case in plan.timed if any(case in task.to_time for task in tasks)]:
                 going_on = [task for task in tasks if all(trial.live for trial in task.trials)]
                 process = len(going_on[0].trials)
                 now = Plan(() if process else plan.checks, tuple(timed))
-                trials = list(pool.map(lambda task, now=now: self._prepared(task, now, effort), going_on))
-                self._conduct(trials, now, effort, _again(progress, process, processes))
+                trials = list(pool.map(lambda task, now=now: self._prepared(task, now), going_on))
+                self._conduct(trials, now, effort, _again(progress, process, effort.most_processes))
                 for task, trial in zip(going_on, trials, strict=True):
-                    task.trials.append(self._settled(trial, now, effort))
+                    task.trials.append(self._settled(trial, task, now))
             return [self._measurement(task) for task in tasks]
 
     def measure_each(
@@ -246,16 +255,16 @@ class CudaDevice(Device):
             try:
                 while True:
                     for task in itertools.islice(tasks, room - len(ahead)):
-                        ahead[pool.submit(self._prepared, task, task.next, effort)] = task
+                        ahead[pool.submit(self._prepared, task, task.next)] = task
                     if not ahead:
                         return
                     done, _ = wait(ahead, return_when=FIRST_COMPLETED)
                     future = done.pop()
                     task, trial = ahead.pop(future), future.result()
-                    self._conduct([trial], task.next, effort, _silent)
-                    task.trials.append(self._settled(trial, task.next, effort))
+                    self._conduct([trial], task.next, task.effort, _silent)
+                    task.trials.append(self._settled(trial, task, task.next))
                     if task.to_time:
-                        ahead[pool.submit(self._prepared, task, task.next, effort)] = task
+                        ahead[pool.submit(self._prepared, task, task.next)] = task
                     else:
                         yield self._measurement(task)
             finally:  # the caller may have had enough before the end
@@ -293,7 +302,7 @@ class CudaDevice(Device):
             if problem.name not in posed:
                 found = stack.enter_context(self.posed(problem, effort.timeout))
                 posed[problem.name] = found, Plan.draw(found, self.kind)
-            yield _Task(posed[problem.name][0], kernel, posed[problem.name][1], None, _processes(kernel, effort))
+            yield _Task(posed[problem.name][0], kernel, posed[problem.name][1], None, _effort_for(kernel, effort))
 
     def _own(self, work: Iterable[tuple[Problem, Kernel]], effort: Effort) -> Iterator[_Task]:
         for problem, kernel in work:
@@ -306,7 +315,7 @@ class CudaDevice(Device):
                 few = effort.checks
                 plan = Plan.fixed(problem, self.kind, few) if few else Plan.draw(problem, self.kind)
                 self._posed[key] = plan, {}
-            yield _Task(problem, kernel, *self._posed[key])
+            yield _Task(problem, kernel, *self._posed[key], replace(effort, processes=1))
 
     @contextmanager
     def _reference_child(self) -> Iterator[Any]:
@@ -325,11 +334,11 @@ class CudaDevice(Device):
                 raise PresageError(f"{kernel.name} is {kernel.language}; the cuda device runs {known}")
         _ = self._idle
 
-    def _prepared(self, task: _Task, plan: Plan, effort: Effort) -> Any:
+    def _prepared(self, task: _Task, plan: Plan) -> Any:
         """A trial whose kernel is loaded and compiled, waiting for the lane."""
         from presage.devices.gpu_trial import GpuTrial
 
-        trial = GpuTrial(task.problem, task.kernel, replace(effort, processes=task.processes), task.draws)
+        trial = GpuTrial(task.problem, task.kernel, task.effort, task.draws)
         if trial.is_own:
             with suppress(IndexError):  # which others take from, too
                 trial.child = self._workers.pop()
@@ -344,15 +353,15 @@ class CudaDevice(Device):
             self._preparing.discard(child)
         return trial
 
-    def _settled(self, trial: Any, plan: Plan, effort: Effort) -> Any:
+    def _settled(self, trial: Any, task: _Task, plan: Plan) -> Any:
         """The trial, or a second, lone one where the machine may have been what disturbed its times."""
         if trial.is_own or not isinstance(trial.verdict, TimingError | ChildLostError):
             return trial
         if self._idle.is_gone:
             self._idle.kill()
             del self._idle
-        again = self._prepared(_Task(trial.problem, trial.kernel, plan, None, trial.effort.processes), plan, effort)
-        self._conduct([again], plan, effort, _silent)
+        again = self._prepared(task, plan)
+        self._conduct([again], plan, task.effort, _silent)
         return again
 
     def _conduct(self, trials: Sequence[Any], plan: Plan, effort: Effort, progress: Progress) -> None:
@@ -425,17 +434,17 @@ class CudaDevice(Device):
         return replace(measurement, cases=timings)
 
 
-def _processes(kernel: Kernel, effort: Effort) -> int:
-    """In how many its short cases are timed: one, where torch would have to compile for a minute in each."""
-    return 1 if kernel.compiles_by_torch else effort.processes
+def _effort_for(kernel: Kernel, effort: Effort) -> Effort:
+    """One process, where torch would have to compile for a minute in each."""
+    return replace(effort, processes=1) if kernel.compiles_by_torch else effort
 
 
 def _silent(doing: str, share: float) -> None:
     return
 
 
-def _again(progress: Progress, process: int, processes: int) -> Progress:
+def _again(progress: Progress, process: int, most: int) -> Progress:
     """The same, with the number of the process where it is not the first."""
     if not process:
         return progress
-    return lambda doing, share: progress(f"{doing}, process {process + 1} of {processes}", share)
+    return lambda doing, share: progress(f"{doing}, process {process + 1} of at most {most}", share)

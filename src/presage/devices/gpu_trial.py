@@ -36,7 +36,7 @@ GAP_NS = 150_000
 """How long the GPU is left free before an audited call, for work on other streams to betray itself by being done."""
 AUDIT_SHARE, AUDIT_NS = 0.03, 1_000
 """How far an audited call's time may be from the usual, as a share of it and beyond that. Honest kernels stay within
-0.7 us of a short call and, 99 times of 100, 3 % of a long one, unless their times depend on the inputs."""
+0.7 us of a short call and, 299 times of 300, 3 % of a long one, unless their times depend on the inputs."""
 AUDITED_CALLS = 24
 """So many, before a kernel is accused: where times depend on the inputs, those of one window may be a tenth off."""
 BUILD_SECONDS = 600.0
@@ -46,7 +46,7 @@ TAIL_NS = 15_000
 _ASKINGS = 3
 """Or so many times what it takes after a call of nothing, on systems that take their time."""
 SHORT_NS = 100_000
-"""A case that takes less is timed in several processes: which one it is moves 5 us by a tenth, and 50 us by 2 %."""
+"""A case that takes less differs by process: which one it is moves 5 us by a tenth, and 50 us by 2 %."""
 _CALL_NS = 15_000
 _COPIES = 4
 """Copying a returned output may take so many times what it takes at this GPU's measured bandwidth."""
@@ -75,10 +75,15 @@ class GpuRecord(Record):
     def whole_windows(self) -> int:
         return 1
 
+    def queued_ns(self) -> float:
+        """How long it takes to queue a call. More than the lead can hold: the call waits for the host, or its host code
+        is slow, so that the host's time is part of its own."""
+        queued = [window.answer["queued_ns"] for window in self.windows if type(window.answer["queued_ns"]) is int]
+        return median(queued) if queued else math.inf
+
     def shown_by_audits(self, surely: bool) -> str | None:
         """What audited calls say against the others, if anything; surely if both medians' intervals say so."""
-        queued = [window.answer["queued_ns"] for window in self.windows if type(window.answer["queued_ns"]) is int]
-        if not self.audits or not queued or median(queued) > MOST_HOLD_NS:
+        if not self.audits or self.queued_ns() > MOST_HOLD_NS:
             return None
         usual, audited = (
             median_interval([ns for window in windows for ns in window.answer["samples_ns"]])
@@ -433,19 +438,26 @@ class GpuTrial(Trial):
     def _refuse_sleep(self, record: Record, typical: float) -> None:
         return  # a call is timed by the GPU's own clock, whatever its host does before
 
-    def is_short(self, case: Case) -> bool:
-        return self.live and self.records[case.name].typical_ns() < SHORT_NS
+    def differs_by_process(self, case: Case) -> bool:
+        """It is short, or waits for the host, which is fast in one process and slow in another."""
+        record = self.records[case.name]
+        assert isinstance(record, GpuRecord)
+        return self.live and (record.typical_ns() < SHORT_NS or record.queued_ns() > MOST_HOLD_NS)
 
     def precise(self, case: Case) -> bool:
-        """Or as precise as it need be: what other processes say of a short case counts for more."""
+        """Or as precise as it need be: what other processes say counts for more."""
         enough = not self.is_own and self.effort.processes > 1 and self.samples(case) >= self.effort.rounds
-        return super().precise(case) or (enough and self.is_short(case))
+        return super().precise(case) or (enough and self.differs_by_process(case))
 
     def facts(self) -> dict[str, Any]:
+        launching = "so that launching is not part of the time"
+        records = [record for record in self.records.values() if isinstance(record, GpuRecord) and record.windows]
+        if any(record.queued_ns() > MOST_HOLD_NS for record in records):
+            launching = "too short for this kernel's host code, whose time is part of its own"
         return {
             **self.sensors,
             "timing": "CUDA events around each call, queued behind a kernel that holds the GPU for"
-            f" {self._hold_ns / 1e3:.0f} us, so that launching is not part of the time, and then evicts the L2 cache",
+            f" {self._hold_ns / 1e3:.0f} us, {launching}, and then evicts the L2 cache",
         }
 
 

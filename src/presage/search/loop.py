@@ -390,7 +390,7 @@ class Search:
 
     def _side_by_side(self, kernels: Sequence[Kernel]) -> tuple[list[Measurement], float]:
         """Kernels that were measured together, with care, and the seconds that it took."""
-        effort, each = Effort(), self._seconds_left() / len(kernels)
+        effort, each = Effort(further_processes=0), self._seconds_left() / len(kernels)
         if each < effort.processes * effort.timeout:
             effort = replace(effort, timeout=min(effort.timeout, each), processes=1)
         start = time.monotonic()
