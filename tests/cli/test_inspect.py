@@ -63,8 +63,136 @@ def test_a_kernel_that_does_not_compile_is_a_result(inspect, tmp_path):
     assert 'identifier "nonsense" is undefined' in document["error"]
     status, output, _ = inspect("softmax", str(file))
     assert status == 0
-    assert "compile_error" in output
-    assert "nonsense" in output
+    assert output.count("nonsense") == 2
+    assert "all cases: compile_error" in output
+
+
+SCALED = """
+import torch
+
+class Model(torch.nn.Module):
+    def __init__(self, columns):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.randn(columns))
+
+    def forward(self, x, shift):
+        return torch.relu(x * self.weight + shift)
+
+def get_inputs():
+    return [torch.rand(300, 1000), 2.0]
+
+def get_init_inputs():
+    return [1000]
+"""
+SCALED_CANDIDATE = """
+import torch
+import triton
+import triton.language as tl
+
+@triton.jit
+def scale(x, weight, y, shift, columns, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    at = tl.program_id(0) * columns + i
+    scaled = tl.load(x + at, mask=i < columns) * tl.load(weight + i, mask=i < columns) + shift
+    tl.store(y + at, tl.maximum(scaled, 0.0), mask=i < columns)
+
+class ModelNew(torch.nn.Module):
+    def __init__(self, columns):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.randn(columns))
+
+    def forward(self, x, shift):
+        y = torch.empty_like(x)
+        scale[(len(x),)](x, self.weight, y, shift, x.shape[1], triton.next_power_of_2(x.shape[1]))
+        return y
+"""
+
+
+@pytest.fixture
+def _triton():
+    pytest.importorskip("torch")
+    pytest.importorskip("triton")
+    try:
+        toolkit.program("nvdisasm")
+    except toolkit.ToolkitError as error:
+        pytest.skip(str(error))
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("_triton")
+def test_a_kernelbench_candidate(inspect, tmp_path):
+    problem, kernel = tmp_path / "scaled.py", tmp_path / "new.py"
+    problem.write_text(SCALED)
+    kernel.write_text(SCALED_CANDIDATE)
+    status, output, _ = inspect("--problem", str(problem), str(kernel), "--json")
+    document = json.loads(output)
+    assert (status, document["status"], document["error"]) == (0, "ok", None)
+    (launch,) = document["launches"]
+    assert (launch["case"], launch["grid"], launch["options"]["constants"]["BLOCK"]) == (
+        "as written",
+        [300, 1, 1],
+        1024,
+    )
+    problem.write_text(SCALED.replace("return [1000]", "return [torch.rand(3).argmax().item()]"))
+    _, output, _ = inspect(str(problem), str(kernel))
+    assert "as written: unknown\n  the problem's reference failed here, where tensors have no values" in output
+
+
+TASK = """
+files:
+  - {"name": "submission.py", "source": "@SUBMISSION@"}
+  - {"name": "reference.py", "source": "reference.py"}
+  - {"name": "task.py", "source": "task.py"}
+tests:
+  - {"size": 16, "seed": 1}
+benchmarks:
+  - {"size": 1000, "seed": 2}
+  - {"size": 5000, "seed": 3}
+"""
+INCREMENT = """
+import torch
+from task import input_t, output_t
+
+def generate_input(size: int, seed: int) -> input_t:
+    chance = torch.Generator(device="cuda").manual_seed(seed)
+    return torch.rand(size, device="cuda", dtype=torch.float16, generator=chance), {"by": 1}
+
+def ref_kernel(data: input_t) -> output_t:
+    return data[0] + data[1]["by"]
+
+def check_implementation(data, output):
+    return True, ""
+"""
+INCREMENT_SUBMISSION = """
+import torch
+import triton
+import triton.language as tl
+from task import input_t, output_t
+
+@triton.jit
+def increment(x, y, by, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y + i, tl.load(x + i, mask=i < n) + by, mask=i < n)
+
+def custom_kernel(data: input_t) -> output_t:
+    x, options = data
+    y = torch.empty_like(x)
+    increment[(triton.cdiv(len(x), 256),)](x, y, options["by"], len(x), 256)
+    return y
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("_triton")
+def test_a_gpu_mode_submission(inspect, tmp_path):
+    (tmp_path / "task.yml").write_text(TASK)
+    (tmp_path / "task.py").write_text("input_t = output_t = tuple\n")
+    (tmp_path / "reference.py").write_text(INCREMENT)
+    (tmp_path / "mine.py").write_text(INCREMENT_SUBMISSION)
+    status, output, _ = inspect(str(tmp_path), str(tmp_path / "mine.py"), "--json")
+    document = json.loads(output)
+    assert (status, document["status"], document["error"]) == (0, "ok", None)
+    assert [(each["case"], each["grid"][0]) for each in document["launches"]] == [("size=1000", 4), ("size=5000", 20)]
 
 
 @pytest.mark.parametrize(
@@ -74,6 +202,8 @@ def test_a_kernel_that_does_not_compile_is_a_result(inspect, tmp_path):
         (("softmax", "block_row.cu", "--case", "9"), "softmax has no case 9; it has 1: rows=16384 cols=1024"),
         (("softmax", "naive.c"), "is a c kernel"),
         (("softmax", "missing.cu"), "no kernel file"),
+        (("block_row.cu",), "a problem and a kernel are needed"),
+        (("softmax", "block_row.cu", "--problem", "softmax"), "a problem and a kernel are needed"),
     ],
 )
 def test_mistakes_of_the_caller(inspect, arguments, message):

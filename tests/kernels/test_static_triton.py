@@ -228,6 +228,18 @@ HOST_CODE = {
         "    import os\n    os.fork()\n    add[(4,)](x, y, 1000, 256)\n",
         [("add", (4, 1, 1), 1)],
     ),
+    "numbers put on the GPU": (
+        "    torch.tensor([1, 2], device=x.device), torch.tensor(3.0).cuda(), torch.as_tensor(4, device='cuda')\n"
+        "    with torch.device('cuda'):\n        assert torch.tensor(5.0).is_cuda\n"
+        "    add[(torch.tensor([6]).item(),)](x, y, 1000, 256)\n",
+        [("add", (6, 1, 1), 1)],
+    ),
+    "chance of the GPU's own": (
+        "    chance = torch.Generator(device='cuda').manual_seed(1)\n    assert isinstance(chance, torch.Generator)\n"
+        "    y = torch.randn(1000, device='cuda', generator=chance).uniform_(0, 1, generator=chance)\n"
+        "    add[(4,)](x, y, 1000, 256)\n",
+        [("add", (4, 1, 1), 1)],
+    ),
     "types of a submission": (
         "    from task import input_t\n    add[(4,)](x, y, 1000, 256)\n",
         [("add", (4, 1, 1), 1)],
@@ -248,6 +260,7 @@ def test_what_host_code_of_the_communities_does(inspect_sources):
         ("    add[(4,)](x, torch.empty(1000), 1000, 256)\n", "a tensor in the host's memory cannot be passed"),
         ("    add[(1000 / 256,)](x, y, 1000, 256)\n", "'float' object cannot be interpreted as an integer"),
         ("    add[(4,)](x, y, int(x.sum().item()), 256)\n", "the host code asks for a tensor's value"),
+        ("    torch.nn.GRU(8, 8, device='cuda')(torch.empty(2, 3, 8, device='cuda'))\n", "without a GPU"),
         ("    raise RuntimeError('\\x1b[2J \\ud800 ' + 'x' * 10000)\n", "RuntimeError: ?[2J ? xxx"),
     ],
 )

@@ -6,7 +6,7 @@ import argparse
 import math
 import os
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from presage.cli import terminal
@@ -19,7 +19,12 @@ from presage.problems.base import Case, Problem
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("problem", help="a problem of the catalogue; 'presage problems' lists them")
+    parser.add_argument(
+        "first", nargs="?", metavar="PROBLEM",
+        help="a problem of the catalogue, which 'presage problems' lists; or the path of a KernelBench file or of a"
+        " GPU MODE folder",
+    )  # fmt: skip
+    parser.add_argument("--problem", help="the problem, in place of the first argument")
     parser.add_argument("kernel", help="a .cu file or a Triton module; PATH@NAME=VALUE,… sets tunables")
     parser.add_argument(
         "--target", default="h200", help="a GPU (h200, rtx4090) or an architecture (sm_90); default: h200"
@@ -31,7 +36,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    problem = registry.get(arguments.problem)
+    words = [word for word in (arguments.problem, arguments.first) if word is not None]
+    if len(words) != 1:
+        raise PresageError("a problem and a kernel are needed; write 'presage inspect PROBLEM KERNEL'")
+    problem = registry.get(words[0])
     kernel = registry.find_kernel(problem, arguments.kernel)
     target = hardware.find(arguments.target)
     cases = _cases(problem, arguments.case)
@@ -101,14 +109,21 @@ def _print(kernel: Kernel, target: hardware.Hardware, cases: Sequence[Case], rep
         print(terminal.table([_executed(case, launch) for case, launch in launches], ran))
         if unbounded := list(dict.fromkeys(launch.name for _, launch in launches if launch.unbounded)):
             print(f"in {', '.join(unbounded)}, loops that end when memory says so are counted once")
+    said: dict[str, list[str]] = {}
     for case, report in zip(cases, reports, strict=True):
-        if report.error:
-            print(f"{case.name}: {report.status}\n  " + report.error.replace("\n", "\n  "))
-        for note in report.notes:
-            print(f"{case.name}: {note}")
-        if report.operators:
-            calls = ", ".join(f"{name} ({count})" for name, count in report.operators.items())
-            print(f"{case.name}: also calls torch's {calls}, whose kernels are not seen here")
+        for remark in _remarks(report):
+            said.setdefault(remark, []).append(case.name)
+    for remark, where in said.items():
+        print(f"{'all cases' if len(where) == len(cases) > 1 else '; '.join(where)}: {remark}")
+
+
+def _remarks(report: StaticReport) -> Iterator[str]:
+    if report.error:
+        yield f"{report.status}\n  " + report.error.rstrip().replace("\n", "\n  ")
+    yield from report.notes
+    if report.operators:
+        calls = ", ".join(f"{name} ({count})" for name, count in report.operators.items())
+        yield f"also calls torch's {calls}, whose kernels are not seen here"
 
 
 def _row(case: Case, launch: LaunchReport) -> list[str]:
@@ -132,7 +147,13 @@ def _instructions(launches: Sequence[LaunchReport]) -> list[list[str]]:
     rows: list[list[str]] = []
     distinct = {(launch.name, tuple(launch.instructions.items())): launch for launch in launches}
     for launch in distinct.values():
-        rows.append([launch.name, str(sum(launch.instructions.values())), f"{launch.loops} loops"])
+        rows.append(
+            [
+                launch.name,
+                str(sum(launch.instructions.values())),
+                f"{launch.loops} loop{'s' if launch.loops != 1 else ''}",
+            ]
+        )
         for kind, count in launch.instructions.items():
             rows.append([f"  {kind.replace('_', ' ')}", str(count), str(launch.instructions_in_loops.get(kind, 0))])
     return rows

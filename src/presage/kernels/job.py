@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from presage.kernels.hardware import Hardware
 from presage.kernels.kernel import Kernel
@@ -27,3 +27,6 @@ class Job:
     target: Hardware
     parameters: tuple[int, ...] = ()
     """Numbers that a module gets after its inputs."""
+    files: Mapping[str, str] = field(default_factory=dict)
+    """What lies beside a module for a problem from elsewhere. Its reference.py makes the inputs, from `dims` if it
+    takes arguments."""

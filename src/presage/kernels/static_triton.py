@@ -26,10 +26,12 @@ def request(job: Job) -> dict[str, Any]:
     return {
         "compiler": "triton",
         "source": job.kernel.source,
+        "files": dict(job.files),
         "cases": [
             {
                 "inputs": [[list(tensor.shape), tensor.dtype] for tensor in job.inputs],
                 "parameters": list(job.parameters),
+                "arguments": dict(job.dims) if job.files else {},
             }
         ],
         "capability": list(target.capability),

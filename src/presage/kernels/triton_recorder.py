@@ -10,6 +10,7 @@ import base64
 import contextlib
 import ctypes
 import importlib.util
+import inspect
 import json
 import operator
 import os
@@ -26,12 +27,14 @@ import torch
 import triton
 from torch._subclasses import fake_tensor
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from triton.backends.compiler import GPUTarget
 
 from presage.kernels import cubin, static_triton, submission, walk
 
 _NEEDS_VALUES = ("DataDependentOutputException", "DynamicOutputShapeException", "UnsupportedFakeTensorException")
+_NEEDS_GPU = ("Torch not compiled with CUDA", "no fake impl or Meta kernel", "arguments from the 'CUDA' backend")
 _FILE = "kernel.py"
 _FREE_OPERATORS = ("empty", "new_empty", "detach", "alias", "lift_fresh", "_local_scalar_dense", "prim::")
 
@@ -170,23 +173,29 @@ def run(request: Mapping[str, Any]) -> dict[str, Any]:
     triton.runtime.driver.set_active(recorder)
     _pretend_cuda(request, recorder)
     try:
-        with fakes:
-            call = _entry(_module(request["source"]))
+        with fakes, _WithoutGpu():
+            reference = _Reference(request["files"]) if request["files"] else None
+            call = _entry(_module(request["source"]), reference)
     except BaseException as error:
         return {"status": _status(error), "error": _explain(error)}
-    return {"status": "ok", "cases": [[case, _run_case(call, case, recorder, fakes)] for case in request["cases"]]}
+    cases = [[case, _run_case(call, reference, case, recorder, fakes)] for case in request["cases"]]
+    return {"status": "ok", "cases": cases}
 
 
 def _run_case(
-    call: Callable[..., Any], case: Mapping[str, Any], recorder: Recorder, fakes: FakeTensorMode
+    call: Callable[..., Any],
+    reference: _Reference | None,
+    case: Mapping[str, Any],
+    recorder: Recorder,
+    fakes: FakeTensorMode,
 ) -> dict[str, Any]:
     recorder.begin_case()
     operators = _Operators()
     try:
-        with fakes, operators:
-            inputs = [torch.empty(shape, dtype=getattr(torch, dtype), device="cuda") for shape, dtype in case["inputs"]]
+        with fakes, operators, _WithoutGpu():
+            data = reference.data(case["arguments"]) if reference else _data(case)
             operators.counts.clear()
-            call((*inputs, *case["parameters"]))
+            call(data)
     except BaseException as error:
         return {"status": _status(error), "error": _explain(error), "notes": list(recorder.notes)}
     if not recorder.launches:
@@ -236,28 +245,82 @@ def _values(source: Any, rest: tuple[Any, ...]) -> list[int | None] | None:
 
 
 def _module(source: str) -> ModuleType:
-    folder = tempfile.mkdtemp()
-    path = os.path.join(folder, _FILE)
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(source)
-    spec = importlib.util.spec_from_file_location("kernel_module", path)
+    path = Path(tempfile.mkdtemp(), _FILE)
+    path.write_text(source, encoding="utf-8")
+    submission.provide_types()
+    return _imported(path, "kernel_module")
+
+
+def _imported(path: Path, name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules["kernel_module"] = module
-    submission.provide_types()
+    sys.modules[name] = module
     spec.loader.exec_module(module)
     return module
 
 
-def _entry(module: ModuleType) -> Callable[[tuple[Any, ...]], Any]:
+def _entry(module: ModuleType, reference: _Reference | None) -> Callable[[Any], Any]:
     if hasattr(module, "custom_kernel"):
         return module.custom_kernel  # type: ignore[no-any-return]
     if not hasattr(module, "ModelNew"):
         raise AttributeError("the module defines neither custom_kernel(data) nor ModelNew")
+    initial = reference.initial if reference else getattr(module, "get_init_inputs", tuple)
     with torch.device("cuda"):
-        model = module.ModelNew(*(module.get_init_inputs() if hasattr(module, "get_init_inputs") else ()))
+        model = module.ModelNew(*initial())
     return lambda data: model(*data)
+
+
+def _data(case: Mapping[str, Any]) -> tuple[Any, ...]:
+    inputs = [torch.empty(shape, dtype=getattr(torch, dtype), device="cuda") for shape, dtype in case["inputs"]]
+    return (*inputs, *case["parameters"])
+
+
+class _ReferenceFailedError(Exception):
+    """It is not the kernel's fault."""
+
+
+class _Reference:
+    """The reference of a problem from elsewhere, which makes its inputs here without values."""
+
+    def __init__(self, files: Mapping[str, str]) -> None:
+        folder = tempfile.mkdtemp()
+        for name, text in files.items():
+            Path(folder, name).write_text(text, encoding="utf-8")
+        sys.path.insert(0, folder)
+        self._module = self._ask(lambda: _imported(Path(folder, "reference.py"), "reference"))
+
+    def initial(self) -> Any:
+        """What a KernelBench model is built from."""
+        return self._ask(self._module.get_init_inputs)
+
+    def data(self, arguments: Mapping[str, Any]) -> Any:
+        """Of one call: as GPU MODE's generator makes it, or KernelBench's, whose tensors its users then move."""
+        generate = getattr(self._module, "generate_input", None)
+        if generate is None:
+            return tuple(x.cuda() if isinstance(x, torch.Tensor) else x for x in self._ask(self._module.get_inputs))
+        seed = {"seed": 1} if "seed" in inspect.signature(generate).parameters else {}
+        return self._ask(lambda: generate(**arguments, **seed))
+
+    def _ask(self, work: Callable[[], Any]) -> Any:
+        try:
+            return work()
+        except Exception as error:
+            raise _ReferenceFailedError(
+                f"the problem's reference failed here, where tensors have no values: {type(error).__name__}: {error}"
+            ) from error
+
+
+class _WithoutGpu(TorchFunctionMode):  # type: ignore[misc]
+    """What torch's functions cannot do where there is none. Nothing is drawn, so no generator, of whatever device, is
+    asked; and numbers get into a tensor on the host first."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        named = {name: value for name, value in (kwargs or {}).items() if name != "generator"}
+        device = named.pop("device", None) if func in (torch.tensor, torch.as_tensor) else None
+        made = func(*args, **named)
+        return made if device is None else made.to(device)
 
 
 def _constants(source: Any) -> dict[str, Any]:
@@ -283,15 +346,24 @@ def _status(error: BaseException) -> str:
     name = type(error).__name__
     if name == "OutOfResources":
         return "runtime_error"
-    if name in _NEEDS_VALUES:
+    if name in _NEEDS_VALUES or isinstance(error, _ReferenceFailedError) or _needs_gpu(error):
         return "unknown"
     files = [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
     in_compiler = any("/triton/compiler/" in file or "/triton/backends/" in file for file in files)
     return "compile_error" if in_compiler or isinstance(error, SyntaxError | ImportError) else "runtime_error"
 
 
+def _needs_gpu(error: BaseException) -> bool:
+    """Some of torch's operators do not say what they would return: they are tried where there are values."""
+    return any(sign in str(error) for sign in _NEEDS_GPU)
+
+
 def _explain(error: BaseException) -> str:
     text = f"{type(error).__name__}: {error}"
+    if isinstance(error, _ReferenceFailedError):
+        return str(error)
+    if _needs_gpu(error):
+        text = f"the host code does what torch cannot do without a GPU ({str(error).splitlines()[0][:200]})"
     if type(error).__name__ in _NEEDS_VALUES:
         text = f"the host code asks for a tensor's value, or a shape that follows from it; here is none ({error})"
     if type(error).__name__ == "OutOfResources":
@@ -356,6 +428,16 @@ def _graphs(recorder: Recorder) -> tuple[type, type]:
             self._graph.capture_end()
 
     return Graph, Capture
+
+
+def _generators() -> type:
+    class Generator(torch.Generator):  # type: ignore[misc]
+        """Of the GPU, as far as anyone is told."""
+
+        def __new__(cls, device: Any = None) -> Any:
+            return super().__new__(cls)
+
+    return Generator
 
 
 class _Device(contextlib.nullcontext[None]):
@@ -447,6 +529,7 @@ def _pretend_cuda(request: Mapping[str, Any], recorder: Recorder) -> None:
     fake_tensor.init_gpu_context = lambda _: None  # it would look for the GPU that torch.cuda now promises
     torch.cuda.Event, torch.cuda.Stream, torch.cuda.ExternalStream = _Event, _Stream, _Stream
     torch.cuda.device = _Device
+    torch.Generator = _generators()
     torch.cuda.CUDAGraph, torch.cuda.graph = _graphs(recorder)
     FakeTensor.data_ptr = _addresses()
     FakeTensor.get_device = lambda self: 0 if self.device.type == "cuda" else -1
@@ -454,8 +537,7 @@ def _pretend_cuda(request: Mapping[str, Any], recorder: Recorder) -> None:
     torch.library.custom_op = torch.library.triton_op = _plain_operator
     torch.library.wrap_triton = lambda kernel: kernel
     _tune_without_timing(recorder)
-    to = torch.Tensor.to
-    torch.Tensor.to = lambda self, *a, **k: to(self, *map(_indexed, a), **{name: _indexed(v) for name, v in k.items()})
+    torch.Tensor.to = _move_tensors(torch.Tensor.to)
     torch.Tensor.cuda = lambda self, *_, **__: self.to("cuda")
     torch.nn.Module.cuda = lambda self, *_: self  # its parameters were made there: see _entry
     _register_cuda_guard()
@@ -477,6 +559,25 @@ def _tune_without_timing(recorder: Recorder) -> None:
         return prune(self, *arguments, **named)
 
     autotuner.prune_configs = prune_configs
+
+
+def _move_tensors(to: Callable[..., Any]) -> Callable[..., Any]:
+    """Tensor.to, but what moves to the GPU leaves the values behind that torch knows of it because it was made of plain
+    numbers: it would compute with them there."""
+
+    def moved(self: Any, *arguments: Any, **named: Any) -> Any:
+        arguments = tuple(map(_indexed, arguments))
+        named = {name: _indexed(value) for name, value in named.items()}
+        known = getattr(self, "constant", None)
+        if known is None or torch.device("cuda", 0) not in (*arguments, *named.values()):
+            return to(self, *arguments, **named)
+        self.constant = None
+        try:
+            return to(self, *arguments, **named)
+        finally:
+            self.constant = known
+
+    return moved
 
 
 def _indexed(argument: Any) -> Any:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from presage.core.errors import PresageError
 from presage.kernels import static
 from presage.kernels.hardware import Hardware
 from presage.kernels.job import Job, Tensor
@@ -17,7 +16,7 @@ from presage.problems.external import ExternalProblem
 def job(problem: Problem, kernel: Kernel, case: Case, target: Hardware) -> Job:
     """What to compile and how it is launched for this case."""
     if isinstance(problem, ExternalProblem):
-        raise PresageError(f"{problem.name} is from elsewhere: its shapes are known only where its own code has run")
+        return Job(kernel, case.dims, (), target, files=problem.files)
     inputs = tuple(Tensor(problem.shape(array, case), problem.dtype(array, case)) for array in problem.inputs)
     parameters = tuple(case.dims[name] for name in problem.parameters)
     return Job(kernel, case.dims, inputs, target, parameters)
