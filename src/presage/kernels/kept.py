@@ -92,5 +92,5 @@ def _with_database(work: Callable[[sqlite3.Connection], _T]) -> _T | None:
 
 @cache
 def _own_code() -> str:
-    files = sorted(Path(__file__).parent.glob("*.py"))
+    files = sorted(Path(__file__).parent.rglob("*.py"))
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()

@@ -161,9 +161,9 @@ def _walk(text: str, launch: Mapping[str, Any]) -> Any:
 
 
 def _triton(request: Mapping[str, Any]) -> dict[str, Any]:
-    from presage.kernels import triton_recorder
+    from presage.kernels.recorder import launches
 
-    return triton_recorder.run(request)
+    return launches.run(request)
 
 
 _NICE = 10
@@ -180,9 +180,9 @@ def _warm_up(requests: Sequence[Mapping[str, Any]]) -> None:
         with contextlib.suppress(nvrtc.CompileError, OSError):  # each request will say so for itself
             nvrtc.compile(_NOTHING, request["arch"], request["library"], request["includes"])
     if "triton" in compilers:
-        from presage.kernels import triton_recorder
+        from presage.kernels.recorder import launches
 
-        triton_recorder.warm_up()
+        launches.warm_up()
 
 
 if __name__ == "__main__":

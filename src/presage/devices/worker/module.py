@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import random
 import sys
@@ -13,21 +12,11 @@ from typing import Any
 from presage.kernels import submission
 
 
-def load_module(path: str, name: str = "candidate") -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
-        raise ImportError(f"{path} cannot be imported")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
 def load_reference(problem: dict[str, Any]) -> ModuleType:
     """The problem's own module; what it and candidates import lies beside it."""
     if problem["folder"] not in sys.path:
         sys.path.insert(0, problem["folder"])
-    return load_module(os.path.join(problem["folder"], "reference.py"), "reference")
+    return submission.load_module(os.path.join(problem["folder"], "reference.py"), "reference")
 
 
 def load_candidate(command: dict[str, Any], device: str = "cpu") -> Callable[[Any], Any]:
@@ -35,14 +24,18 @@ def load_candidate(command: dict[str, Any], device: str = "cpu") -> Callable[[An
     problem = command.get("problem")
     if problem is None:
         submission.provide_types()
-        return entry_point(load_module(command["path"]), device)
+        return entry_point(_loaded(command), device)
     reference = load_reference(problem)
     if problem["convention"] != "KernelBench":
-        return entry_point(load_module(command["path"]), device)
+        return entry_point(_loaded(command), device)
     init = initial_inputs(reference, problem["seed"], device)
-    module = load_module(command["path"])
+    module = _loaded(command)
     set_seed(problem["seed"])
     return _model(module.ModelNew(*init), device)
+
+
+def _loaded(command: dict[str, Any]) -> ModuleType:
+    return submission.load_module(command["path"], "candidate")
 
 
 def entry_point(module: ModuleType, device: str) -> Callable[[Any], Any]:

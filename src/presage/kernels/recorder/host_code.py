@@ -1,0 +1,78 @@
+"""A module's host code: what it defines to be called, and what it is called on, which is made without values."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import torch
+
+from presage.kernels import submission
+
+FILE = "kernel.py"
+"""What a module's file is called, so that errors in it can be told from others."""
+
+
+def load(source: str) -> ModuleType:
+    path = Path(tempfile.mkdtemp(), FILE)
+    path.write_text(source, encoding="utf-8")
+    submission.provide_types()
+    return submission.load_module(str(path), "kernel_module")
+
+
+def entry(module: ModuleType, reference: Reference | None) -> Callable[[Any], Any]:
+    """The function that takes a call's data."""
+    if hasattr(module, "custom_kernel"):
+        return module.custom_kernel  # type: ignore[no-any-return]
+    if not hasattr(module, "ModelNew"):
+        raise AttributeError("the module defines neither custom_kernel(data) nor ModelNew")
+    initial = reference.initial if reference else getattr(module, "get_init_inputs", tuple)
+    with torch.device("cuda"):
+        model = module.ModelNew(*initial())
+    return lambda data: model(*data)
+
+
+def data_of(case: Mapping[str, Any]) -> tuple[Any, ...]:
+    """For a problem of the catalogue: the inputs, then the problem's parameters."""
+    inputs = [torch.empty(shape, dtype=getattr(torch, dtype), device="cuda") for shape, dtype in case["inputs"]]
+    return (*inputs, *case["parameters"])
+
+
+class ReferenceFailedError(Exception):
+    """It is not the kernel's fault."""
+
+
+class Reference:
+    """The reference of a problem from elsewhere, which makes its inputs here without values."""
+
+    def __init__(self, files: Mapping[str, str]) -> None:
+        folder = tempfile.mkdtemp()
+        for name, text in files.items():
+            Path(folder, name).write_text(text, encoding="utf-8")
+        sys.path.insert(0, folder)
+        self._module = self._ask(lambda: submission.load_module(str(Path(folder, "reference.py")), "reference"))
+
+    def initial(self) -> Any:
+        """What a KernelBench model is built from."""
+        return self._ask(self._module.get_init_inputs)
+
+    def data(self, arguments: Mapping[str, Any]) -> Any:
+        """Of one call: as GPU MODE's generator makes it, or KernelBench's, whose tensors its users then move."""
+        generate = getattr(self._module, "generate_input", None)
+        if generate is None:
+            return tuple(x.cuda() if isinstance(x, torch.Tensor) else x for x in self._ask(self._module.get_inputs))
+        seed = {"seed": 1} if "seed" in inspect.signature(generate).parameters else {}
+        return self._ask(lambda: generate(**arguments, **seed))
+
+    def _ask(self, work: Callable[[], Any]) -> Any:
+        try:
+            return work()
+        except Exception as error:
+            raise ReferenceFailedError(
+                f"the problem's reference failed here, where tensors have no values: {type(error).__name__}: {error}"
+            ) from error
