@@ -155,7 +155,9 @@ from task import input_t, output_t
 
 def generate_input(size: int, seed: int) -> input_t:
     chance = torch.Generator(device="cuda").manual_seed(seed)
-    return torch.rand(size, device="cuda", dtype=torch.float16, generator=chance), {"by": 1}
+    heavy = torch.distributions.Cauchy(torch.tensor(0.0, device="cuda"), torch.tensor(2.0, device="cuda"))
+    options = {"by": 1, "noise": heavy.sample((size,)), "order": torch.randperm(size, generator=torch.Generator())}
+    return torch.rand(size, device="cuda", dtype=torch.float16, generator=chance), options
 
 def ref_kernel(data: input_t) -> output_t:
     return data[0] + data[1]["by"]
@@ -176,6 +178,7 @@ def increment(x, y, by, n, BLOCK: tl.constexpr):
 
 def custom_kernel(data: input_t) -> output_t:
     x, options = data
+    assert options["noise"].is_cuda and options["order"].is_cuda
     y = torch.empty_like(x)
     increment[(triton.cdiv(len(x), 256),)](x, y, options["by"], len(x), 256)
     return y

@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import Any
 
 import torch
+from torch.utils._pytree import tree_map
 
 from presage.kernels import submission
 
@@ -62,12 +63,14 @@ class Reference:
         return self._ask(self._module.get_init_inputs)
 
     def data(self, arguments: Mapping[str, Any]) -> Any:
-        """Of one call: as GPU MODE's generator makes it, or KernelBench's, whose tensors its users then move."""
+        """Of one call, with its tensors on the GPU."""
         generate = getattr(self._module, "generate_input", None)
         if generate is None:
-            return tuple(x.cuda() if isinstance(x, torch.Tensor) else x for x in self._ask(self._module.get_inputs))
-        seed = {"seed": 1} if "seed" in inspect.signature(generate).parameters else {}
-        return self._ask(lambda: generate(**arguments, **seed))
+            made = tuple(self._ask(self._module.get_inputs))
+        else:
+            seed = {"seed": 1} if "seed" in inspect.signature(generate).parameters else {}
+            made = self._ask(lambda: generate(**arguments, **seed))
+        return tree_map(lambda part: part.cuda() if isinstance(part, torch.Tensor) else part, made)
 
     def _ask(self, work: Callable[[], Any]) -> Any:
         try:

@@ -188,6 +188,7 @@ def pretend(request: Mapping[str, Any], recorder: Recorder) -> None:
     torch.cuda.Event, torch.cuda.Stream, torch.cuda.ExternalStream = _Event, _Stream, _Stream
     torch.cuda.device = _Device
     torch.Generator = _generators()
+    torch.distributions.Distribution.set_default_validate_args(False)  # it would look at values
     torch.cuda.CUDAGraph, torch.cuda.graph = _graphs(recorder)
     FakeTensor.data_ptr = _addresses()
     FakeTensor.get_device = lambda self: 0 if self.device.type == "cuda" else -1
