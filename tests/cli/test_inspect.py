@@ -53,6 +53,35 @@ def test_json(inspect, target):
     assert launch["shared_bytes"] == 256
 
 
+MATRICES = """
+// presage: entry tile
+// presage: grid 1
+// presage: block 32
+#include <mma.h>
+using namespace nvcuda::wmma;
+extern "C" __global__ void tile(const float *x, float *y, int rows, int cols) {
+    fragment<matrix_a, 16, 16, 8, precision::tf32, row_major> a;
+    fragment<matrix_b, 16, 16, 8, precision::tf32, row_major> b;
+    fragment<accumulator, 16, 16, 8, float> c;
+    fill_fragment(c, 0.0f);
+    load_matrix_sync(a, x, 16);
+    load_matrix_sync(b, x, 16);
+    mma_sync(c, a, b, c);
+    store_matrix_sync(y, c, 16, mem_row_major);
+}
+"""
+
+
+@pytest.mark.usefixtures("_compiler")
+def test_what_is_not_known_is_not_said_to_be_nothing(inspect, tmp_path):
+    file = tmp_path / "tile.cu"
+    file.write_text(MATRICES)
+    status, output, _ = inspect("softmax", str(file), "--case", "1")
+    assert status == 0
+    *_, last = output.splitlines()
+    assert last.split()[-4:] == ["?", "?", "-", "-"]
+
+
 @pytest.mark.usefixtures("_compiler")
 def test_a_kernel_that_does_not_compile_is_a_result(inspect, tmp_path):
     file = tmp_path / "bad.cu"

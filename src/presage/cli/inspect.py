@@ -170,11 +170,17 @@ def _executed(case: Case, launch: LaunchReport) -> list[str]:
         *name,
         f"{ran['instructions']:.4g}",
         f"{100 * ran['lanes'] / (32 * ran['instructions']):.0f} %",
-        _bytes(32 * ran["load_sectors"] * warps),
-        _bytes(32 * (ran["store_sectors"] + ran["atomic_sectors"]) * warps),
+        _moved(launch, ran["load_sectors"] * warps, "global_load", "async_copy"),
+        _moved(launch, (ran["store_sectors"] + ran["atomic_sectors"]) * warps, "global_store"),
         _ratio(ran["load_sectors"], ran["global_load"] + ran["async_copy"]),
         _ratio(ran["shared_wavefronts"], ran["shared_load"] + ran["shared_store"] + ran["async_copy"]),
     ]
+
+
+def _moved(launch: LaunchReport, sectors: float, *kinds: str) -> str:
+    """Not known where there are instructions to move something, but none that was followed: of matrices, or in bulk."""
+    unseen = not sectors and any(kind.startswith(kinds) for kind in launch.instructions)
+    return "?" if unseen else _bytes(32 * sectors)
 
 
 def _bytes(count: float) -> str:
