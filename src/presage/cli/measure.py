@@ -111,6 +111,12 @@ def _print(measured: list[Measurement], anchor: Measurement | None, ratios: list
             cells = [role, _short(m.kernel), "ok"] if i == 0 else ["", "", ""]
             rows.append([*cells, case.case, terminal.duration(value), interval, f"{100 * case.floor_ns / value:.0f} %"])
     print(terminal.table(rows, ["", "file", "status", "case", "median", "95 %", "roofline"]))
+    how: dict[str, list[str]] = {}
+    for m in shown:
+        if m.cases and "timing" in m.facts:
+            how.setdefault(f"{m.facts['timing']}{_processes(m)}", []).append(_short(m.kernel))
+    for text, names in how.items():
+        print(f"\n{', '.join(names)}: {text}")
     for m in shown:
         if m.status is not Status.OK:
             print(f"\n{_short(m.kernel)}: {m.reason}")
@@ -123,6 +129,11 @@ def _print(measured: list[Measurement], anchor: Measurement | None, ratios: list
         if ratio["speedup"]:
             of, to = os.path.basename(ratio["of"]), os.path.basename(ratio["to"])
             print(f"{of} is {_times(Interval(**ratio['speedup']))} the speed of {to}")
+
+
+def _processes(measurement: Measurement) -> str:
+    counts = sorted({len(case.parts) for case in measurement.cases})
+    return f"; in {' to '.join(map(str, counts[:1] + counts[1:][-1:]))} processes" if counts[-1] > 1 else ""
 
 
 def _times(interval: Interval) -> str:

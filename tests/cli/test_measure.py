@@ -1,0 +1,63 @@
+"""`presage measure` on a GPU that is made up: what is said of how a time came about."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from presage.cli import main, measure
+from presage.devices.base import CaseTiming, Effort, Measurement
+from presage.devices.status import Status
+from presage.kernels.kernel import Kernel
+from presage.problems import registry
+from presage.problems.base import Problem
+
+BEHIND = "CUDA events around each call, queued behind a kernel that holds the GPU for 30 us"
+
+
+class MadeUp:
+    """Measures kernels by name."""
+
+    def __init__(self, processes: dict[str, tuple[tuple[int, ...], tuple[int, ...]]]) -> None:
+        self._processes = processes
+        self.problem, self.kernel = registry.get, registry.find_kernel
+        self.anchor = lambda problem: None
+
+    def measure(self, problem: Problem, kernels: Sequence[Kernel], effort: Effort, progress: Any) -> list[Measurement]:
+        return [self._measured(problem, kernel) for kernel in kernels]
+
+    def _measured(self, problem: Problem, kernel: Kernel) -> Measurement:
+        cases = tuple(
+            CaseTiming(f"n={number}", (5e3,) * 32, tuple(range(32)), 1e3, 8, processes)
+            for number, processes in enumerate(self._processes[kernel.name.rpartition("/")[2]])
+        )
+        return Measurement(problem.name, kernel, "cuda", Status.OK, cases=cases, facts={"timing": BEHIND})
+
+    def close(self) -> None:
+        return
+
+
+@pytest.mark.parametrize(
+    ("processes", "said"),
+    [
+        ({"eager.py": ((), ()), "naive.cu": ((), ())}, [f"eager.py, naive.cu: {BEHIND}"]),
+        (
+            {"eager.py": ((), (8,) * 4), "naive.cu": ((4,) * 8, (8,) * 4)},
+            [f"eager.py: {BEHIND}; in 1 to 4 processes", f"naive.cu: {BEHIND}; in 4 to 8 processes"],
+        ),
+        (
+            {"eager.py": ((8,) * 4,) * 2, "naive.cu": ((), ())},
+            [f"eager.py: {BEHIND}; in 4 processes", f"naive.cu: {BEHIND}"],
+        ),
+    ],
+)
+def test_how_short_kernels_were_timed_is_said(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], processes: Any, said: list[str]
+) -> None:
+    monkeypatch.setattr(measure, "devices", SimpleNamespace(get=lambda name, compiler: MadeUp(processes)))
+    assert main.main(["measure", "vector_add", "eager.py", "naive.cu", "--device", "cuda"]) == 0
+    output, _ = capsys.readouterr()
+    assert [line for line in output.splitlines() if BEHIND in line] == said
