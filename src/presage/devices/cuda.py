@@ -35,7 +35,7 @@ _ARENA_SHARE, _ARENA_LEAST, _ARENA_MOST = 0.1, 512 << 20, 4 << 30
 """Of the GPU's memory, for what kernels read and write: no more than is of use, since others may measure there, too."""
 OWN_CHECKS = 3
 """Few, since Triton compiles a kernel anew for most shapes; an odd size finds most of what a family can do wrong."""
-OWN_EFFORT = Effort(precision=0.02, case_seconds=0.02, timeout=60.0, rounds=2, checks=OWN_CHECKS)
+OWN_EFFORT = Effort(0.02, case_seconds=0.02, timeout=60.0, rounds=2, checks=OWN_CHECKS, further_processes=0)
 """For kernels of our own: 16 calls a case, fewer of long ones. What a search finds is checked wholly at its end."""
 _AHEAD = 2
 """How many kernels are being made ready, a core: Triton keeps a core for seconds, while the lane needs its next."""
