@@ -27,12 +27,15 @@ def load(source: str) -> ModuleType:
 
 
 def entry(module: ModuleType, reference: Reference | None) -> Callable[[Any], Any]:
-    """The function that takes a call's data."""
-    if hasattr(module, "custom_kernel"):
+    """The function that takes a call's data; for a KernelBench problem it is a model."""
+    wants_model = reference is not None and not reference.is_task
+    if hasattr(module, "custom_kernel") and not wants_model:
         return module.custom_kernel  # type: ignore[no-any-return]
+    if wants_model and not hasattr(module, "ModelNew"):
+        raise AttributeError("the module defines no ModelNew")
     if not hasattr(module, "ModelNew"):
         raise AttributeError("the module defines neither custom_kernel(data) nor ModelNew")
-    initial = reference.initial if reference else getattr(module, "get_init_inputs", tuple)
+    initial = reference.initial if reference and wants_model else getattr(module, "get_init_inputs", tuple)
     with torch.device("cuda"):
         model = module.ModelNew(*initial())
     return lambda data: model(*data)
@@ -58,24 +61,28 @@ class Reference:
         sys.path.insert(0, folder)
         self._module = self._ask(lambda: submission.load_module(str(Path(folder, "reference.py")), "reference"))
 
-    def initial(self) -> Any:
+    @property
+    def is_task(self) -> bool:
+        """Whether it is GPU MODE's, not KernelBench's."""
+        return hasattr(self._module, "generate_input")
+
+    def initial(self) -> tuple[Any, ...]:
         """What a KernelBench model is built from."""
-        return self._ask(self._module.get_init_inputs)
+        return self._ask(lambda: tuple(self._module.get_init_inputs()))  # type: ignore[no-any-return]
 
     def data(self, arguments: Mapping[str, Any]) -> Any:
         """Of one call, with its tensors on the GPU."""
-        generate = getattr(self._module, "generate_input", None)
-        if generate is None:
-            made = tuple(self._ask(self._module.get_inputs))
-        else:
-            seed = {"seed": 1} if "seed" in inspect.signature(generate).parameters else {}
-            made = self._ask(lambda: generate(**arguments, **seed))
+        made = self._ask(lambda: self._generate(arguments) if self.is_task else tuple(self._module.get_inputs()))
         return tree_map(lambda part: part.cuda() if isinstance(part, torch.Tensor) else part, made)
+
+    def _generate(self, arguments: Mapping[str, Any]) -> Any:
+        generate = self._module.generate_input
+        return generate(**arguments, **({"seed": 1} if "seed" in inspect.signature(generate).parameters else {}))
 
     def _ask(self, work: Callable[[], Any]) -> Any:
         try:
             return work()
-        except Exception as error:
+        except BaseException as error:
             raise ReferenceFailedError(
                 f"the problem's reference failed here, where tensors have no values: {type(error).__name__}: {error}"
             ) from error
