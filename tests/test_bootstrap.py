@@ -19,7 +19,8 @@ pytestmark = pytest.mark.slow
 
 
 def environment(**changes: str) -> dict[str, str]:
-    inherited = {name: value for name, value in os.environ.items() if name not in ("PRESAGE_VENV", "PYTHONPATH")}
+    ours = ("PRESAGE_EXTRAS", "PRESAGE_VENV", "PYTHONPATH")
+    inherited = {name: value for name, value in os.environ.items() if name not in ours}
     return inherited | {"PIP_NO_COMPILE": "1"} | changes  # numpy need not be byte-compiled here
 
 
