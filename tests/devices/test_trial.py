@@ -106,3 +106,17 @@ def test_sleeping_only_while_unwatched_is_cheating(
 ) -> None:
     got, reason, _ = judged(addition, naive, [window(3, 3.1, cpu_ms)] * 10, Roof(1.0), untimed)
     assert got == status, reason
+
+
+@pytest.mark.parametrize(
+    ("slept", "status"),
+    [
+        pytest.param(5, Status.CHEATING, id="slept in all calls before"),
+        pytest.param(2, Status.OK, id="the machine's delays"),
+    ],
+)
+def test_sleep_is_told_on_a_busy_machine(addition: Problem, naive: Kernel, slept: int, status: Status) -> None:
+    untimed = [window(1, 60, 1)] * slept + [GOOD] * (5 - slept)
+    windows = [window(3, 3.1, 1.2)] * 8 + [window(3, 3.1, 3)] * 2
+    got, reason, _ = judged(addition, naive, windows, Roof(1.0), untimed)
+    assert got == status, reason

@@ -444,9 +444,11 @@ class Trial:
         self._refuse_sleep(record, typical)
 
     def _refuse_sleep(self, record: Record, typical: float) -> None:
+        """On a machine that keeps it from working for half the time, only one that slept in most calls is told."""
         slept = [w for w in self._untimed if w.parent_ns - w.cpu_ns > max(_SLEEP_NS, 0.8 * w.parent_ns, 5 * typical)]
-        busy = median(w.cpu_ns / w.parent_ns for w in record.windows)
-        if len(slept) >= 2 and busy > 0.5:
+        awake = sorted(w.cpu_ns / w.parent_ns for w in record.windows)
+        mostly, at_times = median(awake) > 0.5, awake[len(awake) * 9 // 10] > 0.5
+        if len(slept) >= 2 and (mostly or (at_times and 2 * len(slept) > len(self._untimed))):
             raise TimingError(f"slept in {len(slept)} calls before it was timed, and not afterwards")
 
     def _compare_clocks(self, case: Case, record: Record) -> None:
