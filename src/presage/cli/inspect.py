@@ -19,12 +19,7 @@ from presage.problems.base import Case, Problem
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "first", nargs="?", metavar="PROBLEM",
-        help="a problem of the catalogue, which 'presage problems' lists; or the path of a KernelBench file or of a"
-        " GPU MODE folder",
-    )  # fmt: skip
-    parser.add_argument("--problem", help="the problem, in place of the first argument")
+    terminal.add_problem(parser)
     parser.add_argument("kernel", help="a .cu file or a Triton module; PATH@NAME=VALUE,… sets tunables")
     parser.add_argument(
         "--target", default="h200", help="a GPU (h200, rtx4090) or an architecture (sm_90); default: h200"

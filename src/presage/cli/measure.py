@@ -20,12 +20,7 @@ from presage.problems.base import Problem
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     default = Effort()
-    parser.add_argument(
-        "first", nargs="?", metavar="PROBLEM",
-        help="a problem of the catalogue, which 'presage problems' lists; or the path of a KernelBench file or of a"
-        " GPU MODE folder",
-    )  # fmt: skip
-    parser.add_argument("--problem", help="the problem, in place of the first argument, which is then a kernel too")
+    terminal.add_problem(parser)
     parser.add_argument(
         "kernels",
         nargs="+",

@@ -78,3 +78,13 @@ class ProgressLine:
     def clear(self) -> None:
         if self._terminal and self._last:
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+
+def add_problem(parser: argparse.ArgumentParser) -> None:
+    """The problem, as the first argument or by its name."""
+    parser.add_argument(
+        "first", nargs="?", metavar="PROBLEM",
+        help="a problem of the catalogue, which 'presage problems' lists; or the path of a KernelBench file or of a"
+        " GPU MODE folder",
+    )  # fmt: skip
+    parser.add_argument("--problem", help="the problem, in place of the first argument, which is then a kernel")
