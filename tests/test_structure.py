@@ -15,6 +15,7 @@ import pytest
 SOURCE = Path(__file__).resolve().parents[1] / "src"
 FOLDERS = [
     "core",
+    "sandbox",
     "kernels",
     "problems",
     "devices",
@@ -32,8 +33,11 @@ FOLDERS = [
 ]
 KERNEL_LIBRARIES = {"torch", "triton", "cuda"}
 """What a kernel's language may need; imported only when a kernel of that language is there."""
-OWN_COMPILERS = ("presage.kernels", "presage.kernels.nvrtc", "presage.kernels.submission")
+OWN_COMPILERS = ("presage.kernels", "presage.kernels.nvrtc")
 """What we wrote ourselves of that; it needs nothing else of ours."""
+INSIDE = ("sandbox", "sandbox.launch", "sandbox.foreign", "sandbox.confinement", "sandbox.rules", "sandbox.syscalls")
+"""The part of the sandbox that runs in the child."""
+SANDBOX = (*(f"presage.{part}" for part in INSIDE), "presage.sandbox.launch.Gate")
 MODULES = sorted(SOURCE.glob("presage/**/*.py"))
 
 
@@ -108,7 +112,13 @@ def test_the_worker_needs_only_python_numpy_and_the_kernel_s_language(file: Path
     for name in imports(ast.parse(file.read_text())):
         package = name.split(".")[0]
         if package == "presage":
-            assert name.startswith("presage.devices.worker") or name in ("presage.devices", *OWN_COMPILERS)
+            ours = (
+                *OWN_COMPILERS,
+                "presage.devices",
+                *(f"presage.{part}" for part in INSIDE),
+                "presage.sandbox.launch.Gate",
+            )
+            assert name.startswith("presage.devices.worker") or name in ours
         else:
             assert package in sys.stdlib_module_names | KERNEL_LIBRARIES | {"numpy"}, name
 
@@ -120,6 +130,63 @@ def test_heavy_libraries_are_loaded_only_when_needed(module: str) -> None:
     loaded = loaded_with(module)
     assert "presage" in loaded
     assert not loaded & (KERNEL_LIBRARIES | {"matplotlib"})
+
+
+@pytest.mark.parametrize("part", INSIDE[1:])
+def test_what_confines_needs_only_python(part: str) -> None:
+    for name in imports(ast.parse((SOURCE / "presage" / f"{part.replace('.', '/')}.py").read_text())):
+        package = name.split(".")[0]
+        assert package in sys.stdlib_module_names or name.startswith("presage.sandbox"), name
+
+
+STARTS = ("subprocess", "multiprocessing", "pty", "popen2", "concurrent.futures.ProcessPoolExecutor", "runpy", "code")
+"""Modules that start processes or run text."""
+STARTING = {"fork", "forkpty", "system", "popen", "posix_spawn", "posix_spawnp"}
+RUNNING = {"exec", "eval", "compile", "__import__", "execfile"}
+"""Functions of Python's that run text."""
+LOADING = {"exec_module", "load_module", "module_from_spec", "spec_from_file_location", "run_path", "load_source"}
+OWN_TEXT = {
+    "presage.problems.attention.heads": "a formula of the catalogue's own",
+    "presage.devices.worker.main": "imports numpy or torch by name, inside the child",
+}
+"""Where text is run that is our own."""
+
+
+def starts_or_runs(tree: ast.AST) -> Iterator[str]:
+    """Everything under this node that starts a process or runs text."""
+    yield from (name for name in imports(tree) if name.startswith(STARTS))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "os":
+            if node.attr in STARTING or node.attr.startswith(("exec", "spawn")):
+                yield f"os.{node.attr}"
+        elif isinstance(node, ast.Attribute) and node.attr in LOADING and "foreign" not in ast.unparse(node):
+            yield node.attr
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in RUNNING:
+            yield node.func.id
+        elif isinstance(node, ast.ImportFrom) and node.module == "os":
+            yield from (alias.name for alias in node.names if alias.name in STARTING)
+
+
+@pytest.mark.parametrize("file", [file for file in OURS if file.parent.name != "sandbox"], ids=dotted)
+def test_only_the_sandbox_starts_processes_and_runs_foreign_text(file: Path) -> None:
+    found = list(starts_or_runs(ast.parse(file.read_text())))
+    assert not found or dotted(file) in OWN_TEXT, found
+
+
+def test_in_the_sandbox_each_way_to_start_a_process_is_known() -> None:
+    """One starts children from nothing, one the zygotes, one forks from them, one turns into a program, one loads
+    foreign Python."""
+    places = {
+        file.stem: sorted(set(starts_or_runs(ast.parse(file.read_text()))))
+        for file in (SOURCE / "presage" / "sandbox").glob("*.py")
+    }
+    assert {name: found for name, found in places.items() if found} == {
+        "processes": ["subprocess"],
+        "zygote": ["subprocess"],
+        "forking": ["os.fork"],
+        "launch": ["os.execve"],
+        "foreign": ["exec_module", "module_from_spec", "spec_from_file_location"],
+    }
 
 
 def test_help_needs_not_even_numpy() -> None:

@@ -22,6 +22,7 @@ from presage.devices.cpu import CpuDevice
 from presage.devices.status import Status
 from presage.kernels.kernel import Kernel, from_source
 from presage.problems.base import Case, Problem
+from presage.sandbox import confinement
 
 pytestmark = pytest.mark.alone
 
@@ -96,7 +97,7 @@ def test_it_describes_itself() -> None:
     assert facts["threads"] >= 1
     assert facts["peak_flops"] > 0
     assert facts["peak_bandwidth"] > 0
-    assert set(facts["sandbox"]) == {"limits", "namespaces", "landlock", "seccomp"}
+    assert set(facts["sandbox"]) == set(confinement.LAYERS)
     json.dumps(facts)
 
 

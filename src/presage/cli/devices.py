@@ -8,6 +8,7 @@ from typing import Any
 from presage.cli import terminal
 from presage.core.errors import PresageError
 from presage.devices import registry
+from presage.sandbox import processes
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -16,8 +17,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     found = [_describe(name) for name in registry.names()]
+    compiling = _compiling()
     if arguments.json:
-        terminal.print_json({"devices": found})
+        terminal.print_json({"devices": found, "compiling": compiling})
         return 0
     for device in found:
         if not device["available"]:
@@ -26,7 +28,14 @@ def run(arguments: argparse.Namespace) -> int:
         print(device["name"])
         for key, value in device["facts"].items():
             print(f"  {key.replace('_', ' '):16} {_show(key, value)}")
+    print("compiling and static reports, for any device")
+    print(f"  {'sandbox':16} {_show('sandbox', compiling['sandbox'])}")
     return 0
+
+
+def _compiling() -> dict[str, Any]:
+    """Which layers of the sandbox hold for compilers, and for the host code of modules in static reports."""
+    return {"sandbox": processes.layers()}
 
 
 def _describe(name: str) -> dict[str, Any]:

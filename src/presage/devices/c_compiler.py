@@ -4,26 +4,22 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
-import subprocess
-import sys
-import tempfile
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 from presage.core.errors import PresageError
-from presage.devices.child import VerdictError, environment
+from presage.devices.child import VerdictError
 from presage.devices.status import Status
-from presage.devices.worker import sandbox
 from presage.problems.base import Problem
+from presage.sandbox import processes, scratch
+from presage.sandbox.rules import Rules, program_paths
 
 FLAGS = ("-O3", "-march=native", "-std=gnu11", "-fno-math-errno", "-fno-trapping-math", "-fPIC", "-shared", "-w")
 """No -ffast-math: a kernel that wants it says so in a pragma, and answers for its precision."""
 COMPILE_SECONDS = 60.0
 _MEMORY = 4 << 30
-_FILE_BYTES = 256 << 20
-_LOG_BYTES = 64 << 10
+_LOG_SIGNS = 64 << 10
 _MACHINE_FAULTS = ("No space left on device", "Cannot allocate memory", "Input/output error", "Read-only file system")
 
 
@@ -47,20 +43,26 @@ class Compiler:
 
     @cached_property
     def version(self) -> str:
-        result = subprocess.run([self.path, "--version"], capture_output=True, text=True, timeout=20, check=False)
-        return (result.stdout or result.stderr).splitlines()[0].strip() if result.stdout or result.stderr else "unknown"
+        said = self._probe([self.path, "--version"])[1].strip()
+        return said.splitlines()[0].strip() if said else "unknown"
 
     @cached_property
     def openmp(self) -> bool:
         """Whether it links OpenMP; without it kernels still compile, their pragmas ignored, on one thread."""
-        with tempfile.TemporaryDirectory() as folder:
-            source = Path(folder, "probe.c")
-            source.write_text("#include <omp.h>\nint probe(void) { return omp_get_max_threads(); }\n")
-            command = [self.path, "-fopenmp", "-fPIC", "-shared", str(source), "-o", f"{folder}/probe.so"]
-            return subprocess.run(command, capture_output=True, timeout=60, check=False).returncode == 0
+        source = "#include <omp.h>\nint probe(void) { return omp_get_max_threads(); }\n"
+        return self._probe([self.path, "-fopenmp", "-fPIC", "-shared", "probe.c", "-o", "probe.so"], source)[0] == 0
 
-    def compile(self, source: str, folder: str, name: str) -> str:
-        """Compile a shared library into `folder`; the verdict of a source that does not compile is raised."""
+    def _probe(self, command: list[str], source: str = "") -> tuple[int, str]:
+        folder = scratch.make("presage-compiler-")
+        try:
+            Path(folder, "probe.c").write_text(source)
+            return self.run(command, folder)
+        finally:
+            scratch.remove(folder)
+
+    def compile(self, source: str, folder: str, name: str, shown: str = "") -> str:
+        """Compile a shared library into `folder`; the verdict of a source that does not compile is raised. Its errors
+        name the file `shown`."""
         try:
             file = Path(folder, f"{name}.c")
             file.write_text(source)
@@ -69,34 +71,30 @@ class Compiler:
         library = f"{folder}/{name}.so"
         openmp = ("-fopenmp",) if self.openmp else ()
         command = [self.path, *FLAGS, *openmp, str(file), "-o", library, "-lm"]
-        status, log = self._run_confined(command, folder)
-        if status == 0 and os.path.exists(library):
+        try:
+            status, log = self.run(command, folder)
+        except TimeoutError as error:
+            raise VerdictError(Status.COMPILE_ERROR, f"did not compile within {COMPILE_SECONDS:.0f} s") from error
+        if status == 0 and os.path.isfile(library):
             return library
+        log = log.replace(str(file), shown or file.name).replace(f"{folder}/", "")
         if any(fault in log for fault in _MACHINE_FAULTS) and not self._works(folder):
             raise VerdictError(Status.DEVICE_FAULT, f"the compiler could not work: {_first_error(log)}")
         raise VerdictError(Status.COMPILE_ERROR, _first_error(log) or f"the compiler ended with status {status}")
 
-    def _run_confined(self, command: list[str], folder: str) -> tuple[int, str]:
-        confine = [sys.executable, "-I", sandbox.__file__, folder, str(_MEMORY), str(_FILE_BYTES)]
-        with tempfile.TemporaryFile() as log:  # not a pipe: what a source makes the compiler say may fill our memory
-            process = subprocess.Popen(
-                [*confine, *command],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                cwd=folder,
-                env=environment(folder, 1),
-                start_new_session=True,
-            )
-            try:
-                process.wait(timeout=COMPILE_SECONDS)
-            except subprocess.TimeoutExpired as error:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
-                raise VerdictError(Status.COMPILE_ERROR, f"did not compile within {COMPILE_SECONDS:.0f} s") from error
-            log.seek(0)
-            said = log.read(_LOG_BYTES).decode(errors="replace")
-        return process.returncode, said.replace(f"{folder}/", "")
+    def run(self, command: list[str], folder: str) -> tuple[int, str]:
+        """Run the compiler, or what it has built, with this folder as the only one of ours that is there. Returns the
+        exit status and what was said; raises TimeoutError."""
+        rules = Rules(folder, (*program_paths(), *self._home), _MEMORY, may_spawn=True, sees_itself=False)
+        done = processes.run(command, rules, COMPILE_SECONDS)
+        return done.status, done.output[:_LOG_SIGNS]
+
+    @cached_property
+    def _home(self) -> tuple[str, ...]:
+        """Where its own parts are, where that is not among the system's."""
+        home = os.path.dirname(os.path.dirname(os.path.realpath(self.path)))
+        parts = ("bin", "include", "lib", "lib64", "libexec", "share")
+        return (os.path.dirname(self.path), *(os.path.join(home, part) for part in parts))
 
     def _works(self, folder: str) -> bool:
         """Whether a source that is certainly right compiles: any source can make a compiler say the disk is full."""
@@ -104,7 +102,7 @@ class Compiler:
             Path(folder, "nothing.c").write_text("int nothing;\n")
         except OSError:
             return False
-        return self._run_confined([self.path, "-c", "nothing.c", "-o", "nothing.o"], folder)[0] == 0
+        return self.run([self.path, "-c", "nothing.c", "-o", "nothing.o"], folder)[0] == 0
 
 
 def trampoline_source(problem: Problem) -> str:

@@ -2,37 +2,36 @@
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import fcntl
-import json
 import os
 import secrets
-import shutil
+import select
 import signal
-import subprocess
-import sys
-import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from presage.core import machine
-from presage.core.errors import PresageError
 from presage.devices.arena import ARENA_BYTES, Arena
 from presage.devices.status import Status
-from presage.devices.worker import sandbox, wire
+from presage.devices.worker import wire
+from presage.sandbox import processes, rules, scratch
+from presage.sandbox.listener import Listener
+from presage.sandbox.processes import Process, Task
+from presage.sandbox.rules import Rules
 
 MEMORY_BYTES = min(6 << 30, machine.memory())
 FILE_BYTES = 32 << 20
 START_SECONDS = 60.0
 STOP_SECONDS = 10.0
+SLOW_STOP_SECONDS = 1.0
+"""A stop takes microseconds, and on the busiest machine milliseconds, unless something keeps it from taking hold."""
+WORKER = "presage.devices.worker.main:start"
 _OUTPUT_TAIL = 2000
-_SOURCE = str(Path(__file__).parents[2])
 
 
 class VerdictError(Exception):
@@ -75,77 +74,71 @@ class Window:
         return self.parent_ns - self.child_ns
 
 
-class Process(Protocol):
-    """A worker process as its parent sees it."""
-
-    pid: int
-
-    def news(self) -> int | None:
-        """A wait status that has not been told yet: it stopped, went on, or ended."""
-
-    def resumed(self) -> None:
-        """Take note that we have told it to go on, so that its going on is no news."""
-
-    def wait(self) -> None:
-        """Wait until it has ended, and let go of it."""
-
-
-Spawn = Callable[[dict[str, Any], tuple[int, int, int]], Process]
-"""Starts a worker with these settings; the descriptors are its commands, its answers and its log."""
-
-
 class Child:
     """A worker process, started ahead of need; after `load` it belongs to one kernel and dies with it."""
 
     trusted = False
     """Whether only kernels of our own run in it: then it need not be stopped while it waits for the next command."""
 
-    def __init__(
-        self, imports: Sequence[str] = ("numpy",), threads: int = 1, spawn: Spawn | None = None, **more: Any
-    ) -> None:
-        try:
-            self.scratch = tempfile.mkdtemp(prefix="presage-")
-        except OSError as error:
-            place = tempfile.gettempdir() if tempfile.tempdir else "a temporary folder"
-            raise PresageError(f"cannot write to {place}: {error.strerror}; set TMPDIR to a place with room") from error
-        _left_behind.add(self.scratch)
-        self.arena: Any = None if spawn else Arena()
+    lenient = False
+    """Whether system calls that no kernel needs are only refused, and not deadly."""
+
+    def __init__(self, imports: Sequence[str] = ("numpy",), threads: int = 1) -> None:
+        self._take_place(Arena(), Listener())
+        limits = Rules(
+            self.scratch,
+            rules.system_paths(),
+            MEMORY_BYTES + ARENA_BYTES,
+            FILE_BYTES,
+            reserves="torch" in imports,
+        )
+        settings = {"imports": list(imports), "arena_bytes": ARENA_BYTES}
+        self._start(limits, rules.environment(self.scratch, threads), settings, (self.arena.fd,))
+
+    def _take_place(self, arena: Any, listener: Listener | None) -> None:
+        """What every child needs, of whatever kind it is."""
+        self.scratch = scratch.make()
+        self.arena, self._listener = arena, listener
         self.sandbox: dict[str, bool] = {}
         self.arena_address = 0
         self._frozen = False
         self._given = self._left = 0.0
+        self._filters: set[str] = set()
+
+    def _start(
+        self, limits: Rules, environment: dict[str, str], settings: dict[str, Any], more: tuple[int, ...] = ()
+    ) -> None:
         commands_in, self._commands = os.pipe()
         self._answers, answers_out = os.pipe()
         for ours in (self._commands, self._answers):
             os.set_blocking(ours, False)  # a child may fill or drain its end; that must not hold us up
         # Kept open: by the time it is read, its name may stand for any other file.
         self._log = open(os.path.join(self.scratch, "output"), "w+b", buffering=0)  # noqa: SIM115
-        settings = {
-            "scratch": self.scratch,
-            "memory_bytes": MEMORY_BYTES + ARENA_BYTES,
-            "file_bytes": FILE_BYTES,
-            "readable": [*sandbox.system_paths(), _SOURCE],
-            "imports": list(imports),
-            "environment": environment(self.scratch, threads),
-            **more,
-        }
-        if self.arena is not None:
-            settings |= {"arena": self.arena.fd, "arena_bytes": ARENA_BYTES}
         with contextlib.suppress(OSError):  # a kernel's source and many shapes fit
             fcntl.fcntl(self._commands, fcntl.F_SETPIPE_SZ, wire.MAX_BYTES)
-        self._file_bytes: int = settings["file_bytes"]
-        self._process = (spawn or _start_python)(settings, (commands_in, answers_out, self._log.fileno()))
+        self._file_bytes = limits.file_bytes
+        ear = self._listener.theirs.fileno() if self._listener else -1
+        descriptors = (commands_in, answers_out, *more)
+        task = Task(WORKER, limits, environment, descriptors, self._log.fileno(), ear, settings)
+        self._process = self._launch(task)
         self._deadline = time.monotonic() + START_SECONDS
         os.close(commands_in)
         os.close(answers_out)
+
+    def _launch(self, task: Task) -> Process:
+        return processes.start(task)
 
     # -- life ---------------------------------------------------------------------------------------------------------
 
     def wait_ready(self) -> None:
         """Wait until the worker has started; that it does not is never a kernel's fault."""
         try:
+            if self._listener:
+                self._listener.connect(self._deadline - time.monotonic())
+            self._await_answer("load")
             ready = wire.receive(self._answers, self._deadline)
             self.sandbox, self.arena_address = ready["sandbox"], ready["arena"]
+            self._filters = self._seen_filters()
         except (wire.SilenceError, wire.ClosedError, wire.WireError, KeyError) as error:
             raise VerdictError(
                 Status.DEVICE_FAULT, f"a worker process did not start: {self.output() or error}"
@@ -166,11 +159,12 @@ class Child:
         for fd in (self._commands, self._answers):
             with contextlib.suppress(OSError):
                 os.close(fd)
+        if self._listener:
+            self._listener.close()
         if self.arena is not None:
             self.arena.close()
         self._log.close()
-        _remove(self.scratch)
-        _left_behind.discard(self.scratch)
+        scratch.remove(self.scratch)
 
     def output(self) -> str:
         """The last of what it wrote to stdout and stderr."""
@@ -212,6 +206,7 @@ class Child:
             start = time.perf_counter_ns()
             self.resume()
         try:
+            self._await_answer(do)
             answer = wire.receive(self._answers, self._deadline)
         except wire.SilenceError as error:
             raise VerdictError(Status.TIMEOUT, f"was still running after {self._given:g} s and was killed") from error
@@ -219,17 +214,36 @@ class Child:
             raise VerdictError(Status.CHEATING, f"sent {error} on the harness's channel") from error
         except wire.ClosedError:
             self._raise_death()
-        elapsed = time.perf_counter_ns() - start
-        self._left -= elapsed / 1e9
         if not self.trusted:
             self.freeze()
+        elapsed = time.perf_counter_ns() - start  # what is done until it has stopped counts
+        self._left -= elapsed / 1e9
         cpu = self._cpu_ns() - cpu
+        if do == "load":
+            self._refuse_filters()
         if answer.get("token") != token:
             raise VerdictError(Status.CHEATING, "the worker's answer was forged: it carries the wrong token")
         if "error" in answer:
             status = Status.COMPILE_ERROR if answer.get("stage") == "compile" else Status.RUNTIME_ERROR
             raise VerdictError(status, str(answer["error"])[:2000] or "raised an exception")
         return answer, elapsed, cpu
+
+    def _await_answer(self, do: str) -> None:
+        """Wait until there is an answer, or no more time; meanwhile refuse what the sandbox asks us about. While a
+        kernel is loaded, what it imports may try in vain; later there is no honest reason to."""
+        listener = self._listener
+        while listener is not None and listener.hears:
+            left = max(0.0, self._deadline - time.monotonic())
+            ready, _, _ = select.select([self._answers, listener.fileno()], [], [], left)
+            if not ready or self._answers in ready:
+                return
+            called = listener.refuse()
+            if called and not (self.lenient or do == "load"):
+                raise VerdictError(
+                    Status.CHEATING,
+                    f"made a system call that no kernel needs, {called} (such calls start processes, open sockets,"
+                    " signal or trace others, or change the sandbox), and was killed",
+                )
 
     # -- stop and look ------------------------------------------------------------------------------------------------
 
@@ -238,13 +252,15 @@ class Child:
         if self._frozen:
             return
         self._signal(signal.SIGSTOP)
-        patience = time.monotonic() + STOP_SECONDS
-        while time.monotonic() < patience:
+        told = time.monotonic()
+        while time.monotonic() < told + STOP_SECONDS:
             status = self._process.news()
             if status is None:
                 time.sleep(0)  # it stops within microseconds; a real sleep takes many times as long
             elif os.WIFSTOPPED(status):
                 self._frozen = True
+                if (took := time.monotonic() - told) > SLOW_STOP_SECONDS:
+                    raise TimingError(f"went on for {took:.1f} s after it had been told to stop")
                 return
             elif not os.WIFCONTINUED(status):
                 self._died(status)
@@ -269,6 +285,22 @@ class Child:
             raise VerdictError(Status.CHEATING, "resumed itself while it had been stopped")
         if status is not None:
             self._died(status)
+
+    def _seen_filters(self) -> set[str]:
+        """What Linux says of the seccomp filters of all threads, one line for each different one."""
+        found = set()
+        tasks = f"/proc/{self._process.pid}/task"
+        with contextlib.suppress(OSError):
+            for thread in os.listdir(tasks):
+                with contextlib.suppress(OSError), open(f"{tasks}/{thread}/status") as status:
+                    lines = status.read().splitlines()
+                    found.add(" ".join(line for line in lines if line.startswith(("Seccomp", "NoNewPrivs"))))
+        return found
+
+    def _refuse_filters(self) -> None:
+        """No filter but ours, in any thread: one of its own could answer for the system."""
+        if not self.trusted and not self._seen_filters() <= self._filters:
+            raise VerdictError(Status.CHEATING, "changed the filter of system calls that confines it")
 
     def read_memory(self, address: int, size: int) -> np.ndarray:
         """The child's bytes at an address, read from outside while it is stopped."""
@@ -328,74 +360,3 @@ class Child:
             size = f"{self._file_bytes >> 20} MiB"
             raise VerdictError(Status.RUNTIME_ERROR, f"wrote a file or output of more than {size}")
         raise VerdictError(Status.RUNTIME_ERROR, f"was killed by {signal.Signals(number).name}")
-
-
-class _PythonProcess:
-    """A worker started from nothing, our own child."""
-
-    def __init__(self, popen: subprocess.Popen[bytes]) -> None:
-        self._popen, self.pid = popen, popen.pid
-
-    def news(self) -> int | None:
-        try:
-            pid, status = os.waitpid(self.pid, os.WUNTRACED | os.WCONTINUED | os.WNOHANG)
-        except ChildProcessError:
-            return None
-        if pid and (os.WIFEXITED(status) or os.WIFSIGNALED(status)):
-            self._popen.returncode = os.waitstatus_to_exitcode(status)
-        return status if pid else None
-
-    def resumed(self) -> None:
-        return  # the kernel forgets that a process went on once it has stopped again
-
-    def wait(self) -> None:
-        self._popen.wait()
-
-
-def _start_python(settings: dict[str, Any], descriptors: tuple[int, int, int]) -> Process:
-    commands, answers, log = descriptors
-    settings |= {"commands": commands, "answers": answers}
-    start = f"import sys; sys.path.insert(0, {_SOURCE!r}); from presage.devices.worker.main import main; main()"
-    return _PythonProcess(
-        subprocess.Popen(
-            [sys.executable, "-I", "-c", start, json.dumps(settings)],
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            pass_fds=(commands, answers, settings["arena"]),
-            start_new_session=True,
-            cwd=settings["scratch"],
-            env=settings["environment"],
-        )
-    )
-
-
-_left_behind: set[str] = set()
-"""Folders of workers that nobody has ended, as when the user had enough."""
-
-
-@atexit.register
-def _clear_up() -> None:
-    for folder in tuple(_left_behind):
-        _remove(folder)
-
-
-def _remove(folder: str) -> None:
-    with contextlib.suppress(RecursionError):
-        shutil.rmtree(folder, ignore_errors=True)
-    if os.path.exists(folder):  # nested too deep for Python, or locked
-        for command in (["chmod", "-R", "u+rwx"], ["rm", "-rf"]):
-            subprocess.run([*command, folder], stderr=subprocess.DEVNULL, check=False)
-
-
-def environment(scratch: str, threads: int) -> dict[str, str]:
-    """All the child may know: nothing of the caller's environment, so no key can leak."""
-    return {
-        "PATH": "/usr/local/bin:/usr/bin:/bin",
-        "HOME": scratch,
-        "TMPDIR": scratch,
-        "LANG": "C.UTF-8",
-        "OMP_NUM_THREADS": str(threads),
-        "OPENBLAS_NUM_THREADS": str(threads),
-        "GOMP_SPINCOUNT": "20000",  # idle threads that spin for long would keep the parent from its clock
-    }

@@ -7,8 +7,6 @@ import importlib.util
 import json
 import os
 import platform
-import subprocess
-import tempfile
 import weakref
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -26,6 +24,7 @@ from presage.devices.status import Status
 from presage.devices.trial import Plan, Trial, conduct, worker_settings
 from presage.kernels.kernel import Kernel
 from presage.problems.base import Case, Problem
+from presage.sandbox import processes, scratch
 
 FLOOR_MARGIN = 0.7
 """Measured peaks are themselves uncertain; a time under this share of the floor is impossible, not just good."""
@@ -52,8 +51,9 @@ class CpuDevice(Device):
         weakref.finalize(self, _kill, self._idles)
 
     def close(self) -> None:
-        """End the workers that compute nothing."""
+        """End the workers that compute nothing, and what compilers are started from."""
         _kill(self._idles)
+        processes.rest()
 
     @cached_property
     def compiler(self) -> Compiler:
@@ -132,7 +132,7 @@ class CpuDevice(Device):
             if kernel.is_bare:
                 return {
                     "kind": "bare",
-                    "library": self.compiler.compile(kernel.source, folder, "kernel"),
+                    "library": self.compiler.compile(kernel.source, folder, "kernel", kernel.family),
                     "trampoline": self.compiler.compile(trampoline_source(problem), folder, "trampoline"),
                     "entry": kernel.header.launches[0].entry,
                 }
@@ -183,6 +183,7 @@ class CpuDevice(Device):
     def _reference_child(self) -> Iterator[Child]:
         _refuse_without_torch()
         child = Child(_WITH_TORCH, self.threads)
+        child.lenient = True  # its code is the user's own, and may try what is refused
         try:
             yield child
         finally:
@@ -236,18 +237,21 @@ class Peaks:
             return None
 
     def _measure(self) -> dict[str, Any]:
-        with tempfile.TemporaryDirectory() as folder:
-            program = f"{folder}/peaks"
+        folder = scratch.make("presage-peaks-")
+        try:
+            Path(folder, "peaks.c").write_text(_PEAKS_SOURCE.read_text())
             openmp = ["-fopenmp"] if self._compiler.openmp else []
-            command = [self._compiler.path, "-O3", "-march=native", "-std=gnu11", "-w", *openmp]
-            built = subprocess.run(
-                [*command, str(_PEAKS_SOURCE), "-o", program], capture_output=True, text=True, timeout=120, check=False
-            )
-            if built.returncode:
-                raise PresageError(f"{self._compiler.path} cannot build a small program: {built.stderr[:500]}")
+            options = ["-O3", "-march=native", "-std=gnu11", "-w", *openmp]
+            status, said = self._compiler.run([self._compiler.path, *options, "peaks.c", "-o", "peaks"], folder)
+            if status:
+                raise PresageError(f"{self._compiler.path} cannot build a small program: {said[:500]}")
             threads = str(self._threads if self._compiler.openmp else 1)
-            result = subprocess.run([program, threads], capture_output=True, text=True, timeout=120, check=True)
-        values: dict[str, Any] = json.loads(result.stdout)
+            status, said = self._compiler.run([f"{folder}/peaks", threads], folder)
+            if status:
+                raise PresageError(f"a small program that measures this processor ended with status {status}: {said}")
+        finally:
+            scratch.remove(folder)
+        values: dict[str, Any] = json.loads(said)
         return values
 
     def _save(self) -> None:

@@ -17,19 +17,21 @@ from presage.core import machine
 from presage.core.errors import PresageError
 from presage.devices import lane
 from presage.devices.base import CaseTiming, Device, Effort, Measurement, Progress
-from presage.devices.child import ChildLostError, TimingError, VerdictError, environment
+from presage.devices.child import ChildLostError, TimingError, VerdictError
 from presage.devices.nvml import Nvml
 from presage.devices.status import Status
 from presage.devices.trial import Plan, conduct
-from presage.devices.zygote import Zygote
 from presage.kernels import hardware, nvrtc, static_triton, toolkit
 from presage.kernels.hardware import Hardware
 from presage.kernels.kernel import Kernel
 from presage.problems.base import Case, Problem
+from presage.sandbox.rules import environment
+from presage.sandbox.zygote import Zygote
 
 _IMPORTS = (
     *("numpy", "torch", "triton", "triton.language", "triton.runtime.autotuner", "cuda.bindings.driver"),
     *static_triton.IMPORTED_LATE,
+    *("presage.devices.worker.main", "presage.devices.worker.triton_launches:warm_up"),
 )
 _ARENA_SHARE, _ARENA_LEAST, _ARENA_MOST = 0.1, 512 << 20, 4 << 30
 """Of the GPU's memory, for what kernels read and write: no more than is of use, since others may measure there, too."""
@@ -182,7 +184,7 @@ class CudaDevice(Device):
     @cached_property
     def zygote(self) -> Zygote:
         choice = {name: os.environ[name] for name in _CHOICE if name in os.environ}
-        return Zygote(_IMPORTS, environment("/", 1) | choice)
+        return Zygote(_IMPORTS, environment("/") | choice)
 
     @cached_property
     def peaks(self) -> Any:

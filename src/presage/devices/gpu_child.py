@@ -4,52 +4,68 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 import sys
-import time
 from typing import Any
 
 from presage.core import machine
 from presage.devices.child import Child
-from presage.devices.zygote import Zygote
 from presage.kernels import toolkit
+from presage.sandbox import processes, rules
+from presage.sandbox.processes import ForkedProcess, Task
+from presage.sandbox.rules import Rules
+from presage.sandbox.zygote import Zygote
 
 _MEMORY_BYTES = min(32 << 30, machine.memory())
 _FILE_BYTES = 1 << 30
-_END_SECONDS = 30.0
 _COMPILERS = ("CC", "CXX", "NVCC_CCBIN", "TRITON_LIBCUDA_PATH", "TRITON_PTXAS_PATH")
 """By which the caller may have said where compilers and their libraries are."""
-_STOPPED, _CONTINUED = signal.SIGSTOP << 8 | 0x7F, 0xFFFF
+_SHARING = os.environ.get("CUDA_MPS_PIPE_DIRECTORY", "/tmp/nvidia-mps")
+"""Where processes that share a GPU by NVIDIA's service find it."""
 
 
 class GpuChild(Child):
-    """The same protocol as any child; its arena is given to it when it enters the lane."""
+    """The same protocol as any child; its arena is given to it when it enters the lane. What the sandbox refuses is not
+    deadly in it: it may start compilers at any time."""
+
+    _process: ForkedProcess
 
     def __init__(self, zygote: Zygote, ground: dict[str, Any], with_torch: bool) -> None:
-        self._zygote, self._ground = zygote, ground | {"torch": with_torch}
-        super().__init__(spawn=self._fork, memory_bytes=_MEMORY_BYTES, file_bytes=_FILE_BYTES)
-
-    @property
-    def is_gone(self) -> bool:
-        return _state(self._process.pid) in ("", "Z", "X")
-
-    def _fork(self, settings: dict[str, Any], descriptors: tuple[int, int, int]) -> ForkedProcess:
-        """It finds what a module needs that builds an extension: ninja, which comes with a Python, and nvcc."""
+        self._zygote = zygote
+        self._take_place(None, None)
         home, named = toolkit.home(), {name: os.environ[name] for name in _COMPILERS if name in os.environ}
         found = named | ({"CUDA_HOME": str(home)} if home else {})
+        libraries = os.environ.get("LD_LIBRARY_PATH", "").split(":")
+        limits = Rules(
+            self.scratch,
+            (*rules.system_paths(), *_places(found), *filter(None, libraries), _SHARING),
+            _MEMORY_BYTES,
+            _FILE_BYTES,
+            may_spawn=True,
+            uses_gpu=True,
+            reserves=True,
+        )
+        self._start(limits, self._environment(found, str(home or "")), {"gpu": ground | {"torch": with_torch}})
+
+    def _environment(self, found: dict[str, str], home: str) -> dict[str, str]:
+        """It finds what a module needs that builds an extension: ninja, which comes with a Python, and nvcc."""
+        plain = rules.environment(self.scratch)
         folders = (os.path.dirname(sys.executable), *([f"{home}/bin"] if home else []), os.environ.get("PATH", ""))
-        settings["gpu"] = self._ground
-        settings["readable"] += [*_places(found), *os.environ.get("LD_LIBRARY_PATH", "").split(":")]
-        settings["environment"] = {
-            **settings["environment"],
+        return {
+            **plain,
             **found,
-            "PATH": ":".join((*folders, settings["environment"]["PATH"])),
+            "PATH": ":".join((*folders, plain["PATH"])),
             "TORCHINDUCTOR_COMPILE_THREADS": "1",
             "TRITON_CACHE_DIR": os.path.join(self.scratch, "triton"),
             "TORCH_EXTENSIONS_DIR": os.path.join(self.scratch, "extensions"),
             "TORCHINDUCTOR_CACHE_DIR": os.path.join(self.scratch, "inductor"),
         }
-        return ForkedProcess(self._zygote, self._zygote.fork(settings, descriptors))
+
+    def _launch(self, task: Task) -> ForkedProcess:
+        return processes.fork(self._zygote, task)
+
+    @property
+    def is_gone(self) -> bool:
+        return self._process.is_gone
 
 
 def _places(found: dict[str, str]) -> list[str]:
@@ -58,43 +74,3 @@ def _places(found: dict[str, str]) -> list[str]:
     homes = {os.path.dirname(os.path.dirname(os.path.realpath(program))) for program in programs if program}
     parts = [os.path.join(home, part) for home in homes for part in ("bin", "include", "lib", "lib64", "libexec")]
     return [*parts, *(path for path in found.values() if os.path.isabs(path))]
-
-
-class ForkedProcess:
-    """A process that is not our own child: its state is read from /proc, its end told by the one who forked it."""
-
-    def __init__(self, zygote: Zygote, pid: int) -> None:
-        self._zygote, self.pid = zygote, pid
-        self._stopped = False
-        self._ended: int | None = None
-
-    def news(self) -> int | None:
-        if self._ended is not None:
-            return None
-        state = _state(self.pid)
-        if state in ("", "Z", "X"):
-            self._ended = self._zygote.reap(self.pid)
-            return self._ended
-        stopped = state == "T"
-        if stopped == self._stopped:
-            return None
-        self._stopped = stopped
-        return _STOPPED if stopped else _CONTINUED
-
-    def resumed(self) -> None:
-        self._stopped = False
-
-    def wait(self) -> None:
-        patience = time.monotonic() + _END_SECONDS
-        while self._ended is None and time.monotonic() < patience:
-            self.news()
-            time.sleep(0.002)
-
-
-def _state(pid: int) -> str:
-    """One letter, as in ps; empty when there is no such process."""
-    try:
-        with open(f"/proc/{pid}/stat", "rb", buffering=0) as stat:
-            return stat.read(512).rpartition(b")")[2].split()[0].decode()
-    except (OSError, IndexError):
-        return ""

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import tempfile
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -13,7 +11,11 @@ from functools import cache
 from pathlib import Path
 
 from presage.core import machine
+from presage.core.errors import PresageError
 from presage.kernels import toolkit
+from presage.sandbox import processes, scratch
+from presage.sandbox.launch import NOT_STARTED
+from presage.sandbox.rules import Rules, program_paths
 
 _LINE = re.compile(r"^\s*/\*([0-9a-f]{4,})\*/\s+(?:@!?U?P\w+\s+)?([A-Z][\w.]*)\s*([^;]*)", re.MULTILINE)
 _WIDTHS = {"U8": 1, "S8": 1, "U16": 2, "S16": 2, "64": 8, "128": 16, "256": 32}
@@ -118,8 +120,8 @@ def mix(instructions: Sequence[Instruction]) -> Mix:
     return Mix(_counts(kinds), len(ranges), _counts(inside), local)
 
 
-def disassemble(codes: Sequence[bytes], arch: str) -> list[list[Instruction]]:
-    """The instructions of each piece of machine code.
+def disassemble(codes: Sequence[bytes], arch: str) -> list[list[Instruction] | None]:
+    """The instructions of each piece of machine code; None of what is none.
 
     The disassembler takes half a second to start and milliseconds per kernel, so hand over many at once.
     """
@@ -136,8 +138,9 @@ def disassemble(codes: Sequence[bytes], arch: str) -> list[list[Instruction]]:
     return [known[code] for code in codes]
 
 
-_CACHE: dict[tuple[str, bytes], list[Instruction]] = {}
+_CACHE: dict[tuple[str, bytes], list[Instruction] | None] = {}
 _CACHE_SIZE = 256
+_MEMORY, _SECONDS = 4 << 30, 600.0
 _WORTH_A_START = 256 << 10
 """Bytes of machine code that take about as long as starting the disassembler."""
 
@@ -153,15 +156,27 @@ def _groups(codes: Sequence[bytes]) -> list[list[bytes]]:
     return groups
 
 
-def _run(codes: Sequence[bytes], arch: str) -> list[list[Instruction]]:
-    with tempfile.TemporaryDirectory(prefix="presage-sass-") as folder:
-        file = Path(folder, "code.bin")
-        file.write_bytes(b"".join(codes))
-        command = [str(_disassembler()), "--binary", arch.upper().replace("_", "").replace("A", "a"), str(file)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
-    if done.returncode:
-        raise toolkit.ToolkitError(f"nvdisasm cannot read code for {arch}: {done.stderr.strip()[:500]}")
-    return _split(_LINE.findall(done.stdout), [len(code) for code in codes])
+def _run(codes: Sequence[bytes], arch: str) -> Sequence[list[Instruction] | None]:
+    folder = scratch.make("presage-sass-")
+    try:
+        Path(folder, "code.bin").write_bytes(b"".join(codes))
+        program = _disassembler()
+        command = [str(program), "--binary", arch.upper().replace("_", "").replace("A", "a"), "code.bin"]
+        limits = Rules(folder, (*program_paths(), str(program)), _MEMORY, may_spawn=True, reserves=True)
+        done = processes.run(command, limits, _SECONDS, limits.file_bytes)
+    except TimeoutError as error:
+        raise toolkit.ToolkitError(f"nvdisasm took too long: {error}") from error
+    except OSError as error:
+        raise PresageError(f"cannot write to {folder}: {error.strerror}; set TMPDIR to a place with room") from error
+    finally:
+        scratch.remove(folder)
+    if done.status == NOT_STARTED:
+        raise toolkit.ToolkitError(f"nvdisasm does not work: {done.output.strip()[:500]}")
+    if done.status and len(codes) > 1:  # one of them spoils it for all
+        return [each for code in codes for each in _run([code], arch)]
+    if done.status:
+        return [None]
+    return _split(_LINE.findall(done.output), [len(code) for code in codes])
 
 
 def _split(lines: Iterable[tuple[str, str, str]], sizes: Sequence[int]) -> list[list[Instruction]]:

@@ -15,7 +15,7 @@ from presage.kernels.job import Job
 from presage.kernels.report import Launched, StaticReport
 
 _COMPILERS = {"cuda": static_cuda, "triton": static_triton}
-_ERROR_LINES, _ERROR_SIGNS = 12, 400
+_ERROR_LINES, _ERROR_SIGNS, _NOTES = 12, 400, 20
 
 
 @dataclass(frozen=True)
@@ -67,28 +67,40 @@ def _made(
 
 
 def _outcome(job: Job, answer: Mapping[str, Any]) -> _Outcome:
-    answer = _COMPILERS[job.kernel.language].answered(job, answer)
-    if answer.get("status") in report.STATUSES and answer["status"] != "ok":
-        return _Outcome(answer["status"], error=_printable(answer.get("error")), notes=tuple(answer.get("notes", ())))
     try:
-        answer = {**answer, "cubins": [base64.b64decode(each) for each in answer["cubins"]]}
-        launches = tuple(_COMPILERS[job.kernel.language].launches(job, answer))
+        return _compiled(job, answer)
     except static_cuda.LaunchError as error:
         return _Outcome(error.status, error=str(error))
-    except (LookupError, TypeError, ValueError):  # foreign code runs where answers are written
+    except (
+        ArithmeticError,
+        AttributeError,
+        LookupError,
+        TypeError,
+        ValueError,
+    ):  # foreign code runs where it is written
         return _Outcome("compile_error", error="the compiling process gave no answer that can be read")
+
+
+def _compiled(job: Job, answer: Mapping[str, Any]) -> _Outcome:
+    answer = _COMPILERS[job.kernel.language].answered(job, answer)
+    notes = tuple(_printable(note) for note in answer.get("notes", ()))[:_NOTES]
+    if answer.get("status") in report.STATUSES and answer["status"] != "ok":
+        said = _printable(answer.get("error")).replace("kernel.cu(", f"{job.kernel.family}(")
+        return _Outcome(answer["status"], error=said, notes=notes)
+    answer = {**answer, "cubins": [base64.b64decode(each) for each in answer["cubins"]]}
     found = []
-    for launched in launches:
+    for launched in _COMPILERS[job.kernel.language].launches(job, answer):
         kernels = cubin.read(launched.cubin)
         if launched.name not in kernels:
-            names = ", ".join(kernels) or "none"
+            names = ", ".join(map(_printable, kernels)) or "none"
             hint = 'declare it extern "C" __global__'
             return _Outcome("compile_error", error=f"there is no kernel '{launched.name}' (there is: {names}); {hint}")
         resources = kernels[launched.name]
         if problem := report.launch_problem(launched, resources, job.target):
             return _Outcome("runtime_error", error=f"cannot launch {launched.name}: {problem}")
         found.append((launched, resources))
-    return _Outcome("ok", tuple(found), None, answer.get("operators"), tuple(answer.get("notes", ())))
+    operators = {_printable(name): int(count) for name, count in (answer.get("operators") or {}).items()}
+    return _Outcome("ok", tuple(found), None, operators, notes)
 
 
 def _printable(error: object) -> str:
@@ -98,7 +110,7 @@ def _printable(error: object) -> str:
 
 
 def _mixes(jobs: Sequence[Job], outcomes: Sequence[_Outcome]) -> dict[tuple[str, bytes], sass.Mix]:
-    """Disassemble everything, with one run of the disassembler per architecture."""
+    """Disassemble everything, with one run of the disassembler per architecture. What cannot be read is left out."""
     codes: dict[str, dict[bytes, None]] = {}
     for job, outcome in zip(jobs, outcomes, strict=True):
         for _, resources in outcome.launches:
@@ -107,11 +119,14 @@ def _mixes(jobs: Sequence[Job], outcomes: Sequence[_Outcome]) -> dict[tuple[str,
         (arch, code): sass.mix(instructions)
         for arch, pieces in codes.items()
         for code, instructions in zip(pieces, sass.disassemble(list(pieces), arch), strict=True)
+        if instructions is not None
     }
 
 
 def _report(job: Job, outcome: _Outcome, mixes: Mapping[tuple[str, bytes], sass.Mix]) -> StaticReport:
     arch = job.target.compile_arch
+    if any((arch, resources.code) not in mixes for _, resources in outcome.launches):
+        outcome = _Outcome("compile_error", error="its machine code cannot be read")
     return StaticReport(
         target=job.target.name,
         arch=arch,

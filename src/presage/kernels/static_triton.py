@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import importlib.util
+import operator
 from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
@@ -54,19 +55,20 @@ def answered(job: Job, answer: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def launches(job: Job, answer: Mapping[str, Any]) -> Iterator[Launched]:
-    """Every distinct launch that the host code did."""
+    """Every distinct launch that the host code did. What is of another type than it must be raises an error: foreign
+    code runs where the answer is written."""
     for launch in answer["launches"]:
-        options = launch["options"]
-        x, y, z = launch["grid"]
+        options, executed = dict(launch["options"]), launch["executed"]
+        x, y, z = map(operator.index, launch["grid"])
         yield Launched(
-            name=launch["name"],
-            grid=(x * options["num_ctas"], y, z),
-            block=(launch["threads"] or options["num_warps"] * WARP, 1, 1),
-            dynamic_shared=launch["shared"],
+            name=str(launch["name"]),
+            grid=(x * operator.index(options["num_ctas"]), y, z),
+            block=(operator.index(launch["threads"] or options["num_warps"] * WARP), 1, 1),
+            dynamic_shared=operator.index(launch["shared"]),
             cubin=answer["cubins"][launch["cubin"]],
-            count=launch["count"],
+            count=operator.index(launch["count"]),
             options=options,
-            executed=launch["executed"],
+            executed=None if executed is None else {str(kind): float(count) for kind, count in executed.items()},
         )
 
 

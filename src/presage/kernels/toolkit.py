@@ -46,6 +46,12 @@ def program(name: str) -> Path:
     raise ToolkitError(f"{name} is not installed; {INSTALL}")
 
 
+def assemblers() -> tuple[Path, ...]:
+    """The folders with the programs that Triton starts to turn PTX into machine code."""
+    folders = (Path(entry, "triton", "backends", "nvidia", "bin") for entry in dict.fromkeys(sys.path))
+    return tuple(folder for folder in folders if folder.is_dir())
+
+
 def home() -> Path | None:
     """An installed toolkit with nvcc, which builds torch's extensions, from where torch looks for it."""
     on_path = shutil.which("nvcc")

@@ -286,10 +286,25 @@ def _task_files(folder: Path, path: Path, task: Mapping[str, Any]) -> dict[str, 
         if not isinstance(name, str) or not isinstance(source, str) or Path(name).name != name:
             raise PresageError(f"{path}: {entry} under 'files' is no plain file name with a source")
         if source != "@SUBMISSION@" and name != harness:
-            files[name] = _text(folder / source)
+            files[name] = _text(_inside(folder, source, path))
     if "reference.py" not in files:
         raise PresageError(f"{path}: 'files' lists no reference.py")
     return files
+
+
+_SHARED = "../utils.py"
+"""What GPU MODE's tasks share lies beside their folders."""
+
+
+def _inside(folder: Path, source: str, path: Path) -> Path:
+    """Where a source lies; a task may name only what is its own, however links lead there."""
+    file, home = (folder / source).resolve(), folder.resolve()
+    if file.is_relative_to(home) or (source == _SHARED and file == home.parent / Path(source).name):
+        return file
+    raise PresageError(
+        f"{path}: the source '{source}' lies outside of the task's folder; put a copy into it (only {_SHARED}, which"
+        " tasks share, may lie beside it)"
+    )
 
 
 def _cases(path: Path, task: Mapping[str, Any], what: str) -> list[Case]:

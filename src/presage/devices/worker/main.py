@@ -7,20 +7,19 @@ while this process is stopped, and holds its own clock over every window.
 from __future__ import annotations
 
 import ctypes
-import json
 import mmap
 import os
 import re
 import signal
-import sys
 import time
 import traceback
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from presage.devices.worker import sandbox, tensors, wire
+from presage.devices.worker import tensors, wire
 from presage.devices.worker.module import load_candidate
 from presage.devices.worker.reference import ReferenceRunner
+from presage.sandbox.launch import Gate
 
 
 class Runner(Protocol):
@@ -187,10 +186,7 @@ _RUNNERS: dict[str, Callable[[dict[str, Any], int], Any]] = {
 
 
 def load_on_cpu(command: dict[str, Any], arena: int) -> Any:
-    runner = _RUNNERS[command["kind"]](command, arena)
-    if command["kind"] != "reference":  # whose calls are refused, but which is the user's own and may try
-        sandbox.refuse_calls(kill=True)
-    return runner
+    return _RUNNERS[command["kind"]](command, arena)
 
 
 def serve(commands: int, answers: int, load: Callable[[dict[str, Any]], Any]) -> None:
@@ -213,8 +209,19 @@ def serve(commands: int, answers: int, load: Callable[[dict[str, Any]], Any]) ->
         except Exception as error:
             stage = "compile" if _is_compiling(error) else "run"
             answer |= {"error": summary(error)[:2000], "stage": stage}
-            traceback.print_exc()
+            _print_from_the_kernel_on(error)
         wire.send(answers, answer)
+
+
+_OURS = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+def _print_from_the_kernel_on(error: Exception) -> None:
+    """The traceback without our own frames, of which its author can mend nothing."""
+    frame = error.__traceback__
+    while frame and frame.tb_frame.f_code.co_filename.startswith((_OURS, "<frozen importlib")):
+        frame = frame.tb_next
+    traceback.print_exception(type(error), error, frame)
 
 
 _NOT_BUILT = "Error building extension"
@@ -237,33 +244,28 @@ def _is_compiling(error: Exception) -> bool:
     return bool(names & compiling) or str(error).startswith(_NOT_BUILT)
 
 
-def start(settings: dict[str, Any]) -> None:
+def start(settings: dict[str, Any], gate: Gate) -> None:
     """Become a worker: take rights away, say that we are ready, and serve."""
     signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
-    limits = (settings["scratch"], settings["memory_bytes"], settings["file_bytes"], settings["readable"])
-    held = sandbox.separate()
+    commands, answers, *others = settings["descriptors"]
     if "gpu" in settings:
         from presage.devices.worker import gpu
 
-        device = gpu.Gpu(settings["gpu"])  # the driver cannot be opened from inside the sandbox
-        held |= sandbox.confine(*limits, may_spawn=True, by_use=True)
+        device = gpu.Gpu(settings["gpu"])  # the driver cannot be opened once all layers hold
+        held = gate.close()
         load, address = device.load, 0
     else:
-        held |= sandbox.confine(*limits, may_spawn=False, by_use="torch" in settings["imports"])
+        held = gate.close()
         for name in settings["imports"]:
             __import__(name)
-        arena = mmap.mmap(settings["arena"], settings["arena_bytes"])
+        arena = mmap.mmap(others[0], settings["arena_bytes"])
         address = ctypes.addressof(ctypes.c_char.from_buffer(arena))
 
         def load(command: dict[str, Any]) -> Any:
             return load_on_cpu(command, address)
 
-    wire.send(settings["answers"], {"token": "ready", "sandbox": held, "arena": address})
+    wire.send(answers, {"token": "ready", "sandbox": held, "arena": address})
     try:
-        serve(settings["commands"], settings["answers"], load)
+        serve(commands, answers, load)
     except wire.ClosedError:
         os._exit(0)
-
-
-def main() -> None:
-    start(json.loads(sys.argv[1]))

@@ -9,21 +9,21 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-from presage.kernels import submission
+from presage.sandbox import foreign
 
 
 def load_reference(problem: dict[str, Any]) -> ModuleType:
     """The problem's own module; what it and candidates import lies beside it."""
     if problem["folder"] not in sys.path:
         sys.path.insert(0, problem["folder"])
-    return submission.load_module(os.path.join(problem["folder"], "reference.py"), "reference")
+    return foreign.load_module(os.path.join(problem["folder"], "reference.py"), "reference")
 
 
 def load_candidate(command: dict[str, Any], device: str = "cpu") -> Callable[[Any], Any]:
     """The function that takes a call's data. KernelBench's model gets the weights that its reference has."""
     problem = command.get("problem")
     if problem is None:
-        submission.provide_types()
+        foreign.provide_types()
         return entry_point(_loaded(command), device)
     reference = load_reference(problem)
     if problem["convention"] != "KernelBench":
@@ -35,7 +35,7 @@ def load_candidate(command: dict[str, Any], device: str = "cpu") -> Callable[[An
 
 
 def _loaded(command: dict[str, Any]) -> ModuleType:
-    return submission.load_module(command["path"], "candidate")
+    return foreign.load_module(command["path"], "candidate")
 
 
 def entry_point(module: ModuleType, device: str) -> Callable[[Any], Any]:

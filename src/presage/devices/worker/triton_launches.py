@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 from collections.abc import Callable
 from typing import Any
+
+
+def warm_up() -> None:
+    """Triton hashes itself before it compiles, for nearly half a second: once is enough for all that are forked."""
+    with contextlib.suppress(ImportError):
+        from triton.runtime.cache import triton_key
+
+        triton_key()
 
 
 class OwnLaunches:

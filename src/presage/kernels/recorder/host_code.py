@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_map
 
-from presage.kernels import submission
+from presage.sandbox import foreign
 
 FILE = "kernel.py"
 """What a module's file is called, so that errors in it can be told from others."""
@@ -22,8 +22,8 @@ FILE = "kernel.py"
 def load(source: str) -> ModuleType:
     path = Path(tempfile.mkdtemp(), FILE)
     path.write_text(source, encoding="utf-8")
-    submission.provide_types()
-    return submission.load_module(str(path), "kernel_module")
+    foreign.provide_types()
+    return foreign.load_module(str(path), "kernel_module")
 
 
 def entry(module: ModuleType, reference: Reference | None) -> Callable[[Any], Any]:
@@ -59,7 +59,7 @@ class Reference:
         for name, text in files.items():
             Path(folder, name).write_text(text, encoding="utf-8")
         sys.path.insert(0, folder)
-        self._module = self._ask(lambda: submission.load_module(str(Path(folder, "reference.py")), "reference"))
+        self._module = self._ask(lambda: foreign.load_module(str(Path(folder, "reference.py")), "reference"))
 
     @property
     def is_task(self) -> bool:

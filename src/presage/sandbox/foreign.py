@@ -1,4 +1,7 @@
-"""Loads a submission, with what one for GPU MODE imports even where there is no folder of its task beside it."""
+"""Runs foreign Python: loads a module, with what one for GPU MODE imports even where its task's folder is not there.
+
+Only inside a confined child; anywhere else it refuses.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,8 @@ import importlib.util
 import sys
 from types import ModuleType
 from typing import Any
+
+from presage.sandbox import launch
 
 
 class _Task(ModuleType):
@@ -19,6 +24,8 @@ class _Task(ModuleType):
 
 def load_module(path: str, name: str) -> ModuleType:
     """The module in this file, which others can import by this name."""
+    if not launch.is_confined():
+        raise RuntimeError("foreign code runs only in a confined child")
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise ImportError(f"{path} cannot be imported")

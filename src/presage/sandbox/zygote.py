@@ -1,9 +1,11 @@
-"""The parent's handle on the fork server that GPU workers come from."""
+"""Zygote: the parent's handle on a process that has imported much and does nothing but fork confined children."""
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import json
+import os
 import socket
 import subprocess
 import sys
@@ -19,16 +21,17 @@ _START_SECONDS = 120.0
 
 
 class Zygote:
-    """One process with everything imported; `fork` gives a new worker in milliseconds."""
+    """One process with everything imported; `fork` gives a new child in milliseconds. Safe to share by threads."""
 
     def __init__(self, imports: Sequence[str], environment: dict[str, str]) -> None:
-        self._lock = threading.Lock()
+        """imports: modules, and functions of no arguments as `module:function`, which are called once."""
+        self._lock, self._owner = threading.Lock(), os.getpid()
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         settings = json.dumps({"control": theirs.fileno(), "imports": list(imports)})
         paths = [_SOURCE, *(path for path in sys.path if path and Path(path).is_dir())]
-        start = f"import sys; sys.path[:0] = {paths!r}; from presage.devices.worker.zygote import main; main()"
+        code = f"import sys; sys.path[:0] = {paths!r}; from presage.sandbox.forking import main; main()"
         self._process = subprocess.Popen(
-            [sys.executable, "-I", "-c", start, settings],
+            [sys.executable, "-I", "-c", code, settings],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
@@ -38,17 +41,28 @@ class Zygote:
         )
         theirs.close()
         self._ready = False
+        atexit.register(self.close)
+
+    @property
+    def is_alive(self) -> bool:
+        return self._owner == os.getpid() and self._process.poll() is None
 
     def fork(self, settings: dict[str, Any], descriptors: Sequence[int]) -> int:
-        """A new worker's process id; the descriptors are its commands, its answers and its log."""
-        return int(self._ask(settings, descriptors))
+        """A new child's process id; the first descriptor is its output, -1 for none."""
+        output, *others = descriptors
+        given = [output, *others] if output >= 0 else others
+        return int(self._ask({**settings, "has_output": output >= 0}, given))
 
     def reap(self, pid: int) -> int | None:
-        """The wait status of a worker that has ended, or None while it lives."""
+        """The wait status of a child that has ended, or None while it lives."""
         status = self._ask({"reap": pid})
         return None if status is None else int(status)
 
     def close(self) -> None:
+        """End it, and with it its children."""
+        atexit.unregister(self.close)
+        if self._owner != os.getpid():  # a copy of us that was forked: it is not ours to end
+            return
         self._control.close()
         self._process.kill()
         self._process.wait()
@@ -64,7 +78,8 @@ class Zygote:
                 socket.send_fds(self._control, [json.dumps(message).encode()], list(descriptors))
                 return json.loads(self._control.recv(1 << 12))
             except (OSError, ValueError) as error:
-                raise PresageError(f"the fork server of GPU workers has died: {self._last_words() or error}") from error
+                said = self._last_words() or error
+                raise PresageError(f"the process that starts confined children has died: {said}") from error
             except BaseException:  # whose answer would be taken for the next one's
                 self._process.kill()
                 raise

@@ -1,0 +1,94 @@
+"""What a zygote does: it imports, and then forks a confined child for each message, until its parent is gone.
+
+It runs no foreign code, and touches no GPU, which would not survive a fork.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import json
+import os
+import signal
+import socket
+import sys
+import tempfile
+import traceback
+from typing import Any
+
+from presage.sandbox import launch, scratch
+
+
+def serve(control: socket.socket) -> None:
+    """Fork on demand, until the parent has closed its end or is gone. Then what it can no longer do is done: children
+    are ended, and their folders removed."""
+    folders: dict[int, str] = {}
+    while True:
+        data, descriptors, _, _ = socket.recv_fds(control, 1 << 18, 8)
+        if not data:
+            break
+        message = json.loads(data)
+        if "reap" in message:
+            answer: Any = _reap(message["reap"], folders)
+        else:
+            answer = _fork(message, descriptors, control)
+            folders[answer] = message["rules"]["scratch"]
+        control.send(json.dumps(answer).encode())
+    for pid, folder in folders.items():
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(pid, signal.SIGKILL)
+        scratch.remove(folder)
+
+
+def _reap(pid: int, folders: dict[int, str]) -> int | None:
+    """A child's wait status, or None while it lives. The folder of one that has ended is its parent's to remove."""
+    try:
+        ended, status = os.waitpid(pid, os.WNOHANG)
+    except ChildProcessError:
+        return 0
+    if ended:
+        folders.pop(pid, None)
+    return status if ended else None
+
+
+def _fork(settings: dict[str, Any], descriptors: list[int], control: socket.socket) -> int:
+    pid = os.fork()
+    if pid:
+        for fd in descriptors:
+            os.close(fd)
+        return pid
+    try:
+        _become_child(settings, descriptors, control)
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(1)
+
+
+def _become_child(settings: dict[str, Any], descriptors: list[int], control: socket.socket) -> None:
+    control.close()
+    os.setsid()
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    output = descriptors.pop(0) if settings.pop("has_output") else os.open(os.devnull, os.O_WRONLY)
+    for stream in (1, 2):
+        os.dup2(output, stream)
+    os.close(output)
+    settings["descriptors"] = descriptors
+    os.chdir(settings["rules"]["scratch"])
+    os.environ.update(settings["environment"])
+    tempfile.tempdir = None
+    launch.start(settings)
+
+
+def main() -> None:
+    settings = json.loads(sys.argv[1])
+    control = socket.socket(fileno=settings["control"])
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends us, in its own time
+    for name in settings["imports"]:
+        module, _, function = name.partition(":")
+        with contextlib.suppress(ImportError):
+            found = importlib.import_module(module)
+            if function:
+                getattr(found, function)()
+    control.send(b"ready")
+    serve(control)

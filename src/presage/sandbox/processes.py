@@ -1,0 +1,268 @@
+"""Starts confined children. Every process that presage starts is started here.
+
+A child is either made from nothing, by a Python that enters the sandbox first, or forked from a `Zygote`, which has
+imported what its children need and runs nothing foreign itself.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from presage.sandbox import memory, scratch
+from presage.sandbox.rules import Rules, environment, program_paths
+from presage.sandbox.zygote import Zygote
+
+EXECUTE, TELL_LAYERS = "presage.sandbox.launch:execute", "presage.sandbox.launch:tell_layers"
+SOURCE = str(Path(__file__).parents[2])
+_OUTPUT_BYTES, _LEAST_MEMORY = 1 << 20, 1 << 30
+_END_SECONDS = 30.0
+_STOPPED, _CONTINUED = signal.SIGSTOP << 8 | 0x7F, 0xFFFF
+
+
+class Process(Protocol):
+    """A child as its parent sees it. It leads a process group of its own, which is stopped and ended as one."""
+
+    pid: int
+
+    def news(self) -> int | None:
+        """A wait status that has not been told yet: it stopped, went on, or ended."""
+
+    def resumed(self) -> None:
+        """Take note that we have told it to go on, so that its going on is no news."""
+
+    def wait(self) -> None:
+        """Wait until it has ended, and let go of it."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a child is started for: a function inside the sandbox, by name, and what it is told."""
+
+    target: str
+    """`module:function`; it takes the settings and a `launch.Gate`."""
+    rules: Rules
+    environment: dict[str, str]
+    descriptors: tuple[int, ...] = ()
+    """Which the child gets, as numbers of its own, under `descriptors` in its settings."""
+    output: int = -1
+    """The descriptor of what becomes its stdout and stderr; nothing by default."""
+    listener: int = -1
+    """The socket by which it hands over its seccomp listener; none by default."""
+    settings: dict[str, Any] | None = None
+    """More that it is told."""
+
+    def message(self, group: memory.MemoryGroup | None) -> dict[str, Any]:
+        return {
+            **(self.settings or {}),
+            "target": self.target,
+            "rules": self.rules.to_json(),
+            "environment": self.environment,
+            "group": group.door if group else None,
+        }
+
+
+def start(task: Task) -> Process:
+    """A child of our own, made from nothing."""
+    group = memory.group(task.rules.memory_bytes)
+    told = task.message(group) | {"descriptors": task.descriptors}
+    passed = task.descriptors
+    if task.listener >= 0:
+        told["listener"], passed = task.listener, (*passed, task.listener)
+    code = f"import sys; sys.path.insert(0, {SOURCE!r}); from presage.sandbox.launch import main; main()"
+    output = task.output if task.output >= 0 else subprocess.DEVNULL
+    popen = subprocess.Popen(
+        [sys.executable, "-I", "-c", code, json.dumps(told)],
+        stdin=subprocess.DEVNULL,
+        stdout=output,
+        stderr=output,
+        pass_fds=passed,
+        start_new_session=True,
+        cwd=task.rules.scratch,
+        env=task.environment,
+    )
+    return _OwnProcess(popen, group)
+
+
+def fork(zygote: Zygote, task: Task) -> ForkedProcess:
+    """A child forked from a zygote, in milliseconds."""
+    group = memory.group(task.rules.memory_bytes)
+    try:
+        pid = zygote.fork(task.message(group), (task.output, *task.descriptors))
+    except BaseException:
+        memory.release(group)
+        raise
+    return ForkedProcess(zygote, pid, group)
+
+
+class _OwnProcess:
+    """A process that is our own child: Linux tells each of its stops and resumes."""
+
+    def __init__(self, popen: subprocess.Popen[bytes], group: memory.MemoryGroup | None) -> None:
+        self._popen, self.pid, self._group = popen, popen.pid, group
+
+    def news(self) -> int | None:
+        try:
+            pid, status = os.waitpid(self.pid, os.WUNTRACED | os.WCONTINUED | os.WNOHANG)
+        except ChildProcessError:
+            return None
+        if pid and (os.WIFEXITED(status) or os.WIFSIGNALED(status)):
+            self._popen.returncode = os.waitstatus_to_exitcode(status)
+        return status if pid else None
+
+    def resumed(self) -> None:
+        return  # the kernel forgets that a process went on once it has stopped again
+
+    def wait(self) -> None:
+        self._popen.wait()
+        memory.release(self._group)
+
+
+class ForkedProcess:
+    """A process that is not our own child: its state is read from /proc, its end told by the one who forked it."""
+
+    def __init__(self, zygote: Zygote, pid: int, group: memory.MemoryGroup | None) -> None:
+        self._zygote, self.pid, self._group = zygote, pid, group
+        self._stopped = False
+        self._ended: int | None = None
+
+    @property
+    def is_gone(self) -> bool:
+        return _state(f"/proc/{self.pid}") in ("", "Z", "X")
+
+    def news(self) -> int | None:
+        if self._ended is not None:
+            return None
+        state = _state(f"/proc/{self.pid}")
+        if state in ("", "Z", "X"):
+            self._ended = self._zygote.reap(self.pid)
+            return self._ended
+        stopped = state == "T" and (self._stopped or self._all_stopped())
+        if stopped == self._stopped:
+            return None
+        self._stopped = stopped
+        return _STOPPED if stopped else _CONTINUED
+
+    def _all_stopped(self) -> bool:
+        """Whether none of its threads runs on: one may wait where a signal does not reach it."""
+        tasks = f"/proc/{self.pid}/task"
+        with contextlib.suppress(OSError):
+            return all(_state(f"{tasks}/{thread}") in ("T", "Z", "X", "") for thread in os.listdir(tasks))
+        return True
+
+    def resumed(self) -> None:
+        self._stopped = False
+
+    def status(self) -> int | None:
+        """How it ended; None while it lives."""
+        if self._ended is None and self.is_gone:
+            self.news()
+        return self._ended
+
+    def wait(self) -> None:
+        patience = time.monotonic() + _END_SECONDS
+        while self._ended is None and time.monotonic() < patience:
+            if self.status() is None:
+                time.sleep(0.002)
+        memory.release(self._group)
+
+
+def _state(folder: str) -> str:
+    """One letter, as in ps; empty when there is no such process or thread."""
+    try:
+        with open(f"{folder}/stat", "rb", buffering=0) as stat:
+            return stat.read(512).rpartition(b")")[2].split()[0].decode()
+    except (OSError, IndexError):
+        return ""
+
+
+def end(process: Process) -> None:
+    """End its whole group at once."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+# -- programs ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Finished:
+    """How a program ended, and what it said."""
+
+    status: int
+    """Its exit status; the number of the signal that ended it, negative."""
+    output: str
+
+
+def run(command: Sequence[str], rules: Rules, seconds: float, output_bytes: int = _OUTPUT_BYTES) -> Finished:
+    """Run a program, such as a compiler, inside the sandbox, whose rules must let it spawn; raises TimeoutError. What
+    it says beyond so many bytes is left out."""
+    return _finished(EXECUTE, {"command": list(command)}, rules, seconds, output_bytes)
+
+
+def layers() -> dict[str, bool]:
+    """Which layers of the sandbox hold for compilers and other programs on this machine."""
+    folder = scratch.make()
+    try:
+        limits = Rules(folder, program_paths(), _LEAST_MEMORY, may_spawn=True)
+        held: dict[str, bool] = json.loads(_finished(TELL_LAYERS, {}, limits, _END_SECONDS, _OUTPUT_BYTES).output)
+        return held
+    finally:
+        scratch.remove(folder)
+
+
+def _finished(target: str, settings: dict[str, Any], rules: Rules, seconds: float, output_bytes: int) -> Finished:
+    with tempfile.TemporaryFile() as said:  # not a pipe: what a program says may fill our memory
+        known = environment(rules.scratch)
+        process = fork(_plain(), Task(target, rules, known, output=said.fileno(), settings=settings))
+        until = time.monotonic() + seconds
+        try:
+            while not process.is_gone:
+                if time.monotonic() > until:
+                    what = settings.get("command", [target])[0]
+                    raise TimeoutError(f"{what} was still running after {seconds:g} s")
+                time.sleep(0.001)
+        finally:
+            end(process)  # what it has started, too, before its number can be another's
+            process.wait()
+        said.seek(0)
+        output = said.read(output_bytes).decode(errors="replace")
+    return Finished(os.waitstatus_to_exitcode(process.status() or 0), output)
+
+
+_zygotes: dict[str, Zygote] = {}
+_lock = threading.Lock()
+
+
+def zygote(name: str, imports: Sequence[str], more: dict[str, str] | None = None) -> Zygote:
+    """The zygote of this name, started when it is first asked for, and again where it has died or is another
+    process's. `more` is added to its environment."""
+    key = f"{os.getpid()}/{name}"
+    with _lock:
+        found = _zygotes.get(key)
+        if found is None or not found.is_alive:
+            found = _zygotes[key] = Zygote(imports, environment("/") | (more or {}))
+        return found
+
+
+def _plain() -> Zygote:
+    return zygote("plain", ("presage.sandbox.launch",))
+
+
+def rest() -> None:
+    """End the zygote that programs are forked from; the next program gets a new one."""
+    with _lock:
+        found = _zygotes.pop(f"{os.getpid()}/plain", None)
+    if found is not None:
+        found.close()

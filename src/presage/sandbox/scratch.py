@@ -1,0 +1,60 @@
+"""Folders of children: made, and removed whatever was done to them."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import itertools
+import os
+import stat
+import tempfile
+
+from presage.core.errors import PresageError
+
+_left_behind: dict[str, int] = {}
+"""Folders of children that nobody has ended, as when the user had enough, and the process that made each."""
+
+
+def make(prefix: str = "presage-") -> str:
+    """A new folder that is removed when we end, at the latest."""
+    try:
+        folder = tempfile.mkdtemp(prefix=prefix)
+    except OSError as error:
+        place = tempfile.gettempdir() if tempfile.tempdir else "a temporary folder"
+        raise PresageError(f"cannot write to {place}: {error.strerror}; set TMPDIR to a place with room") from error
+    _left_behind[folder] = os.getpid()
+    return folder
+
+
+def remove(folder: str) -> None:
+    """Remove it with all that is in it. Folders nested too deep for a path, or locked, are moved up and opened."""
+    _left_behind.pop(folder, None)
+    if not os.path.lexists(folder):
+        return
+    names = itertools.count()
+    with contextlib.suppress(OSError):
+        os.chmod(folder, 0o700)
+        waiting = [folder]
+        while waiting:
+            inside = waiting.pop()
+            folders = []
+            for entry in list(os.scandir(inside)):
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(entry.path)
+                else:
+                    os.unlink(entry.path)
+            for path in folders:
+                moved = os.path.join(folder, f".{next(names)}-{os.getpid()}")
+                os.chmod(path, stat.S_IRWXU)
+                os.rename(path, moved)
+                waiting.append(moved)
+            if inside != folder:
+                os.rmdir(inside)
+        os.rmdir(folder)
+
+
+@atexit.register
+def _clear_up() -> None:
+    for folder, owner in tuple(_left_behind.items()):
+        if owner == os.getpid():
+            remove(folder)
