@@ -124,10 +124,12 @@ def _mount_only(rules: Rules) -> bool:
         return False
     os.chdir("/")
     for place, source in plan.items():
-        writable = place == rules.scratch or place.startswith("/dev/")
+        # What the system says of processes is theirs to change; a GPU's driver does. Landlock protects it afterwards.
+        writable = place in (rules.scratch, "/proc") or place.startswith("/dev/")
         _bind(_OLD + source, place, writable)
     for name, target in _DEVICE_LINKS.items():
-        os.symlink(target, f"/dev/{name}")
+        if not os.path.lexists(f"/dev/{name}"):
+            os.symlink(target, f"/dev/{name}")
     _libc.umount2(_OLD.encode(), _MNT_DETACH)
     os.rmdir(_OLD)
     _set_attributes("/", _ATTR_RDONLY | _ATTR_NOSUID | _ATTR_NODEV, recursive=False)
@@ -195,7 +197,10 @@ def _confine_files(rules: Rules) -> bool:
         return False
     read = _READ_FILE | _READ_DIR
     if rules.sees_itself:
-        _allow(ruleset, (f"/proc/{os.getpid()}", *(f"/proc/{name}" for name in _PROC)), read & every)
+        # The system makes these anew when it has forgotten them, and rules would not fit any more: they are held open.
+        itself = (f"/proc/{os.getpid()}", f"/proc/{os.getppid()}/stat")
+        _allow(ruleset, itself, read & every, keep_open=True)
+        _allow(ruleset, (f"/proc/{name}" for name in _PROC), read & every)
         _allow(ruleset, ("/sys" if rules.uses_gpu else "/sys/devices/system",), read & every)
     _allow(ruleset, rules.readable, (read if rules.programs is not None else read | _EXECUTE) & every)
     _allow(ruleset, rules.programs or (), (read | _EXECUTE) & every)
@@ -206,7 +211,7 @@ def _confine_files(rules: Rules) -> bool:
     return bool(done == 0)
 
 
-def _allow(ruleset: int, paths: Iterable[str], access: int) -> None:
+def _allow(ruleset: int, paths: Iterable[str], access: int, keep_open: bool = False) -> None:
     for path in paths:
         try:
             fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
@@ -214,7 +219,8 @@ def _allow(ruleset: int, paths: Iterable[str], access: int) -> None:
             continue
         wanted = access if os.path.isdir(path) else access & _FILE_ONLY
         _libc.syscall(_ADD_RULE, ruleset, 1, struct.pack("=Qi", wanted, fd), 0)
-        os.close(fd)
+        if not keep_open:
+            os.close(fd)
 
 
 # -- seccomp: which system calls may be made --------------------------------------------------------------------------
