@@ -19,8 +19,10 @@ LANGUAGES = ("c", "cuda", "triton", "torch", "numpy")
 _SUFFIXES = {".c": "c", ".cu": "cuda", ".py": "module"}
 _MAX_BYTES = 1 << 20
 """A tree of a Python file takes a few hundred times its bytes."""
-_MOST_TRIED = 500_000
-"""Values and constraints tried in the search for configurations; no family of that size is ever measured out."""
+_MOST_TRIED = 300_000
+"""Values tried in the search for configurations; no family of that size is ever measured out."""
+_SIGNS_AT_ONCE = 16
+"""So many signs of a constraint take as long to work out as it takes to try a value."""
 _WORD = re.compile(r"\w+")
 
 
@@ -83,7 +85,7 @@ class Kernel:
             return
         (name, given), own = choices[len(values)], checks[len(values)]
         for value in given:
-            tries.count(1 + len(own))
+            tries.count(1 + sum(map(len, own)) // _SIGNS_AT_ONCE)
             extended = {**values, name: value}
             if not headers.excluded(own, extended):
                 yield from self._extended(extended, choices, checks, tries)
@@ -130,8 +132,8 @@ class _Tries:
         self._left -= more
         if self._left < 0:
             raise PresageError(
-                f"{self._name}: its tunables have too many combinations: {_MOST_TRIED} values and constraints were"
-                " tried in search of those that are admitted; list fewer values, or name those you want with"
+                f"{self._name}: its tunables have too many combinations: {_MOST_TRIED} values were tried in"
+                " search of those that its constraints admit; list fewer values, or name those you want with"
                 " PATH@NAME=VALUE"
             )
 
