@@ -8,6 +8,8 @@ import secrets
 import zlib
 from pathlib import Path
 
+_GZIP = 16 + zlib.MAX_WBITS
+
 
 def write_whole(path: Path, text: str) -> None:
     """Put a text in its place. What stood there, a link too, is replaced and not written to. Raises OSError."""
@@ -22,14 +24,14 @@ def write_whole(path: Path, text: str) -> None:
             os.unlink(part)
 
 
-def inflate(packed: bytes, most: int, wbits: int = zlib.MAX_WBITS) -> bytes:
+def inflate(packed: bytes, most: int) -> bytes:
     """What zlib packed, if that is no more than so many bytes. Raises ValueError where it is more, or damaged.
 
     >>> inflate(zlib.compress(b"abc"), 3)
     b'abc'
     """
     try:
-        unpacking = zlib.decompressobj(wbits)
+        unpacking = zlib.decompressobj()
         found = unpacking.decompress(packed, most + 1)
     except zlib.error as error:
         raise ValueError(f"what is packed in it is damaged: {error}") from error
@@ -38,6 +40,25 @@ def inflate(packed: bytes, most: int, wbits: int = zlib.MAX_WBITS) -> bytes:
     if not unpacking.eof:
         raise ValueError("what is packed in it was cut short")
     return found
+
+
+def gunzip(packed: bytes, most: int) -> bytes:
+    """The same for a gzip file, which may be several, one after the other."""
+    parts, left = [], most
+    while packed:
+        unpacking = zlib.decompressobj(_GZIP)
+        try:
+            part = unpacking.decompress(packed, left + 1)
+        except zlib.error as error:
+            raise ValueError(f"what is packed in it is damaged: {error}") from error
+        if len(part) > left:
+            raise ValueError(f"it unpacks to more than the {most} bytes that are allowed")
+        if not unpacking.eof:
+            raise ValueError("what is packed in it was cut short")
+        parts.append(part)
+        left -= len(part)
+        packed = unpacking.unused_data.lstrip(b"\0")
+    return b"".join(parts)
 
 
 def read_limited(path: Path, most: int) -> bytes:
