@@ -13,9 +13,9 @@ _PARAMETER = re.compile(r"\.param\s+(?:\.align\s+\d+\s+)?\.(\w+)")
 _PARAMETER_NAME = re.compile(r"([\w$]+)(?:\[\d+\])?")
 _SHARED = re.compile(r"\.shared\s+(?:\.align\s+(\d{1,9})\s+)?\.(\w+)\s+([\w$.]+)(?:\[(\d{0,12})\])?")
 _STATEMENT = re.compile(
-    r"""\s*(?:
+    r"""\s*+(?:
         (?P<label>[\w$.]+):(?!:)
-      | (?P<guard>@!?[%\w$.]+)?\s*(?P<opcode>[a-z][\w.:]*)(?P<operands>[^;{}]*+(?:\{[^;{}]*+\}[^;{}]*+)*+);
+      | (?:(?P<guard>@!?[%\w$.]+)\s*+)?(?P<opcode>[a-z][\w.:]*)(?P<operands>[^;{}]*+(?:\{[^;{}]*+\}[^;{}]*+)*+);
       | [{}]
       | \.[^;{}\n]*[;\n]?
     )""",
