@@ -119,7 +119,7 @@ def _take_in(event: Event, state: State, kernels: dict[str, Seen]) -> None:
             kernels[hash] = Seen(hash, hash, state.hashes[told["parent"]], str(why))
     elif event.kind == "forecast":
         for hash, kept in told["forecasts"].items():
-            kernels[hash] = replace(kernels[hash], forecast=Forecast.from_json(kept))
+            kernels[hash] = replace(kernels[hash], forecast=_forecast(kept))
         for hash, why in told["broken"].items():
             kernels[hash] = replace(kernels[hash], failure=str(why))
     elif event.kind == "decided":
@@ -139,6 +139,14 @@ def _best(state: State) -> tuple[str, Interval]:
         return best["kernel"], _interval(best["speedup"], best["low"], best["high"])
     value, id = state.best[-1]
     return state.hashes[id], Interval(2**value, -math.inf, math.inf)
+
+
+def _forecast(kept: Mapping[str, Any]) -> Forecast:
+    """A forecast, checked again: whoever made the folder may not have."""
+    knots, cdf = (tuple(map(float, kept[name])) for name in ("knots", "cdf"))
+    if not all(abs(knot) < _LARGEST for knot in knots):
+        raise ValueError(f"a forecast from 2**{knots[0]} to 2**{knots[-1]}")
+    return Forecast(knots, cdf, float(kept["p_fail"]), float(kept["raw_sum"]))
 
 
 def _log2(value: float | None) -> float | None:
