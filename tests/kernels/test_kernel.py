@@ -74,7 +74,7 @@ def test_a_concrete_kernel_has_nothing_to_set(tmp_path: Path) -> None:
         ("k.c", b"// presage: entry f\n\xff\xfe\x00", r"k\.c is not UTF-8 text \(byte 20\); save it as UTF-8"),
         ("k.so", b"\x7fELF", "'.so' is no kernel file; kernels end in .c, .cu, .py"),
         ("k", b"text", "'' is no kernel file"),
-        ("k.c", b"x" * (4 << 20) + b"y", "has more than 4194304 bytes"),
+        ("k.c", b"x" * (1 << 20) + b"y", "has more than 1048576 bytes"),
         ("k.c", b"", r"k\.c:1: the header declares no entry"),
         ("k.c", b"// presage: entry f\n// presage: tune A = 0\n// presage: where 1 % A == 0\n", "'1 % A == 0' divides"),
     ],
@@ -91,7 +91,7 @@ def test_a_file_that_cannot_be_used_is_explained(tmp_path: Path, name: str, data
         ("nowhere/k.c", "there is no kernel file nowhere/k.c"),
         ("nowhere/k.c@A=1", "there is no kernel file nowhere/k.c"),
         ("/", "cannot read /: Is a directory"),
-        ("/dev/zero", "/dev/zero has more than 4194304 bytes"),
+        ("/dev/zero", "/dev/zero has more than 1048576 bytes"),
         ("/dev/null/k.c", "cannot read /dev/null/k.c: Not a directory"),
     ],
 )

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Sequence
 
 from presage import __version__
+from presage.cli import terminal
 from presage.core.errors import PresageError
 
 COMMANDS = {
@@ -29,6 +30,11 @@ COMMANDS = {
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    with terminal.shown():
+        return _main(argv)
+
+
+def _main(argv: Sequence[str] | None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     name = next((word for word in arguments if not word.startswith("-")), None)
     parser = _parser(name)

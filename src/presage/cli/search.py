@@ -122,7 +122,7 @@ class View:
 
     def clear(self) -> None:
         if self._drawn:
-            print(f"\x1b[{self._drawn}F\x1b[J", end="", file=sys.stderr, flush=True)
+            terminal.control(f"\x1b[{self._drawn}F\x1b[J")
         self._drawn = 0
 
     def _draw(self, state: State) -> None:

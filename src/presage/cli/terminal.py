@@ -7,10 +7,50 @@ import json
 import math
 import shutil
 import sys
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, TextIO, cast
+
+from presage.core.text import printable
 
 _UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "us"), (1.0, "ns"))
+
+
+class _Shown:
+    """A stream that shows what is written to it and obeys none of it, whoever's words they are."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self.stream = stream
+
+    def write(self, text: str) -> int:
+        self.stream.write(printable(text))
+        return len(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
+
+
+@contextmanager
+def shown() -> Iterator[None]:
+    """While a command runs, control characters reach neither stdout nor stderr; what the terminal's encoding cannot
+    write is written out."""
+    before = sys.stdout, sys.stderr
+    for stream in before:
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    sys.stdout, sys.stderr = (cast(TextIO, _Shown(stream)) for stream in before)
+    try:
+        yield
+    finally:
+        sys.stdout, sys.stderr = before
+
+
+def control(text: str) -> None:
+    """Our own commands to the terminal on stderr, with text in between that was made printable."""
+    stream = sys.stderr
+    raw = stream.stream if isinstance(stream, _Shown) else stream
+    raw.write(text)
+    raw.flush()
 
 
 def duration(ns: float) -> str:
@@ -26,15 +66,15 @@ def duration(ns: float) -> str:
 
 def table(rows: Sequence[Sequence[str]], header: Sequence[str]) -> str:
     """Columns as wide as their widest cell."""
-    lines = [list(header), *(list(row) for row in rows)]
+    lines = [[printable(cell) for cell in line] for line in (header, *rows)]
     widths = [max(len(line[i]) for line in lines) for i in range(len(header))]
     return "\n".join("  ".join(cell.ljust(w) for cell, w in zip(line, widths, strict=True)).rstrip() for line in lines)
 
 
 def print_json(document: Any) -> None:
     """One document; numbers that JSON cannot hold become null."""
-    json.dump(_finite(document), sys.stdout, indent=2)
-    sys.stdout.write("\n")
+    text = json.dumps(_finite(document), indent=2).replace("\x7f", "\\u007f")
+    sys.stdout.write(f"{text}\n")
 
 
 def _finite(value: Any) -> Any:
@@ -69,15 +109,15 @@ class ProgressLine:
         if self._terminal:
             width = shutil.get_terminal_size().columns
             filled = round(20 * share)
-            text = f"[{'#' * filled}{'.' * (20 - filled)}] {doing}"[: width - 1]
-            print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
+            text = f"[{'#' * filled}{'.' * (20 - filled)}] {printable(doing)}"[: width - 1]
+            control(f"\r\x1b[K{text}")
         elif doing != self._last:
             print(doing, file=sys.stderr, flush=True)
         self._last = doing
 
     def clear(self) -> None:
         if self._terminal and self._last:
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+            control("\r\x1b[K")
 
 
 def add_problem(parser: argparse.ArgumentParser) -> None:

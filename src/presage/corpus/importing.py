@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import math
-import re
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from presage.core import scale
 from presage.core.errors import PresageError
+from presage.core.files import gunzip, read_limited
+from presage.core.text import excerpt
 from presage.devices import recording
 from presage.devices.recording import RecordedCase, Recording, Row
 from presage.devices.status import Status
@@ -20,6 +21,7 @@ from presage.kernels.header import Value
 from presage.kernels.normalise import digest
 
 _MS = 1e6
+_LONGEST_TIME = 1e15
 _STATUSES = {
     "CompilationFailedConfig": Status.COMPILE_ERROR,
     "RuntimeFailedConfig": Status.RUNTIME_ERROR,
@@ -30,6 +32,9 @@ _STATUSES = {
     "correctness": Status.WRONG_RESULT,
     "constraints": Status.COMPILE_ERROR,
 }
+_LARGEST = 512 << 20
+"""Bytes of a file, packed or unpacked; as Python's objects they take ten times as much."""
+_WRONG = (ArithmeticError, AttributeError, LookupError, RecursionError, StopIteration, TypeError, ValueError)
 _UNITS = {"miliseconds": 1e6, "milliseconds": 1e6, "microseconds": 1e3, "nanoseconds": 1.0, "seconds": 1e9}
 
 
@@ -40,42 +45,71 @@ def import_tuning(
     text where it is given, which is how Kernel Tuner compiles it."""
     document = _load(path)
     stem = path.name.removesuffix(".gz").removesuffix(".json").removesuffix("_T4")
-    text = source.read_text() if source else ""
-    if "cache" in document:
-        problem, case = str(document["kernel_name"]), "x".join(map(str, _sizes(document["problem_size"])))
-        found = list(_kernel_tuner(document, path))
-        hardware = hardware or document.get("device_name") or stem
-    elif "results" in document:
-        problem, case = stem, "as tuned"
-        found = list(_t4(document, path))
-    else:
-        raise PresageError(f"{path} is neither a Kernel Tuner cache (it has no 'cache') nor T4 (it has no 'results')")
-    if not found:
-        raise PresageError(f"{path} holds no results")
-    rows = [_tuned(name or problem, case, text, *each) for each in found]
-    return _write(to, rows, hardware or stem, path)
+    text = _text(source) if source else ""
+    with _understood(path):
+        if "cache" in document:
+            problem, case = str(document["kernel_name"]), "x".join(map(str, _sizes(document["problem_size"])))
+            found = list(_kernel_tuner(document, path))
+            hardware = hardware or str(document.get("device_name") or stem)
+        elif "results" in document:
+            problem, case = stem, "as tuned"
+            found = list(_t4(document, path))
+        else:
+            raise PresageError(
+                f"{path} is neither a Kernel Tuner cache (it has no 'cache') nor T4 (it has no 'results')"
+            )
+        if not found:
+            raise PresageError(f"{path} holds no results")
+        rows = [_tuned(name or problem, case, text, *each) for each in found]
+        return _write(to, rows, hardware or stem, path)
 
 
 def import_space(path: Path, to: Path) -> Recording:
     """Make a recording of an exhaustively measured tuning space: a Parquet file with a row per configuration, beside it
     `spaces.json`, which says what was tuned on what, and `sources.jsonl.zst`, the kernels' texts. The first sample of a
     configuration is left out, since it warmed up the GPU."""
-    import pyarrow.parquet
-
+    beside = f"{path} is no tuning space with spaces.json and sources.jsonl.zst beside it"
     try:
-        space = next(one for one in json.loads((path.parent / "spaces.json").read_text()) if one["space"] == path.stem)
-        records = pyarrow.parquet.read_table(path).to_pylist()
-        with pyarrow.input_stream(path.parent / "sources.jsonl.zst", compression="zstd") as stream:
-            sources = [json.loads(line) for line in stream.read().splitlines()]
-    except (OSError, ValueError, StopIteration) as error:
-        raise PresageError(
-            f"{path} is no tuning space with spaces.json and sources.jsonl.zst beside it: {error}"
-        ) from error
-    texts = [one["text"] for one in sources if one["kernel"] == space["kernel"] and one["path"].endswith(".cu")]
-    case = "x".join(map(str, _sizes(space["problem_size"])))
-    found = _exhaustive(records, list(space["tune_params"]))
-    rows = [_tuned(space["kernel"], case, texts[0] if texts else "", *each) for each in found]
-    return _write(to, rows, space["gpu"], path)
+        spaces = json.loads(read_limited(path.parent / "spaces.json", _LARGEST))
+        space = next(one for one in spaces if one["space"] == path.stem)
+        sources = _packed_lines(path.parent / "sources.jsonl.zst")
+    except (OSError, *_WRONG) as error:
+        raise PresageError(f"{beside}: {error}") from error
+    records = _table(path)
+    with _understood(path):
+        texts = [one["text"] for one in sources if one["kernel"] == space["kernel"] and one["path"].endswith(".cu")]
+        case = "x".join(map(str, _sizes(space["problem_size"])))
+        found = _exhaustive(records, list(space["tune_params"]))
+        rows = [_tuned(str(space["kernel"]), case, texts[0] if texts else "", *each) for each in found]
+        return _write(to, rows, str(space["gpu"]), path)
+
+
+@contextmanager
+def _understood(path: Path) -> Iterator[None]:
+    """Whatever else is in a document than its format says."""
+    try:
+        yield
+    except _WRONG as error:
+        what = excerpt(str(error)) or type(error).__name__
+        raise PresageError(f"{path} does not hold what its format says: {type(error).__name__}: {what}") from error
+
+
+def _text(path: Path) -> str:
+    try:
+        return read_limited(path, _LARGEST).decode()
+    except (OSError, ValueError) as error:
+        raise PresageError(f"{path} cannot be read: {error}") from error
+
+
+def _packed_lines(path: Path) -> list[dict[str, Any]]:
+    """The JSON lines of a zstd file."""
+    import pyarrow
+
+    with pyarrow.input_stream(path, compression="zstd") as stream:
+        data = stream.read(_LARGEST + 1)
+    if len(data) > _LARGEST:
+        raise ValueError(f"{path.name} unpacks to more than {_LARGEST} bytes")
+    return [json.loads(line) for line in data.splitlines()]
 
 
 def _write(to: Path, rows: list[Row], hardware: str, path: Path) -> Recording:
@@ -88,15 +122,15 @@ def _write(to: Path, rows: list[Row], hardware: str, path: Path) -> Recording:
 
 def _load(path: Path) -> dict[str, Any]:
     try:
-        data = path.read_bytes()
-        if data[:2] == b"\x1f\x8b":
-            data = gzip.decompress(data)
-        document = json.loads(data)
+        data = read_limited(path, _LARGEST)
+        data = gunzip(data, _LARGEST) if data[:2] == b"\x1f\x8b" else data
     except FileNotFoundError as error:
         raise PresageError(f"there is no file {path}") from error
-    except (OSError, EOFError) as error:
+    except (OSError, ValueError) as error:
         raise PresageError(f"{path} cannot be read, or was cut short: {error}") from error
-    except ValueError as error:
+    try:
+        document = json.loads(data)
+    except (ValueError, RecursionError) as error:
         raise PresageError(
             f"{path} is not complete JSON ({error}); a Kernel Tuner cache that is still open lacks its end: add '}}}}'"
         ) from error
@@ -122,17 +156,17 @@ def _kernel_tuner(document: Mapping[str, Any], path: Path) -> Iterator[_Result]:
             if isinstance(time, str):
                 yield values, _STATUSES.get(time, Status.RUNTIME_ERROR), time, [], None
             else:
-                times = [float(ms) * _MS for ms in entry.get("times") or [time]]
+                times = [_positive(ms) * _MS for ms in entry.get("times") or [time]]
                 yield values, Status.OK, "", times, float(time) * _MS
-        except (KeyError, TypeError, ValueError) as error:
-            raise PresageError(f"{path}: configuration '{label}' cannot be read: {error!r}") from error
+        except _WRONG as error:
+            raise PresageError(f"{path}: configuration '{excerpt(label)}' cannot be read: {error!r}") from error
 
 
 def _exhaustive(records: list[dict[str, Any]], names: list[str]) -> Iterator[_Result]:
     for record in records:
         values, status = {name: record[name] for name in names}, str(record["status"])
         if status == "ok":
-            yield values, Status.OK, "", [float(ms) * _MS for ms in record["times_ms"][1:]], None
+            yield values, Status.OK, "", [_positive(ms) * _MS for ms in record["times_ms"][1:]], None
         else:
             yield values, _STATUSES.get(status, Status.RUNTIME_ERROR), status, [], None
 
@@ -144,12 +178,18 @@ def _t4(document: Mapping[str, Any], path: Path) -> Iterator[_Result]:
             values = dict(entry["configuration"])
             reason = str(entry["invalidity"])
             if reason == "correct":
-                times = [float(time) * unit for time in entry["times"]["runtimes"]]
+                times = [_positive(time) * unit for time in entry["times"]["runtimes"]]
                 yield values, Status.OK, "", times, float(entry["measurements"][0]["value"]) * unit
             else:
                 yield values, _STATUSES.get(reason, Status.RUNTIME_ERROR), reason, [], None
-        except (KeyError, TypeError, ValueError) as error:
+        except _WRONG as error:
             raise PresageError(f"{path}: result {number} cannot be read: {error!r}") from error
+
+
+def _positive(time: Any) -> float:
+    if not 0 < float(time) < _LONGEST_TIME:
+        raise ValueError(f"{time} is no time")
+    return float(time)
 
 
 def _tuned(
@@ -174,9 +214,15 @@ def _tuned(
         values=values,
         status=status,
         reason=reason,
-        cases=(RecordedCase(case, 0.0, tuple(samples)),) if status is Status.OK else (),
+        cases=(RecordedCase(case, 0.0, tuple(_some(samples))),) if status is Status.OK else (),
         facts={"objective_ns": objective} if objective is not None else {},
     )
+
+
+def _some(samples: list[float]) -> list[float]:
+    if not samples:
+        raise ValueError("a configuration that worked has no times")
+    return samples
 
 
 def _relative(row: Row, anchor: Row) -> Row:
@@ -212,7 +258,12 @@ class Pair:
 def import_pairs(path: Path, to: Path, *, hardware: str | None = None) -> Recording:
     """Make a recording of published pairs on one GPU: a file with the research's columns, or a folder as
     `read_pairs` reads them. Only ratios are known, so every anchor took as long."""
-    pairs = read_pairs(path)
+    with _understood(path):
+        pairs = read_pairs(path)
+        return _import_pairs(path, to, pairs, hardware)
+
+
+def _import_pairs(path: Path, to: Path, pairs: list[Pair], hardware: str | None) -> Recording:
     places = sorted({pair.hardware for pair in pairs})
     chosen = [place for place in places if hardware is None or hardware.lower() in place.lower()]
     if len(chosen) != 1:
@@ -232,8 +283,11 @@ def import_pairs(path: Path, to: Path, *, hardware: str | None = None) -> Record
 
 
 def _paired(problem: str, text: str, speedup: float) -> Row:
-    language = "cuda" if re.search(r"^\s*#include", text, re.MULTILINE) and "import torch" not in text else "torch"
-    if language == "torch" and re.search(r"^\s*(import|from) triton", text, re.MULTILINE):
+    starts = [line.lstrip() for line in text.split("\n")]
+    language = "torch"
+    if "import torch" not in text and any(line.startswith("#include") for line in starts):
+        language = "cuda"
+    elif any(line.startswith(("import triton", "from triton")) for line in starts):
         language = "triton"
     return Row(
         problem=problem,
@@ -276,13 +330,9 @@ def read_pairs(path: Path) -> list[Pair]:
 
 
 def _folder_pairs(folder: Path) -> Iterator[Pair]:
-    import pyarrow
-
     try:
-        with pyarrow.input_stream(folder / "codes.jsonl.zst", compression="zstd") as stream:
-            records = [json.loads(line) for line in stream.read().splitlines()]
-        codes = {record["code_id"]: record["text"] for record in records}
-    except (OSError, ValueError, KeyError) as error:
+        codes = {record["code_id"]: record["text"] for record in _packed_lines(folder / "codes.jsonl.zst")}
+    except (OSError, *_WRONG) as error:
         raise PresageError(f"{folder} has no readable codes.jsonl.zst: {error}") from error
     try:
         if (folder / "pairs.parquet").exists():
@@ -291,7 +341,7 @@ def _folder_pairs(folder: Path) -> Iterator[Pair]:
             for record in _table(folder / "speedups.parquet"):
                 if record["mode"] == "offline":
                     text, ratio = codes[record["candidate_code_id"]], record["speedup_vs_torch_matmul"]
-                    yield Pair(record["config"], record["hardware"], _LIBRARY, text, ratio)
+                    yield Pair(record["config"], record["hardware"], _LIBRARY, text, _positive(ratio))
     except KeyError as error:
         raise PresageError(f"{folder}: {error} is missing; it is not one of the layouts that are known") from error
 
@@ -307,35 +357,28 @@ def _against_references(records: list[dict[str, Any]], codes: Mapping[str, str])
         if eager is None:
             continue
         anchor = codes[eager["reference_code_id"]]
-        yield Pair(problem, hardware, anchor, codes[candidate], eager["speedup"])
+        yield Pair(problem, hardware, anchor, codes[candidate], _positive(eager["speedup"]))
         for kind in ("cuda_graph", "cudnn_flags"):
             if kind in against:
                 ratio = eager["speedup"] / against[kind]["speedup"]
-                yield Pair(problem, hardware, anchor, codes[against[kind]["reference_code_id"]], ratio)
+                yield Pair(problem, hardware, anchor, codes[against[kind]["reference_code_id"]], _positive(ratio))
 
 
 def _table(path: Path) -> list[dict[str, Any]]:
-    import pyarrow.parquet
-
-    try:
-        records: list[dict[str, Any]] = pyarrow.parquet.read_table(path).to_pylist()
-    except FileNotFoundError as error:
-        raise PresageError(f"there is no file {path}") from error
-    except (OSError, ValueError) as error:
-        raise PresageError(f"{path} is no Parquet file, or was cut short: {error}") from error
+    if not path.is_file():
+        raise PresageError(f"there is no file {path}")
+    table = recording.read_parquet(path)
+    with _understood(path):
+        records: list[dict[str, Any]] = table.to_pylist()
     return records
 
 
 def _lines(path: Path) -> list[dict[str, Any]]:
-    try:
-        text = path.read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        raise PresageError(f"{path} cannot be read: {error}") from error
     records = []
-    for number, line in enumerate(text.splitlines(), start=1):
+    for number, line in enumerate(_text(path).splitlines(), start=1):
         if line.strip():
             try:
-                records.append(json.loads(line))
-            except ValueError as error:
-                raise PresageError(f"{path}:{number}: is no JSON: {error}") from error
+                records.append(dict(json.loads(line)))
+            except (ValueError, TypeError, RecursionError) as error:
+                raise PresageError(f"{path}:{number}: is no JSON object: {error}") from error
     return records

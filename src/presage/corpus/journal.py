@@ -161,7 +161,7 @@ def read(folder: Path) -> State:
         for record in _records(file, state):
             try:
                 _take(state, record)
-            except (KeyError, ValueError, TypeError, AttributeError):
+            except (LookupError, ValueError, TypeError, AttributeError, OverflowError):
                 state.damaged += 1
     return state
 
@@ -172,7 +172,7 @@ def _records(file: Path, state: State) -> Iterator[dict[str, Any]]:
             for line in lines:
                 try:
                     record = json.loads(line)
-                except ValueError:
+                except (ValueError, RecursionError):
                     state.damaged += 1
                     continue
                 if isinstance(record, dict):
@@ -187,21 +187,30 @@ def _take(state: State, record: dict[str, Any]) -> None:
         state.runs.append({name: value for name, value in record.items() if name != "kind"})
         return
     if kind == "family":
-        state.families[record["family"]] = record
+        state.families[str(record["family"])] = {name: str(record[name]) for name in ("name", "source")}
         return
-    key = (record["problem"], record["hash"])
+    key = (str(record["problem"]), str(record["hash"]))
     if kind == "reports":
         with contextlib.suppress(KeyError):
             state.kernels[key].reports = tuple(StaticReport.from_record(report) for report in record["reports"])
         return
-    known = state.kernels.setdefault(key, Collected(*key, record["family"], record["values"], record["language"]))
+    family, values, language = str(record["family"]), dict(record["values"]), str(record["language"])
+    _frozen(values)  # or it could not be looked up
     status = Status(record["status"])
-    cases = tuple(RecordedCase(c["case"], c["floor_ns"], tuple(c["samples_ns"])) for c in record["cases"])
+    cases = tuple(
+        RecordedCase(str(c["case"]), float(c["floor_ns"]), tuple(map(float, c["samples_ns"]))) for c in record["cases"]
+    )
+    known = state.kernels.setdefault(key, Collected(*key, family, values, language))
     state.runs[-1]["seconds"] = state.runs[-1].get("seconds", 0.0) + float(record.get("seconds", 0.0))
     if status in (Status.DEVICE_FAULT, Status.CHEATING):  # our own kernels do not cheat: the machine was too busy
         known.faults += 1
     elif kind == "repeat" and status is not Status.WRONG_RESULT:
         known.repeat = cases
     else:  # measured; or found wrong in a process of its own, where more cases are checked than among its like
-        known.status, known.reason, known.cases, known.facts = status, record["reason"], cases, record["facts"]
-        known.family, known.values = record["family"], record["values"]
+        known.status, known.reason, known.cases, known.facts = (
+            status,
+            str(record["reason"]),
+            cases,
+            dict(record["facts"]),
+        )
+        known.family, known.values = family, values

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import json
 import math
-import os
+import secrets
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
@@ -33,6 +34,18 @@ if TYPE_CHECKING:
 VERSION = 1
 _KEY = b"presage"
 _ROW_GROUP = 1 << 16
+_MOST_ROWS = 5_000_000
+_MOST_BYTES = 4 << 30
+_WRONG = (
+    ArithmeticError,
+    LookupError,
+    MemoryError,
+    NotImplementedError,
+    OSError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
 
 
 @dataclass(frozen=True)
@@ -109,33 +122,34 @@ class Recording:
     @cached_property
     def counts(self) -> dict[str, int]:
         """How many kernels each problem has, in alphabetical order."""
-        return dict(sorted(Counter(self.columns("problem")["problem"]).items()))
+        return dict(sorted(Counter(map(str, self.columns("problem")["problem"])).items()))
 
     def columns(self, *names: str) -> dict[str, list[Any]]:
         """Whole columns, as lists, without reading the others."""
-        found: dict[str, list[Any]] = _read(self.path, columns=list(names)).to_pydict()
+        table = read_parquet(self.path, columns=list(names))
+        with _damaged(self.path, "cannot be read"):
+            found: dict[str, list[Any]] = table.to_pydict()
         return found
 
     def rows(self, problem: str | None = None, reports: bool = True) -> list[Row]:
         """The rows of one problem, or all of them; static reports can be left out, which is quicker."""
         columns = [name for name in schema().names if reports or name != "reports"]
         filters = [("problem", "=", problem)] if problem else None
-        return [_row(record) for record in _read(self.path, columns=columns, filters=filters).to_pylist()]
+        table = read_parquet(self.path, columns=columns, filters=filters)
+        with _damaged(self.path, "holds a row that cannot be read"):
+            return [_row(record) for record in table.to_pylist()]
 
 
 def open_recording(path: Path) -> Recording:
     """A recording by its file; one that is missing, cut short or something else gets an error that says so."""
-    parquet = _parquet()
+    if not path.is_file():
+        raise PresageError(f"there is no recording {path}")
+    with _damaged(path, "is no Parquet file, or was cut short"):
+        metadata = _parquet().read_schema(path).metadata or {}
     try:
-        metadata = parquet.read_schema(path).metadata or {}
-    except FileNotFoundError as error:
-        raise PresageError(f"there is no recording {path}") from error
-    except (OSError, ValueError) as error:
-        raise PresageError(f"{path} is no Parquet file, or was cut short: {_first_line(error)}") from error
-    try:
-        facts = json.loads(metadata[_KEY])
+        facts = dict(json.loads(metadata[_KEY]))
         version = facts["version"]
-    except (KeyError, ValueError, TypeError) as error:
+    except (KeyError, ValueError, TypeError, RecursionError) as error:
         raise PresageError(
             f"{path} is a Parquet file, but no recording; 'presage corpus import' makes one from other formats"
         ) from error
@@ -150,8 +164,9 @@ def write(path: Path, rows: Iterable[Row], facts: Mapping[str, Any]) -> Recordin
 
     ordered = sorted(rows, key=lambda row: (row.problem, row.language, row.family, row.hash))
     described = schema().with_metadata({_KEY: json.dumps({"version": VERSION, **facts})})
-    table = pyarrow.Table.from_pylist([_record(row) for row in ordered], schema=described)
-    part = path.with_name(f".{path.name}.{os.getpid()}")
+    with _damaged(path, "cannot hold these rows"):
+        table = pyarrow.Table.from_pylist([_record(row) for row in ordered], schema=described)
+    part = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         _parquet().write_table(
@@ -171,11 +186,26 @@ def write(path: Path, rows: Iterable[Row], facts: Mapping[str, Any]) -> Recordin
     return open_recording(path)
 
 
-def _read(path: Path, **selection: Any) -> pyarrow.Table:
-    try:
+def read_parquet(path: Path, **selection: Any) -> pyarrow.Table:
+    """A Parquet file of anybody's: what it says it holds is held against limits before any of it is unpacked."""
+    with _damaged(path, "cannot be read"), _parquet().ParquetFile(path) as file:
+        held = file.metadata
+        size = sum(held.row_group(at).total_byte_size for at in range(held.num_row_groups))
+        if held.num_rows > _MOST_ROWS or size > _MOST_BYTES:
+            raise ValueError(f"it says it holds {held.num_rows} rows of {size} bytes")
+    with _damaged(path, "cannot be read"):
         return _parquet().read_table(path, **selection)
-    except (OSError, ValueError, KeyError) as error:
-        raise PresageError(f"{path} cannot be read: {_first_line(error)}") from error
+
+
+@contextmanager
+def _damaged(path: Path, what: str) -> Iterator[None]:
+    """What comes of a file that somebody, or a disk, has changed."""
+    import pyarrow
+
+    try:
+        yield
+    except (*_WRONG, pyarrow.lib.ArrowException) as error:
+        raise PresageError(f"{path} {what}: {_first_line(error)}") from error
 
 
 def _first_line(error: Exception) -> str:
@@ -264,17 +294,24 @@ def _row(record: dict[str, Any]) -> Row:
     plain = ("problem", "room", "split", "family", "language", "hash", "source", "reason", "anchor")
     speedup = record["speedup"]
     return Row(
-        **{name: record[name] for name in plain},
-        values=json.loads(record["values"]),
+        **{name: str(record[name]) for name in plain},
+        values=dict(json.loads(record["values"])),
         status=Status(record["status"]),
         cases=tuple(
-            RecordedCase(case["case"], case["floor_ns"], tuple(case["samples_ns"])) for case in record["cases"]
+            RecordedCase(str(case["case"]), float(case["floor_ns"]), tuple(map(_positive, case["samples_ns"])))
+            for case in record["cases"]
         ),
         speedup=None if speedup is None else Interval(speedup, record["speedup_low"], record["speedup_high"]),
         repeat_ns=tuple(record["repeat_ns"] or ()),
         reports=tuple(StaticReport.from_record(report) for report in record.get("reports") or ()),
-        facts=json.loads(record["facts"]),
+        facts=dict(json.loads(record["facts"])),
     )
+
+
+def _positive(ns: float) -> float:
+    if not 0 < ns < math.inf:
+        raise ValueError(f"a time of {ns} ns")
+    return float(ns)
 
 
 def speedup_over(anchor: Sequence[RecordedCase], candidate: Sequence[RecordedCase]) -> Interval | None:

@@ -13,6 +13,7 @@ import numpy as np
 
 from presage.core import scale
 from presage.core.forecast import Forecast
+from presage.core.text import one_line, printable
 from presage.forecasters.base import Candidate, Forecaster, Measured, Prediction, Spent, Task
 from presage.forecasters.llm_prompt import messages
 from presage.kernels import hardware
@@ -157,7 +158,7 @@ def _number(key: str, value: Any) -> float:
 
 
 def _correction(answer: Answer, wrong: str) -> list[dict[str, str]]:
-    said = answer.text[:_LONGEST_QUOTE] or answer.refusal[:_LONGEST_QUOTE] or "(nothing)"
+    said = printable(answer.text[:_LONGEST_QUOTE] or answer.refusal[:_LONGEST_QUOTE] or "(nothing)")
     mend = f"This could not be used: {wrong}. Answer again, with only the JSON object and all its fields."
     return [{"role": "assistant", "content": said}, {"role": "user", "content": mend}]
 
@@ -165,8 +166,7 @@ def _correction(answer: Answer, wrong: str) -> list[dict[str, str]]:
 def _plain(reason: Any) -> str:
     """A reason fit for a terminal: one short line without control characters."""
     text = reason if isinstance(reason, str) else ""
-    line = " ".join("".join(c if c.isprintable() else " " for c in text[: 4 * _LONGEST_REASON]).split())
-    return line if len(line) <= _LONGEST_REASON else f"{line[:_LONGEST_REASON]}…"
+    return one_line(text, _LONGEST_REASON)
 
 
 def _reasons(samples: Sequence[Sample]) -> list[str]:

@@ -13,6 +13,8 @@ _KERNEL_SYMBOL = 0x10
 _REQUIRED_THREADS, _FRAME, _MIN_STACK, _REGISTERS, _BARRIERS = 0x10, 0x11, 0x12, 0x2F, 0x4C
 _MOST_THREADS = 0x05
 _SIZED = 0x04
+_MOST_TIMES = 8
+"""Sections and names lie over each other at most so many times, on average."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,7 @@ def read(cubin: bytes) -> dict[str, Resources]:
     try:
         sections = _sections(cubin)
         return dict(_kernels(sections))
-    except (struct.error, IndexError, UnicodeDecodeError) as error:
+    except (struct.error, IndexError, OverflowError, UnicodeDecodeError) as error:
         raise ValueError(f"not a cubin: {error}") from error
 
 
@@ -83,19 +85,22 @@ def _sections(cubin: bytes) -> list[_Section]:
     (table,) = struct.unpack_from("<Q", cubin, 40)
     entry_size, count, names_at = struct.unpack_from("<3H", cubin, 58)
     headers = [struct.unpack_from("<IIQQQQIIQQ", cubin, table + entry_size * index) for index in range(count)]
-    names = headers[names_at][4]
+    names = _Strings(cubin, headers[names_at][4])
+    held = sum(min(size, max(len(cubin) - offset, 0)) for _, _, _, _, offset, size, *_ in headers)
+    if held > _MOST_TIMES * len(cubin):
+        raise ValueError("not a cubin: its sections lie over each other")
     return [
-        _Section(_string(cubin, names + name), cubin[offset : offset + size], size, info, flags)
+        _Section(names.at(name), cubin[offset : offset + size], size, info, flags)
         for name, _, flags, _, offset, size, _, info, _, _ in headers
     ]
 
 
 def _symbols(sections: dict[str, _Section]) -> list[tuple[str, bool]]:
     """Each symbol's name and whether it is a kernel, in the order by which attributes refer to them."""
-    names = sections[".strtab"].data if ".strtab" in sections else b""
+    names = _Strings(sections[".strtab"].data if ".strtab" in sections else b"")
     table = sections[".symtab"].data if ".symtab" in sections else b""
     return [
-        (_string(names, name), kind & 0xF == 2 and other & _KERNEL_SYMBOL != 0)
+        (names.at(name), kind & 0xF == 2 and other & _KERNEL_SYMBOL != 0)
         for name, kind, other, _, _, _ in struct.iter_unpack("<IBBHQQ", table)
     ]
 
@@ -114,8 +119,18 @@ def _attributes(data: bytes) -> list[tuple[int, bytes]]:
     return found
 
 
-def _string(data: bytes, start: int) -> str:
-    return data[start : data.index(b"\0", start)].decode()
+class _Strings:
+    """Texts that end with a zero. They may share their ends, but not so that a small file holds gigabytes."""
+
+    def __init__(self, data: bytes, start: int = 0) -> None:
+        self._data, self._start = data, start
+        self._left = _MOST_TIMES * len(data)
+
+    def at(self, place: int) -> str:
+        start = self._start + place
+        end = self._data.index(b"\0", start, start + self._left + 1)
+        self._left -= end - start
+        return self._data[start:end].decode()
 
 
 def _threads(value: bytes | None) -> int | None:

@@ -27,6 +27,9 @@ _UNARY: dict[type[ast.unaryop], Callable[[Any], Any]] = {ast.USub: operator.neg,
 _FUNCTIONS: dict[str, Callable[..., Any]] = {"min": min, "max": max, "cdiv": lambda a, b: -(-a // b)}
 
 MAX_LENGTH = 500
+MAX_DEPTH = 100
+"""Of parts within parts; each takes a call of ours to work out."""
+MAX_VALUE = 1 << 64
 GRAMMAR = "integers, names, + - * // %, comparisons, and/or/not, a if c else b, min(), max(), cdiv()"
 
 
@@ -44,6 +47,7 @@ def parse(text: str) -> ast.expr:
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise ExpressionError(f"'{text}' is not an expression; allowed are {GRAMMAR}") from error
     _check(tree, text)
+    _check_depth(tree)
     return tree
 
 
@@ -62,6 +66,8 @@ def evaluate(text: str, values: Mapping[str, Any]) -> Any:
         return _value(parse(text), values)
     except ZeroDivisionError as error:
         raise ExpressionError(f"'{text}' divides by zero") from error
+    except OverflowError as error:
+        raise ExpressionError(f"'{text}' makes a number beyond 2**64") from error
     except TypeError as error:
         raise ExpressionError(
             f"'{text}' computes with text, or calls a function with the wrong number of values"
@@ -72,7 +78,8 @@ def _check(node: ast.expr, text: str) -> None:
     for child in ast.walk(node):
         allowed = (
             isinstance(child, ast.Name | ast.IfExp | ast.BoolOp | ast.boolop | ast.expr_context)
-            or (isinstance(child, ast.Constant) and isinstance(child.value, int | str))
+            or (isinstance(child, ast.Constant) and isinstance(child.value, int) and child.value <= MAX_VALUE)
+            or (isinstance(child, ast.Constant) and isinstance(child.value, str))
             or (isinstance(child, ast.BinOp) and type(child.op) in _BINARY)
             or (isinstance(child, ast.UnaryOp) and type(child.op) in _UNARY)
             or (isinstance(child, ast.Compare) and all(type(op) in _COMPARE for op in child.ops))
@@ -81,6 +88,15 @@ def _check(node: ast.expr, text: str) -> None:
         )
         if not allowed or (isinstance(child, ast.Call) and child.keywords):
             raise ExpressionError(f"'{text}' uses something that is not allowed; allowed are {GRAMMAR}")
+
+
+def _check_depth(tree: ast.expr) -> None:
+    layer, depth = [tree], 0
+    while layer:
+        layer = [child for node in layer for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr)]
+        depth += 1
+    if depth > MAX_DEPTH:
+        raise ExpressionError(f"an expression of {depth} parts within each other; write at most {MAX_DEPTH}")
 
 
 def _value(node: ast.expr, values: Mapping[str, Any]) -> Any:
@@ -96,7 +112,7 @@ def _value(node: ast.expr, values: Mapping[str, Any]) -> Any:
             left, right = _value(node.left, values), _value(node.right, values)
             if isinstance(left, str) or isinstance(right, str):
                 raise TypeError("text has no arithmetic: 'a' * 10000000000 would take all memory")
-            return _BINARY[type(node.op)](left, right)
+            return _bounded(_BINARY[type(node.op)](left, right))
         case ast.UnaryOp():
             return _UNARY[type(node.op)](_value(node.operand, values))
         case ast.BoolOp():
@@ -113,5 +129,11 @@ def _value(node: ast.expr, values: Mapping[str, Any]) -> Any:
         case ast.IfExp():
             return _value(node.body if _value(node.test, values) else node.orelse, values)
         case ast.Call(func=ast.Name(id=name)):
-            return _FUNCTIONS[name](*(_value(argument, values) for argument in node.args))
+            return _bounded(_FUNCTIONS[name](*(_value(argument, values) for argument in node.args)))
     raise ExpressionError("unreachable: parse() admits no other node")
+
+
+def _bounded(value: Any) -> Any:
+    if not isinstance(value, str) and not -MAX_VALUE <= value <= MAX_VALUE:  # nor a float that is no number
+        raise OverflowError
+    return value

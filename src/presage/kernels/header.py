@@ -13,22 +13,38 @@ A family that serves several operations leaves places such as `$apply$`, which `
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from presage.core.errors import PresageError
+from presage.core.text import excerpt
 from presage.kernels import expression
 
 Value = int | float | str
-_DIRECTIVE = re.compile(r"^\s*(//|#)\s*presage:\s*(\S*)\s*(.*?)\s*$")
 _PLACE = re.compile(r"\$(\w+)\$")
-_NAME = re.compile(r"^[A-Za-z_]\w*$")
+_NAME = re.compile(r"[A-Za-z_]\w*")
 _KEYWORDS = ("problem", "entry", "tune", "where", "grid", "block", "shared", "scratch")
+_ADDRESS = "presage:"
+_LONGEST = 2000
+_MOST = 256
+"""So many lines of one kind, and so many values of one tunable, are more than any kernel needs."""
 
 
 class HeaderError(PresageError):
     """A header line that cannot be read; the message names the file, the line and the mend."""
+
+
+@dataclass(frozen=True)
+class Directive:
+    """One line that is addressed to presage."""
+
+    number: int
+    comment: str
+    """What makes the line a comment: `//` or `#`."""
+    keyword: str
+    rest: str
 
 
 @dataclass(frozen=True)
@@ -55,15 +71,57 @@ class Header:
         """Whether these values satisfy every constraint."""
         return all(expression.evaluate(constraint, values) for constraint in self.constraints)
 
+    def constraints_at(self, names: Sequence[str]) -> list[str]:
+        """The constraints that can be worked out once the last of these tunables has a value, and not before."""
+        needed = {constraint: expression.names(constraint) for constraint in self.constraints}
+        return [each for each in self.constraints if names[-1] in needed[each] and needed[each] <= set(names)]
+
+
+def excluded(constraints: Sequence[str], values: Mapping[str, Value]) -> bool:
+    """Whether these values violate one of the constraints. One that cannot be worked out excludes nothing yet: another,
+    which comes first among all, may exclude the same values."""
+    for constraint in constraints:
+        try:
+            if not expression.evaluate(constraint, values):
+                return True
+        except expression.ExpressionError:
+            continue
+    return False
+
 
 def parse(source: str, where: str) -> Header:
     """Read the header of a kernel's source; `where` names the file in errors."""
     reader = _Reader(where)
-    for number, line in enumerate(source.split("\n"), start=1):
-        if match := _DIRECTIVE.match(line):
-            reader.line = number
-            reader.directive(match[2], match[3])
+    for directive in directives(source):
+        reader.line = directive.number
+        reader.directive(directive.keyword, directive.rest)
     return reader.header()
+
+
+def directives(source: str) -> Iterator[Directive]:
+    """Every line of the header, wherever it stands. Only newlines end a line.
+
+    >>> list(directives("int a;\\n//presage:  grid  n "))
+    [Directive(number=2, comment='//', keyword='grid', rest='n')]
+    """
+    if _ADDRESS not in source:
+        return
+    for number, line in enumerate(source.split("\n"), start=1):
+        if _ADDRESS in line and (found := _directive(line, number)):
+            yield found
+
+
+def _directive(line: str, number: int = 0) -> Directive | None:
+    """Without a regular expression: those go over a run of spaces once for each space."""
+    if _ADDRESS not in line:
+        return None
+    text = line.lstrip()
+    comment = "//" if text.startswith("//") else "#"
+    said = text.removeprefix(comment).lstrip()
+    if not text.startswith(comment) or not said.startswith(_ADDRESS):
+        return None
+    keyword, *rest = said.removeprefix(_ADDRESS).split(None, 1) or [""]
+    return Directive(number, comment, keyword, rest[0].rstrip() if rest else "")
 
 
 def places(source: str) -> frozenset[str]:
@@ -85,7 +143,7 @@ def fill(source: str, given: Mapping[str, str], problem: str) -> str:
         a = 1;
         b = 2;
     """
-    comment = "//" if re.search(r"^\s*//\s*presage:", source, re.MULTILINE) else "#"
+    comment = "//" if any(directive.comment == "//" for directive in directives(source)) else "#"
     filled = [f"{comment} presage: problem {problem}"]
     for line in source.split("\n"):
         indent = line[: len(line) - len(line.lstrip())]
@@ -99,14 +157,14 @@ def render(source: str, values: Mapping[str, Value]) -> str:
     """The source with every `tune` line replaced by a definition of its value, in the file's own language."""
 
     def define(line: str) -> str:
-        match = _DIRECTIVE.match(line)
-        if not match or match[2] not in ("tune", "where"):
+        found = _directive(line)
+        if not found or found.keyword not in ("tune", "where"):
             return line
-        if match[2] == "where":
+        if found.keyword == "where":
             return ""
-        name = match[3].split("=")[0].strip()
+        name = found.rest.split("=")[0].strip()
         value = values[name]
-        if match[1] == "//":
+        if found.comment == "//":
             return f"#define {name} {value}"
         indent = line[: len(line) - len(line.lstrip())]
         return f"{indent}{name} = {value!r}"
@@ -130,7 +188,9 @@ class _Reader:
 
     def directive(self, keyword: str, rest: str) -> None:
         if keyword not in _KEYWORDS:
-            raise self.fail(f"unknown directive '{keyword}'", f"use one of: {', '.join(_KEYWORDS)}")
+            raise self.fail(f"unknown directive '{excerpt(keyword)}'", f"use one of: {', '.join(_KEYWORDS)}")
+        if len(rest) > _LONGEST:
+            raise self.fail(f"'{keyword}' has {len(rest)} characters", f"write at most {_LONGEST}")
         if not rest:
             raise self.fail(f"'{keyword}' says nothing", f"write '// presage: {_EXAMPLES[keyword]}'")
         handler: Callable[[str], None] = getattr(self, f"_{keyword}")
@@ -140,6 +200,7 @@ class _Reader:
         self.problem = self._name(rest, "problem")
 
     def _entry(self, rest: str) -> None:
+        self._one_more("entry", len(self.launches))
         self.launches.append(Launch(self._name(rest, "entry")))
 
     def _tune(self, rest: str) -> None:
@@ -147,6 +208,7 @@ class _Reader:
         name = self._name(name.strip(), "tune")
         if name in self.tunables:
             raise self.fail(f"tunable '{name}' is declared twice", "keep one of the two lines")
+        self._one_more("tune", len(self.tunables))
         parsed = tuple(parse_value(text) for text in values.split(",") if text.strip())
         if not equals or not parsed:
             raise self.fail(f"tunable '{name}' has no values", f"write '// presage: {_EXAMPLES['tune']}'")
@@ -155,6 +217,7 @@ class _Reader:
         self.tunables[name] = parsed
 
     def _where(self, rest: str) -> None:
+        self._one_more("where", len(self.constraints))
         self._expression(rest)
         self.constraints.append((self.line, rest))
 
@@ -171,7 +234,12 @@ class _Reader:
         name, equals, size = rest.partition("=")
         if not equals:
             raise self.fail("'scratch' has no size", f"write '// presage: {_EXAMPLES['scratch']}'")
+        self._one_more("scratch", len(self.scratch))
         self.scratch[self._name(name.strip(), "scratch")] = self._expression(size.strip())
+
+    def _one_more(self, keyword: str, so_far: int) -> None:
+        if so_far >= _MOST:
+            raise self.fail(f"more than {_MOST} lines '{keyword}'", "leave some out")
 
     def _amend(self, keyword: str, **changes: object) -> None:
         if not self.launches:
@@ -193,8 +261,8 @@ class _Reader:
         return text
 
     def _name(self, text: str, keyword: str) -> str:
-        if not _NAME.match(text):
-            raise self.fail(f"'{text}' is not a name", f"write '// presage: {_EXAMPLES[keyword]}'")
+        if not _NAME.fullmatch(text):
+            raise self.fail(f"'{excerpt(text)}' is not a name", f"write '// presage: {_EXAMPLES[keyword]}'")
         return text
 
     def header(self) -> Header:
@@ -228,13 +296,17 @@ _EXAMPLES = {
 
 
 def parse_value(text: str) -> Value:
+    """A number, or else a word; what is no finite number is a word, since no language can write it otherwise."""
     text = text.strip()
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text
+    try:
+        return int(text)
+    except ValueError:
+        pass
+    try:
+        number = float(text)
+    except ValueError:
+        return text
+    return number if math.isfinite(number) else text
 
 
 def _split(text: str) -> list[str]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import itertools
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
 from presage.core.errors import PresageError
+from presage.core.text import lone_surrogate
 from presage.kernels import header as headers
 from presage.kernels.expression import ExpressionError
 from presage.kernels.header import Header, Value
@@ -17,7 +17,13 @@ from presage.kernels.normalise import digest, normalise
 
 LANGUAGES = ("c", "cuda", "triton", "torch", "numpy")
 _SUFFIXES = {".c": "c", ".cu": "cuda", ".py": "module"}
-_MAX_BYTES = 4 << 20
+_MAX_BYTES = 1 << 20
+"""A tree of a Python file takes a few hundred times its bytes."""
+_MOST_TRIED = 300_000
+"""Values tried in the search for configurations; no family of that size is ever measured out."""
+_SIGNS_AT_ONCE = 16
+"""So many signs of a constraint take as long to work out as it takes to try a value."""
+_WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True)
@@ -61,15 +67,34 @@ class Kernel:
     def configurations(self, fixed: Mapping[str, Value] | None = None) -> Iterator[dict[str, Value]]:
         """Every assignment of the tunables that satisfies the constraints, in the declared order; all, or those that
         have these values."""
-        tunables = {**self.header.tunables, **{name: (value,) for name, value in (fixed or {}).items()}}
-        for combination in itertools.product(*tunables.values()):
-            values = dict(zip(tunables, combination, strict=True))
-            try:
-                admitted = self.header.admits(values)
-            except ExpressionError as error:
-                raise PresageError(f"{self.name}: a constraint cannot be worked out: {error}") from error
-            if admitted:
+        choices = {**self.header.tunables, **{name: (value,) for name, value in (fixed or {}).items()}}
+        checks = [self.header.constraints_at(list(choices)[: at + 1]) for at in range(len(choices))]
+        return self._extended({}, list(choices.items()), checks, _Tries(self.name))
+
+    def _extended(
+        self,
+        values: dict[str, Value],
+        choices: Sequence[tuple[str, Sequence[Value]]],
+        checks: Sequence[Sequence[str]],
+        tries: _Tries,
+    ) -> Iterator[dict[str, Value]]:
+        """The configurations that begin with these values; what a constraint excludes is not extended."""
+        if len(values) == len(choices):
+            if self._admits(values):
                 yield values
+            return
+        (name, given), own = choices[len(values)], checks[len(values)]
+        for value in given:
+            tries.count(1 + sum(map(len, own)) // _SIGNS_AT_ONCE)
+            extended = {**values, name: value}
+            if not headers.excluded(own, extended):
+                yield from self._extended(extended, choices, checks, tries)
+
+    def _admits(self, values: Mapping[str, Value]) -> bool:
+        try:
+            return self.header.admits(values)
+        except ExpressionError as error:
+            raise PresageError(f"{self.name}: a constraint cannot be worked out: {error}") from error
 
     def render(self, values: Mapping[str, Value] | None = None) -> Kernel:
         """The concrete kernel for these values; unnamed tunables keep the first admitted value."""
@@ -97,11 +122,33 @@ class Kernel:
         raise PresageError(f"{self.name}: no configuration has {asked} and satisfies its constraints: {rules}")
 
 
+class _Tries:
+    """Counts what is tried, so that constraints that exclude nearly everything end with an error and not never."""
+
+    def __init__(self, name: str) -> None:
+        self._name, self._left = name, _MOST_TRIED
+
+    def count(self, more: int) -> None:
+        self._left -= more
+        if self._left < 0:
+            raise PresageError(
+                f"{self._name}: its tunables have too many combinations: {_MOST_TRIED} values were tried in"
+                " search of those that its constraints admit; list fewer values, or name those you want with"
+                " PATH@NAME=VALUE"
+            )
+
+
 def from_source(source: str, suffix: str, name: str) -> Kernel:
     """A kernel from text; `suffix` (.c, .cu, .py) says which kind of file it would be."""
     kind = _SUFFIXES.get(suffix)
     if kind is None:
         raise PresageError(f"{name}: '{suffix}' is no kernel file; kernels end in {', '.join(_SUFFIXES)}")
+    if len(source) > _MAX_BYTES:
+        raise PresageError(f"{name} has more than {_MAX_BYTES} bytes, the most that a kernel file may have")
+    if (at := lone_surrogate(source)) is not None:
+        raise PresageError(
+            f"{name} holds half of a surrogate pair (character {at + 1}), which no file can; leave that character out"
+        )
     if "\0" in source:
         raise PresageError(f"{name} has a zero byte in it, which no compiler reads over; is it text?")
     if places := headers.places(source):
@@ -146,22 +193,26 @@ def split_spec(spec: str) -> tuple[str, dict[str, Value]]:
     >>> split_spec("softmax.c@BLOCK=64")
     ('softmax.c', {'BLOCK': 64})
     """
-    match = re.fullmatch(r"(.*)@(\w+=[^@/]*)", spec)
-    if not match:
+    path, at, settings = spec.rpartition("@")
+    if not at or "/" in settings or not _WORD.fullmatch(settings.partition("=")[0]) or "=" not in settings:
         return spec, {}
     values = {}
-    for part in match[2].split(","):
+    for part in settings.split(","):
         name, equals, text = part.partition("=")
         if not equals or not text:
             raise PresageError(f"'{part}' in '{spec}' is no setting; write PATH@NAME=VALUE,NAME=VALUE")
         values[name.strip()] = headers.parse_value(text)
-    return match[1], values
+    return path, values
 
 
 def _module_language(source: str) -> str:
-    imported = set(re.findall(r"^\s*from\s+(\w+)", source, re.MULTILINE))
-    for names in re.findall(r"^\s*import\s+(.+)", source, re.MULTILINE):
-        imported |= {name.strip().split(".")[0].split(" ")[0] for name in names.split(",")}
+    imported: set[str] = set()
+    for line in source.split("\n"):
+        word, *rest = line.split(None, 1)[:2] or [""]
+        if rest and word == "from" and (first := _WORD.match(rest[0])):
+            imported.add(first[0])
+        elif rest and word == "import":
+            imported |= {name.strip().split(".")[0].split(" ")[0] for name in rest[0].split(",")}
     if "triton" in imported:
         return "triton"
     return "torch" if "torch" in imported else "numpy"

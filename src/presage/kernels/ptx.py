@@ -7,21 +7,23 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
-_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
-_ENTRY = re.compile(r"\.entry\s+([\w$.]+)\s*\(([^)]*)\)")
-_PARAMETER = re.compile(r"\.param\s+(?:\.align\s+\d+\s+)?\.(\w+)[^,]*?([\w$]+)(\[\d+\])?\s*(?:,|$)")
-_SHARED = re.compile(r"\.shared\s+(?:\.align\s+(\d+)\s+)?\.(\w+)\s+([\w$.]+)(?:\[(\d*)\])?")
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
+_ENTRY = re.compile(r"\.entry\s+([\w$.]+)\s*\(([^(){};]*+)\)")
+_PARAMETER = re.compile(r"\.param\s+(?:\.align\s+\d+\s+)?\.(\w+)")
+_PARAMETER_NAME = re.compile(r"([\w$]+)(?:\[\d+\])?")
+_SHARED = re.compile(r"\.shared\s+(?:\.align\s+(\d{1,9})\s+)?\.(\w+)\s+([\w$.]+)(?:\[(\d{0,12})\])?")
 _STATEMENT = re.compile(
-    r"""\s*(?:
+    r"""\s*+(?:
         (?P<label>[\w$.]+):(?!:)
-      | (?P<guard>@!?[%\w$.]+)?\s*(?P<opcode>[a-z][\w.:]*)(?P<operands>[^;{}]*(?:\{[^;]*?\}[^;{}]*)*);
+      | (?:(?P<guard>@!?[%\w$.]+)\s*+)?(?P<opcode>[a-z][\w.:]*)(?P<operands>[^;{}]*+(?:\{[^;{}]*+\}[^;{}]*+)*+);
       | [{}]
       | \.[^;{}\n]*[;\n]?
     )""",
     re.VERBOSE,
 )
 _TARGET = re.compile(r"\bbra[.\w]*\s+([\w$.]+)")
-_OPERAND = re.compile(r"\[[^\]]*\]|\{[^}]*\}|\([^)]*\)|[^,\s|]+")
+_OPERAND = re.compile(r"\[[^\[\]]*+\]|\{[^{}]*+\}|\([^()]*+\)|[^,\s|]+")
+_LONGEST = 64 << 20
 _ENDS = ("bra", "ret", "exit", "brx", "trap")
 _SIZES = {"b8": 1, "u8": 1, "s8": 1, "b16": 2, "u16": 2, "s16": 2, "f16": 2, "b64": 8, "u64": 8, "s64": 8, "f64": 8}
 
@@ -68,6 +70,8 @@ class Entry:
 @lru_cache(maxsize=8)
 def parse(text: str, name: str) -> Entry | None:
     """The entry of this name, or None where there is none that is whole. A kernel is asked for once a case."""
+    if len(text) > _LONGEST:
+        return None
     text = _COMMENT.sub("", text)
     found = next((each for each in _ENTRY.finditer(text) if each[1] == name), None)
     if found is None:
@@ -76,8 +80,15 @@ def parse(text: str, name: str) -> Entry | None:
     if body is None:
         return None
     blocks, labels = _blocks(body)
-    parameters = {name: kind for kind, name, _ in _PARAMETER.findall(found[2])}
-    return Entry(name, parameters, tuple(blocks), labels, _shared(text))
+    return Entry(name, dict(_parameters(found[2])), tuple(blocks), labels, _shared(text))
+
+
+def _parameters(text: str) -> Iterator[tuple[str, str]]:
+    """The name and the type of each: `.param .u64 .ptr .global .align 16 name` or `.param .align 8 .b8 name[16]`."""
+    for declared in text.split(","):
+        kind = _PARAMETER.match(declared.strip())
+        if kind and (name := _PARAMETER_NAME.fullmatch(declared.split()[-1])):
+            yield name[1], kind[1]
 
 
 def _body(text: str, start: int) -> str | None:
@@ -95,12 +106,14 @@ def _body(text: str, start: int) -> str | None:
 def _shared(text: str) -> dict[str, int]:
     """Variables one after the other, as they are declared; one without a size lies behind the others."""
     places: dict[str, int] = {}
-    open_ended, top = [], 0
-    for align, kind, name, count in _SHARED.findall(text):
+    open_ended: dict[str, None] = {}
+    top = 0
+    for found in _SHARED.finditer(text):
+        align, kind, name, count = found.groups()
         if name in places or name in open_ended:
             continue
-        if not count and f"{name}[]" in text:
-            open_ended.append(name)
+        if count == "":
+            open_ended[name] = None
             continue
         step = max(int(align or 1), 1)
         top = -(-top // step) * step

@@ -51,10 +51,10 @@ _ROOTS = {
     "cvt": "convert",
     "cp": "async_copy",
 }  # fmt: skip
-_SHAPE = re.compile(r"m(\d+)n(\d+)k(\d+)")
+_SHAPE = re.compile(r"m(\d{1,4})n(\d{1,4})k(\d{1,4})")
 _BITS = {"8": 1, "16": 2, "32": 4, "64": 8, "128": 16}
 _ADDRESS = re.compile(r"\[\s*([^\s+\]]+)\s*(?:\+\s*(-?\w+))?\s*\]")
-_NUMBER = re.compile(r"-?(?:0x[0-9a-fA-F]+|\d+)U?$")
+_NUMBER = re.compile(r"-?(?:0x[0-9a-fA-F]{1,16}|0|[1-9]\d{0,19})U?$", re.ASCII)
 
 
 def of_launch(
@@ -368,5 +368,5 @@ def _width(instruction: Instruction) -> int:
 
 
 def _integer(text: str) -> int:
-    value = int(text.removesuffix("U"), 0)
+    value = int(text.removesuffix("U"), 0) % (1 << 64)
     return value - (1 << 64) if value >= 1 << 63 else value

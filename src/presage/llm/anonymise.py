@@ -17,20 +17,24 @@ from presage.kernels.kernel import Kernel
 from presage.kernels.normalise import normalise
 from presage.llm import vocabulary as words
 
-_DECLARED = re.compile(r"\.reg\s+\.\w+\s+([^;]+);|(?m:^|[;{])\s*(\w+):")
-_ASM_COMMENT = re.compile(r"//.*?(?=\\n|\n|$)|/\*.*?\*/", re.DOTALL)
+_DECLARED = re.compile(r"\.reg\s+\.\w+\s+([^;]++)|(?m:^|[;{])[ \t\r\f\v]*+(\w++):")
+_ASM_COMMENT = re.compile(r"//.*?(?=\\n|\n|$)|/\*.*?(?:\*/|\Z)", re.DOTALL)
+_ASM_WORD = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
+_DEEPEST = 40
+"""Indentation stops there: it would else grow with the square of the braces."""
 _TOKEN = re.compile(
-    r"""(?P<raw>(?:u8|[uUL])?R"(?P<tag>[^()\\\s]{0,16})\(.*?\)(?P=tag)")
-      | (?P<string>(?:u8|[uUL])?"(?:\\.|[^"\\])*")
+    r"""(?P<raw>(?:u8|[uUL])?R"(?P<tag>[^()\\\s]{0,16})\((?:.*?\)(?P=tag)"|.*))
+      | (?P<string>(?:u8|[uUL])?"(?:\\.|[^"\\])*+"?)
       | (?P<character>'(?:\\.[^']{0,8}|[^'\\])')
-      | (?P<number>(?:\d|\.\d)(?:[eEpP][+-]|['.\w])*)
+      | (?P<number>(?:\d|\.\d)(?:[eEpP][+-]|['.\w])*+)
       | (?P<word>[^\W\d]\w*)
       | (?P<other>\n|::|->|.)""",
     re.VERBOSE | re.DOTALL,
 )
 _INDENTED_DIRECTIVE = re.compile(r"^[ \t]+#", re.MULTILINE)
 _NUMBER = re.compile(
-    r"(?:0[xX][\da-fA-F']*\.?[\da-fA-F]*(?:[pP][+-]?\d+)?|0[bB][01']+|[\d']*\.?[\d']*(?:[eE][+-]?\d+)?)[uUlLfFzZ]{0,3}"
+    r"(?:0[xX][\da-fA-F']*+(?:\.[\da-fA-F]*+)?(?:[pP][+-]?\d++)?|0[bB][01']++"
+    r"|[\d']*+(?:\.[\d']*+)?(?:[eE][+-]?\d++)?)[uUlLfFzZ]{0,3}"
 )
 _EINSUM = re.compile(r"[a-z.]{1,6}(?:,[a-z.]{1,6})*->[a-z.]{0,6}")
 
@@ -138,7 +142,7 @@ class _Layout:
         self._before = ""
 
     def lay_out(self, text: str) -> str:
-        indent = "  " * self._depth if self._broken else ""
+        indent = self._indent() if self._broken else ""
         written = "".join(self._write(match) for match in _TOKEN.finditer(text))
         joined = re.sub(r"}\s+(?=[;,)])", "}", re.sub(r"\n\s*(?=\n|$)", "", written)).strip("\n")
         return joined if joined.startswith("}") or not joined else f"{indent}{joined}"
@@ -178,12 +182,11 @@ class _Layout:
                 self._names.functions.add(word)  # as in m.def("word", …), by which Python then knows it
             return token if token == '"C"' else '"text"'
         text = _ASM_COMMENT.sub("", token)
-        if not text.isascii():
+        if not text.isascii() or not text.endswith('"'):
             return '"text"'
-        for declared, label in _DECLARED.findall(text):
-            for name in re.findall(r"[A-Za-z_]\w*", declared or label):
-                text = re.sub(rf"(?<![\w.]){name}\b", self._names.of(name), text)
-        return text
+        named = (name for found in _DECLARED.findall(text) for name in re.findall(r"[A-Za-z_]\w*", "".join(found)))
+        given = {name: self._names.of(name) for name in named}
+        return _ASM_WORD.sub(lambda word: given.get(word[0], word[0]), text)
 
     def _punctuation(self, token: str) -> str:
         if not (token.isascii() and (token.isprintable() or token == "\n")):
@@ -200,8 +203,11 @@ class _Layout:
             self._depth += 1
         elif token == "}":
             self._depth = max(0, self._depth - 1)
-            return f"\n{'  ' * self._depth}}}\n{'  ' * self._depth}"
-        return f"{token}\n{'  ' * self._depth}" if token in "{;" else token
+            return f"\n{self._indent()}}}\n{self._indent()}"
+        return f"{token}\n{self._indent()}" if token in "{;" else token
+
+    def _indent(self) -> str:
+        return "  " * min(self._depth, _DEEPEST)
 
 
 # -- Python -----------------------------------------------------------------------------------------------------------
@@ -225,7 +231,7 @@ class _Bound(ast.NodeVisitor):
             self.names.add(node.arg)
         elif isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
             self.attributes.add(node.attr)
-        elif isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] in words.NAMING_CALLS:
+        elif isinstance(node, ast.Call) and _last_name(node.func) in words.NAMING_CALLS:
             self.attributes |= {a.value for a in node.args if isinstance(a, ast.Constant) and isinstance(a.value, str)}
         elif isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar) and node.name:
             self.names.add(node.name)
@@ -272,7 +278,7 @@ class _Renaming(ast.NodeTransformer):
             function = function.value
         if isinstance(function, ast.Attribute):
             ours = function.attr in self._bound.attributes or function.attr in self._names.functions
-            return ours or ast.unparse(function).startswith("functools.")
+            return ours or _first_name(function) == "functools"
         if isinstance(function, ast.Name):
             return not _is_library(self._bound.imports.get(function.id, ""))
         return True
@@ -363,6 +369,18 @@ class _Renaming(ast.NodeTransformer):
         if "\n" in text or (";" in text and "(" in text):
             return f"\n{_anonymise_c(_normalise_c(text), self._names)}\n"
         return "text"
+
+
+def _last_name(function: ast.expr) -> str:
+    """`c` of `a.b.c`."""
+    return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+
+
+def _first_name(function: ast.expr) -> str:
+    """`a` of `a.b.c`."""
+    while isinstance(function, ast.Attribute):
+        function = function.value
+    return getattr(function, "id", "")
 
 
 def _is_library(path: str) -> bool:

@@ -15,6 +15,8 @@ from typing import IO, Any
 from presage.core.errors import PresageError
 
 _POLL = 0.02
+_LARGEST = 64 << 20
+"""Bytes of an entry; a larger one is a miss."""
 
 
 def digest(question: Any) -> str:
@@ -33,13 +35,18 @@ class Entry:
         if self._file is None:
             return []
         self._file.seek(0)
+        data = self._file.read(_LARGEST + 1)
+        if len(data) > _LARGEST:
+            return []
         try:
-            document = json.loads(self._file.read())
+            document = json.loads(data)
             text = json.dumps(document["answers"], sort_keys=True)
             whole = document["question"] == self._name and document["check"] == _check(text)
         except (ValueError, KeyError, TypeError, RecursionError):
             return []
-        return list(document["answers"]) if whole and isinstance(document["answers"], list) else []
+        answers = document["answers"]
+        fits = isinstance(answers, list) and all(isinstance(answer, dict) for answer in answers)
+        return answers if whole and fits else []
 
     def write(self, answers: list[dict[str, Any]]) -> None:
         """Keeps these in place of the former ones. Stopped half-way, it leaves a damaged entry, which is a miss."""
@@ -71,7 +78,7 @@ class Cache:
         path = self._folder / name[:2] / f"{name[2:]}.json"
         try:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o600), "r+b")
+            file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600), "r+b")
         except OSError as error:
             raise PresageError(
                 f"cannot keep answers in {self._folder}: {error.strerror}; set PRESAGE_CACHE_DIR to a folder of yours"

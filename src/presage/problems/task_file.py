@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, NoReturn
 
 from presage.core.errors import PresageError
+from presage.core.text import lone_surrogate
 
-_KEY = re.compile(r"""(?P<key>"(?:[^"\\]|\\.)*"|'[^']*'|[A-Za-z_][\w .-]*?)\s*:(?:\s+(?P<rest>.*))?""")
-_BLOCK = re.compile(r"(?P<style>[|>])(?P<chomp>[+-]?)\s*(?:#.*)?")
-_QUOTED = re.compile(r""""(?:[^"\\]|\\.)*"|'(?:[^']|'')*'""")
+_PLAIN_KEY = re.compile(r"[A-Za-z_][\w .-]*+")
+_QUOTED_KEY = re.compile(r""""(?:[^"\\]|\\.)*+"|'[^']*+'""")
+_BLOCK = re.compile(r"(?P<style>[|>])(?P<chomp>[+-]?)\s*+(?:#.*)?")
+_QUOTED = re.compile(r""""(?:[^"\\]|\\.)*+"|'(?:[^']|'')*+'""")
+_PLAIN = re.compile(r"[^,{}\[\]:#\"']*+")
 _INTEGER = re.compile(r"[+-]?\d+")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_LONGEST = 1 << 20
+_DEEPEST = 32
+_LONGEST_NUMBER = 400
 _WORDS = {"": None, "~": None, "null": None, "true": True, "True": True, "false": False, "False": False}
 
 
@@ -22,6 +30,8 @@ def parse(text: str, name: str) -> dict[str, Any]:
     >>> parse('tests:\\n  - {"size": 64, "seed": 1}\\nlang: "py"  # a comment', "task.yml")
     {'tests': [{'size': 64, 'seed': 1}], 'lang': 'py'}
     """
+    if len(text) > _LONGEST:
+        raise PresageError(f"{name} has {len(text)} characters; a task has at most {_LONGEST}")
     reader = _Reader(text, name)
     line = reader.peek()
     if line is None:
@@ -37,6 +47,7 @@ def parse(text: str, name: str) -> dict[str, Any]:
 class _Reader:
     def __init__(self, text: str, name: str) -> None:
         self._lines, self._name, self._at = text.splitlines(), name, 0
+        self._depth = 0
 
     def fail(self, message: str, line: int | None = None) -> NoReturn:
         raise PresageError(f"{self._name}:{line or min(self._at, len(self._lines) - 1) + 1}: {message}")
@@ -56,30 +67,40 @@ class _Reader:
     def block(self, indent: int) -> Any:
         line = self.peek()
         assert line is not None
-        return self._sequence(indent) if _is_item(line[1]) else self._mapping(indent)
+        with self._deeper():
+            return self._sequence(indent) if _is_item(line[1]) else self._mapping(indent)
+
+    @contextmanager
+    def _deeper(self) -> Iterator[None]:
+        self._depth += 1
+        if self._depth > _DEEPEST:
+            self.fail(f"more than {_DEEPEST} lists and mappings within each other")
+        yield
+        self._depth -= 1
 
     def _mapping(self, indent: int) -> dict[str, Any]:
         found: dict[str, Any] = {}
         while (line := self.peek()) is not None and line[0] >= indent and not (line[0] == indent and _is_item(line[1])):
             if line[0] > indent:
                 self.fail("this is indented more than what it follows")
-            match = _KEY.fullmatch(line[1])
-            if match is None:
+            parts = _key_and_rest(line[1])
+            if parts is None:
                 self.fail(f"'{line[1][:40]}' is no 'name: value'")
-            key = str(self._scalar(match["key"]))
+            key = str(self._scalar(parts[0]))
             if key in found:
                 self.fail(f"'{key}' is there twice")
-            found[key] = self._value(match["rest"] or "", indent, items_at=indent)
+            found[key] = self._value(parts[1], indent, items_at=indent)
         return found
 
     def _sequence(self, indent: int) -> list[Any]:
         found: list[Any] = []
         while (line := self.peek()) is not None and line[0] == indent and _is_item(line[1]):
             rest = line[1][1:].lstrip()
-            if _KEY.fullmatch(rest):  # a mapping whose first name stands beside the dash
+            if _key_and_rest(rest):  # a mapping whose first name stands beside the dash
                 inner = indent + len(line[1]) - len(rest)
                 self._lines[self._at] = " " * inner + rest
-                found.append(self._mapping(inner))
+                with self._deeper():
+                    found.append(self._mapping(inner))
             else:
                 found.append(self._value(rest, indent, items_at=indent + 1))
         return found
@@ -131,13 +152,12 @@ class _Reader:
         """A value inside brackets, or the bracket itself; says where it ends."""
         at = _skip(text, at)
         opening = text[at : at + 1]
-        if opening == "{":
-            return self._items(text, at + 1, "}", {})
-        if opening == "[":
-            return self._items(text, at + 1, "]", [])
+        if opening in ("{", "["):
+            with self._deeper():
+                return self._items(text, at + 1, "}" if opening == "{" else "]", {} if opening == "{" else [])
         if match := _QUOTED.match(text, at):
             return self._scalar(match[0]), match.end()
-        match = re.compile(r"[^,{}\[\]:#\"']*").match(text, at)
+        match = _PLAIN.match(text, at)
         assert match is not None
         return self._scalar(match[0].strip()), match.end()
 
@@ -165,16 +185,34 @@ class _Reader:
     def _scalar(self, text: str) -> Any:
         if text.startswith('"'):
             try:
-                return json.loads(text)
+                value = json.loads(text)
             except ValueError:
                 self.fail(f"{text[:40]} is no string")
+            if lone_surrogate(value) is not None:
+                self.fail(f"{text[:40]} holds half of a surrogate pair")
+            return value
         if text.startswith("'"):
             return text[1:-1].replace("''", "'")
         if text in _WORDS:
             return _WORDS[text]
+        if len(text) > _LONGEST_NUMBER and _NUMBER.fullmatch(text):
+            self.fail(f"{text[:40]} is too long for a number")
         if _INTEGER.fullmatch(text):
             return int(text)
         return float(text) if _NUMBER.fullmatch(text) else text
+
+
+def _key_and_rest(text: str) -> tuple[str, str] | None:
+    """The name and the value of a `name: value`, if it is one."""
+    if quoted := _QUOTED_KEY.match(text):
+        key, rest = quoted[0], text[quoted.end() :].lstrip()
+        colon, rest = rest[:1], rest[1:]
+    else:
+        key, colon, rest = text.partition(":")
+        key = key.rstrip()
+        if not _PLAIN_KEY.fullmatch(key):
+            return None
+    return (key, rest.lstrip()) if colon == ":" and (not rest or rest[0].isspace()) else None
 
 
 def _is_item(text: str) -> bool:

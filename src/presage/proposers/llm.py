@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 from presage.core.errors import PresageError
+from presage.core.text import one_line, printable
 from presage.devices.recorded import RecordedDevice
 from presage.kernels.kernel import Kernel, from_source
 from presage.llm.client import Answer, Client, Message, NoAnswerError
@@ -28,12 +29,18 @@ _LONGEST_ANSWER = 8000
 """Tokens: a kernel takes more of them, and longer, than a forecast."""
 _TIMEOUT, _PATIENCE = 240.0, 480.0
 _LONGEST_SOURCE = 200_000
+_LONGEST_TEXT = 1_000_000
+"""Characters of an answer, thoughts and all."""
 _MOST_CONFIGURATIONS = 100_000
+_MOST_EDITS = 200
 _LONGEST_IDEA = 120
 _LONGEST_QUOTE = 4000
 
-_EDIT = re.compile(r"^<{5,} ?SEARCH[ \t]*\n(.*?)^={5,}[ \t]*\n(.*?)^>{5,} ?REPLACE", re.DOTALL | re.MULTILINE)
-_FENCED = re.compile(r"^[ \t]*```[ \t]*([\w+-]*)[^\n]*\n(.*?)^[ \t]*```[ \t]*$", re.DOTALL | re.MULTILINE)
+_SEARCH = re.compile(r"<{5,}+ ?SEARCH[ \t]*+")
+_DIVIDER = re.compile(r"={5,}+[ \t]*+")
+_REPLACE = re.compile(r">{5,}+ ?REPLACE")
+_FENCE = "```"
+_TAG = re.compile(r"[ \t]*+([\w+-]*+)")
 _SUFFIXES = {"cuda": ".cu", "cu": ".cu", "cpp": ".cu", "c++": ".cu", "c": ".c", "python": ".py", "py": ".py"}
 
 
@@ -143,10 +150,14 @@ def parse(answer: Answer, parent: Kernel, ground: Ground) -> Proposal:
     """One answer as a kernel that a device can try, or a MalformedError that says what is wrong, for the model."""
     if answer.refusal or answer.finish == "content_filter":
         raise MalformedError("the model refused to answer; this is a harmless question about program speed")
+    if len(answer.text) > _LONGEST_TEXT:
+        raise MalformedError(f"the answer has {len(answer.text)} characters; {_LONGEST_TEXT} are the most")
     suffix = ".py" if not parent.is_bare else {"c": ".c", "cuda": ".cu"}[parent.language]
-    if edits := _EDIT.findall(answer.text):
+    edits, _ = _edits(answer.text)
+    blocks, _ = _fenced(answer.text)
+    if edits:
         source = _edited(parent.source, edits)
-    elif blocks := _FENCED.findall(answer.text):
+    elif blocks:
         tag, source = max(blocks, key=lambda block: len(block[1]))
         suffix = _SUFFIXES.get(tag.lower(), suffix)
     elif answer.finish == "length":
@@ -156,9 +167,55 @@ def parse(answer: Answer, parent: Kernel, ground: Ground) -> Proposal:
     return Proposal(_kernel(source, suffix, ground), _idea(answer.text))
 
 
+def _edits(text: str) -> tuple[list[tuple[str, str]], str]:
+    """What edits search for and put in its place; and the text without them. One that is not closed is text."""
+    found: list[tuple[str, str]] = []
+    outside: list[str] = []
+    searched: list[str] | None = None
+    given: list[str] | None = None
+    for line in text.split("\n"):
+        if searched is None:
+            if _SEARCH.fullmatch(line):
+                searched = []
+            else:
+                outside.append(line)
+        elif given is None:
+            if _DIVIDER.fullmatch(line):
+                given = []
+            else:
+                searched.append(line)
+        elif _REPLACE.match(line):
+            found.append(("\n".join(searched), "\n".join(given)))
+            searched = given = None
+        else:
+            given.append(line)
+    return found, "\n".join([*outside, *(searched or []), *(given or [])])
+
+
+def _fenced(text: str) -> tuple[list[tuple[str, str]], str]:
+    """The tag and the text of each fenced block; and the text without them. One that is not closed is text."""
+    found: list[tuple[str, str]] = []
+    outside: list[str] = []
+    tag, inside = "", None
+    for line in text.split("\n"):
+        shown = line.strip(" \t")
+        if inside is None and shown.startswith(_FENCE):
+            opened = _TAG.match(shown.removeprefix(_FENCE))
+            tag, inside = opened[1] if opened else "", list[str]()
+        elif inside is None:
+            outside.append(line)
+        elif shown == _FENCE:
+            found.append((tag, "".join(f"{each}\n" for each in inside)))
+            inside = None
+        else:
+            inside.append(line)
+    return found, "\n".join([*outside, *(inside or [])])
+
+
 def _edited(source: str, edits: Sequence[tuple[str, str]]) -> str:
-    for search, replacement in edits:
-        wanted, given = search.removesuffix("\n"), replacement.removesuffix("\n")
+    if len(edits) > _MOST_EDITS:
+        raise MalformedError(f"the answer has {len(edits)} edits; {_MOST_EDITS} are the most: write the whole file")
+    for wanted, given in edits:
         if not wanted.strip():
             raise MalformedError("an edit searches for nothing; quote the lines that it replaces")
         if (times := source.count(wanted)) != 1:
@@ -210,15 +267,14 @@ def _check_entry(kernel: Kernel, is_model: bool) -> None:
 
 def _idea(text: str) -> str:
     """The first words outside the file, fit for a terminal: one short line without control characters."""
-    prose, edits = _EDIT.subn("", text)
-    prose = prose if edits else _FENCED.sub("", text)
+    edits, prose = _edits(text)
+    prose = prose if edits else _fenced(text)[1]
     line = next((line.strip() for line in prose.splitlines() if line.strip(" `#*")), "")
-    plain = " ".join("".join(c if c.isprintable() else " " for c in line).split())
-    return plain if len(plain) <= _LONGEST_IDEA else f"{plain[:_LONGEST_IDEA]}…"
+    return one_line(line, _LONGEST_IDEA)
 
 
 def _correction(answer: Answer, wrong: str) -> list[dict[str, str]]:
-    said = answer.text[:_LONGEST_QUOTE] or answer.refusal[:_LONGEST_QUOTE] or "(nothing)"
+    said = printable(answer.text[:_LONGEST_QUOTE] or answer.refusal[:_LONGEST_QUOTE] or "(nothing)")
     mend = f"This could not be used: {wrong}. Answer again, with the whole file in one fenced block, or with edits."
     return [{"role": "assistant", "content": said}, {"role": "user", "content": mend}]
 

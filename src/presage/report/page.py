@@ -9,6 +9,8 @@ from html import escape
 from pathlib import Path
 
 from presage.core.errors import PresageError
+from presage.core.files import write_whole
+from presage.core.text import printable
 
 _STYLE = """
 :root { color-scheme: light dark; --ground: #fff; --text: #1c2024; --faint: #667; --rule: #d6dae0; --code: #f4f6f8;
@@ -50,9 +52,9 @@ class Section:
 
 
 def page(title: str, summary: str, sections: Sequence[Section]) -> str:
-    """The whole document; `summary` is plain text."""
+    """The whole document; `summary` is plain text. Nothing in it commands a browser, or a terminal that shows it."""
     body = "".join(f"<section><h2>{escape(each.heading)}</h2>{each.html}</section>" for each in sections)
-    return (
+    return printable(
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">"
@@ -79,12 +81,8 @@ def table(rows: Sequence[Sequence[str]], header: Sequence[str]) -> str:
 
 def write(path: Path, document: str) -> Path:
     """Put a page in its place, whole or not at all."""
-    part = path.with_name(f".{path.name}.part")
     try:
-        part.write_text(document, encoding="utf-8", errors="replace")
-        part.replace(path)
+        write_whole(path, document)
     except OSError as error:
         raise PresageError(f"cannot write {path}: {error.strerror or error}") from error
-    finally:
-        part.unlink(missing_ok=True)
     return path

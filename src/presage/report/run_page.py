@@ -23,6 +23,7 @@ _MOST_NODES = 300
 _DEEPEST = 60
 _FEWEST_FOR_RELIABILITY = 10
 _LONGEST_DIFF = 2000
+_LONGEST_COMPARED = 5000
 
 
 def write(run_folder: Path) -> Path:
@@ -127,6 +128,8 @@ def _difference(view: RunView) -> str:
     if view.best_source == view.anchor_source:
         return page.paragraph("The winner is the anchor itself.")
     both = view.anchor_source.splitlines(), view.best_source.splitlines()
+    if max(map(len, both)) > _LONGEST_COMPARED:
+        return page.paragraph(f"They have more than {_LONGEST_COMPARED} lines, which are not compared here.")
     lines = list(difflib.unified_diff(*both, "anchor", "winner", lineterm="", n=10_000))[2:]
     marks = {"+": "added", "-": "removed", "@": "place"}
     shown = [f'<span class="{marks.get(line[:1], "same")}">{escape(line)}</span>' for line in lines[:_LONGEST_DIFF]]

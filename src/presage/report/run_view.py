@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -12,10 +13,14 @@ from typing import Any
 from presage.core.errors import PresageError
 from presage.core.forecast import Forecast
 from presage.core.statistics import Interval
+from presage.core.text import excerpt
 from presage.policies import registry as policies
 from presage.search import registry as strategies
 from presage.search.state import State
 from presage.store.store import Event, Store
+
+_LARGEST = 1000
+"""log2 of a speedup that nobody would believe."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +74,7 @@ class RunView:
 
 def read(run_folder: Path) -> RunView:
     """What the store of a run tells, whether the run has ended or not."""
-    with Store(run_folder, writes=False) as store:
+    with Store(run_folder, writes=False) as store, _readable(run_folder):
         state = State(strategies.get("random"), policies.get("always"))  # neither is asked anything
         kernels: dict[str, Seen] = {}
         for event in store.events():
@@ -77,7 +82,8 @@ def read(run_folder: Path) -> RunView:
             _take_in(event, state, kernels)
         if not state.hashes:
             raise PresageError(f"nothing has been measured in {run_folder} yet")
-        named = [replace(seen, name=Path(store.kernel(hash).name).name) for hash, seen in kernels.items()]
+        names = store.names()
+        named = [replace(seen, name=Path(names[hash]).name) for hash, seen in kernels.items()]
         best, speedup = _best(state)
         return RunView(
             run=run_folder.name,
@@ -93,39 +99,70 @@ def read(run_folder: Path) -> RunView:
         )
 
 
+@contextmanager
+def _readable(run_folder: Path) -> Iterator[None]:
+    """Events that do not tell what they should, in words: the folder may come from anybody."""
+    try:
+        yield
+    except (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError) as error:
+        what = excerpt(str(error)) or type(error).__name__
+        raise PresageError(
+            f"the run in {run_folder} is damaged; what it tells does not fit together: {what}"
+        ) from error
+
+
 def _take_in(event: Event, state: State, kernels: dict[str, Seen]) -> None:
     """What an event tells of kernels."""
     told = event.payload
     if event.kind == "proposed":
         for hash, why in told["candidates"]:
-            kernels[hash] = Seen(hash, hash, state.hashes[told["parent"]], why)
+            kernels[hash] = Seen(hash, hash, state.hashes[told["parent"]], str(why))
     elif event.kind == "forecast":
         for hash, kept in told["forecasts"].items():
-            kernels[hash] = replace(kernels[hash], forecast=Forecast.from_json(kept))
+            kernels[hash] = replace(kernels[hash], forecast=_forecast(kept))
         for hash, why in told["broken"].items():
-            kernels[hash] = replace(kernels[hash], failure=why)
+            kernels[hash] = replace(kernels[hash], failure=str(why))
     elif event.kind == "decided":
         for hash, action, reason in told["decisions"]:
-            kernels[hash] = replace(kernels[hash], action=str(action), reason=reason)
+            kernels[hash] = replace(kernels[hash], action=str(action), reason=str(reason))
     elif event.kind == "measured":
         seen = kernels.get(told["kernel"]) or Seen(told["kernel"], told["kernel"])
         failure = "" if told["value"] is not None else f"{told['status'].replace('_', ' ')}: {told['reason']}"
         number = state.spent.measurements
-        kernels[seen.hash] = replace(seen, measured=number, value=told["value"], failure=failure)
+        kernels[seen.hash] = replace(seen, measured=number, value=_log2(told["value"]), failure=failure)
 
 
 def _best(state: State) -> tuple[str, Interval]:
     """The result, or the best so far."""
     if state.finished:
         best = state.finished["best"]
-        return best["kernel"], Interval(best["speedup"], best["low"], best["high"])
+        return best["kernel"], _interval(best["speedup"], best["low"], best["high"])
     value, id = state.best[-1]
     return state.hashes[id], Interval(2**value, -math.inf, math.inf)
 
 
+def _forecast(kept: Mapping[str, Any]) -> Forecast:
+    """A forecast, checked again: whoever made the folder may not have."""
+    knots, cdf = (tuple(map(float, kept[name])) for name in ("knots", "cdf"))
+    if not all(abs(knot) < _LARGEST for knot in knots):
+        raise ValueError(f"a forecast from 2**{knots[0]} to 2**{knots[-1]}")
+    return Forecast(knots, cdf, float(kept["p_fail"]), float(kept["raw_sum"]))
+
+
+def _log2(value: float | None) -> float | None:
+    """A speedup's logarithm as it was kept, if it is one."""
+    if value is not None and not abs(float(value)) < _LARGEST:
+        raise ValueError(f"a speedup of 2**{value}")
+    return None if value is None else float(value)
+
+
+def _interval(value: float, low: float, high: float) -> Interval:
+    return Interval(float(value), float(low), float(high))
+
+
 def _missed(finished: Mapping[str, Any] | None) -> Interval | None:
     missed = finished and finished["missed"]
-    return Interval(missed["rate"], missed["low"], missed["high"]) if missed and missed["rate"] is not None else None
+    return _interval(missed["rate"], missed["low"], missed["high"]) if missed and missed["rate"] is not None else None
 
 
 def _facts(state: State) -> dict[str, str]:

@@ -6,8 +6,10 @@ and are read only when somebody asks. What belongs to an event is written in its
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sqlite3
+import stat
 import time
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -16,10 +18,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from presage.core.errors import PresageError
+from presage.core.files import inflate
+from presage.core.text import excerpt, printable
 from presage.devices.base import CaseTiming, Measurement
 from presage.devices.status import Status
 from presage.kernels import header as headers
-from presage.kernels.kernel import Kernel
+from presage.kernels.kernel import LANGUAGES, Kernel
 from presage.kernels.report import StaticReport
 from presage.store.lock import Lock
 
@@ -35,7 +39,14 @@ CREATE TABLE measurements (seq INTEGER NOT NULL REFERENCES events, hash TEXT NOT
                            document BLOB NOT NULL);
 CREATE INDEX measurements_of ON measurements (hash);
 """
+OWN = (FILE, f"{FILE}-wal", f"{FILE}-shm", f"{FILE}-journal", LOCK, "report.html", "best.c", "best.cu", "best.py")
+"""All that a run writes into its folder."""
 _ROWS = 256
+_LARGEST = 64 << 20
+"""Bytes of a value, packed or unpacked."""
+_LARGEST_SOURCE = 4 << 20
+_WRONG = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+"""What comes of rows that do not hold what they should."""
 _PAGES_IN_MEMORY = -32_000  # KiB
 
 
@@ -55,6 +66,7 @@ class Store:
     def __init__(self, folder: Path, writes: bool = True) -> None:
         """Opens the run in this folder, or begins one where it writes and there is none."""
         self.folder = folder
+        _refuse_links(folder)
         self._lock = _locked(folder) if writes else None
         self.last_alive = self._lock.last_alive if self._lock else 0.0
         self._path = folder / FILE
@@ -124,16 +136,18 @@ class Store:
                 else self._database.execute(f"{query} WHERE kind = ? ORDER BY seq", (kind,))
             )
             while rows := found.fetchmany(_ROWS):
-                payloads = json.loads(f"[{','.join(row[3] for row in rows)}]")  # one call costs less than many
-                for (seq, at, name, _), payload in zip(rows, payloads, strict=True):
-                    yield Event(seq, at, name, payload)
+                with self._readable():
+                    payloads = json.loads(f"[{','.join(row[3] for row in rows)}]")  # one call costs less than many
+                    told = zip(rows, payloads, strict=True)
+                    events = [_event(seq, at, name, payload) for (seq, at, name, _), payload in told]
+                yield from events
 
     def last(self) -> Event | None:
         """What happened last."""
-        with self._explained():
+        with self._explained(), self._readable():
             query = "SELECT seq, time, kind, payload FROM events ORDER BY seq DESC LIMIT 1"
             for seq, at, kind, payload in self._database.execute(query):
-                return Event(seq, at, kind, json.loads(payload))
+                return _event(seq, at, kind, json.loads(payload))
         return None
 
     def kernel(self, hash: str) -> Kernel:
@@ -141,21 +155,23 @@ class Store:
         language, name, tunables, source = self._row(
             "SELECT language, name, tunables, source FROM kernels WHERE hash = ?", hash
         )
-        with self._explained():
-            text = zlib.decompress(source).decode()
-        kernel = Kernel(text, language, headers.parse(text, name), name, json.loads(tunables))
+        with self._readable():
+            text = inflate(source, _LARGEST_SOURCE).decode()
+            if language not in LANGUAGES:
+                raise ValueError(f"it has a kernel in '{excerpt(str(language))}'")
+            kernel = Kernel(text, language, headers.parse(text, name), name, dict(json.loads(tunables)))
         kernel.__dict__["hash"] = hash  # it need not be worked out again
         return kernel
 
     def names(self) -> dict[str, str]:
         """Every kernel's name, by hash."""
         with self._explained():
-            return dict(self._database.execute("SELECT hash, name FROM kernels"))
+            return {str(hash): str(name) for hash, name in self._database.execute("SELECT hash, name FROM kernels")}
 
     def reports(self, hash: str) -> tuple[StaticReport, ...]:
         """What compiling told of a kernel; nothing where it was not compiled."""
         (packed,) = self._row("SELECT reports FROM kernels WHERE hash = ?", hash)
-        with self._explained():
+        with self._readable():
             return tuple(StaticReport.from_record(record) for record in _unpack(packed)) if packed else ()
 
     def measurements(self, hash: str) -> list[Measurement]:
@@ -163,6 +179,7 @@ class Store:
         query = "SELECT document FROM measurements WHERE hash = ? ORDER BY rowid"
         with self._explained():
             found = self._database.execute(query, (hash,)).fetchall()
+        with self._readable():
             return [_measurement(self.kernel(hash), _unpack(document)) for (document,) in found]
 
     def measured(self) -> Iterator[str]:
@@ -176,7 +193,9 @@ class Store:
     def _opened(self, writes: bool) -> sqlite3.Connection:
         if not writes and not self._path.exists():
             raise PresageError(f"{self.folder} holds no run")
-        database = sqlite3.connect(self._path if writes else f"file:{self._path}?mode=ro", uri=not writes)
+        database = sqlite3.connect(f"{self._path.absolute().as_uri()}?mode={'rwc' if writes else 'ro'}", uri=True)
+        database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LARGEST)
+        database.execute("PRAGMA trusted_schema = OFF")
         database.execute(f"PRAGMA cache_size = {_PAGES_IN_MEMORY}")
         known = database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
         application = database.execute("PRAGMA application_id").fetchone()[0]
@@ -185,6 +204,10 @@ class Store:
             raise PresageError(f"{self._path} is a database of something else; name another folder")
         if known and version != _VERSION:
             raise PresageError(f"{self._path} has version {version}; this presage reads version {_VERSION}")
+        if known and not _schema(database) == _schema(_in_memory()):
+            raise PresageError(
+                f"{self._path} has other tables than a run: it is damaged, or was made by something else"
+            )
         if writes:
             database.execute("PRAGMA journal_mode = WAL")
             database.execute("PRAGMA synchronous = NORMAL")
@@ -214,8 +237,37 @@ class Store:
                     " command again"
                 ) from error
             raise PresageError(f"{self._path} is no run of presage, or is damaged: {error}") from error
-        except (ValueError, zlib.error) as error:
-            raise PresageError(f"{self._path} is damaged: {error}") from error
+
+    @contextmanager
+    def _readable(self) -> Iterator[None]:
+        """Rows that do not hold what they should, in words."""
+        try:
+            yield
+        except _WRONG as error:
+            raise PresageError(f"{self._path} is damaged: {excerpt(str(error) or type(error).__name__)}") from error
+
+
+def _refuse_links(folder: Path) -> None:
+    """A folder of others may hold links in the place of what a run writes: those would be written through."""
+    for name in OWN:
+        with contextlib.suppress(OSError):
+            about = (folder / name).lstat()
+            if not stat.S_ISREG(about.st_mode) or about.st_nlink > 1:
+                raise PresageError(
+                    f"{folder / name} is no file of its own, but a link or something else, and a run would write to it;"
+                    " remove it, or name another folder"
+                )
+
+
+def _in_memory() -> sqlite3.Connection:
+    database = sqlite3.connect(":memory:")
+    database.executescript(_SCHEMA)
+    return database
+
+
+def _schema(database: sqlite3.Connection) -> list[tuple[str, str, str | None]]:
+    """All that is defined in a database: a view or a trigger there would be run by whoever reads or writes."""
+    return database.execute("SELECT type, name, sql FROM sqlite_master ORDER BY type, name").fetchall()
 
 
 def _locked(folder: Path) -> Lock:
@@ -226,17 +278,23 @@ def _locked(folder: Path) -> Lock:
         raise PresageError(f"cannot write to {folder}: {error.strerror}") from error
 
 
+def _event(seq: int, at: float, kind: str, payload: Any) -> Event:
+    if not isinstance(payload, dict) or not isinstance(at, int | float) or not isinstance(kind, str):
+        raise ValueError(f"event {seq} is none")
+    return Event(seq, at, kind, payload)
+
+
 def _pack(document: Any) -> bytes:
     return zlib.compress(json.dumps(document, separators=(",", ":"), default=str).encode(), 1)
 
 
 def _unpack(packed: bytes) -> Any:
-    return json.loads(zlib.decompress(packed))
+    return json.loads(inflate(packed, _LARGEST))
 
 
 def _kernel_row(kernel: Kernel) -> tuple[str, str, str, str, bytes]:
     source = zlib.compress(kernel.source.encode(), 1)
-    return kernel.hash, kernel.language, kernel.name, json.dumps(dict(kernel.values)), source
+    return kernel.hash, kernel.language, printable(kernel.name), json.dumps(dict(kernel.values)), source
 
 
 def _measurement_row(seq: int, measurement: Measurement) -> tuple[int, str, bytes]:

@@ -1,0 +1,70 @@
+"""Files in folders of others: written whole or not at all and never through a link, unpacked only up to a limit."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import zlib
+from pathlib import Path
+
+_GZIP = 16 + zlib.MAX_WBITS
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Put a text in its place. What stood there, a link too, is replaced and not written to. Raises OSError."""
+    part = path.with_name(f".{path.name[:60]}.{secrets.token_hex(8)}.part")
+    handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(text)
+        os.replace(part, path)
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(part)
+
+
+def inflate(packed: bytes, most: int) -> bytes:
+    """What zlib packed, if that is no more than so many bytes. Raises ValueError where it is more, or damaged.
+
+    >>> inflate(zlib.compress(b"abc"), 3)
+    b'abc'
+    """
+    try:
+        unpacking = zlib.decompressobj()
+        found = unpacking.decompress(packed, most + 1)
+    except zlib.error as error:
+        raise ValueError(f"what is packed in it is damaged: {error}") from error
+    if len(found) > most:
+        raise ValueError(f"{len(packed)} bytes in it unpack to more than the {most} that are allowed")
+    if not unpacking.eof:
+        raise ValueError("what is packed in it was cut short")
+    return found
+
+
+def gunzip(packed: bytes, most: int) -> bytes:
+    """The same for a gzip file, which may be several, one after the other."""
+    parts, left = [], most
+    while packed:
+        unpacking = zlib.decompressobj(_GZIP)
+        try:
+            part = unpacking.decompress(packed, left + 1)
+        except zlib.error as error:
+            raise ValueError(f"what is packed in it is damaged: {error}") from error
+        if len(part) > left:
+            raise ValueError(f"it unpacks to more than the {most} bytes that are allowed")
+        if not unpacking.eof:
+            raise ValueError("what is packed in it was cut short")
+        parts.append(part)
+        left -= len(part)
+        packed = unpacking.unused_data.lstrip(b"\0")
+    return b"".join(parts)
+
+
+def read_limited(path: Path, most: int) -> bytes:
+    """A file's bytes, if there are no more than so many. Raises ValueError where there are, and OSError."""
+    with path.open("rb") as file:
+        data = file.read(most + 1)
+    if len(data) > most:
+        raise ValueError(f"it has more than {most} bytes")
+    return data

@@ -1,0 +1,27 @@
+"""What the parent reads of others, with texts that are nearly right: a value, or the error that is documented.
+
+benchmarks/fuzz.py does the same for as long as one likes.
+"""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from targets import TARGETS
+
+FEWER = {"forecasts": 300, "journals": 150, "kernels": 400} | dict.fromkeys(
+    ("pairs", "recordings", "Kernel Tuner caches", "T4 files", "runs' files", "runs' events", "runs' rows"), 150
+)
+"""They have long examples, or write files. All together take a minute on two cores."""
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_reading_gives_a_value_or_the_documented_error(name: str) -> None:
+    target = TARGETS[name]()
+
+    @settings(max_examples=FEWER.get(name, 1000), database=None)
+    @given(target.examples)
+    def read(example: object) -> None:
+        target.try_out(example)
+
+    read()
