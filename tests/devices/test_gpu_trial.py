@@ -43,7 +43,7 @@ def window(
         "launches": [launches] * CALLS,
         "queued_ns": 10 * US,
     }
-    return Window(int(accounted_us * US), int(parent_us * US), 0, CALLS, answer)
+    return Window(int(accounted_us * US), int(parent_us * US), 0, CALLS, answer, main_ns=0)
 
 
 def lump(first_us: float, others_us: float) -> Window:
@@ -58,7 +58,10 @@ HURRIED = window(accounted_us=400, parent_us=2400)
 """Its events say that most of the time did not pass."""
 UNDERSTATED = window(call_us=10, accounted_us=2390, parent_us=2400)
 """It accounts for all the time, but not in its calls."""
-INTERRUPTED = window(parent_us=9000)
+INTERRUPTED = dataclasses.replace(window(parent_us=9000), waited_ns=7600 * US)
+"""Its host waited for a processor."""
+LATE = window(parent_us=9000)
+"""Nobody waited."""
 
 
 def record_of(windows: list[Window]) -> GpuRecord:
@@ -92,11 +95,14 @@ def judged(windows: list[Window], kernel: Kernel = EAGER) -> tuple[Status, str]:
     ("windows", "status", "believed"),
     [
         pytest.param([HONEST] * 6, Status.OK, 6, id="both clocks agree"),
-        pytest.param([HONEST] * 6 + [INTERRUPTED] * 9, Status.OK, 6, id="interrupted windows are left out"),
-        pytest.param([HONEST] * 3 + [INTERRUPTED] * 4, Status.DEVICE_FAULT, 3, id="too few are left"),
+        pytest.param([HONEST] * 9 + [INTERRUPTED] * 6, Status.OK, 9, id="some were interrupted"),
+        pytest.param([HONEST] * 6 + [INTERRUPTED] * 9, Status.DEVICE_FAULT, 6, id="most were interrupted"),
+        pytest.param([HONEST] * 3 + [INTERRUPTED] * 3, Status.DEVICE_FAULT, 3, id="too few are left"),
+        pytest.param([HONEST] * 9 + [LATE] * 6, Status.CHEATING, 9, id="late, and nobody waited"),
         pytest.param([HURRIED] * 6, Status.CHEATING, 0, id="events that say less than passed"),
         pytest.param([UNDERSTATED] * 6, Status.CHEATING, 0, id="calls that say less than the window"),
-        pytest.param([HONEST] * 3 + [UNDERSTATED] * 4, Status.DEVICE_FAULT, 3, id="lies that leave too few"),
+        pytest.param([HONEST] * 3 + [UNDERSTATED] * 17, Status.CHEATING, 3, id="lies in 85 %"),
+        pytest.param([HONEST] * 18 + [UNDERSTATED] * 2, Status.OK, 18, id="two odd windows of twenty"),
     ],
 )
 def test_the_parents_clock_bounds_the_calls(windows: list[Window], status: Status, believed: int) -> None:
@@ -105,6 +111,19 @@ def test_the_parents_clock_bounds_the_calls(windows: list[Window], status: Statu
     assert len(record_of(windows).believed()) == believed
     if status is Status.CHEATING:
         assert "the clocks disagree" in reason
+
+
+def test_late_windows_are_no_lies_where_pulses_are_late_too() -> None:
+    record = record_of([HONEST, LATE] * 8)
+    assert record.is_lied_about
+    record.pulses = [PULSE, dataclasses.replace(PULSE, parent_ns=9000 * US)] * 8
+    assert not record.is_lied_about
+
+
+def test_what_a_window_hides_counts_as_its_calls_time() -> None:
+    samples = record_of([HONEST] * 18 + [UNDERSTATED] * 2).samples()
+    assert len(samples) == 20 * CALLS
+    assert min([*samples.values()][-2 * CALLS :]) > 150 * US
 
 
 @pytest.mark.parametrize(

@@ -33,40 +33,64 @@ class Roof:
         self.floor /= self.better
 
 
-def window(child_ms: float, parent_ms: float, cpu_ms: float | None = None) -> Window:
+def window(
+    child_ms: float, parent_ms: float, cpu_ms: float | None = None, main_ms: float | None = None, waited_ms: float = 0
+) -> Window:
+    """As the clocks saw it; the first thread used all the processor time unless another number is given."""
     cpu = child_ms if cpu_ms is None else cpu_ms
-    return Window(int(child_ms * MS), int(parent_ms * MS), int(cpu * MS), 10, {})
+    main = cpu if main_ms is None else main_ms
+    times = (int(ms * MS) for ms in (child_ms, parent_ms, cpu))
+    return Window(*times, 10, {}, threads=2, main_ns=int(main * MS), waited_ns=int(waited_ms * MS))
+
+
+def problem_case(problem: Problem) -> tuple[Case]:
+    return problem.timed["cpu"]  # type: ignore[return-value]  # it has one
+
+
+def trial_of(problem: Problem, kernel: Kernel, windows: list[Window], pulse_ms: float = 0.05) -> tuple[Trial, Record]:
+    trial = Trial(problem, kernel, Effort(rounds=8))
+    (case,) = problem_case(problem)
+    record = trial.records[case.name] = Record(calls=10, least_rounds=8)
+    record.windows, record.rounds = windows, [*range(len(windows))]
+    record.pulses = [window(0, pulse_ms)] * len(windows)
+    return trial, record
 
 
 def judged(
     problem: Problem, kernel: Kernel, windows: list[Window], roof: Roof, untimed: list[Window], pulse_ms: float = 0.05
 ) -> tuple[Status, str, int]:
-    trial = Trial(problem, kernel, Effort(rounds=8))
-    (case,) = problem.timed["cpu"]
-    record = trial.records[case.name] = Record(calls=10, least_rounds=8)
-    record.windows, record.rounds = windows, [*range(len(windows))]
-    record.pulses = [window(0, pulse_ms)] * len(windows)
+    trial, record = trial_of(problem, kernel, windows, pulse_ms)
     trial._untimed = untimed
-    trial.attempt(trial.judge, case, roof)
+    trial.attempt(trial.judge, *problem_case(problem), roof)
     verdict = trial.verdict or VerdictError(Status.OK, "")
     return verdict.status, verdict.reason, len(record.believed())
 
 
 GOOD, LATE, LIE = window(3, 3.1), window(3, 9), window(0.3, 3.1, 3.1)
+HELPED_LIE = window(0.3, 3.1, 6, main_ms=0.3)
+"""Another thread does the work while the first, which reads the clock, sleeps."""
+TWO = window(3, 3.1, 6, main_ms=3)
+TWO_LATE = window(3, 9, 6, main_ms=3, waited_ms=6)
+"""Two threads, of which the first, or the parent, had to wait for a processor in the end."""
 
 
 @pytest.mark.parametrize(
     ("windows", "pulse_ms", "status", "samples"),
     [
         pytest.param([GOOD] * 10, 0.05, Status.OK, 10, id="the clocks agree"),
-        pytest.param([GOOD] * 10 + [LATE] * 20, 0.05, Status.OK, 10, id="interrupted windows are left out"),
-        pytest.param([GOOD] * 4 + [LATE] * 6, 0.05, Status.DEVICE_FAULT, 4, id="too few are left"),
+        pytest.param([GOOD] * 10 + [LATE] * 20, 0.05, Status.OK, 30, id="it was late, but did no work meanwhile"),
+        pytest.param([LATE] * 10, 0.05, Status.OK, 10, id="always late, but it only waited for a processor"),
+        pytest.param([TWO] * 20 + [TWO_LATE] * 10, 0.05, Status.OK, 20, id="a third of the windows was interrupted"),
+        pytest.param([TWO] * 10 + [TWO_LATE] * 20, 0.05, Status.DEVICE_FAULT, 10, id="two thirds were interrupted"),
+        pytest.param([TWO] * 4 + [TWO_LATE] * 4, 0.05, Status.DEVICE_FAULT, 4, id="too few are left"),
         pytest.param([LIE] * 10, 0.05, Status.CHEATING, 0, id="a child that hides most of its time"),
         pytest.param([GOOD] + [LIE] * 10, 0.05, Status.CHEATING, 1, id="a child that hardly ever tells the truth"),
-        pytest.param([GOOD] * 4 + [LIE] * 10, 0.05, Status.DEVICE_FAULT, 4, id="lies that leave too few"),
+        pytest.param([GOOD] * 3 + [LIE] * 17, 0.05, Status.CHEATING, 3, id="lies in 85 %"),
+        pytest.param([GOOD] * 14 + [LIE] * 10, 0.05, Status.CHEATING, 14, id="lies in 40 %"),
+        pytest.param([GOOD] * 18 + [LIE] * 2, 0.05, Status.OK, 18, id="two odd windows of twenty"),
+        pytest.param([TWO] * 3 + [HELPED_LIE] * 17, 0.05, Status.CHEATING, 3, id="lies while another thread works"),
         pytest.param([window(3, 3.9, 3.9)] * 10, 0.05, Status.CHEATING, 0, id="a fifth of each window hidden"),
         pytest.param([window(3, 3.9, 3.9)] * 10, 0.5, Status.OK, 10, id="a slow machine, as pulses show"),
-        pytest.param([LATE] * 10, 0.05, Status.DEVICE_FAULT, 0, id="always late, but it only waited for a processor"),
     ],
 )
 def test_two_clocks_must_agree(
@@ -76,6 +100,31 @@ def test_two_clocks_must_agree(
     assert (got, believed) == (status, samples), reason
     if status is Status.CHEATING:
         assert reason.startswith("case n=200000: the clocks disagree")
+
+
+def test_late_windows_are_no_lies_where_pulses_are_late_too(addition: Problem, naive: Kernel) -> None:
+    """As on a virtual machine whose host does not say that it took the processor away."""
+    late = window(3, 9, 6, main_ms=3)
+    pulses = [window(0, 0.05), window(0, 0.05), window(0, 6)]
+    for windows, status in (([TWO, TWO, late], Status.OK), ([TWO, late, TWO], Status.CHEATING)):
+        trial, record = trial_of(addition, naive, windows * 8)
+        record.pulses = pulses * 8
+        trial.attempt(trial.judge, *problem_case(addition), Roof(1.0))
+        assert (trial.verdict.status if trial.verdict else Status.OK) == status
+
+
+def test_a_kernel_does_not_choose_which_windows_are_samples(addition: Problem, naive: Kernel) -> None:
+    """Slow ones that it lies about count at the parent's time."""
+    slow = window(0.1, 9, 9)
+    _, record = trial_of(addition, naive, [GOOD] * 18 + [slow] * 2)
+    assert len(record.samples()) == 20
+    assert sorted(record.samples().values())[-2:] == pytest.approx([0.9 * MS] * 2, rel=0.02)
+
+
+@pytest.mark.parametrize("child_ms", [0.01, 1, 2.5])
+def test_no_sample_is_less_than_the_parents_clock_says(addition: Problem, naive: Kernel, child_ms: float) -> None:
+    _, record = trial_of(addition, naive, [window(child_ms, 3.1, 6, main_ms=child_ms)] * 8)
+    assert min(record.samples().values()) == pytest.approx(0.3 * MS, rel=0.02)
 
 
 @pytest.mark.parametrize(

@@ -116,19 +116,20 @@ class GpuRecord(Record):
             for w in self.windows
         ]
 
-    def hidden(self) -> tuple[float, float]:
-        """A GPU can work while no processor does."""
-        excess = sorted(self.excess())
-        return self.unexplained_ns + excess[len(excess) // 10], self.unexplained_ns
-
     def believed(self) -> list[int]:
         return [i for i, excess in enumerate(self.excess()) if excess <= 0]
 
+    def lies(self) -> list[float]:
+        """A GPU can work while no processor does, so that processor time says nothing."""
+        found = zip(self.windows, self.excess(), self.calm(), strict=True)
+        return [excess - w.waited_ns for w, excess, calm in found if calm and excess > w.waited_ns]
+
     def samples(self) -> dict[int, float]:
+        """What is unexplained of a window counts as its calls' time."""
         return {
-            self.rounds[i] * WINDOW_CALLS + call: float(ns)
-            for i in self.believed()
-            for call, ns in enumerate(shared_out(self.windows[i].answer["samples_ns"]))
+            self.rounds[i] * WINDOW_CALLS + call: ns + max(0.0, excess) / window.calls
+            for i, (window, excess) in enumerate(zip(self.windows, self.excess(), strict=True))
+            for call, ns in enumerate(shared_out(window.answer["samples_ns"]))
         }
 
     def without_launch(self) -> tuple[int, int]:
@@ -149,6 +150,9 @@ class OwnRecord(GpuRecord):
 
     def excess(self) -> list[float]:
         return [0.0] * len(self.windows)
+
+    def lies(self) -> list[float]:
+        return []
 
     def samples(self) -> dict[int, float]:
         """Each call's own time: one that something else on the GPU delayed is an outlier and says nothing of others."""
@@ -446,7 +450,7 @@ class GpuTrial(Trial):
 
     def precise(self, case: Case) -> bool:
         """Or as precise as it need be: what other processes say counts for more."""
-        enough = not self.is_own and self.effort.processes > 1 and self.samples(case) >= self.effort.rounds
+        enough = not self.is_own and self.effort.processes > 1 and not self.disturbed(case)
         return super().precise(case) or (enough and self.differs_by_process(case))
 
     def facts(self) -> dict[str, Any]:

@@ -44,6 +44,9 @@ WHOLE_CALLS = 24
 that they have about so many calls."""
 CLOCK_SLACK = 0.05
 """How far the child's clock may lag the parent's, as a share of the window, beyond what talking to it costs."""
+LIE_SHARE, BLIND_LIE_SHARE = 0.25, 0.9
+"""The share of windows that hide time beyond which that is no chance, and where the system does not tell how long threads
+wait for a processor. Fewer gain nothing: they count at the parent's time."""
 PATIENCE = 3
 """On a machine too busy for the clocks to agree, keep trying for this many times the rounds and the time cap."""
 _SLEEP_NS = 20_000_000
@@ -158,31 +161,58 @@ class Record:
         cpu = median([ns for ns in used if ns > 0] or [wall])  # less than nothing: another process had its processor
         return times * wall + 30_000, times * cpu + 30_000
 
+    def hidden(self) -> list[float]:
+        """How much of each window passed outside the time that the worker reported, beyond what talking takes: on the
+        parent's clock and in processor time, since a worker that only waits for its processor hides nothing."""
+        wall, (_, cpu) = self.unexplained_ns, self.talk(3.0)
+        return [min(w.unseen_ns - wall, w.cpu_ns - w.child_ns - cpu) for w in self.windows]
+
     def believed(self) -> list[int]:
-        """The windows in which both clocks agree. Others were interrupted, or are lies; neither is a sample."""
+        """The windows in which both clocks agree. Others were interrupted, or are lies."""
+        return [i for i, ns in enumerate(self.hidden()) if ns <= CLOCK_SLACK * self.windows[i].child_ns]
+
+    def lies(self) -> list[float]:
+        """How much each window hides for which no busy machine is an explanation. The thread that reads the clock
+        cannot have used its processor for longer than the clock says, however busy the machine is. What others did
+        meanwhile is hidden if neither that thread nor ours waited so long, and the pulse beside it was not late."""
+        _, cpu = self.talk(3.0)
+        found = []
+        for w, hidden, calm in zip(self.windows, self.hidden(), self.calm(), strict=True):
+            alone = w.main_ns if w.main_ns is not None else w.cpu_ns if w.threads == 1 else 0
+            ns = max(alone - w.child_ns - cpu, hidden - w.waited_ns if calm else 0.0)
+            if ns > CLOCK_SLACK * w.child_ns:
+                found.append(ns)
+        return found
+
+    def calm(self) -> list[bool]:
+        """Beside which windows the machine did not keep a worker waiting that computes nothing."""
         allowed = self.unexplained_ns
-        return [i for i, w in enumerate(self.windows) if w.unseen_ns <= allowed + CLOCK_SLACK * w.child_ns]
+        return [pulse.unseen_ns - pulse.waited_ns <= allowed for pulse in self.pulses]
+
+    @property
+    def is_lied_about(self) -> bool:
+        """Whether more windows hide time than chance explains: where the system does not say how long threads waited,
+        nearly all."""
+        known = all(window.main_ns is not None for window in self.windows)
+        return len(self.lies()) > (LIE_SHARE if known else BLIND_LIE_SHARE) * len(self.windows)
+
+    @property
+    def is_disturbed(self) -> bool:
+        """Whether so many windows were interrupted that those that were not do not decide the median."""
+        believed = len(self.believed())
+        return believed < self.least_rounds or 2 * believed < len(self.windows)
 
     def samples(self) -> dict[int, float]:
         """Nanoseconds a call, by round. The child's clock is the finer one, but no sample is less than the parent's
-        clock and the processor time used make plausible."""
+        clock and the processor time used make plausible; and where they do not agree, the parent's counts, so that a
+        kernel cannot choose which of its windows are samples."""
         wall, cpu = self.talk(1.5)
+        believed = set(self.believed())
         return {
-            self.rounds[i]: max(w.child_ns, min(w.parent_ns - wall, w.cpu_ns - cpu)) / w.calls
-            for i in self.believed()
-            for w in [self.windows[i]]
+            self.rounds[i]: max(w.child_ns, min(w.parent_ns - wall, w.cpu_ns - cpu if i in believed else math.inf))
+            / w.calls
+            for i, w in enumerate(self.windows)
         }
-
-    def hidden(self) -> tuple[float, float]:
-        """How much nearly all windows hide, and how much of it talking explains. Hidden is the processor time that a
-        lone thread used beyond what it says has passed, however busy the machine is. Several threads use more than
-        passes, so theirs is hidden only if it passed on the parent's clock too."""
-        wall, cpu = self.talk(2.0)
-        excess = sorted(
-            w.cpu_ns - w.child_ns - cpu if w.threads == 1 else min(w.unseen_ns - wall, w.cpu_ns - w.child_ns - cpu)
-            for w in self.windows
-        )
-        return excess[len(excess) // 10] + wall, wall
 
     def typical_ns(self) -> float:
         return median(self.samples().values())
@@ -416,11 +446,11 @@ class Trial:
     def windows(self, case: Case) -> int:
         return len(self.records[case.name].windows)
 
-    def samples(self, case: Case) -> int:
-        return len(self.records[case.name].believed()) if self.windows(case) else 0
+    def disturbed(self, case: Case) -> bool:
+        return not self.windows(case) or self.records[case.name].is_disturbed
 
     def precise(self, case: Case) -> bool:
-        if self.samples(case) < self.effort.rounds:
+        if self.disturbed(case):
             return False
         samples = list(self.records[case.name].samples().values())
         return median_interval(samples).relative_half_width <= self.effort.precision
@@ -452,14 +482,15 @@ class Trial:
             raise TimingError(f"slept in {len(slept)} calls before it was timed, and not afterwards")
 
     def _compare_clocks(self, case: Case, record: Record) -> None:
-        """A busy machine delays many windows; a lie is in nearly all, or enough are left without."""
-        least, allowed = record.hidden()
-        if least > allowed + CLOCK_SLACK * median(w.child_ns for w in record.windows):
+        """A busy machine delays windows, but it delays pulses, too, or shows that threads waited; a lie does neither."""
+        if record.is_lied_about:
+            lies = record.lies()
             raise TimingError(
-                f"case {case.name}: the clocks disagree: {least / 1e3:.0f} us and more of each window passed outside"
-                f" the time that the worker reported, where {allowed / 1e3:.0f} us can be explained",
+                f"case {case.name}: the clocks disagree: in {len(lies)} of {len(record.windows)} windows about"
+                f" {median(lies) / 1e3:.0f} us passed outside the time that the worker reported, beyond the"
+                f" {record.unexplained_ns / 1e3:.0f} us that can be explained",
             )
-        if len(record.believed()) < self.effort.rounds:
+        if record.is_disturbed:
             raise VerdictError(Status.DEVICE_FAULT, "this machine is too busy to time anything; try when it is idle")
 
     def measurement(self, device: str, cases: Sequence[Case], floors: Sequence[float]) -> Measurement:
@@ -513,7 +544,7 @@ def _time_case(trials: Sequence[Trial], case: Case, effort: Effort) -> None:
     start = time.monotonic()
     while live := [trial for trial in trials if trial.live]:
         elapsed = time.monotonic() - start
-        enough = all(trial.samples(case) >= effort.rounds for trial in live)
+        enough = not any(trial.disturbed(case) for trial in live)
         patience = 1 if enough else PATIENCE
         tried = all(trial.windows(case) >= patience * effort.rounds for trial in live)
         late = tried and elapsed > patience * effort.case_seconds
