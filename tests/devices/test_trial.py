@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import pytest
 
 from presage.devices.base import Effort
-from presage.devices.child import VerdictError, Window
+from presage.devices.child import TimingError, VerdictError, Window
 from presage.devices.status import Status
-from presage.devices.trial import Record, Trial
+from presage.devices.trial import SURPRISES, Inputs, Plan, Record, Surprises, Trial
 from presage.kernels.kernel import Kernel
 from presage.problems.base import Case, Problem
 
@@ -18,10 +18,13 @@ MS = 1_000_000
 
 @dataclass
 class Roof:
-    """A device whose peak turns out `better` times as high on a second look."""
+    """A device whose peak turns out `better` times as high on a second look, and on which a copy kernel takes so many
+    times what the peak says, in turns."""
 
     floor: float
     better: float = 1.0
+    witness: tuple[float, ...] = (1.0,)
+    asked: int = 0
 
     def floor_ns(self, problem: Problem, case: Case) -> float:
         return self.floor
@@ -31,6 +34,12 @@ class Roof:
 
     def refresh(self) -> None:
         self.floor /= self.better
+
+    def witness_ns(self, problem: Problem, case: Case) -> float:
+        took = self.witness[self.asked % len(self.witness)] * self.floor
+        self.asked += 1
+        self.floor = min(self.floor, took)
+        return took
 
 
 def window(
@@ -60,7 +69,7 @@ def judged(
     problem: Problem, kernel: Kernel, windows: list[Window], roof: Roof, untimed: list[Window], pulse_ms: float = 0.05
 ) -> tuple[Status, str, int]:
     trial, record = trial_of(problem, kernel, windows, pulse_ms)
-    trial._untimed = untimed
+    trial._repeated = untimed
     trial.attempt(trial.judge, *problem_case(problem), roof)
     verdict = trial.verdict or VerdictError(Status.OK, "")
     return verdict.status, verdict.reason, len(record.believed())
@@ -128,17 +137,26 @@ def test_no_sample_is_less_than_the_parents_clock_says(addition: Problem, naive:
 
 
 @pytest.mark.parametrize(
-    ("roof", "status"),
+    ("roof", "status", "asked"),
     [
-        pytest.param(Roof(100e3), Status.OK, id="slower than the floor"),
-        pytest.param(Roof(400e3), Status.OK, id="a little under a floor that is itself uncertain"),
-        pytest.param(Roof(1000e3), Status.CHEATING, id="far under the floor"),
-        pytest.param(Roof(1000e3, better=5.0), Status.OK, id="the peak had been measured too low"),
+        pytest.param(Roof(100e3), Status.OK, 0, id="slower than the floor"),
+        pytest.param(Roof(400e3), Status.OK, 0, id="a little under a floor that is itself uncertain"),
+        pytest.param(Roof(1000e3, better=5.0), Status.OK, 0, id="the peak had been measured too low"),
+        pytest.param(Roof(1000e3), Status.CHEATING, 8, id="far under the floor, and a copy kernel is not"),
+        pytest.param(Roof(1000e3, witness=(0.3, 3.0)), Status.OK, 8, id="a copy kernel is as fast, at times"),
+        pytest.param(Roof(1000e3, witness=(1, 3, 3)), Status.DEVICE_FAULT, 8, id="a copy kernel is slow, at times"),
     ],
 )
-def test_no_time_is_under_the_floor(addition: Problem, naive: Kernel, roof: Roof, status: Status) -> None:
-    got, reason, _ = judged(addition, naive, [GOOD] * 10, roof, [])
-    assert got == status, reason
+def test_no_time_is_under_the_floor(
+    addition: Problem, naive: Kernel, roof: Roof, status: Status, asked: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Trial, "run", lambda *arguments, **how: GOOD)
+    monkeypatch.setattr(Trial, "_pulse", lambda *arguments: window(0, 0.05))
+    trial, _ = trial_of(addition, naive, [GOOD] * 10)
+    trial.attempt(trial.judge, *problem_case(addition), roof)
+    assert (trial.verdict.status if trial.verdict else Status.OK) == status, trial.verdict
+    assert roof.asked == asked
+    assert trial.verdict is None or isinstance(trial.verdict, TimingError), "there is a second try"
 
 
 @pytest.mark.parametrize(
@@ -169,3 +187,48 @@ def test_sleep_is_told_on_a_busy_machine(addition: Problem, naive: Kernel, slept
     windows = [window(3, 3.1, 1.2)] * 8 + [window(3, 3.1, 3)] * 2
     got, reason, _ = judged(addition, naive, windows, Roof(1.0), untimed)
     assert got == status, reason
+
+
+# -- which inputs -----------------------------------------------------------------------------------------------------
+
+
+def test_timed_sizes_are_checked_in_every_style(addition: Problem) -> None:
+    (timed,) = problem_case(addition)
+    plan = Plan.draw(addition, "cpu")
+    asked = {case.values for case in plan.checks if case.dims == timed.dims}
+    assert asked >= {"normal", "large", "tiny", "outliers", "needles"}
+    assert plan.timed == (timed,)
+
+
+def test_kernels_of_our_own_are_asked_no_more_than_before(addition: Problem) -> None:
+    (timed,) = problem_case(addition)
+    assert all(case.dims != timed.dims for case in Plan.fixed(addition, "cpu", 3).checks)
+
+
+def test_among_timed_windows_are_some_on_other_inputs(addition: Problem, naive: Kernel) -> None:
+    """They are checked, and are no samples."""
+    trial, record = trial_of(addition, naive, [])
+    (case,) = problem_case(addition)
+    seen: list[tuple[Inputs, int]] = []
+
+    def run(case: Case, inputs: Inputs, checked: int, timed: bool) -> Window:
+        assert timed
+        seen.append((inputs, checked))
+        return GOOD
+
+    trial.run, trial._pulse = run, lambda case, record: window(0, 0.05)  # type: ignore[method-assign]
+    for number in range(record.least_rounds):
+        trial.sample(case, trial.draw(case), number)
+    surprises = [checked for inputs, checked in seen if isinstance(inputs, Surprises)]
+    assert len(surprises) >= SURPRISES
+    assert min(surprises) >= 1
+    assert len(record.windows) == record.least_rounds == len(seen) - len(surprises)
+
+
+def test_a_surprise_has_a_style_for_each_call_and_its_own_answer(addition: Problem, naive: Kernel) -> None:
+    (case,) = problem_case(addition)
+    inputs = Surprises(addition, case, Trial.backend)
+    assert len({inputs.case(slot).values for slot in range(40)}) > 3
+    x, y = inputs[0]
+    assert inputs.difference(0, (x + y,)) is None
+    assert inputs.difference(0, (x - y,)) is not None

@@ -235,7 +235,25 @@ class Peaks:
         except (OSError, ValueError, KeyError, TypeError):
             return None
 
+    def witness_ns(self, problem: Problem, case: Case) -> float:
+        cost = problem.cost(case)
+        by_bytes = cost.bytes / self.bandwidth(cost.bytes) > cost.flops / self.flops
+        found = self._run(cost.bytes if by_bytes else 0)
+        if not by_bytes:
+            rate = float(found["flops"])
+            self._values["flops"] = max(self.flops, rate)
+        else:
+            ((size, rate),) = found["bandwidth"].items()
+            rates = self._values["bandwidth"]
+            rates[size] = max(float(rates.get(size, 0.0)), rate)
+        self._save()
+        return 1e9 * (cost.bytes if by_bytes else cost.flops) / rate
+
     def _measure(self) -> dict[str, Any]:
+        return self._run()
+
+    def _run(self, *what: int) -> dict[str, Any]:
+        """All peaks, or the bandwidth for so many bytes, or for none the arithmetic."""
         with tempfile.TemporaryDirectory() as folder:
             program = f"{folder}/peaks"
             openmp = ["-fopenmp"] if self._compiler.openmp else []
@@ -245,8 +263,8 @@ class Peaks:
             )
             if built.returncode:
                 raise PresageError(f"{self._compiler.path} cannot build a small program: {built.stderr[:500]}")
-            threads = str(self._threads if self._compiler.openmp else 1)
-            result = subprocess.run([program, threads], capture_output=True, text=True, timeout=120, check=True)
+            arguments = [str(self._threads if self._compiler.openmp else 1), *map(str, what)]
+            result = subprocess.run([program, *arguments], capture_output=True, text=True, timeout=120, check=True)
         values: dict[str, Any] = json.loads(result.stdout)
         return values
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import fmean, median
 from typing import Any, ClassVar
@@ -192,6 +192,7 @@ class GpuTrial(Trial):
     """Outputs always lie in the arena; what a module returns is copied there right after each call."""
 
     backend = TORCH
+    asked_twice = 0.0
     least_share = 1.0  # each call is waited for and its outputs taken, so nothing can be put off
     _in_arena = True
 
@@ -205,7 +206,7 @@ class GpuTrial(Trial):
         self._hold_ns, self._gap_ns = LEAST_HOLD_NS, 0
         self._draws, self.is_own = draws, draws is not None
         self.record_type = OwnRecord if self.is_own else GpuRecord
-        self.rehearses = not self.is_own
+        self.rehearses = self.surprises = not self.is_own
 
     def draw(self, case: Case) -> Inputs:
         """Fresh inputs; kernels of our own, which share `draws`, may see the same inputs twice."""
@@ -240,7 +241,8 @@ class GpuTrial(Trial):
             child.command("load", kind="cuda", path=str(path), entries=entries, compiler=dict(compiler))
             return
         child.command("load", kind="torch", path=str(path), **worker_settings(self.problem, child.scratch))
-        layouts = [self._shapes(case) for case in (*plan.checks, *plan.timed)]
+        shapes = {replace(case, values="uniform").name: case for case in (*plan.checks, *plan.timed)}
+        layouts = [self._shapes(case) for case in shapes.values()]
         if kernel.language == "triton":
             child.command("prepare", layouts=layouts)
         elif self.is_own or "torch.compile" in kernel.source:  # at the first calls, for seconds that the lane lacks

@@ -42,16 +42,29 @@ CHECKED_SHARE = 0.25
 WHOLE_CALLS = 24
 """The share of the later windows of which calls are checked. Of the first rounds each is, and of them so many wholly
 that they have about so many calls."""
+SURPRISES, SURPRISING_SHARE, SURPRISING_CALLS = 2, 0.1, 3
+"""After so many of the first windows, and such a share of all, there is one on inputs of other styles, of which so many
+calls are checked. It is no sample, so that times are those of one kind of input."""
 CLOCK_SLACK = 0.05
 """How far the child's clock may lag the parent's, as a share of the window, beyond what talking to it costs."""
 LIE_SHARE, BLIND_LIE_SHARE = 0.25, 0.9
-"""The share of windows that hide time beyond which that is no chance, and where the system does not tell how long threads
-wait for a processor. Fewer gain nothing: they count at the parent's time."""
+"""The share of windows that hide time beyond which that is no chance, and where the system does not tell how long
+threads wait for a processor. Fewer gain nothing: they count at the parent's time."""
 PATIENCE = 3
 """On a machine too busy for the clocks to agree, keep trying for this many times the rounds and the time cap."""
+STEADY = 1.5
+"""A witness whose usual time is within this factor of its least was not disturbed."""
 _SLEEP_NS = 20_000_000
 
 _secret = random.SystemRandom()
+
+
+class FloorError(TimingError):
+    """A time under what the device's peaks allow. That is a lie, or the machine's fault, if it happens again."""
+
+    def __init__(self, status: Status, reason: str) -> None:
+        super().__init__(reason)
+        self.status = status
 
 
 class Roof(Protocol):
@@ -66,6 +79,10 @@ class Roof(Protocol):
     def refresh(self) -> None:
         """Measure the peaks again, keeping the higher readings."""
 
+    def witness_ns(self, problem: Problem, case: Case) -> float:
+        """How long code of our own takes now to move the case's bytes or do its operations, whichever takes longer; if
+        that is less than the peaks say, they were measured too low and are no longer."""
+
 
 class Inputs:
     """The inputs of one round: made once for each slot, shared by all kernels, answered when asked."""
@@ -75,22 +92,38 @@ class Inputs:
         self._inputs: list[tuple[Any, ...]] = []
         self._answers: dict[int, Answer] = {}
 
+    def case(self, slot: int) -> Case:
+        return self._case
+
     def __getitem__(self, slot: int) -> tuple[Any, ...]:
         while len(self._inputs) <= slot:
-            sampler = self._backend.sampler(secrets.randbits(63), self._case.values)
-            self._inputs.append(self._problem.make_inputs(self._case, sampler))
+            case = self.case(len(self._inputs))
+            sampler = self._backend.sampler(secrets.randbits(63), case.values)
+            self._inputs.append(self._problem.make_inputs(case, sampler))
         return self._inputs[slot]
 
     def answer(self, slot: int) -> Answer:
         if slot not in self._answers:
-            self._answers[slot] = solve(self._problem, self._case, self[slot], self._backend.xp)
+            self._answers[slot] = solve(self._problem, self.case(slot), self[slot], self._backend.xp)
         return self._answers[slot]
 
     def difference(self, slot: int, outputs: tuple[Any, ...]) -> str | None:
         """Why these outputs of a slot are wrong, or None."""
         if isinstance(self._problem, ExternalProblem):
             return self._problem.difference(self._case, self[slot], outputs)
-        return difference(self._problem, self._case, self.answer(slot), outputs, self._backend.xp)
+        return difference(self._problem, self.case(slot), self.answer(slot), outputs, self._backend.xp)
+
+
+class Surprises(Inputs):
+    """Inputs of a timed case's size in other styles, another for each slot."""
+
+    def __init__(self, problem: Problem, case: Case, backend: Backend) -> None:
+        super().__init__(problem, case, backend)
+        self._styled = problem.restyled(case)
+        self._drawn: dict[int, Case] = {}
+
+    def case(self, slot: int) -> Case:
+        return self._drawn.setdefault(slot, _secret.choice(self._styled))
 
 
 @dataclass(frozen=True)
@@ -102,19 +135,21 @@ class Plan:
 
     @classmethod
     def draw(cls, problem: Problem, kind: str) -> Plan:
-        """All checks, in an order that nobody can foresee."""
-        return cls._drawn(problem, kind, _secret)
+        """All checks, timed sizes in every style among them, in an order that nobody can foresee."""
+        styled = [case for timed in problem.timed[kind] for case in problem.restyled(timed)]
+        return cls._drawn(problem, kind, _secret, styled)
 
     @classmethod
     def fixed(cls, problem: Problem, kind: str, checks: int) -> Plan:
         """So many checks, always the same: for kernels of our own, which are told apart by the same questions."""
-        return cls._drawn(problem, kind, random.Random(problem.name), checks)
+        drawn = cls._drawn(problem, kind, random.Random(problem.name))
+        return cls(drawn.checks[:checks], drawn.timed)
 
     @classmethod
-    def _drawn(cls, problem: Problem, kind: str, rng: random.Random, checks: int | None = None) -> Plan:
-        every = [*problem.checks, *(problem.draw_case(rng) for _ in range(FRESH_CHECKS))]
+    def _drawn(cls, problem: Problem, kind: str, rng: random.Random, more: Sequence[Case] = ()) -> Plan:
+        every = [*problem.checks, *(problem.draw_case(rng) for _ in range(FRESH_CHECKS)), *more]
         rng.shuffle(every)
-        return cls(tuple(every[:checks]), problem.timed[kind])
+        return cls(tuple(every), problem.timed[kind])
 
 
 @dataclass
@@ -127,11 +162,14 @@ class Record:
     windows: list[Window] = field(default_factory=list)
     pulses: list[Window] = field(default_factory=list)
     checked_wholly: frozenset[int] = frozenset()
+    surprised: frozenset[int] = frozenset()
+    """After which windows there is one with other inputs, which is no sample."""
     doubted: ClassVar[bool] = True
     """Whether the worker's clock is held against the parent's."""
 
     def __post_init__(self) -> None:
         self.checked_wholly = frozenset(_secret.sample(range(self.least_rounds), self.whole_windows))
+        self.surprised = frozenset(_secret.sample(range(self.least_rounds), min(SURPRISES, self.least_rounds)))
 
     @property
     def whole(self) -> int:
@@ -148,6 +186,10 @@ class Record:
         if len(self.windows) in self.checked_wholly:
             return self.whole
         return 1 if len(self.windows) < self.least_rounds or _secret.random() < CHECKED_SHARE else 0
+
+    def surprises(self) -> bool:
+        """Whether a window with other inputs follows, which the kernel cannot foresee."""
+        return len(self.windows) - 1 in self.surprised or _secret.random() < SURPRISING_SHARE
 
     @property
     def unexplained_ns(self) -> float:
@@ -225,6 +267,10 @@ class Trial:
     record_type: type[Record] = Record
     rehearses = True
     """Whether a window is run before the first that counts."""
+    asked_twice: ClassVar[float] = 0.6
+    """The share of checks that are followed by another call of the same shape: does it sleep in that one, too?"""
+    surprises = True
+    """Whether there are windows on inputs of other styles among those that count."""
     least_share: ClassVar[float] = 0.5
     """A window has at least this share of the calls it has room for; how many, no kernel can know, so none can put its
     work off to the last."""
@@ -237,7 +283,8 @@ class Trial:
         self.verdict: VerdictError | None = None
         self.output = ""
         self.records: dict[str, Record] = {}
-        self._untimed: list[Window] = []
+        self._repeated: list[Window] = []
+        """Untimed calls right after one of the same shape."""
 
     @property
     def live(self) -> bool:
@@ -310,7 +357,7 @@ class Trial:
         outputs = self._outputs(case, slot, window, timed)
         wrong = self._child.arena.tampering(self.problem, slot, inputs[slot]) or inputs.difference(slot, outputs)
         if wrong:
-            raise VerdictError(Status.WRONG_RESULT, f"case {case.name}: {wrong}")
+            raise VerdictError(Status.WRONG_RESULT, f"case {inputs.case(slot).name}: {wrong}")
 
     def _window(self, calls: int) -> Window:
         return self._child.window(calls)
@@ -406,13 +453,15 @@ class Trial:
     def check(self, case: Case, inputs: Inputs) -> None:
         """One checked call of a case that will not be timed."""
         self.lay_out(case, 1)
-        self._untimed.append(self.run(case, inputs, checked=1, timed=False))
+        self.run(case, inputs, checked=1, timed=False)
+        if _secret.random() < self.asked_twice:
+            self._repeated.append(self.run(case, self.draw(case), checked=0, timed=False))
 
     def warm_up(self, case: Case) -> None:
         """Run a timed case until its speed is known, choose how many calls make a window, and touch their memory."""
         self.lay_out(case, 1)
         windows = [self.run(case, self.draw(case), checked=1, timed=True) for _ in range(3)]
-        self._untimed += windows[1:]
+        self._repeated += windows[1:]
         self._begin(case, self._calls_for(case, min(window.child_ns for window in windows)))
 
     def _calls_for(self, case: Case, call_ns: float, talk_ns: float = 0.0) -> int:
@@ -429,12 +478,17 @@ class Trial:
 
     def sample(self, case: Case, inputs: Inputs, round_number: int) -> None:
         record = self.records[case.name]
+        self._take(case, record, inputs, round_number)
+        if self.surprises and record.surprises() and self.problem.restyled(case):
+            self.run(case, Surprises(self.problem, case, self.backend), SURPRISING_CALLS, timed=True)
+        if len(record.windows) >= self.effort.rounds // 2:
+            self._refuse_short_windows(case, record)
+
+    def _take(self, case: Case, record: Record, inputs: Inputs, round_number: int) -> None:
         if record.doubted:
             record.pulses.append(self._pulse(case, record))
         record.windows.append(self.run(case, inputs, record.checks(), timed=True))
         record.rounds.append(round_number)
-        if len(record.windows) >= self.effort.rounds // 2:
-            self._refuse_short_windows(case, record)
 
     def _refuse_short_windows(self, case: Case, record: Record) -> None:
         """Whoever dawdles before it is timed gets short windows, in which a lie weighs more: those do not count."""
@@ -461,28 +515,48 @@ class Trial:
         """Believe a case's samples, or say why not."""
         record = self.records[case.name]
         self._compare_clocks(case, record)
-        typical = record.typical_ns()
-        if typical < roof.impossible_ns(self.problem, case):
+        if record.typical_ns() < roof.impossible_ns(self.problem, case):
             roof.refresh()  # the peak may have been measured on a busy machine
-        if typical < roof.impossible_ns(self.problem, case):
-            floor_ns = roof.floor_ns(self.problem, case)
-            raise VerdictError(
-                Status.CHEATING,
-                f"case {case.name}: {typical:.0f} ns a call, but moving its bytes and doing its operations takes at"
-                f" least {floor_ns:.0f} ns at this device's measured peak",
+        if record.typical_ns() < roof.impossible_ns(self.problem, case):
+            self._confront(case, record, roof)
+        self._refuse_sleep(record, record.typical_ns())
+
+    def _confront(self, case: Case, record: Record, roof: Roof) -> None:
+        """A time under the floor is impossible, or the machine was busy whenever its peaks were measured. Code of ours
+        that does no more than any kernel must, in turns with this one, tells which."""
+        witness = []
+        for _ in range(self.effort.rounds):
+            witness.append(roof.witness_ns(self.problem, case))
+            self._take(case, record, self.draw(case), next(_rounds))
+        typical, floor = record.typical_ns(), roof.floor_ns(self.problem, case)
+        if typical >= roof.impossible_ns(self.problem, case):
+            return
+        seen = (
+            f"case {case.name}: {typical:.0f} ns a call, but moving its bytes and doing its operations takes at least"
+        )
+        if median(witness) > STEADY * min(witness):
+            raise FloorError(
+                Status.DEVICE_FAULT,
+                f"{seen} {floor:.0f} ns at this device's measured peak; this machine is too busy to tell which is wrong:"
+                f" the same took a copy kernel {min(witness):.0f} to {max(witness):.0f} ns in the same rounds",
             )
-        self._refuse_sleep(record, typical)
+        raise FloorError(
+            Status.CHEATING,
+            f"{seen} {floor:.0f} ns at this device's measured peak, and took a copy kernel {min(witness):.0f} ns in the"
+            " same rounds",
+        )
 
     def _refuse_sleep(self, record: Record, typical: float) -> None:
-        """On a machine that keeps it from working for half the time, only one that slept in most calls is told."""
-        slept = [w for w in self._untimed if w.parent_ns - w.cpu_ns > max(_SLEEP_NS, 0.8 * w.parent_ns, 5 * typical)]
+        """On a machine that keeps it from working for half the time, only one that slept in most calls is told. One
+        that rests when it meets a new shape does not do so in the next call."""
+        slept = [w for w in self._repeated if w.parent_ns - w.cpu_ns > max(_SLEEP_NS, 0.8 * w.parent_ns, 5 * typical)]
         awake = sorted(w.cpu_ns / w.parent_ns for w in record.windows)
         mostly, at_times = median(awake) > 0.5, awake[len(awake) * 9 // 10] > 0.5
-        if len(slept) >= 2 and (mostly or (at_times and 2 * len(slept) > len(self._untimed))):
+        if len(slept) >= 2 and (mostly or (at_times and 2 * len(slept) > len(self._repeated))):
             raise TimingError(f"slept in {len(slept)} calls before it was timed, and not afterwards")
 
     def _compare_clocks(self, case: Case, record: Record) -> None:
-        """A busy machine delays windows, but it delays pulses, too, or shows that threads waited; a lie does neither."""
+        """A busy machine delays windows, but it delays pulses, too, or makes threads wait; a lie does neither."""
         if record.is_lied_about:
             lies = record.lies()
             raise TimingError(

@@ -195,6 +195,10 @@ class ExternalProblem(Problem):
         """Unknown, so that the roofline is that of the bytes alone."""
         return 0
 
+    def restyled(self, case: Case) -> tuple[Case, ...]:
+        """What inputs look like is for the file to say."""
+        return ()
+
     def draw_case(self, rng: random.Random) -> Case:
         """The sizes are the file's; what nobody has seen before is the seed."""
         return rng.choice(self.checks)
