@@ -19,6 +19,7 @@ from typing import Any
 
 from presage.core import machine
 from presage.core.errors import PresageError
+from presage.devices import lane
 from presage.devices.base import Device, Effort, Measurement, Progress
 from presage.devices.c_compiler import Compiler, trampoline_source
 from presage.devices.child import Child, ChildLostError, TimingError, VerdictError
@@ -72,7 +73,8 @@ class CpuDevice(Device):
 
     @cached_property
     def peaks(self) -> Peaks:
-        return Peaks(self.compiler, self.threads)
+        with lane.only(self.name):
+            return Peaks(self.compiler, self.threads)
 
     # -- measuring ----------------------------------------------------------------------------------------------------
 
@@ -109,7 +111,8 @@ class CpuDevice(Device):
                 trial.idle = self._idle(trial.kernel.language)
             self._load(problem, trials)
             plan = Plan.draw(problem, self.kind)
-            conduct(trials, plan, self.peaks, effort, progress)
+            with lane.only(self.name, lambda: progress("waiting for another measurement on this machine", 0.0)):
+                conduct(trials, plan, self.peaks, effort, progress)
         finally:
             for trial in trials:
                 trial.close()

@@ -366,7 +366,7 @@ class CudaDevice(Device):
 
     def _conduct(self, trials: Sequence[Any], plan: Plan, effort: Effort, progress: Progress) -> None:
         """Have the lane; other processes of ours on this GPU wait meanwhile."""
-        with lane.only(self.properties.uuid):
+        with lane.only(self.properties.uuid, lambda: progress("waiting for another measurement on this GPU", 0.0)):
             self._conduct_alone(trials, plan, effort, progress)
 
     def _conduct_alone(self, trials: Sequence[Any], plan: Plan, effort: Effort, progress: Progress) -> None:

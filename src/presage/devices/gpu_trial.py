@@ -461,6 +461,7 @@ class GpuTrial(Trial):
         if any(record.queued_ns() > MOST_HOLD_NS for record in records):
             launching = "too short for this kernel's host code, whose time is part of its own"
         return {
+            **super().facts(),
             **self.sensors,
             "timing": "CUDA events around each call, queued behind a kernel that holds the GPU for"
             f" {self._hold_ns / 1e3:.0f} us, {launching}, and then evicts the L2 cache",

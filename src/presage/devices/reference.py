@@ -58,7 +58,10 @@ class Reference:
         arena.lay_out(self._problem, case, 1, outputs=True)
         arena.write_inputs(0, (*inputs, *outputs))
         arena.settle()
-        wrong = self._ask("check", **self._tensors(case, outputs=True))["wrong"]
+        answer = self._ask("check", case=dict(case.dims), **self._tensors(case, outputs=True))
+        if answer.get("note"):
+            self._problem.notes[case.name] = str(answer["note"])
+        wrong = answer["wrong"]
         return None if wrong is None else str(wrong)
 
     def _tensors(self, case: Case, outputs: bool) -> dict[str, Any]:

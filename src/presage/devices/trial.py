@@ -537,7 +537,7 @@ class Trial:
         if median(witness) > STEADY * min(witness):
             raise FloorError(
                 Status.DEVICE_FAULT,
-                f"{seen} {floor:.0f} ns at this device's measured peak; this machine is too busy to tell which is wrong:"
+                f"{seen} {floor:.0f} ns at this device's measured peak; the machine is too busy to tell which is wrong:"
                 f" the same took a copy kernel {min(witness):.0f} to {max(witness):.0f} ns in the same rounds",
             )
         raise FloorError(
@@ -589,7 +589,8 @@ class Trial:
 
     def facts(self) -> dict[str, Any]:
         """What else is worth keeping of how it was measured."""
-        return {}
+        notes = self.problem.notes.values() if isinstance(self.problem, ExternalProblem) else ()
+        return {"tolerance": "; ".join(notes)} if notes else {}
 
 
 def conduct(trials: Sequence[Trial], plan: Plan, roof: Roof, effort: Effort, progress: Progress) -> None:

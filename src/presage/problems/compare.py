@@ -12,7 +12,6 @@ import numpy as np
 
 from presage.problems.base import Case, Problem
 
-
 _MOST_SLACK = 0.01
 """However much slack there is, an output's relative error is no more than this, or than the problem's own tolerance."""
 
