@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,6 +14,7 @@ torch = pytest.importorskip("torch")
 
 from presage.devices.base import Effort  # noqa: E402
 from presage.devices.child import VerdictError, Window  # noqa: E402
+from presage.devices.gpu_memory import CrowdedError  # noqa: E402
 from presage.devices.gpu_trial import MOST_HOLD_NS, GpuRecord, GpuTrial, shared_out  # noqa: E402
 from presage.devices.status import Status  # noqa: E402
 from presage.devices.worker.gpu import TorchRunner  # noqa: E402
@@ -389,20 +390,84 @@ def test_the_lead_is_never_held_for_longer_than_we_say(queued: Any) -> None:
     assert 0 < trial._hold_ns <= MOST_HOLD_NS
 
 
-@pytest.mark.parametrize(
-    ("complaint", "status"), [("CUDA out of memory. Tried to allocate 2 GiB", Status.RUNTIME_ERROR), ("else", None)]
-)
-def test_a_kernel_that_leaves_no_memory_breaks_only_itself(complaint: str, status: Status | None) -> None:
+GIB = 1 << 30
+
+
+class Hoarding(FakeChild):
+    """A worker that holds so much of the GPU's memory until it is killed."""
+
+    def __init__(self, held: int, free: int) -> None:
+        super().__init__(HONEST.answer)
+        self.held, self.free = held, free
+        self.arena.write_inputs = self.no_room
+
+    def no_room(self, slot: int, values: Any) -> None:
+        raise RuntimeError("CUDA out of memory. Tried to allocate 2 GiB")
+
+    def kill(self) -> None:
+        self.free, self.held = self.free + self.held, 0
+
+    def memory(self) -> tuple[int, int]:
+        return self.free, 80 * GIB
+
+
+def short_of_memory(held_gib: int, room_gib: int) -> GpuTrial:
     trial = GpuTrial(ADDITION, EAGER, Effort())
-    trial.child = FakeChild(HONEST.answer)  # type: ignore[assignment]
+    child = trial.child = Hoarding(held_gib * GIB, (room_gib - held_gib) * GIB)  # type: ignore[assignment]
+    trial.memory, trial.room = child.memory, room_gib * GIB  # type: ignore[union-attr]
+    return trial
 
-    def no_room(slot: int, values: Any) -> None:
-        raise RuntimeError(complaint)
 
-    trial.child.arena.write_inputs = no_room  # type: ignore[union-attr]
-    with nullcontext() if status else pytest.raises(RuntimeError, match=complaint):
+@pytest.mark.parametrize(
+    ("held_gib", "room_gib", "complaint", "status"),
+    [
+        pytest.param(1, 70, "CUDA out of memory. Tried to allocate 1024.00 GiB", Status.RUNTIME_ERROR, id="a terabyte"),
+        pytest.param(60, 70, "CUDA out of memory. Tried to allocate 20.00 GiB", Status.RUNTIME_ERROR, id="its doing"),
+        pytest.param(1, 5, "CUDA out of memory. Tried to allocate 8.00 GiB", Status.DEVICE_FAULT, id="others have it"),
+        pytest.param(1, 5, "CUDA out of memory. Tried to allocate 60.00 GiB", Status.RUNTIME_ERROR, id="far too much"),
+        pytest.param(1, 5, "CUDA_ERROR_OUT_OF_MEMORY", Status.DEVICE_FAULT, id="as the driver says it"),
+        pytest.param(1, 70, "CUDA_ERROR_OUT_OF_MEMORY", Status.RUNTIME_ERROR, id="with nearly all of the GPU"),
+    ],
+)
+def test_who_is_to_blame_when_a_kernel_runs_out_of_memory(
+    held_gib: int, room_gib: int, complaint: str, status: Status
+) -> None:
+    trial = short_of_memory(held_gib, room_gib)
+    trial.end(VerdictError(Status.RUNTIME_ERROR, complaint))
+    assert trial.verdict is not None
+    assert trial.verdict.status is status
+    assert f"it held {held_gib}.0 GiB, and {room_gib}.0 GiB of the GPU's 80.0 GiB were free" in trial.verdict.reason
+    assert isinstance(trial.verdict, CrowdedError) == (status is Status.DEVICE_FAULT), "which is tried again"
+
+
+@pytest.mark.parametrize(
+    ("held_gib", "room_gib", "status"),
+    [
+        pytest.param(69, 70, Status.RUNTIME_ERROR, id="it took all there was"),
+        pytest.param(4, 5, Status.RUNTIME_ERROR, id="it took all that others left"),
+        pytest.param(1, 5, Status.DEVICE_FAULT, id="others have it"),
+        pytest.param(1, 70, Status.DEVICE_FAULT, id="checking needs more than there is"),
+    ],
+)
+def test_who_is_to_blame_when_a_kernel_cannot_be_checked(held_gib: int, room_gib: int, status: Status) -> None:
+    trial = short_of_memory(held_gib, room_gib)
+    trial.attempt(trial.run, CASE, [()] * CALLS, 1, True)
+    assert trial.verdict is not None
+    assert trial.verdict.status is status
+    assert "cannot be checked" in trial.verdict.reason
+
+
+def test_that_a_worker_cannot_start_is_no_kernels_fault() -> None:
+    trial = short_of_memory(0, 1)
+    trial.end(VerdictError(Status.DEVICE_FAULT, "a worker process did not start: out of memory"))
+    assert isinstance(trial.verdict, CrowdedError)
+
+
+def test_what_is_not_about_memory_is_not_caught() -> None:
+    trial = short_of_memory(1, 5)
+    trial.child.no_room = trial.child.arena.write_inputs = None  # type: ignore[union-attr]
+    with pytest.raises(TypeError):
         trial.attempt(trial.run, CASE, [()] * CALLS, 1, True)
-    assert (trial.verdict.status if trial.verdict else None) == status
 
 
 # -- in the worker ----------------------------------------------------------------------------------------------------

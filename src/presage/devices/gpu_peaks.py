@@ -7,7 +7,7 @@ from functools import cached_property
 
 import torch
 
-from presage.core.errors import PresageError
+from presage.devices.gpu_memory import NoRoomError
 from presage.problems.base import Case, Problem
 
 IMPOSSIBLE = 0.7
@@ -77,8 +77,7 @@ class GpuPeaks:
             try:
                 self._best[name] = measure()
             except torch.OutOfMemoryError as error:
-                complaint = "the GPU has too little memory left to measure its peaks; do others use it?"
-                raise PresageError(complaint) from error
+                raise NoRoomError("the GPU has too little memory left to measure its peaks") from error
             finally:
                 torch.cuda.empty_cache()
         return self._best[name]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import fmean, median
@@ -13,6 +13,8 @@ from typing import Any, ClassVar
 from presage.core.statistics import median_interval
 from presage.devices.base import Effort
 from presage.devices.child import Child, TimingError, VerdictError, Window
+from presage.devices.gpu_memory import CrowdedError, Shortage, is_shortage
+from presage.devices.reference import CheckingError
 from presage.devices.status import Status
 from presage.devices.trial import CLOCK_SLACK, Inputs, Plan, Record, Roof, Trial, worker_settings
 from presage.kernels import expression
@@ -203,6 +205,10 @@ class GpuTrial(Trial):
         self.sensors: dict[str, Any] = {}
         self.bandwidth = math.inf
         """Of this GPU, in bytes a second."""
+        self.memory: Callable[[], tuple[int, int]] = lambda: (0, 0)
+        """How many bytes of this GPU are free, and how many there are."""
+        self.room = 0
+        """How many were free when it was prepared, and again when it entered the lane."""
         self._hold_ns, self._gap_ns = LEAST_HOLD_NS, 0
         self._draws, self.is_own = draws, draws is not None
         self.record_type = OwnRecord if self.is_own else GpuRecord
@@ -217,11 +223,20 @@ class GpuTrial(Trial):
     def end(self, verdict: VerdictError) -> None:
         """What becomes of a worker that others share is not for one kernel to say; and that memory runs out is their
         common fault."""
-        if self.is_own and "out of memory" in verdict.reason.lower().replace("_", " "):
-            verdict = VerdictError(Status.DEVICE_FAULT, verdict.reason)
+        if is_shortage(verdict.reason):
+            verdict = VerdictError(Status.DEVICE_FAULT, verdict.reason) if self.is_own else self._blamed(verdict)
         self.verdict = verdict
         if not self.is_own:
             self.close()
+
+    def _blamed(self, verdict: VerdictError) -> VerdictError:
+        """What comes back when its process ends is what it held. That a worker cannot start is no kernel's fault."""
+        if verdict.status is not Status.RUNTIME_ERROR and not isinstance(verdict, CheckingError):
+            return CrowdedError(verdict.reason) if verdict.status is Status.DEVICE_FAULT else verdict
+        before, _ = self.memory()
+        self.close()
+        free, total = self.memory()
+        return Shortage(total, min(self.room, free), max(0, free - before)).verdict(verdict)
 
     # -- off the lane -------------------------------------------------------------------------------------------------
 
@@ -252,6 +267,7 @@ class GpuTrial(Trial):
 
     def enter_lane(self, arena: Any) -> None:
         self._child.arena = arena
+        self.room, _ = self.memory()
         self._child.give(self.effort.timeout)
         self._child.command("open arena", handle=arena.handle)
 
@@ -320,11 +336,9 @@ class GpuTrial(Trial):
         try:
             return super().run(case, inputs, checked, timed)
         except RuntimeError as error:  # torch says so in several ways
-            if "out of memory" not in str(error):
+            if not is_shortage(str(error)):
                 raise
-            raise VerdictError(
-                Status.RUNTIME_ERROR, "out of memory on the GPU, so its results cannot be checked; do others use it?"
-            ) from error
+            raise CheckingError from error
 
     def sample(self, case: Case, inputs: Inputs, round_number: int) -> None:
         super().sample(case, inputs, round_number)

@@ -13,6 +13,13 @@ from presage.problems.base import Case
 from presage.problems.external import ExternalProblem, Layout, Tensor
 
 
+class CheckingError(VerdictError):
+    """No memory was left to check a kernel's results with; whose fault that is, the device must find out."""
+
+    def __init__(self) -> None:
+        super().__init__(Status.DEVICE_FAULT, "out of memory beside this kernel, so its results cannot be checked")
+
+
 class Reference:
     """Asks the child; what goes wrong there is the problem's fault and no kernel's, so it ends the measurement.
 
@@ -46,6 +53,10 @@ class Reference:
         if arena is not None:
             self._child.arena = arena
             self._ask("open arena", handle=arena.handle)
+
+    def let_go(self) -> None:
+        """Have the child give back memory that it keeps for later, which others may need meanwhile."""
+        self._ask("let go")
 
     def make(self, case: Case, seed: int) -> tuple[Any, ...]:
         arena = self._child.arena
@@ -85,8 +96,7 @@ class Reference:
             return self._child.command(do, **details)
         except VerdictError as fault:
             if do in _BESIDE_A_KERNEL and "out of memory" in fault.reason:
-                reason = "out of memory beside this kernel, so its results cannot be checked; do others use the GPU?"
-                raise VerdictError(Status.RUNTIME_ERROR, reason) from fault
+                raise CheckingError from fault
             raise PresageError(f"{self._problem.path}: its reference failed: {fault.reason}") from fault
 
 

@@ -32,7 +32,7 @@ _C_TYPES = {
 
 
 _NOT_IN_NUMPY = {"bfloat16": "int16"}
-STYLE_SLACK = 64.0
+STYLE_SLACK = 1024.0
 _DRAWS = 64
 """Of so many drawn cases, some have each style that a problem draws."""
 
@@ -106,6 +106,9 @@ class Problem(ABC):
     any_order: ClassVar[bool] = False
     """Whether a module's outputs may lie in memory in any order of their dimensions, and not only row by row."""
 
+    adds_up: ClassVar[bool] = True
+    """Whether an output may be a sum of many terms."""
+
     @abstractmethod
     def make_inputs(self, case: Case, sampler: Sampler) -> tuple[Any, ...]:
         """The inputs, in the order of `inputs`, with the case's shapes and dtypes."""
@@ -167,11 +170,12 @@ class Problem(ABC):
         """A timed case with inputs of every other style, so that nobody knows timed inputs by their size or values.
 
         Timed sizes are larger than those of the checks that a tolerance was made for, and where terms are alike, as
-        small ones are, a sum's rounding errors are, too: so there is some slack. Where all terms are equal, none would
-        be enough for an honest sum of float32."""
+        small ones are, so are the rounding errors of their sum: there is slack for that. Where all terms are equal,
+        none would be enough for an honest sum of float32."""
         needles = ("needles",) if "outliers" in self.styles and case.dtype == "float32" else ()
         others = [style for style in (*self.styles, *needles) if style not in (case.values, "equal")]
-        return tuple(replace(case, values=style, slack=STYLE_SLACK) for style in others)
+        slack = STYLE_SLACK if self.adds_up else 2.0
+        return tuple(replace(case, values=style, slack=slack) for style in others)
 
     @cached_property
     def folder(self) -> Path:

@@ -72,6 +72,9 @@ class Reference(Protocol):
     def difference(self, case: Case, inputs: Sequence[Any], outputs: Sequence[Any]) -> str | None:
         """Why these outputs are wrong, or None when they are right."""
 
+    def let_go(self) -> None:
+        """Give back memory that is kept for later."""
+
 
 class ExternalProblem(Problem):
     """A problem whose reference was written for another harness. `described` gives one that can be measured."""
@@ -181,6 +184,10 @@ class ExternalProblem(Problem):
     def difference(self, case: Case, inputs: Sequence[Any], outputs: Sequence[Any]) -> str | None:
         """Why these outputs are wrong by the problem's own rules, or None."""
         return self._asked.difference(case, inputs, outputs)
+
+    def let_go(self) -> None:
+        """Between measurements: others may need the memory that the reference keeps."""
+        self._asked.let_go()
 
     def oracle(self, xp: ModuleType, case: Case, *inputs: Any) -> tuple[Any, ...]:
         raise NotImplementedError("the right outputs stay in the child that knows them; ask for the difference")

@@ -68,6 +68,11 @@ class ReferenceRunner:
             self._notes[key] = self._reference.examine(case, data, _SEED_OF_OTHERS)
         return {"wrong": self._reference.difference(case, data, outputs), "note": self._notes[key]}
 
+    def let_go(self, command: dict[str, Any]) -> None:
+        """Memory that torch keeps for later is of use to others now."""
+        if self._torch.cuda.is_available():
+            self._torch.cuda.empty_cache()
+
     def _settle(self) -> None:
         if self._torch.cuda.is_available():
             self._torch.cuda.synchronize()
