@@ -10,16 +10,19 @@ import re
 import select
 import signal
 import tempfile
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from presage.core.errors import PresageError
+from presage.devices import lane
 from presage.devices.base import Effort, Measurement, speedup
 from presage.devices.child import Child
 from presage.devices.cpu import CpuDevice
 from presage.devices.status import Status
+from presage.devices.trial import Trial
 from presage.kernels.kernel import Kernel, from_source
 from presage.problems.base import Case, Problem
 from presage.sandbox import confinement
@@ -89,6 +92,35 @@ def test_progress_is_told(addition: Problem, naive: Kernel) -> None:
     assert told[-1] == ("done", 1.0)
     assert "timing n=200000" in [doing for doing, _ in told]
     assert [share for _, share in told] == sorted(share for _, share in told)
+
+
+def test_two_measurements_take_turns(addition: Problem, naive: Kernel, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kernels are compiled and loaded beside a measurement, and neither checked nor timed."""
+    there, leave, said = threading.Event(), threading.Event(), list[str]()
+
+    def hold() -> None:
+        with lane.only("cpu"):
+            there.set()
+            leave.wait(60)
+
+    def tell(doing: str, share: float) -> None:
+        said.append(doing)
+        if doing.startswith("waiting"):
+            leave.set()
+
+    with contextlib.closing(CpuDevice()) as device:
+        assert device.peaks.flops > 0
+        loaded: list[str] = []
+        load = Trial.load
+        monkeypatch.setattr(Trial, "load", lambda trial, command: (loaded.append(said[-1]), load(trial, command))[1])
+        holder = threading.Thread(target=hold)
+        holder.start()
+        assert there.wait(30)
+        (measured,) = device.measure(addition, [naive], Effort(1.0, 20.0), tell)
+        holder.join()
+    assert (measured.status, measured.reason) == (Status.OK, "")
+    assert loaded == ["compiling"]
+    assert said[:3] == ["compiling", "waiting for another measurement on this machine", "checking"]
 
 
 def test_it_describes_itself() -> None:
@@ -242,14 +274,28 @@ class AbsurdRoof:
     def refresh(self) -> None:
         self.refreshed += 1
 
+    witness_ns = floor_ns
+
 
 def test_a_time_under_the_floor_is_not_believed(measure: Measure) -> None:
     device = CpuDevice()
     roof = device.__dict__["peaks"] = AbsurdRoof()
     (measured,) = measure(HONEST, device=device)
-    assert roof.refreshed == 1, "the peak gets a second look before anyone is accused"
+    assert roof.refreshed == 2, "the peak gets a second look, and the kernel a second try, before anyone is accused"
     assert measured.status == Status.CHEATING
     assert "at this device's measured peak" in measured.reason
+
+
+def test_peaks_of_a_busy_machine_accuse_nobody(measure: Measure, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A copy kernel in the same rounds shows what the machine can do, whatever was measured before."""
+    device = CpuDevice()
+    rates = {size: rate / 50 for size, rate in device.peaks._values["bandwidth"].items()}
+    monkeypatch.setattr(device.peaks, "_values", {**device.peaks._values, "bandwidth": rates})
+    monkeypatch.setattr(device.peaks, "refresh", lambda: None)  # it was busy then, too
+    monkeypatch.setattr(device.peaks, "_save", lambda: None)
+    (measured,) = measure(HONEST, device=device)
+    assert (measured.status, measured.reason) == (Status.OK, "")
+    assert measured.cases[0].floor_ns < 1.5 * measured.cases[0].median.value
 
 
 def test_nothing_is_left_behind(measure: Measure, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from presage.devices import cuda, lane
 from presage.devices.base import CaseTiming, Effort, Measurement, speedup
 from presage.devices.child import VerdictError
 from presage.devices.cuda import CudaDevice
+from presage.devices.gpu_memory import CrowdedError, NoRoomError
 from presage.devices.status import Status
 from presage.devices.trial import Plan
 from presage.kernels.kernel import Kernel
@@ -67,6 +70,9 @@ class FakeTrial:
 
     def release(self) -> None:
         return
+
+    def end(self, verdict: VerdictError) -> None:
+        self.verdict = verdict
 
 
 class FakeDevice(CudaDevice):
@@ -229,3 +235,83 @@ def test_which_process_it_is_is_said() -> None:
     said = []
     FakeDevice().measure(ADDITION, [FAST], Effort(processes=2), lambda doing, share: said.append(doing))
     assert said == ["compiling", "timing", "timing, process 2 of at most 6"]
+
+
+# -- memory that others have ------------------------------------------------------------------------------------------
+
+GIB = 1 << 30
+
+
+class CrowdedDevice(FakeDevice):
+    """A GPU of 80 GiB, of which others let go of a little whenever it is looked at."""
+
+    _conduct = CudaDevice._conduct
+
+    def __init__(self, free_gib: float, more_gib: float = 0.0) -> None:
+        super().__init__()
+        self.properties = SimpleNamespace(total_memory=80 * GIB, uuid="test")
+        self._free, self._more = free_gib * GIB, more_gib * GIB
+        self._arenas: list[Any] = []
+        nothing = {name: lambda: 0 for name in ("memory_reserved", "memory_allocated")}
+        self._torch = SimpleNamespace(
+            cuda=SimpleNamespace(mem_get_info=self._look, empty_cache=lambda: None, **nothing)
+        )
+        self.made: list[int] = []
+
+    def _look(self) -> tuple[int, int]:
+        self._free += self._more
+        return int(self._free), 80 * GIB
+
+    def _conduct_alone(self, trials: Sequence[Any], plan: Plan, effort: Effort, progress: Any) -> None:
+        self.made.append(int(self._free))
+        super()._conduct(trials, plan, effort, progress)  # type: ignore[safe-super]
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(cuda, "_LOOK_AGAIN", 0.001)
+    monkeypatch.setattr(lane, "PLACES", (str(tmp_path),))
+
+
+@pytest.mark.usefixtures("impatient")
+def test_memory_that_others_have_is_waited_for_outside_of_the_lane() -> None:
+    device, said = CrowdedDevice(free_gib=0.25, more_gib=0.5), list[str]()
+
+    def tell(doing: str, share: float) -> None:
+        said.append(doing)
+        if doing.startswith("waiting"):
+            with lane.only("test", pytest.fail):  # others can have it meanwhile
+                pass
+
+    task = SimpleNamespace(problem=ADDITION, kernel=FAST)
+    device._conduct([FakeTrial(task, 0, 1.0, OK)], PLAN, Effort(), tell)
+    waiting = [text for text in said if text.startswith("waiting for")]
+    assert len(waiting) > 2
+    assert "GiB of the GPU's memory, which other processes have" in waiting[0]
+    assert said[-1] == "timing"
+    assert device.made[0] > 2 * GIB
+
+
+@pytest.mark.usefixtures("impatient")
+def test_memory_is_not_waited_for_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cuda, "MEMORY_SECONDS", 0.05)
+    device = CrowdedDevice(free_gib=0.25)
+    task = SimpleNamespace(problem=ADDITION, kernel=FAST)
+    device._conduct([FakeTrial(task, 0, 1.0, OK)], PLAN, Effort(), lambda doing, share: None)
+    assert device.made == [GIB // 4]
+
+
+@pytest.mark.parametrize("room", ["peaks", "arena"])
+def test_where_there_is_no_room_at_last_that_is_the_devices_fault(room: str) -> None:
+    device = CrowdedDevice(free_gib=0.25)
+
+    def no_room(*arguments: Any) -> Any:
+        raise NoRoomError("the GPU has no 512 MiB left for inputs and outputs")
+
+    measured = SimpleNamespace(measure=no_room if room == "peaks" else lambda problem: None, bandwidth=1.0)
+    device.peaks, device._arena_for = measured, no_room  # type: ignore[method-assign]
+    device.nvml = SimpleNamespace(read=dict)  # type: ignore[assignment]
+    trial = FakeTrial(SimpleNamespace(problem=ADDITION, kernel=FAST), 0, 1.0, OK)
+    CudaDevice._conduct_alone(device, [trial], PLAN, Effort(), lambda doing, share: None)
+    assert isinstance(trial.verdict, CrowdedError)
+    assert trial.verdict.status is Status.DEVICE_FAULT

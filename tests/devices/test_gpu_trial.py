@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,6 +14,7 @@ torch = pytest.importorskip("torch")
 
 from presage.devices.base import Effort  # noqa: E402
 from presage.devices.child import VerdictError, Window  # noqa: E402
+from presage.devices.gpu_memory import CrowdedError  # noqa: E402
 from presage.devices.gpu_trial import MOST_HOLD_NS, GpuRecord, GpuTrial, shared_out  # noqa: E402
 from presage.devices.status import Status  # noqa: E402
 from presage.devices.worker.gpu import TorchRunner  # noqa: E402
@@ -43,7 +44,7 @@ def window(
         "launches": [launches] * CALLS,
         "queued_ns": 10 * US,
     }
-    return Window(int(accounted_us * US), int(parent_us * US), 0, CALLS, answer)
+    return Window(int(accounted_us * US), int(parent_us * US), 0, CALLS, answer, main_ns=0)
 
 
 def lump(first_us: float, others_us: float) -> Window:
@@ -58,7 +59,10 @@ HURRIED = window(accounted_us=400, parent_us=2400)
 """Its events say that most of the time did not pass."""
 UNDERSTATED = window(call_us=10, accounted_us=2390, parent_us=2400)
 """It accounts for all the time, but not in its calls."""
-INTERRUPTED = window(parent_us=9000)
+INTERRUPTED = dataclasses.replace(window(parent_us=9000), waited_ns=7600 * US)
+"""Its host waited for a processor."""
+LATE = window(parent_us=9000)
+"""Nobody waited."""
 
 
 def record_of(windows: list[Window]) -> GpuRecord:
@@ -80,6 +84,9 @@ class Roof:
     def refresh(self) -> None:
         return
 
+    def witness_ns(self, problem: Problem, case: Case) -> float:
+        return 1.0
+
 
 def judged(windows: list[Window], kernel: Kernel = EAGER) -> tuple[Status, str]:
     trial = GpuTrial(ADDITION, kernel, Effort(rounds=ROUNDS))
@@ -92,11 +99,14 @@ def judged(windows: list[Window], kernel: Kernel = EAGER) -> tuple[Status, str]:
     ("windows", "status", "believed"),
     [
         pytest.param([HONEST] * 6, Status.OK, 6, id="both clocks agree"),
-        pytest.param([HONEST] * 6 + [INTERRUPTED] * 9, Status.OK, 6, id="interrupted windows are left out"),
-        pytest.param([HONEST] * 3 + [INTERRUPTED] * 4, Status.DEVICE_FAULT, 3, id="too few are left"),
+        pytest.param([HONEST] * 9 + [INTERRUPTED] * 6, Status.OK, 9, id="some were interrupted"),
+        pytest.param([HONEST] * 6 + [INTERRUPTED] * 9, Status.DEVICE_FAULT, 6, id="most were interrupted"),
+        pytest.param([HONEST] * 3 + [INTERRUPTED] * 3, Status.DEVICE_FAULT, 3, id="too few are left"),
+        pytest.param([HONEST] * 9 + [LATE] * 6, Status.CHEATING, 9, id="late, and nobody waited"),
         pytest.param([HURRIED] * 6, Status.CHEATING, 0, id="events that say less than passed"),
         pytest.param([UNDERSTATED] * 6, Status.CHEATING, 0, id="calls that say less than the window"),
-        pytest.param([HONEST] * 3 + [UNDERSTATED] * 4, Status.DEVICE_FAULT, 3, id="lies that leave too few"),
+        pytest.param([HONEST] * 3 + [UNDERSTATED] * 17, Status.CHEATING, 3, id="lies in 85 %"),
+        pytest.param([HONEST] * 18 + [UNDERSTATED] * 2, Status.OK, 18, id="two odd windows of twenty"),
     ],
 )
 def test_the_parents_clock_bounds_the_calls(windows: list[Window], status: Status, believed: int) -> None:
@@ -105,6 +115,19 @@ def test_the_parents_clock_bounds_the_calls(windows: list[Window], status: Statu
     assert len(record_of(windows).believed()) == believed
     if status is Status.CHEATING:
         assert "the clocks disagree" in reason
+
+
+def test_late_windows_are_no_lies_where_pulses_are_late_too() -> None:
+    record = record_of([HONEST, LATE] * 8)
+    assert record.is_lied_about
+    record.pulses = [PULSE, dataclasses.replace(PULSE, parent_ns=9000 * US)] * 8
+    assert not record.is_lied_about
+
+
+def test_what_a_window_hides_counts_as_its_calls_time() -> None:
+    samples = record_of([HONEST] * 18 + [UNDERSTATED] * 2).samples()
+    assert len(samples) == 20 * CALLS
+    assert min([*samples.values()][-2 * CALLS :]) > 150 * US
 
 
 @pytest.mark.parametrize(
@@ -367,20 +390,84 @@ def test_the_lead_is_never_held_for_longer_than_we_say(queued: Any) -> None:
     assert 0 < trial._hold_ns <= MOST_HOLD_NS
 
 
-@pytest.mark.parametrize(
-    ("complaint", "status"), [("CUDA out of memory. Tried to allocate 2 GiB", Status.RUNTIME_ERROR), ("else", None)]
-)
-def test_a_kernel_that_leaves_no_memory_breaks_only_itself(complaint: str, status: Status | None) -> None:
+GIB = 1 << 30
+
+
+class Hoarding(FakeChild):
+    """A worker that holds so much of the GPU's memory until it is killed."""
+
+    def __init__(self, held: int, free: int) -> None:
+        super().__init__(HONEST.answer)
+        self.held, self.free = held, free
+        self.arena.write_inputs = self.no_room
+
+    def no_room(self, slot: int, values: Any) -> None:
+        raise RuntimeError("CUDA out of memory. Tried to allocate 2 GiB")
+
+    def kill(self) -> None:
+        self.free, self.held = self.free + self.held, 0
+
+    def memory(self) -> tuple[int, int]:
+        return self.free, 80 * GIB
+
+
+def short_of_memory(held_gib: int, room_gib: int) -> GpuTrial:
     trial = GpuTrial(ADDITION, EAGER, Effort())
-    trial.child = FakeChild(HONEST.answer)  # type: ignore[assignment]
+    child = trial.child = Hoarding(held_gib * GIB, (room_gib - held_gib) * GIB)  # type: ignore[assignment]
+    trial.memory, trial.room = child.memory, room_gib * GIB  # type: ignore[union-attr]
+    return trial
 
-    def no_room(slot: int, values: Any) -> None:
-        raise RuntimeError(complaint)
 
-    trial.child.arena.write_inputs = no_room  # type: ignore[union-attr]
-    with nullcontext() if status else pytest.raises(RuntimeError, match=complaint):
+@pytest.mark.parametrize(
+    ("held_gib", "room_gib", "complaint", "status"),
+    [
+        pytest.param(1, 70, "CUDA out of memory. Tried to allocate 1024.00 GiB", Status.RUNTIME_ERROR, id="a terabyte"),
+        pytest.param(60, 70, "CUDA out of memory. Tried to allocate 20.00 GiB", Status.RUNTIME_ERROR, id="its doing"),
+        pytest.param(1, 5, "CUDA out of memory. Tried to allocate 8.00 GiB", Status.DEVICE_FAULT, id="others have it"),
+        pytest.param(1, 5, "CUDA out of memory. Tried to allocate 60.00 GiB", Status.RUNTIME_ERROR, id="far too much"),
+        pytest.param(1, 5, "CUDA_ERROR_OUT_OF_MEMORY", Status.DEVICE_FAULT, id="as the driver says it"),
+        pytest.param(1, 70, "CUDA_ERROR_OUT_OF_MEMORY", Status.RUNTIME_ERROR, id="with nearly all of the GPU"),
+    ],
+)
+def test_who_is_to_blame_when_a_kernel_runs_out_of_memory(
+    held_gib: int, room_gib: int, complaint: str, status: Status
+) -> None:
+    trial = short_of_memory(held_gib, room_gib)
+    trial.end(VerdictError(Status.RUNTIME_ERROR, complaint))
+    assert trial.verdict is not None
+    assert trial.verdict.status is status
+    assert f"it held {held_gib}.0 GiB, and {room_gib}.0 GiB of the GPU's 80.0 GiB were free" in trial.verdict.reason
+    assert isinstance(trial.verdict, CrowdedError) == (status is Status.DEVICE_FAULT), "which is tried again"
+
+
+@pytest.mark.parametrize(
+    ("held_gib", "room_gib", "status"),
+    [
+        pytest.param(69, 70, Status.RUNTIME_ERROR, id="it took all there was"),
+        pytest.param(4, 5, Status.RUNTIME_ERROR, id="it took all that others left"),
+        pytest.param(1, 5, Status.DEVICE_FAULT, id="others have it"),
+        pytest.param(1, 70, Status.DEVICE_FAULT, id="checking needs more than there is"),
+    ],
+)
+def test_who_is_to_blame_when_a_kernel_cannot_be_checked(held_gib: int, room_gib: int, status: Status) -> None:
+    trial = short_of_memory(held_gib, room_gib)
+    trial.attempt(trial.run, CASE, [()] * CALLS, 1, True)
+    assert trial.verdict is not None
+    assert trial.verdict.status is status
+    assert "cannot be checked" in trial.verdict.reason
+
+
+def test_that_a_worker_cannot_start_is_no_kernels_fault() -> None:
+    trial = short_of_memory(0, 1)
+    trial.end(VerdictError(Status.DEVICE_FAULT, "a worker process did not start: out of memory"))
+    assert isinstance(trial.verdict, CrowdedError)
+
+
+def test_what_is_not_about_memory_is_not_caught() -> None:
+    trial = short_of_memory(1, 5)
+    trial.child.no_room = trial.child.arena.write_inputs = None  # type: ignore[union-attr]
+    with pytest.raises(TypeError):
         trial.attempt(trial.run, CASE, [()] * CALLS, 1, True)
-    assert (trial.verdict.status if trial.verdict else None) == status
 
 
 # -- in the worker ----------------------------------------------------------------------------------------------------

@@ -44,6 +44,26 @@ def test_the_next_waits_until_the_first_is_gone(tmp_path: Path, monkeypatch: pyt
     assert had.is_set()
 
 
+def test_who_waits_is_told_so_and_who_has_it_does_not_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A measurement inside of another, as that of the peaks, goes on."""
+    monkeypatch.setattr(lane, "PLACES", (str(tmp_path),))
+    told, had = threading.Event(), threading.Event()
+
+    def wait() -> None:
+        with lane.only("test", told.set):
+            had.set()
+
+    with lane.only("test"):
+        other = threading.Thread(target=wait)
+        other.start()
+        assert told.wait(30)
+        with lane.only("test", pytest.fail):
+            pass
+        assert not had.is_set()
+    other.join(30)
+    assert had.is_set()
+
+
 def test_devices_do_not_wait_for_each_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lane, "PLACES", (str(tmp_path),))
     with lane.only("one"), lane.only("other"):

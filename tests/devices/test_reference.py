@@ -19,6 +19,7 @@ from presage.devices.status import Status
 from presage.kernels.kernel import from_source
 from presage.problems import registry
 from presage.problems.base import Problem
+from presage.problems.external import ExternalProblem
 
 needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
 pytestmark = [pytest.mark.slow, pytest.mark.alone]
@@ -115,13 +116,16 @@ CANDIDATES = {
 }
 
 
-def measure(device: Device, path: Path, sources: Mapping[str, str], effort: Effort = PATIENT) -> dict[str, Measurement]:
+def measure(
+    device: Device, path: Path, sources: Mapping[str, str], effort: Effort = PATIENT, keeps_tolerance: bool = False
+) -> dict[str, Measurement]:
     """Candidates by name, and the problem's own reference as one of them."""
     problem = registry.get(str(path))
+    assert isinstance(problem, ExternalProblem)
+    problem.keeps_tolerance = keeps_tolerance
     kernels = {name: from_source(source, ".py", f"{name}.py") for name, source in sources.items()}
     anchor = registry.anchor(problem, device.kind)
     assert anchor is not None
-    assert hasattr(problem, "candidate")
     all_kernels = [anchor, *(problem.candidate(kernel) for kernel in kernels.values())]
     measured = device.measure(problem, all_kernels, effort, lambda doing, share: None)
     return dict(zip(["reference", *kernels], measured, strict=True))
@@ -184,6 +188,86 @@ def test_a_model_that_remembers_cannot_be_judged(device: Device, tmp_path: Path)
     path.write_text(LINEAR.replace("return torch.relu", stateful))
     with pytest.raises(PresageError, match="answers the same inputs differently each time"):
         measure(device, path, {})
+
+
+WIDE = """
+import torch
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return {result}
+
+def get_inputs():
+    return [torch.rand(4, {columns})]
+
+def get_init_inputs():
+    return []
+"""
+MODEL_NEW = """
+import torch
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        return {result}
+"""
+SOFTMAX = "torch.softmax(x, dim=1)"
+IN_OTHER_ORDER = "(lambda e: e / e.flip(1).sum(1, keepdim=True))(torch.exp(x - x.max()))"
+STRANGERS = {
+    "zeros": "torch.zeros_like(x)",
+    "constant": "torch.full_like(x, 1 / x.shape[1])",
+    "of other inputs": "torch.softmax(torch.rand_like(x), dim=1)",
+}
+
+
+@needs_torch
+@pytest.mark.parametrize("keeps", [False, True], ids=["relative to the scale", "as KernelBench does"])
+def test_what_has_nothing_to_do_with_the_inputs_does_not_pass(device: Device, tmp_path: Path, keeps: bool) -> None:
+    path = tmp_path / "wide.py"
+    path.write_text(WIDE.replace("{result}", SOFTMAX).replace("{columns}", "65536"))
+    sources = {"right": IN_OTHER_ORDER, "half": "torch.softmax(x.half().float(), 1)", **STRANGERS}
+    measured = measure(
+        device, path, {name: MODEL_NEW.replace("{result}", it) for name, it in sources.items()}, keeps_tolerance=keeps
+    )
+    assert [(measured[name].status, measured[name].reason) for name in ("reference", "right")] == [(Status.OK, "")] * 2
+    said = measured["right"].facts["tolerance"]
+    assert "0.0001 would let zeros, a constant and the answer to other inputs pass as the output" in said
+    assert re.search(r"values are at most 2.\de-05 and differ by \d.\de-06", said)
+    for name in ("half", *STRANGERS):
+        assert measured[name].status is (Status.OK if keeps else Status.WRONG_RESULT), (name, measured[name])
+        assert keeps or "relative to the output's scale" in measured[name].reason
+
+
+REACHABLE = {
+    "a small part of a large value": ("7 + 1e-4 * x", "(70000 + x) / 10000", "torch.full_like(x, 7.00005)"),
+    "zeros that are right": ("x - x", "0 * x", "1e-4 * x"),
+    "rounding errors alone": (
+        "torch.layer_norm(x, x.shape[1:]).mean(1)",
+        "torch.layer_norm(x.flip(1), x.shape[1:]).mean(1)",
+        "x[:, 0]",
+    ),
+}
+
+
+@needs_torch
+@pytest.mark.parametrize(("model", "right", "wrong"), REACHABLE.values(), ids=REACHABLE)
+def test_an_honest_kernel_is_held_to_no_more_than_it_can_reach(
+    device: Device, tmp_path: Path, model: str, right: str, wrong: str
+) -> None:
+    path = tmp_path / "wide.py"
+    path.write_text(WIDE.replace("{result}", model).replace("{columns}", "4096"))
+    measured = measure(
+        device, path, {name: MODEL_NEW.replace("{result}", it) for name, it in (("right", right), ("wrong", wrong))}
+    )
+    assert [measured[name].status for name in ("reference", "right")] == [Status.OK] * 2, measured
+    assert "pass as the output" in measured["right"].facts["tolerance"]
+    assert measured["wrong"].status is Status.WRONG_RESULT
+
+
+@needs_torch
+def test_where_the_tolerance_does_not_matter_nothing_is_said(device: Device, tmp_path: Path) -> None:
+    path = tmp_path / "linear.py"
+    path.write_text(LINEAR)
+    assert "tolerance" not in measure(device, path, {})["reference"].facts
 
 
 # -- GPU MODE ---------------------------------------------------------------------------------------------------------

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import pytest
 
 from presage.devices.base import Effort
-from presage.devices.child import VerdictError, Window
+from presage.devices.child import TimingError, VerdictError, Window
 from presage.devices.status import Status
-from presage.devices.trial import Record, Trial
+from presage.devices.trial import SURPRISES, Inputs, Plan, Record, Surprises, Trial
 from presage.kernels.kernel import Kernel
 from presage.problems.base import Case, Problem
 
@@ -18,10 +18,13 @@ MS = 1_000_000
 
 @dataclass
 class Roof:
-    """A device whose peak turns out `better` times as high on a second look."""
+    """A device whose peak turns out `better` times as high on a second look, and on which a copy kernel takes so many
+    times what the peak says, in turns."""
 
     floor: float
     better: float = 1.0
+    witness: tuple[float, ...] = (1.0,)
+    asked: int = 0
 
     def floor_ns(self, problem: Problem, case: Case) -> float:
         return self.floor
@@ -32,41 +35,71 @@ class Roof:
     def refresh(self) -> None:
         self.floor /= self.better
 
+    def witness_ns(self, problem: Problem, case: Case) -> float:
+        took = self.witness[self.asked % len(self.witness)] * self.floor
+        self.asked += 1
+        self.floor = min(self.floor, took)
+        return took
 
-def window(child_ms: float, parent_ms: float, cpu_ms: float | None = None) -> Window:
+
+def window(
+    child_ms: float, parent_ms: float, cpu_ms: float | None = None, main_ms: float | None = None, waited_ms: float = 0
+) -> Window:
+    """As the clocks saw it; the first thread used all the processor time unless another number is given."""
     cpu = child_ms if cpu_ms is None else cpu_ms
-    return Window(int(child_ms * MS), int(parent_ms * MS), int(cpu * MS), 10, {})
+    main = cpu if main_ms is None else main_ms
+    times = (int(ms * MS) for ms in (child_ms, parent_ms, cpu))
+    return Window(*times, 10, {}, threads=2, main_ns=int(main * MS), waited_ns=int(waited_ms * MS))
+
+
+def problem_case(problem: Problem) -> tuple[Case]:
+    return problem.timed["cpu"]  # type: ignore[return-value]  # it has one
+
+
+def trial_of(problem: Problem, kernel: Kernel, windows: list[Window], pulse_ms: float = 0.05) -> tuple[Trial, Record]:
+    trial = Trial(problem, kernel, Effort(rounds=8))
+    (case,) = problem_case(problem)
+    record = trial.records[case.name] = Record(calls=10, least_rounds=8)
+    record.windows, record.rounds = windows, [*range(len(windows))]
+    record.pulses = [window(0, pulse_ms)] * len(windows)
+    return trial, record
 
 
 def judged(
     problem: Problem, kernel: Kernel, windows: list[Window], roof: Roof, untimed: list[Window], pulse_ms: float = 0.05
 ) -> tuple[Status, str, int]:
-    trial = Trial(problem, kernel, Effort(rounds=8))
-    (case,) = problem.timed["cpu"]
-    record = trial.records[case.name] = Record(calls=10, least_rounds=8)
-    record.windows, record.rounds = windows, [*range(len(windows))]
-    record.pulses = [window(0, pulse_ms)] * len(windows)
-    trial._untimed = untimed
-    trial.attempt(trial.judge, case, roof)
+    trial, record = trial_of(problem, kernel, windows, pulse_ms)
+    trial._repeated = untimed
+    trial.attempt(trial.judge, *problem_case(problem), roof)
     verdict = trial.verdict or VerdictError(Status.OK, "")
     return verdict.status, verdict.reason, len(record.believed())
 
 
 GOOD, LATE, LIE = window(3, 3.1), window(3, 9), window(0.3, 3.1, 3.1)
+HELPED_LIE = window(0.3, 3.1, 6, main_ms=0.3)
+"""Another thread does the work while the first, which reads the clock, sleeps."""
+TWO = window(3, 3.1, 6, main_ms=3)
+TWO_LATE = window(3, 9, 6, main_ms=3, waited_ms=6)
+"""Two threads, of which the first, or the parent, had to wait for a processor in the end."""
 
 
 @pytest.mark.parametrize(
     ("windows", "pulse_ms", "status", "samples"),
     [
         pytest.param([GOOD] * 10, 0.05, Status.OK, 10, id="the clocks agree"),
-        pytest.param([GOOD] * 10 + [LATE] * 20, 0.05, Status.OK, 10, id="interrupted windows are left out"),
-        pytest.param([GOOD] * 4 + [LATE] * 6, 0.05, Status.DEVICE_FAULT, 4, id="too few are left"),
+        pytest.param([GOOD] * 10 + [LATE] * 20, 0.05, Status.OK, 30, id="it was late, but did no work meanwhile"),
+        pytest.param([LATE] * 10, 0.05, Status.OK, 10, id="always late, but it only waited for a processor"),
+        pytest.param([TWO] * 20 + [TWO_LATE] * 10, 0.05, Status.OK, 20, id="a third of the windows was interrupted"),
+        pytest.param([TWO] * 10 + [TWO_LATE] * 20, 0.05, Status.DEVICE_FAULT, 10, id="two thirds were interrupted"),
+        pytest.param([TWO] * 4 + [TWO_LATE] * 4, 0.05, Status.DEVICE_FAULT, 4, id="too few are left"),
         pytest.param([LIE] * 10, 0.05, Status.CHEATING, 0, id="a child that hides most of its time"),
         pytest.param([GOOD] + [LIE] * 10, 0.05, Status.CHEATING, 1, id="a child that hardly ever tells the truth"),
-        pytest.param([GOOD] * 4 + [LIE] * 10, 0.05, Status.DEVICE_FAULT, 4, id="lies that leave too few"),
+        pytest.param([GOOD] * 3 + [LIE] * 17, 0.05, Status.CHEATING, 3, id="lies in 85 %"),
+        pytest.param([GOOD] * 14 + [LIE] * 10, 0.05, Status.CHEATING, 14, id="lies in 40 %"),
+        pytest.param([GOOD] * 18 + [LIE] * 2, 0.05, Status.OK, 18, id="two odd windows of twenty"),
+        pytest.param([TWO] * 3 + [HELPED_LIE] * 17, 0.05, Status.CHEATING, 3, id="lies while another thread works"),
         pytest.param([window(3, 3.9, 3.9)] * 10, 0.05, Status.CHEATING, 0, id="a fifth of each window hidden"),
         pytest.param([window(3, 3.9, 3.9)] * 10, 0.5, Status.OK, 10, id="a slow machine, as pulses show"),
-        pytest.param([LATE] * 10, 0.05, Status.DEVICE_FAULT, 0, id="always late, but it only waited for a processor"),
     ],
 )
 def test_two_clocks_must_agree(
@@ -78,18 +111,52 @@ def test_two_clocks_must_agree(
         assert reason.startswith("case n=200000: the clocks disagree")
 
 
+def test_late_windows_are_no_lies_where_pulses_are_late_too(addition: Problem, naive: Kernel) -> None:
+    """As on a virtual machine whose host does not say that it took the processor away."""
+    late = window(3, 9, 6, main_ms=3)
+    pulses = [window(0, 0.05), window(0, 0.05), window(0, 6)]
+    for windows, status in (([TWO, TWO, late], Status.OK), ([TWO, late, TWO], Status.CHEATING)):
+        trial, record = trial_of(addition, naive, windows * 8)
+        record.pulses = pulses * 8
+        trial.attempt(trial.judge, *problem_case(addition), Roof(1.0))
+        assert (trial.verdict.status if trial.verdict else Status.OK) == status
+
+
+def test_a_kernel_does_not_choose_which_windows_are_samples(addition: Problem, naive: Kernel) -> None:
+    """Slow ones that it lies about count at the parent's time."""
+    slow = window(0.1, 9, 9)
+    _, record = trial_of(addition, naive, [GOOD] * 18 + [slow] * 2)
+    assert len(record.samples()) == 20
+    assert sorted(record.samples().values())[-2:] == pytest.approx([0.9 * MS] * 2, rel=0.02)
+
+
+@pytest.mark.parametrize("child_ms", [0.01, 1, 2.5])
+def test_no_sample_is_less_than_the_parents_clock_says(addition: Problem, naive: Kernel, child_ms: float) -> None:
+    _, record = trial_of(addition, naive, [window(child_ms, 3.1, 6, main_ms=child_ms)] * 8)
+    assert min(record.samples().values()) == pytest.approx(0.3 * MS, rel=0.02)
+
+
 @pytest.mark.parametrize(
-    ("roof", "status"),
+    ("roof", "status", "asked"),
     [
-        pytest.param(Roof(100e3), Status.OK, id="slower than the floor"),
-        pytest.param(Roof(400e3), Status.OK, id="a little under a floor that is itself uncertain"),
-        pytest.param(Roof(1000e3), Status.CHEATING, id="far under the floor"),
-        pytest.param(Roof(1000e3, better=5.0), Status.OK, id="the peak had been measured too low"),
+        pytest.param(Roof(100e3), Status.OK, 0, id="slower than the floor"),
+        pytest.param(Roof(400e3), Status.OK, 0, id="a little under a floor that is itself uncertain"),
+        pytest.param(Roof(1000e3, better=5.0), Status.OK, 0, id="the peak had been measured too low"),
+        pytest.param(Roof(1000e3), Status.CHEATING, 8, id="far under the floor, and a copy kernel is not"),
+        pytest.param(Roof(1000e3, witness=(0.3, 3.0)), Status.OK, 8, id="a copy kernel is as fast, at times"),
+        pytest.param(Roof(1000e3, witness=(1, 3, 3)), Status.DEVICE_FAULT, 8, id="a copy kernel is slow, at times"),
     ],
 )
-def test_no_time_is_under_the_floor(addition: Problem, naive: Kernel, roof: Roof, status: Status) -> None:
-    got, reason, _ = judged(addition, naive, [GOOD] * 10, roof, [])
-    assert got == status, reason
+def test_no_time_is_under_the_floor(
+    addition: Problem, naive: Kernel, roof: Roof, status: Status, asked: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Trial, "run", lambda *arguments, **how: GOOD)
+    monkeypatch.setattr(Trial, "_pulse", lambda *arguments: window(0, 0.05))
+    trial, _ = trial_of(addition, naive, [GOOD] * 10)
+    trial.attempt(trial.judge, *problem_case(addition), roof)
+    assert (trial.verdict.status if trial.verdict else Status.OK) == status, trial.verdict
+    assert roof.asked == asked
+    assert trial.verdict is None or isinstance(trial.verdict, TimingError), "there is a second try"
 
 
 @pytest.mark.parametrize(
@@ -120,3 +187,48 @@ def test_sleep_is_told_on_a_busy_machine(addition: Problem, naive: Kernel, slept
     windows = [window(3, 3.1, 1.2)] * 8 + [window(3, 3.1, 3)] * 2
     got, reason, _ = judged(addition, naive, windows, Roof(1.0), untimed)
     assert got == status, reason
+
+
+# -- which inputs -----------------------------------------------------------------------------------------------------
+
+
+def test_timed_sizes_are_checked_in_every_style(addition: Problem) -> None:
+    (timed,) = problem_case(addition)
+    plan = Plan.draw(addition, "cpu")
+    asked = {case.values for case in plan.checks if case.dims == timed.dims}
+    assert asked >= {"normal", "large", "tiny", "outliers", "needles"}
+    assert plan.timed == (timed,)
+
+
+def test_kernels_of_our_own_are_asked_no_more_than_before(addition: Problem) -> None:
+    (timed,) = problem_case(addition)
+    assert all(case.dims != timed.dims for case in Plan.fixed(addition, "cpu", 3).checks)
+
+
+def test_among_timed_windows_are_some_on_other_inputs(addition: Problem, naive: Kernel) -> None:
+    """They are checked, and are no samples."""
+    trial, record = trial_of(addition, naive, [])
+    (case,) = problem_case(addition)
+    seen: list[tuple[Inputs, int]] = []
+
+    def run(case: Case, inputs: Inputs, checked: int, timed: bool) -> Window:
+        assert timed
+        seen.append((inputs, checked))
+        return GOOD
+
+    trial.run, trial._pulse = run, lambda case, record: window(0, 0.05)  # type: ignore[method-assign]
+    for number in range(record.least_rounds):
+        trial.sample(case, trial.draw(case), number)
+    surprises = [checked for inputs, checked in seen if isinstance(inputs, Surprises)]
+    assert len(surprises) >= SURPRISES
+    assert min(surprises) >= 1
+    assert len(record.windows) == record.least_rounds == len(seen) - len(surprises)
+
+
+def test_a_surprise_has_a_style_for_each_call_and_its_own_answer(addition: Problem, naive: Kernel) -> None:
+    (case,) = problem_case(addition)
+    inputs = Surprises(addition, case, Trial.backend)
+    assert len({inputs.case(slot).values for slot in range(40)}) > 3
+    x, y = inputs[0]
+    assert inputs.difference(0, (x + y,)) is None
+    assert inputs.difference(0, (x - y,)) is not None

@@ -16,6 +16,7 @@ from presage.devices.base import Device, Effort, Measurement, speedup
 from presage.devices.status import Status
 from presage.kernels.kernel import Kernel
 from presage.problems.base import Problem
+from presage.problems.external import KERNELBENCH, ExternalProblem
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -42,6 +43,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--timeout", type=terminal.positive, default=default.timeout, metavar="S",
         help="kill a kernel that has run for this long in all (default: %(default)s)",
     )  # fmt: skip
+    parser.add_argument(
+        "--tolerance", choices=["scale", "kernelbench"], default="scale",
+        help="how outputs of a KernelBench problem are compared where its tolerance would let zeros or a constant pass:"
+        " relative to their scale (the default), or as KernelBench does",
+    )  # fmt: skip
     parser.add_argument("--cc", metavar="PATH", help="the C compiler to use (default: $CC, gcc, clang or cc)")
 
 
@@ -51,6 +57,10 @@ def run(arguments: argparse.Namespace) -> int:
         raise PresageError("a problem and a kernel are needed; write 'presage measure PROBLEM KERNEL…'")
     device = devices.get(arguments.device, arguments.cc)
     problem = device.problem(words[0])
+    if arguments.tolerance == "kernelbench":
+        if not isinstance(problem, ExternalProblem) or problem.convention != KERNELBENCH:
+            raise PresageError(f"--tolerance kernelbench is for KernelBench problems; {problem.name} is none")
+        problem.keeps_tolerance = True
     kernels = [device.kernel(problem, spec) for spec in words[1:]]
     anchor = _anchor(device, problem, arguments.anchor)
     effort = Effort(arguments.precision, arguments.seconds, arguments.timeout)
@@ -112,6 +122,8 @@ def _print(measured: list[Measurement], anchor: Measurement | None, ratios: list
             how.setdefault(f"{m.facts['timing']}{_processes(m)}", []).append(_short(m.kernel))
     for text, names in how.items():
         print(f"\n{', '.join(names)}: {text}")
+    for note in dict.fromkeys(m.facts["tolerance"] for m in shown if "tolerance" in m.facts):
+        print(f"\nTolerance: {note}.")
     for m in shown:
         if m.status is not Status.OK:
             print(f"\n{_short(m.kernel)}: {m.reason}")

@@ -217,14 +217,14 @@ class Device(ABC):
         with self._reference_child() as child:
             reference = Reference(problem, child, seconds)
             described = reference.describe()
-            reference.share(self._arena_for(described))
+            reference.share(self._reference_arena(described))
             yield described
 
     def _reference_child(self) -> AbstractContextManager[Any]:
         """A worker for code of the user's."""
         raise PresageError(f"the {self.name} device cannot run problems from elsewhere")
 
-    def _arena_for(self, problem: Problem) -> Any:
+    def _reference_arena(self, problem: Problem) -> Any:
         """An arena that a call of each case fits into, where workers do not bring their own."""
         return None
 

@@ -67,6 +67,10 @@ class Window:
     answer: dict[str, Any]
     threads: int = 0
     """How many threads the child had when it was stopped."""
+    main_ns: int | None = None
+    """The processor time of its first thread, which reads its clock; None where the system does not tell."""
+    waited_ns: int = 0
+    """How long that thread, and ours, waited for a processor that others had."""
 
     @property
     def unseen_ns(self) -> int:
@@ -180,11 +184,14 @@ class Child:
 
     def window(self, calls: int, **details: Any) -> Window:
         """Run so many of the calls laid out. The clocks start with the child stopped, and end with it stopped again."""
+        before = self._scheduled()
         answer, parent_ns, cpu_ns = self._exchange("run", {"calls": calls, **details})
+        after = self._scheduled()
         child_ns = answer.get("ns")
         if type(child_ns) is not int or not 0 <= child_ns <= parent_ns:
             raise VerdictError(Status.CHEATING, "the worker's answer was forged: it names no time that can have passed")
-        return Window(child_ns, parent_ns, cpu_ns, calls, answer, self._threads())
+        main_ns, waited_ns = (after[0] - before[0], after[1] - before[1]) if before and after else (None, 0)
+        return Window(child_ns, parent_ns, cpu_ns, calls, answer, self._threads(), main_ns, waited_ns)
 
     def _exchange(self, do: str, details: dict[str, Any]) -> tuple[dict[str, Any], int, int]:
         token = secrets.token_hex(8)
@@ -326,6 +333,15 @@ class Child:
             return time.clock_gettime_ns((~self._process.pid) << 3 | 2)
         except OSError:
             return 0
+
+    def _scheduled(self) -> tuple[int, int] | None:
+        """How long its first thread has run, and how long it and ours have waited to run."""
+        try:
+            with open(f"/proc/{self._process.pid}/schedstat") as theirs, open("/proc/thread-self/schedstat") as ours:
+                ran, waited, _ = map(int, theirs.read().split())
+                return ran, waited + int(ours.read().split()[1])
+        except (OSError, ValueError):
+            return None
 
     def _threads(self) -> int:
         try:

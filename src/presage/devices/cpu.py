@@ -17,6 +17,7 @@ from typing import Any
 
 from presage.core import machine
 from presage.core.errors import PresageError
+from presage.devices import lane
 from presage.devices.base import Device, Effort, Measurement, Progress
 from presage.devices.c_compiler import Compiler, trampoline_source
 from presage.devices.child import Child, ChildLostError, TimingError, VerdictError
@@ -72,7 +73,8 @@ class CpuDevice(Device):
 
     @cached_property
     def peaks(self) -> Peaks:
-        return Peaks(self.compiler, self.threads)
+        with lane.only(self.name):
+            return Peaks(self.compiler, self.threads)
 
     # -- measuring ----------------------------------------------------------------------------------------------------
 
@@ -109,7 +111,8 @@ class CpuDevice(Device):
                 trial.idle = self._idle(trial.kernel.language)
             self._load(problem, trials)
             plan = Plan.draw(problem, self.kind)
-            conduct(trials, plan, self.peaks, effort, progress)
+            with lane.only(self.name, lambda: progress("waiting for another measurement on this machine", 0.0)):
+                conduct(trials, plan, self.peaks, effort, progress)
         finally:
             for trial in trials:
                 trial.close()
@@ -236,7 +239,25 @@ class Peaks:
         except (OSError, ValueError, KeyError, TypeError):
             return None
 
+    def witness_ns(self, problem: Problem, case: Case) -> float:
+        cost = problem.cost(case)
+        by_bytes = cost.bytes / self.bandwidth(cost.bytes) > cost.flops / self.flops
+        found = self._run(cost.bytes if by_bytes else 0)
+        if not by_bytes:
+            rate = float(found["flops"])
+            self._values["flops"] = max(self.flops, rate)
+        else:
+            ((size, rate),) = found["bandwidth"].items()
+            rates = self._values["bandwidth"]
+            rates[size] = max(float(rates.get(size, 0.0)), rate)
+        self._save()
+        return 1e9 * (cost.bytes if by_bytes else cost.flops) / rate
+
     def _measure(self) -> dict[str, Any]:
+        return self._run()
+
+    def _run(self, *what: int) -> dict[str, Any]:
+        """All peaks, or the bandwidth for so many bytes, or for none the arithmetic."""
         folder = scratch.make("presage-peaks-")
         try:
             Path(folder, "peaks.c").write_text(_PEAKS_SOURCE.read_text())
@@ -245,8 +266,8 @@ class Peaks:
             status, said = self._compiler.run([self._compiler.path, *options, "peaks.c", "-o", "peaks"], folder)
             if status:
                 raise PresageError(f"{self._compiler.path} cannot build a small program: {said[:500]}")
-            threads = str(self._threads if self._compiler.openmp else 1)
-            status, said = self._compiler.run([f"{folder}/peaks", threads], folder)
+            arguments = [str(self._threads if self._compiler.openmp else 1), *map(str, what)]
+            status, said = self._compiler.run([f"{folder}/peaks", *arguments], folder)
             if status:
                 raise PresageError(f"a small program that measures this processor ended with status {status}: {said}")
         finally:

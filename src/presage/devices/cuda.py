@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import os
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager, suppress
@@ -18,6 +19,7 @@ from presage.core.errors import PresageError
 from presage.devices import lane
 from presage.devices.base import CaseTiming, Device, Effort, Measurement, Progress
 from presage.devices.child import ChildLostError, TimingError, VerdictError
+from presage.devices.gpu_memory import GIB, CrowdedError, NoRoomError
 from presage.devices.nvml import Nvml
 from presage.devices.status import Status
 from presage.devices.trial import Plan, conduct
@@ -25,6 +27,7 @@ from presage.kernels import hardware, nvrtc, static_triton, toolkit
 from presage.kernels.hardware import Hardware
 from presage.kernels.kernel import Kernel
 from presage.problems.base import Case, Problem
+from presage.problems.external import ExternalProblem
 from presage.sandbox.rules import environment
 from presage.sandbox.zygote import Zygote
 
@@ -49,6 +52,12 @@ _HARMLESS = (Status.OK, Status.WRONG_RESULT, Status.COMPILE_ERROR)
 """After which a worker is as good as before, if the kernel was our own."""
 _OWN_PROBLEMS = 2
 """Of so many problems the inputs are kept on the GPU for the next kernel of our own."""
+MEMORY_SECONDS = 300.0
+"""How long to wait for memory that other processes have."""
+_LOOK_AGAIN = 1.0
+_CHECKING = 8
+"""So many times what a call takes is needed to make its inputs and check its outputs: in double precision, and beside
+them what comes up on the way."""
 _IDLE_SECONDS = 24 * 3600.0
 _CHOICE = ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "CUDA_MPS_PIPE_DIRECTORY", "LD_LIBRARY_PATH")
 """What workers must know of the caller's environment to find the GPU that it has found."""
@@ -110,6 +119,7 @@ class CudaDevice(Device):
     languages = ("cuda", "triton", "torch")
     bulk_effort = own_effort = OWN_EFFORT
     name = "cuda"
+    _tell: Progress = staticmethod(lambda doing, share: None)
 
     def __init__(self) -> None:
         try:
@@ -227,6 +237,7 @@ class CudaDevice(Device):
         self, problem: Problem, kernels: Sequence[Kernel], effort: Effort, progress: Progress
     ) -> list[Measurement]:
         self._get_ready(kernels)
+        self._tell = progress
         plan = Plan.draw(problem, self.kind)
         progress("compiling", 0.0)
         with self.posed(problem, effort.timeout) as posed, self._compiling(self.cores) as pool:
@@ -347,7 +358,8 @@ class CudaDevice(Device):
         if trial.child is None:
             trial.child = self.start_child(with_torch=trial.is_own or not task.kernel.is_bare)
             trial.child.trusted = trial.is_own
-        child = trial.child
+        child, trial.memory = trial.child, self._memory
+        trial.room, _ = self._memory()
         self._preparing.add(child)
         try:
             trial.attempt(trial.prepare, self.compiler, plan)
@@ -356,8 +368,9 @@ class CudaDevice(Device):
         return trial
 
     def _settled(self, trial: Any, task: _Task, plan: Plan) -> Any:
-        """The trial, or a second, lone one where the machine may have been what disturbed its times."""
-        if trial.is_own or not isinstance(trial.verdict, TimingError | ChildLostError):
+        """The trial, or a second, lone one where the machine may have been what disturbed its times, or others had the
+        memory that it needed."""
+        if trial.is_own or not isinstance(trial.verdict, TimingError | ChildLostError | CrowdedError):
             return trial
         if self._idle.is_gone:
             self._idle.kill()
@@ -367,28 +380,62 @@ class CudaDevice(Device):
         return again
 
     def _conduct(self, trials: Sequence[Any], plan: Plan, effort: Effort, progress: Progress) -> None:
-        """Have the lane; other processes of ours on this GPU wait meanwhile."""
-        with lane.only(self.properties.uuid):
-            self._conduct_alone(trials, plan, effort, progress)
+        """Have the lane; other processes of ours on this GPU wait meanwhile. Memory that they have, too, is waited for
+        outside of it, so that they can come to their end."""
+        patience = time.monotonic() + MEMORY_SECONDS
+        while True:
+            with lane.only(self.properties.uuid, lambda: progress("waiting for another measurement on this GPU", 0.0)):
+                short = self._short_of(trials[0].problem, len(trials))
+                if not short or time.monotonic() > patience:
+                    self._conduct_alone(trials, plan, effort, progress)
+                    return
+            progress(f"waiting for {short / GIB:.1f} GiB of the GPU's memory, which other processes have", 0.0)
+            time.sleep(_LOOK_AGAIN)
+
+    def _short_of(self, problem: Problem, kernels: int) -> int:
+        """How many bytes are missing to check and time so many kernels. What more than half the GPU is needed for, is
+        not waited for: it has to be tried."""
+        call, arena = self._sizes(problem)
+        kept = len([each for each in self._arenas if each.size >= arena])
+        needed = max(0, kernels - kept) * arena + _CHECKING * call + _WORKER_BYTES
+        free, total = self._memory()
+        cached = int(self._torch.cuda.memory_reserved() - self._torch.cuda.memory_allocated())
+        return max(0, min(needed, total // 2) - free - cached)
+
+    def _memory(self) -> tuple[int, int]:
+        """How many bytes are free, and how many there are."""
+        free, total = self._torch.cuda.mem_get_info()
+        return int(free), int(total)
 
     def _conduct_alone(self, trials: Sequence[Any], plan: Plan, effort: Effort, progress: Progress) -> None:
-        self.peaks.measure(trials[0].problem)
-        if self._torch.cuda.memory_reserved() > _HOARD_SHARE * self.properties.total_memory:
-            self._torch.cuda.empty_cache()
         arenas: list[Any] = []
         try:
+            self.peaks.measure(trials[0].problem)
             for trial in trials:
                 arenas.append(self._arena_for(trial.problem))
                 trial.idle, trial.bandwidth = self._idle, self.peaks.bandwidth
                 trial.attempt(trial.enter_lane, arenas[-1])
             if any(trial.live for trial in trials):
                 conduct(trials, plan, self.peaks, effort, progress)
+        except NoRoomError as error:
+            for trial in trials:
+                if trial.live:
+                    trial.end(CrowdedError(f"{error}; other processes use it"))
         finally:
             for trial in trials:
                 trial.sensors = self.nvml.read()
                 if child := trial.release():
                     self._let_go(child, trial)
             self._arenas += arenas
+            self._give_back(trials[0])
+
+    def _give_back(self, trial: Any) -> None:
+        """Memory that is kept for later, but not for kernels of our own, of which the next comes at once."""
+        if not trial.is_own or self._torch.cuda.memory_reserved() > _HOARD_SHARE * self.properties.total_memory:
+            self._torch.cuda.empty_cache()
+        if isinstance(trial.problem, ExternalProblem):
+            with suppress(PresageError):  # its child has ended
+                trial.problem.let_go()
 
     def _let_go(self, child: Any, trial: Any) -> None:
         """The next kernel of our own can have the worker, unless this one has left it or the GPU unusable."""
@@ -405,22 +452,45 @@ class CudaDevice(Device):
         else:  # it has nothing on the GPU, and its end need not be waited for
             self._undertaker.submit(child.kill)
 
-    def _arena_for(self, problem: Problem) -> Any:
-        """One with room for a window of any case, or for a call where that would be much of the GPU; the one used last,
-        if it will do, since shared workers have that open."""
+    def _sizes(self, problem: Problem) -> tuple[int, int]:
+        """How many bytes the largest call takes, and an arena with room for a window of any case, or for a call where
+        that would be much of the GPU."""
         from presage.devices.arena import place_slots
-        from presage.devices.gpu_arena import GpuArena
         from presage.devices.gpu_trial import WINDOW_CALLS
 
         total = int(self.properties.total_memory)
         cases = {case.name: case for case in (*problem.checks, *problem.timed[self.kind])}.values()
         call = max(place_slots(problem, case, 1, True, total)[-1][-1].end for case in cases)
-        size = max(call, min(_ARENA_LEAST + WINDOW_CALLS * call, _ARENA_MOST, int(total * _ARENA_SHARE)))
+        return call, max(call, min(_ARENA_LEAST + WINDOW_CALLS * call, _ARENA_MOST, int(total * _ARENA_SHARE)))
+
+    def _arena_for(self, problem: Problem) -> Any:
+        """The one used last, if it will do, since shared workers have that open."""
+        return self._arena(self._sizes(problem)[1])
+
+    def _reference_arena(self, problem: Problem) -> Any:
+        """For one call at a time. There is no lane to be had for that, but others may have to let go of memory."""
+        size, patience = self._sizes(problem)[0], time.monotonic() + MEMORY_SECONDS
+        while True:
+            try:
+                return self._arena(size)
+            except NoRoomError:
+                if time.monotonic() > patience:
+                    raise
+            self._tell(f"waiting for {size / GIB:.1f} GiB of the GPU's memory, which other processes have", 0.0)
+            time.sleep(_LOOK_AGAIN)
+
+    def _arena(self, size: int) -> Any:
+        from presage.devices.gpu_arena import GpuArena
+
         for arena in reversed(self._arenas):
             if arena.size >= size:
                 self._arenas.remove(arena)
                 return arena
-        return GpuArena(size)
+        try:
+            return GpuArena(size)
+        except NoRoomError:
+            self._torch.cuda.empty_cache()
+            return GpuArena(size)
 
     def _measurement(self, task: _Task) -> Measurement:
         """What its first process says, and the times of all; but what it is to blame for in any of them counts."""

@@ -10,6 +10,7 @@ import torch
 
 from presage.core.errors import PresageError
 from presage.devices.arena import GUARD, Place, place_slots
+from presage.devices.gpu_memory import NoRoomError
 from presage.problems.base import Case, Problem
 
 PAGE = 2 << 20
@@ -28,7 +29,7 @@ class GpuArena:
         self._driver, self.size = driver, size
         code, self._pointer = driver.cuMemAlloc(size)
         if int(code):
-            raise PresageError(f"the GPU has no {size >> 20} MiB left for inputs and outputs ({code.name})")
+            raise NoRoomError(f"the GPU has no {size >> 20} MiB left for inputs and outputs ({code.name})")
         code, handle = driver.cuIpcGetMemHandle(self._pointer)
         if int(code):
             raise PresageError(f"this GPU's memory cannot be shared between processes ({code.name})")

@@ -7,7 +7,7 @@ from functools import cached_property
 
 import torch
 
-from presage.core.errors import PresageError
+from presage.devices.gpu_memory import NoRoomError
 from presage.problems.base import Case, Problem
 
 IMPOSSIBLE = 0.7
@@ -54,16 +54,30 @@ class GpuPeaks:
     def refresh(self) -> None:
         """Measure again, keeping the higher readings."""
         for name in tuple(self._best):
+            self._read_again(name)
+
+    def witness_ns(self, problem: Problem, case: Case) -> float:
+        cost = problem.cost(case)
+        by_bytes = cost.bytes / self.bandwidth > cost.flops / self.flops("float16")
+        return 1e9 * (
+            cost.bytes / self._read_again("bandwidth") if by_bytes else cost.flops / self._read_again("float16")
+        )
+
+    def _read_again(self, name: str) -> float:
+        """The peak as it is now; the highest is kept. Where memory is short, the one that is known."""
+        try:
             new = self._measure_bandwidth() if name == "bandwidth" else self._measure_flops(name)
-            self._best[name] = max(self._best[name], new)
+        except torch.OutOfMemoryError:
+            return self._best[name]
+        self._best[name] = max(self._best[name], new)
+        return new
 
     def _peak(self, name: str, measure: Callable[[], float]) -> float:
         if name not in self._best:
             try:
                 self._best[name] = measure()
             except torch.OutOfMemoryError as error:
-                complaint = "the GPU has too little memory left to measure its peaks; do others use it?"
-                raise PresageError(complaint) from error
+                raise NoRoomError("the GPU has too little memory left to measure its peaks") from error
             finally:
                 torch.cuda.empty_cache()
         return self._best[name]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import secrets
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import fmean, median
 from typing import Any, ClassVar
@@ -13,6 +13,8 @@ from typing import Any, ClassVar
 from presage.core.statistics import median_interval
 from presage.devices.base import Effort
 from presage.devices.child import Child, TimingError, VerdictError, Window
+from presage.devices.gpu_memory import CrowdedError, Shortage, is_shortage
+from presage.devices.reference import CheckingError
 from presage.devices.status import Status
 from presage.devices.trial import CLOCK_SLACK, Inputs, Plan, Record, Roof, Trial, worker_settings
 from presage.kernels import expression
@@ -116,19 +118,20 @@ class GpuRecord(Record):
             for w in self.windows
         ]
 
-    def hidden(self) -> tuple[float, float]:
-        """A GPU can work while no processor does."""
-        excess = sorted(self.excess())
-        return self.unexplained_ns + excess[len(excess) // 10], self.unexplained_ns
-
     def believed(self) -> list[int]:
         return [i for i, excess in enumerate(self.excess()) if excess <= 0]
 
+    def lies(self) -> list[float]:
+        """A GPU can work while no processor does, so that processor time says nothing."""
+        found = zip(self.windows, self.excess(), self.calm(), strict=True)
+        return [excess - w.waited_ns for w, excess, calm in found if calm and excess > w.waited_ns]
+
     def samples(self) -> dict[int, float]:
+        """What is unexplained of a window counts as its calls' time."""
         return {
-            self.rounds[i] * WINDOW_CALLS + call: float(ns)
-            for i in self.believed()
-            for call, ns in enumerate(shared_out(self.windows[i].answer["samples_ns"]))
+            self.rounds[i] * WINDOW_CALLS + call: ns + max(0.0, excess) / window.calls
+            for i, (window, excess) in enumerate(zip(self.windows, self.excess(), strict=True))
+            for call, ns in enumerate(shared_out(window.answer["samples_ns"]))
         }
 
     def without_launch(self) -> tuple[int, int]:
@@ -149,6 +152,9 @@ class OwnRecord(GpuRecord):
 
     def excess(self) -> list[float]:
         return [0.0] * len(self.windows)
+
+    def lies(self) -> list[float]:
+        return []
 
     def samples(self) -> dict[int, float]:
         """Each call's own time: one that something else on the GPU delayed is an outlier and says nothing of others."""
@@ -188,6 +194,7 @@ class GpuTrial(Trial):
     """Outputs always lie in the arena; what a module returns is copied there right after each call."""
 
     backend = TORCH
+    asked_twice = 0.0
     least_share = 1.0  # each call is waited for and its outputs taken, so nothing can be put off
     _in_arena = True
 
@@ -198,10 +205,14 @@ class GpuTrial(Trial):
         self.sensors: dict[str, Any] = {}
         self.bandwidth = math.inf
         """Of this GPU, in bytes a second."""
+        self.memory: Callable[[], tuple[int, int]] = lambda: (0, 0)
+        """How many bytes of this GPU are free, and how many there are."""
+        self.room = 0
+        """How many were free when it was prepared, and again when it entered the lane."""
         self._hold_ns, self._gap_ns = LEAST_HOLD_NS, 0
         self._draws, self.is_own = draws, draws is not None
         self.record_type = OwnRecord if self.is_own else GpuRecord
-        self.rehearses = not self.is_own
+        self.rehearses = self.surprises = not self.is_own
 
     def draw(self, case: Case) -> Inputs:
         """Fresh inputs; kernels of our own, which share `draws`, may see the same inputs twice."""
@@ -212,11 +223,20 @@ class GpuTrial(Trial):
     def end(self, verdict: VerdictError) -> None:
         """What becomes of a worker that others share is not for one kernel to say; and that memory runs out is their
         common fault."""
-        if self.is_own and "out of memory" in verdict.reason.lower().replace("_", " "):
-            verdict = VerdictError(Status.DEVICE_FAULT, verdict.reason)
+        if is_shortage(verdict.reason):
+            verdict = VerdictError(Status.DEVICE_FAULT, verdict.reason) if self.is_own else self._blamed(verdict)
         self.verdict = verdict
         if not self.is_own:
             self.close()
+
+    def _blamed(self, verdict: VerdictError) -> VerdictError:
+        """What comes back when its process ends is what it held. That a worker cannot start is no kernel's fault."""
+        if verdict.status is not Status.RUNTIME_ERROR and not isinstance(verdict, CheckingError):
+            return CrowdedError(verdict.reason) if verdict.status is Status.DEVICE_FAULT else verdict
+        before, _ = self.memory()
+        self.close()
+        free, total = self.memory()
+        return Shortage(total, min(self.room, free), max(0, free - before)).verdict(verdict)
 
     # -- off the lane -------------------------------------------------------------------------------------------------
 
@@ -236,7 +256,8 @@ class GpuTrial(Trial):
             child.command("load", kind="cuda", path=str(path), entries=entries, compiler=dict(compiler))
             return
         child.command("load", kind="torch", path=str(path), **worker_settings(self.problem, child.scratch))
-        layouts = [self._shapes(case) for case in (*plan.checks, *plan.timed)]
+        shapes = {replace(case, values="uniform").name: case for case in (*plan.checks, *plan.timed)}
+        layouts = [self._shapes(case) for case in shapes.values()]
         if kernel.language == "triton":
             child.command("prepare", layouts=layouts)
         elif self.is_own or "torch.compile" in kernel.source:  # at the first calls, for seconds that the lane lacks
@@ -246,6 +267,7 @@ class GpuTrial(Trial):
 
     def enter_lane(self, arena: Any) -> None:
         self._child.arena = arena
+        self.room, _ = self.memory()
         self._child.give(self.effort.timeout)
         self._child.command("open arena", handle=arena.handle)
 
@@ -314,11 +336,9 @@ class GpuTrial(Trial):
         try:
             return super().run(case, inputs, checked, timed)
         except RuntimeError as error:  # torch says so in several ways
-            if "out of memory" not in str(error):
+            if not is_shortage(str(error)):
                 raise
-            raise VerdictError(
-                Status.RUNTIME_ERROR, "out of memory on the GPU, so its results cannot be checked; do others use it?"
-            ) from error
+            raise CheckingError from error
 
     def sample(self, case: Case, inputs: Inputs, round_number: int) -> None:
         super().sample(case, inputs, round_number)
@@ -446,7 +466,7 @@ class GpuTrial(Trial):
 
     def precise(self, case: Case) -> bool:
         """Or as precise as it need be: what other processes say counts for more."""
-        enough = not self.is_own and self.effort.processes > 1 and self.samples(case) >= self.effort.rounds
+        enough = not self.is_own and self.effort.processes > 1 and not self.disturbed(case)
         return super().precise(case) or (enough and self.differs_by_process(case))
 
     def facts(self) -> dict[str, Any]:
@@ -455,6 +475,7 @@ class GpuTrial(Trial):
         if any(record.queued_ns() > MOST_HOLD_NS for record in records):
             launching = "too short for this kernel's host code, whose time is part of its own"
         return {
+            **super().facts(),
             **self.sensors,
             "timing": "CUDA events around each call, queued behind a kernel that holds the GPU for"
             f" {self._hold_ns / 1e3:.0f} us, {launching}, and then evicts the L2 cache",

@@ -5,7 +5,8 @@ from __future__ import annotations
 import fcntl
 import os
 import tempfile
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -14,22 +15,43 @@ from presage.core.errors import PresageError
 PLACES = ("/dev/shm", "/tmp")
 
 
+_mine = threading.local()
+
+
 @contextmanager
-def only(device: object) -> Iterator[None]:
-    """Have the lane of this device, after whoever has it now; a process that dies gives it back."""
-    path = _place() / f"presage-lane-{device}"
+def only(device: object, waiting: Callable[[], None] = lambda: None) -> Iterator[None]:
+    """Have the lane of this device, after whoever has it now; a process that dies gives it back. A thread that has it
+    may have it again. `waiting` is called where it cannot be had at once."""
+    held: set[object] = _mine.__dict__.setdefault("lanes", set())
+    if device in held:
+        yield
+        return
+    fd = _locked(_place() / f"presage-lane-{device}", waiting)
+    held.add(device)
+    try:
+        yield
+    finally:
+        held.discard(device)
+        os.close(fd)
+
+
+def _locked(path: Path, waiting: Callable[[], None]) -> int:
     try:
         fd = _open(path)
     except OSError as error:
         raise PresageError(f"cannot open {path}: {error.strerror}; it keeps measurements apart: remove it") from error
     try:
         try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            waiting()
             fcntl.flock(fd, fcntl.LOCK_EX)
-        except OSError as error:
-            raise PresageError(f"cannot lock {path}, which keeps measurements apart: {error.strerror}") from error
-        yield
-    finally:
+    except BaseException as error:
         os.close(fd)
+        if isinstance(error, OSError):
+            raise PresageError(f"cannot lock {path}, which keeps measurements apart: {error.strerror}") from error
+        raise
+    return fd
 
 
 def _place() -> Path:

@@ -66,17 +66,29 @@ static double multiply_adds(int threads) {
     return best;
 }
 
+static double moved(float *memory, long bytes, int threads) {
+    double read = bandwidth(memory, bytes, threads, 0), copied = bandwidth(memory, bytes, threads, 1);
+    return read > copied ? read : copied;
+}
+
+/* peaks THREADS: everything. peaks THREADS BYTES: the bandwidth at this footprint, or the arithmetic where that is 0. */
 int main(int argc, char **argv) {
     int threads = argc > 1 ? atoi(argv[1]) : 1;
-    long largest = 128L << 20;
+    long least = 16 << 10, largest = 128L << 20;
     float *memory = aligned_alloc(64, largest);
     if (!memory) return 1;
     memset(memory, 0, largest);
-    printf("{\"flops\": %.6g, \"bandwidth\": {", multiply_adds(threads));
-    for (long bytes = 16 << 10; bytes <= largest; bytes *= 2) {
-        double read = bandwidth(memory, bytes, threads, 0), copied = bandwidth(memory, bytes, threads, 1);
-        printf("%s\"%ld\": %.6g", bytes > 16 << 10 ? ", " : "", bytes, read > copied ? read : copied);
+    if (argc > 2) {
+        long bytes = atol(argv[2]);
+        if (bytes == 0) printf("{\"flops\": %.6g}\n", multiply_adds(threads));
+        if (bytes == 0) return 0;
+        bytes = bytes < least ? least : bytes > largest ? largest : bytes;
+        printf("{\"bandwidth\": {\"%ld\": %.6g}}\n", bytes, moved(memory, bytes, threads));
+        return 0;
     }
+    printf("{\"flops\": %.6g, \"bandwidth\": {", multiply_adds(threads));
+    for (long bytes = least; bytes <= largest; bytes *= 2)
+        printf("%s\"%ld\": %.6g", bytes > least ? ", " : "", bytes, moved(memory, bytes, threads));
     printf("}}\n");
     return 0;
 }

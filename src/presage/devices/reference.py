@@ -13,6 +13,13 @@ from presage.problems.base import Case
 from presage.problems.external import ExternalProblem, Layout, Tensor
 
 
+class CheckingError(VerdictError):
+    """No memory was left to check a kernel's results with; whose fault that is, the device must find out."""
+
+    def __init__(self) -> None:
+        super().__init__(Status.DEVICE_FAULT, "out of memory beside this kernel, so its results cannot be checked")
+
+
 class Reference:
     """Asks the child; what goes wrong there is the problem's fault and no kernel's, so it ends the measurement.
 
@@ -47,6 +54,10 @@ class Reference:
             self._child.arena = arena
             self._ask("open arena", handle=arena.handle)
 
+    def let_go(self) -> None:
+        """Have the child give back memory that it keeps for later, which others may need meanwhile."""
+        self._ask("let go")
+
     def make(self, case: Case, seed: int) -> tuple[Any, ...]:
         arena = self._child.arena
         arena.lay_out(self._problem, case, 1, outputs=True)
@@ -58,7 +69,10 @@ class Reference:
         arena.lay_out(self._problem, case, 1, outputs=True)
         arena.write_inputs(0, (*inputs, *outputs))
         arena.settle()
-        wrong = self._ask("check", **self._tensors(case, outputs=True))["wrong"]
+        answer = self._ask("check", case=dict(case.dims), **self._tensors(case, outputs=True))
+        if answer.get("note"):
+            self._problem.notes[case.name] = str(answer["note"])
+        wrong = answer["wrong"]
         return None if wrong is None else str(wrong)
 
     def _tensors(self, case: Case, outputs: bool) -> dict[str, Any]:
@@ -82,8 +96,7 @@ class Reference:
             return self._child.command(do, **details)
         except VerdictError as fault:
             if do in _BESIDE_A_KERNEL and "out of memory" in fault.reason:
-                reason = "out of memory beside this kernel, so its results cannot be checked; do others use the GPU?"
-                raise VerdictError(Status.RUNTIME_ERROR, reason) from fault
+                raise CheckingError from fault
             raise PresageError(f"{self._problem.path}: its reference failed: {fault.reason}") from fault
 
 

@@ -42,13 +42,29 @@ CHECKED_SHARE = 0.25
 WHOLE_CALLS = 24
 """The share of the later windows of which calls are checked. Of the first rounds each is, and of them so many wholly
 that they have about so many calls."""
+SURPRISES, SURPRISING_SHARE, SURPRISING_CALLS = 2, 0.1, 3
+"""After so many of the first windows, and such a share of all, there is one on inputs of other styles, of which so many
+calls are checked. It is no sample, so that times are those of one kind of input."""
 CLOCK_SLACK = 0.05
 """How far the child's clock may lag the parent's, as a share of the window, beyond what talking to it costs."""
+LIE_SHARE, BLIND_LIE_SHARE = 0.25, 0.9
+"""The share of windows that hide time beyond which that is no chance, and where the system does not tell how long
+threads wait for a processor. Fewer gain nothing: they count at the parent's time."""
 PATIENCE = 3
 """On a machine too busy for the clocks to agree, keep trying for this many times the rounds and the time cap."""
+STEADY = 1.5
+"""A witness whose usual time is within this factor of its least was not disturbed."""
 _SLEEP_NS = 20_000_000
 
 _secret = random.SystemRandom()
+
+
+class FloorError(TimingError):
+    """A time under what the device's peaks allow. That is a lie, or the machine's fault, if it happens again."""
+
+    def __init__(self, status: Status, reason: str) -> None:
+        super().__init__(reason)
+        self.status = status
 
 
 class Roof(Protocol):
@@ -63,6 +79,10 @@ class Roof(Protocol):
     def refresh(self) -> None:
         """Measure the peaks again, keeping the higher readings."""
 
+    def witness_ns(self, problem: Problem, case: Case) -> float:
+        """How long code of our own takes now to move the case's bytes or do its operations, whichever takes longer; if
+        that is less than the peaks say, they were measured too low and are no longer."""
+
 
 class Inputs:
     """The inputs of one round: made once for each slot, shared by all kernels, answered when asked."""
@@ -72,22 +92,38 @@ class Inputs:
         self._inputs: list[tuple[Any, ...]] = []
         self._answers: dict[int, Answer] = {}
 
+    def case(self, slot: int) -> Case:
+        return self._case
+
     def __getitem__(self, slot: int) -> tuple[Any, ...]:
         while len(self._inputs) <= slot:
-            sampler = self._backend.sampler(secrets.randbits(63), self._case.values)
-            self._inputs.append(self._problem.make_inputs(self._case, sampler))
+            case = self.case(len(self._inputs))
+            sampler = self._backend.sampler(secrets.randbits(63), case.values)
+            self._inputs.append(self._problem.make_inputs(case, sampler))
         return self._inputs[slot]
 
     def answer(self, slot: int) -> Answer:
         if slot not in self._answers:
-            self._answers[slot] = solve(self._problem, self._case, self[slot], self._backend.xp)
+            self._answers[slot] = solve(self._problem, self.case(slot), self[slot], self._backend.xp)
         return self._answers[slot]
 
     def difference(self, slot: int, outputs: tuple[Any, ...]) -> str | None:
         """Why these outputs of a slot are wrong, or None."""
         if isinstance(self._problem, ExternalProblem):
             return self._problem.difference(self._case, self[slot], outputs)
-        return difference(self._problem, self._case, self.answer(slot), outputs, self._backend.xp)
+        return difference(self._problem, self.case(slot), self.answer(slot), outputs, self._backend.xp)
+
+
+class Surprises(Inputs):
+    """Inputs of a timed case's size in other styles, another for each slot."""
+
+    def __init__(self, problem: Problem, case: Case, backend: Backend) -> None:
+        super().__init__(problem, case, backend)
+        self._styled = problem.restyled(case)
+        self._drawn: dict[int, Case] = {}
+
+    def case(self, slot: int) -> Case:
+        return self._drawn.setdefault(slot, _secret.choice(self._styled))
 
 
 @dataclass(frozen=True)
@@ -99,19 +135,21 @@ class Plan:
 
     @classmethod
     def draw(cls, problem: Problem, kind: str) -> Plan:
-        """All checks, in an order that nobody can foresee."""
-        return cls._drawn(problem, kind, _secret)
+        """All checks, timed sizes in every style among them, in an order that nobody can foresee."""
+        styled = [case for timed in problem.timed[kind] for case in problem.restyled(timed)]
+        return cls._drawn(problem, kind, _secret, styled)
 
     @classmethod
     def fixed(cls, problem: Problem, kind: str, checks: int) -> Plan:
         """So many checks, always the same: for kernels of our own, which are told apart by the same questions."""
-        return cls._drawn(problem, kind, random.Random(problem.name), checks)
+        drawn = cls._drawn(problem, kind, random.Random(problem.name))
+        return cls(drawn.checks[:checks], drawn.timed)
 
     @classmethod
-    def _drawn(cls, problem: Problem, kind: str, rng: random.Random, checks: int | None = None) -> Plan:
-        every = [*problem.checks, *(problem.draw_case(rng) for _ in range(FRESH_CHECKS))]
+    def _drawn(cls, problem: Problem, kind: str, rng: random.Random, more: Sequence[Case] = ()) -> Plan:
+        every = [*problem.checks, *(problem.draw_case(rng) for _ in range(FRESH_CHECKS)), *more]
         rng.shuffle(every)
-        return cls(tuple(every[:checks]), problem.timed[kind])
+        return cls(tuple(every), problem.timed[kind])
 
 
 @dataclass
@@ -124,11 +162,14 @@ class Record:
     windows: list[Window] = field(default_factory=list)
     pulses: list[Window] = field(default_factory=list)
     checked_wholly: frozenset[int] = frozenset()
+    surprised: frozenset[int] = frozenset()
+    """After which windows there is one with other inputs, which is no sample."""
     doubted: ClassVar[bool] = True
     """Whether the worker's clock is held against the parent's."""
 
     def __post_init__(self) -> None:
         self.checked_wholly = frozenset(_secret.sample(range(self.least_rounds), self.whole_windows))
+        self.surprised = frozenset(_secret.sample(range(self.least_rounds), min(SURPRISES, self.least_rounds)))
 
     @property
     def whole(self) -> int:
@@ -146,6 +187,10 @@ class Record:
             return self.whole
         return 1 if len(self.windows) < self.least_rounds or _secret.random() < CHECKED_SHARE else 0
 
+    def surprises(self) -> bool:
+        """Whether a window with other inputs follows, which the kernel cannot foresee."""
+        return len(self.windows) - 1 in self.surprised or _secret.random() < SURPRISING_SHARE
+
     @property
     def unexplained_ns(self) -> float:
         """The most that may pass on the parent's clock and not on the child's; a busy machine slows pulses too."""
@@ -158,31 +203,58 @@ class Record:
         cpu = median([ns for ns in used if ns > 0] or [wall])  # less than nothing: another process had its processor
         return times * wall + 30_000, times * cpu + 30_000
 
+    def hidden(self) -> list[float]:
+        """How much of each window passed outside the time that the worker reported, beyond what talking takes: on the
+        parent's clock and in processor time, since a worker that only waits for its processor hides nothing."""
+        wall, (_, cpu) = self.unexplained_ns, self.talk(3.0)
+        return [min(w.unseen_ns - wall, w.cpu_ns - w.child_ns - cpu) for w in self.windows]
+
     def believed(self) -> list[int]:
-        """The windows in which both clocks agree. Others were interrupted, or are lies; neither is a sample."""
+        """The windows in which both clocks agree. Others were interrupted, or are lies."""
+        return [i for i, ns in enumerate(self.hidden()) if ns <= CLOCK_SLACK * self.windows[i].child_ns]
+
+    def lies(self) -> list[float]:
+        """How much each window hides for which no busy machine is an explanation. The thread that reads the clock
+        cannot have used its processor for longer than the clock says, however busy the machine is. What others did
+        meanwhile is hidden if neither that thread nor ours waited so long, and the pulse beside it was not late."""
+        _, cpu = self.talk(3.0)
+        found = []
+        for w, hidden, calm in zip(self.windows, self.hidden(), self.calm(), strict=True):
+            alone = w.main_ns if w.main_ns is not None else w.cpu_ns if w.threads == 1 else 0
+            ns = max(alone - w.child_ns - cpu, hidden - w.waited_ns if calm else 0.0)
+            if ns > CLOCK_SLACK * w.child_ns:
+                found.append(ns)
+        return found
+
+    def calm(self) -> list[bool]:
+        """Beside which windows the machine did not keep a worker waiting that computes nothing."""
         allowed = self.unexplained_ns
-        return [i for i, w in enumerate(self.windows) if w.unseen_ns <= allowed + CLOCK_SLACK * w.child_ns]
+        return [pulse.unseen_ns - pulse.waited_ns <= allowed for pulse in self.pulses]
+
+    @property
+    def is_lied_about(self) -> bool:
+        """Whether more windows hide time than chance explains: where the system does not say how long threads waited,
+        nearly all."""
+        known = all(window.main_ns is not None for window in self.windows)
+        return len(self.lies()) > (LIE_SHARE if known else BLIND_LIE_SHARE) * len(self.windows)
+
+    @property
+    def is_disturbed(self) -> bool:
+        """Whether so many windows were interrupted that those that were not do not decide the median."""
+        believed = len(self.believed())
+        return believed < self.least_rounds or 2 * believed < len(self.windows)
 
     def samples(self) -> dict[int, float]:
         """Nanoseconds a call, by round. The child's clock is the finer one, but no sample is less than the parent's
-        clock and the processor time used make plausible."""
+        clock and the processor time used make plausible; and where they do not agree, the parent's counts, so that a
+        kernel cannot choose which of its windows are samples."""
         wall, cpu = self.talk(1.5)
+        believed = set(self.believed())
         return {
-            self.rounds[i]: max(w.child_ns, min(w.parent_ns - wall, w.cpu_ns - cpu)) / w.calls
-            for i in self.believed()
-            for w in [self.windows[i]]
+            self.rounds[i]: max(w.child_ns, min(w.parent_ns - wall, w.cpu_ns - cpu if i in believed else math.inf))
+            / w.calls
+            for i, w in enumerate(self.windows)
         }
-
-    def hidden(self) -> tuple[float, float]:
-        """How much nearly all windows hide, and how much of it talking explains. Hidden is the processor time that a
-        lone thread used beyond what it says has passed, however busy the machine is. Several threads use more than
-        passes, so theirs is hidden only if it passed on the parent's clock too."""
-        wall, cpu = self.talk(2.0)
-        excess = sorted(
-            w.cpu_ns - w.child_ns - cpu if w.threads == 1 else min(w.unseen_ns - wall, w.cpu_ns - w.child_ns - cpu)
-            for w in self.windows
-        )
-        return excess[len(excess) // 10] + wall, wall
 
     def typical_ns(self) -> float:
         return median(self.samples().values())
@@ -195,6 +267,10 @@ class Trial:
     record_type: type[Record] = Record
     rehearses = True
     """Whether a window is run before the first that counts."""
+    asked_twice: ClassVar[float] = 0.6
+    """The share of checks that are followed by another call of the same shape: does it sleep in that one, too?"""
+    surprises = True
+    """Whether there are windows on inputs of other styles among those that count."""
     least_share: ClassVar[float] = 0.5
     """A window has at least this share of the calls it has room for; how many, no kernel can know, so none can put its
     work off to the last."""
@@ -207,7 +283,8 @@ class Trial:
         self.verdict: VerdictError | None = None
         self.output = ""
         self.records: dict[str, Record] = {}
-        self._untimed: list[Window] = []
+        self._repeated: list[Window] = []
+        """Untimed calls right after one of the same shape."""
 
     @property
     def live(self) -> bool:
@@ -280,7 +357,7 @@ class Trial:
         outputs = self._outputs(case, slot, window, timed)
         wrong = self._child.arena.tampering(self.problem, slot, inputs[slot]) or inputs.difference(slot, outputs)
         if wrong:
-            raise VerdictError(Status.WRONG_RESULT, f"case {case.name}: {wrong}")
+            raise VerdictError(Status.WRONG_RESULT, f"case {inputs.case(slot).name}: {wrong}")
 
     def _window(self, calls: int) -> Window:
         return self._child.window(calls)
@@ -376,13 +453,15 @@ class Trial:
     def check(self, case: Case, inputs: Inputs) -> None:
         """One checked call of a case that will not be timed."""
         self.lay_out(case, 1)
-        self._untimed.append(self.run(case, inputs, checked=1, timed=False))
+        self.run(case, inputs, checked=1, timed=False)
+        if _secret.random() < self.asked_twice:
+            self._repeated.append(self.run(case, self.draw(case), checked=0, timed=False))
 
     def warm_up(self, case: Case) -> None:
         """Run a timed case until its speed is known, choose how many calls make a window, and touch their memory."""
         self.lay_out(case, 1)
         windows = [self.run(case, self.draw(case), checked=1, timed=True) for _ in range(3)]
-        self._untimed += windows[1:]
+        self._repeated += windows[1:]
         self._begin(case, self._calls_for(case, min(window.child_ns for window in windows)))
 
     def _calls_for(self, case: Case, call_ns: float, talk_ns: float = 0.0) -> int:
@@ -399,12 +478,17 @@ class Trial:
 
     def sample(self, case: Case, inputs: Inputs, round_number: int) -> None:
         record = self.records[case.name]
+        self._take(case, record, inputs, round_number)
+        if self.surprises and record.surprises() and self.problem.restyled(case):
+            self.run(case, Surprises(self.problem, case, self.backend), SURPRISING_CALLS, timed=True)
+        if len(record.windows) >= self.effort.rounds // 2:
+            self._refuse_short_windows(case, record)
+
+    def _take(self, case: Case, record: Record, inputs: Inputs, round_number: int) -> None:
         if record.doubted:
             record.pulses.append(self._pulse(case, record))
         record.windows.append(self.run(case, inputs, record.checks(), timed=True))
         record.rounds.append(round_number)
-        if len(record.windows) >= self.effort.rounds // 2:
-            self._refuse_short_windows(case, record)
 
     def _refuse_short_windows(self, case: Case, record: Record) -> None:
         """Whoever dawdles before it is timed gets short windows, in which a lie weighs more: those do not count."""
@@ -416,11 +500,11 @@ class Trial:
     def windows(self, case: Case) -> int:
         return len(self.records[case.name].windows)
 
-    def samples(self, case: Case) -> int:
-        return len(self.records[case.name].believed()) if self.windows(case) else 0
+    def disturbed(self, case: Case) -> bool:
+        return not self.windows(case) or self.records[case.name].is_disturbed
 
     def precise(self, case: Case) -> bool:
-        if self.samples(case) < self.effort.rounds:
+        if self.disturbed(case):
             return False
         samples = list(self.records[case.name].samples().values())
         return median_interval(samples).relative_half_width <= self.effort.precision
@@ -431,35 +515,56 @@ class Trial:
         """Believe a case's samples, or say why not."""
         record = self.records[case.name]
         self._compare_clocks(case, record)
-        typical = record.typical_ns()
-        if typical < roof.impossible_ns(self.problem, case):
+        if record.typical_ns() < roof.impossible_ns(self.problem, case):
             roof.refresh()  # the peak may have been measured on a busy machine
-        if typical < roof.impossible_ns(self.problem, case):
-            floor_ns = roof.floor_ns(self.problem, case)
-            raise VerdictError(
-                Status.CHEATING,
-                f"case {case.name}: {typical:.0f} ns a call, but moving its bytes and doing its operations takes at"
-                f" least {floor_ns:.0f} ns at this device's measured peak",
+        if record.typical_ns() < roof.impossible_ns(self.problem, case):
+            self._confront(case, record, roof)
+        self._refuse_sleep(record, record.typical_ns())
+
+    def _confront(self, case: Case, record: Record, roof: Roof) -> None:
+        """A time under the floor is impossible, or the machine was busy whenever its peaks were measured. Code of ours
+        that does no more than any kernel must, in turns with this one, tells which."""
+        witness = []
+        for _ in range(self.effort.rounds):
+            witness.append(roof.witness_ns(self.problem, case))
+            self._take(case, record, self.draw(case), next(_rounds))
+        typical, floor = record.typical_ns(), roof.floor_ns(self.problem, case)
+        if typical >= roof.impossible_ns(self.problem, case):
+            return
+        seen = (
+            f"case {case.name}: {typical:.0f} ns a call, but moving its bytes and doing its operations takes at least"
+        )
+        if median(witness) > STEADY * min(witness):
+            raise FloorError(
+                Status.DEVICE_FAULT,
+                f"{seen} {floor:.0f} ns at this device's measured peak; the machine is too busy to tell which is wrong:"
+                f" the same took a copy kernel {min(witness):.0f} to {max(witness):.0f} ns in the same rounds",
             )
-        self._refuse_sleep(record, typical)
+        raise FloorError(
+            Status.CHEATING,
+            f"{seen} {floor:.0f} ns at this device's measured peak, and took a copy kernel {min(witness):.0f} ns in the"
+            " same rounds",
+        )
 
     def _refuse_sleep(self, record: Record, typical: float) -> None:
-        """On a machine that keeps it from working for half the time, only one that slept in most calls is told."""
-        slept = [w for w in self._untimed if w.parent_ns - w.cpu_ns > max(_SLEEP_NS, 0.8 * w.parent_ns, 5 * typical)]
+        """On a machine that keeps it from working for half the time, only one that slept in most calls is told. One
+        that rests when it meets a new shape does not do so in the next call."""
+        slept = [w for w in self._repeated if w.parent_ns - w.cpu_ns > max(_SLEEP_NS, 0.8 * w.parent_ns, 5 * typical)]
         awake = sorted(w.cpu_ns / w.parent_ns for w in record.windows)
         mostly, at_times = median(awake) > 0.5, awake[len(awake) * 9 // 10] > 0.5
-        if len(slept) >= 2 and (mostly or (at_times and 2 * len(slept) > len(self._untimed))):
+        if len(slept) >= 2 and (mostly or (at_times and 2 * len(slept) > len(self._repeated))):
             raise TimingError(f"slept in {len(slept)} calls before it was timed, and not afterwards")
 
     def _compare_clocks(self, case: Case, record: Record) -> None:
-        """A busy machine delays many windows; a lie is in nearly all, or enough are left without."""
-        least, allowed = record.hidden()
-        if least > allowed + CLOCK_SLACK * median(w.child_ns for w in record.windows):
+        """A busy machine delays windows, but it delays pulses, too, or makes threads wait; a lie does neither."""
+        if record.is_lied_about:
+            lies = record.lies()
             raise TimingError(
-                f"case {case.name}: the clocks disagree: {least / 1e3:.0f} us and more of each window passed outside"
-                f" the time that the worker reported, where {allowed / 1e3:.0f} us can be explained",
+                f"case {case.name}: the clocks disagree: in {len(lies)} of {len(record.windows)} windows about"
+                f" {median(lies) / 1e3:.0f} us passed outside the time that the worker reported, beyond the"
+                f" {record.unexplained_ns / 1e3:.0f} us that can be explained",
             )
-        if len(record.believed()) < self.effort.rounds:
+        if record.is_disturbed:
             raise VerdictError(Status.DEVICE_FAULT, "this machine is too busy to time anything; try when it is idle")
 
     def measurement(self, device: str, cases: Sequence[Case], floors: Sequence[float]) -> Measurement:
@@ -484,7 +589,8 @@ class Trial:
 
     def facts(self) -> dict[str, Any]:
         """What else is worth keeping of how it was measured."""
-        return {}
+        notes = self.problem.notes.values() if isinstance(self.problem, ExternalProblem) else ()
+        return {"tolerance": "; ".join(notes)} if notes else {}
 
 
 def conduct(trials: Sequence[Trial], plan: Plan, roof: Roof, effort: Effort, progress: Progress) -> None:
@@ -513,7 +619,7 @@ def _time_case(trials: Sequence[Trial], case: Case, effort: Effort) -> None:
     start = time.monotonic()
     while live := [trial for trial in trials if trial.live]:
         elapsed = time.monotonic() - start
-        enough = all(trial.samples(case) >= effort.rounds for trial in live)
+        enough = not any(trial.disturbed(case) for trial in live)
         patience = 1 if enough else PATIENCE
         tried = all(trial.windows(case) >= patience * effort.rounds for trial in live)
         late = tried and elapsed > patience * effort.case_seconds

@@ -6,7 +6,7 @@ import math
 import random
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from types import ModuleType
@@ -32,6 +32,9 @@ _C_TYPES = {
 
 
 _NOT_IN_NUMPY = {"bfloat16": "int16"}
+STYLE_SLACK = 1024.0
+_DRAWS = 64
+"""Of so many drawn cases, some have each style that a problem draws."""
 
 
 def storage(dtype: str) -> np.dtype:
@@ -57,6 +60,8 @@ class Case:
     dims: Mapping[str, int]
     dtype: str = "float32"
     values: str = "uniform"
+    slack: float = 1.0
+    """How many times the problem's tolerance an output may be off."""
 
     @property
     def name(self) -> str:
@@ -100,6 +105,9 @@ class Problem(ABC):
     """Cases that are only checked: odd sizes, sizes of 1, extreme values."""
     any_order: ClassVar[bool] = False
     """Whether a module's outputs may lie in memory in any order of their dimensions, and not only row by row."""
+
+    adds_up: ClassVar[bool] = True
+    """Whether an output may be a sum of many terms."""
 
     @abstractmethod
     def make_inputs(self, case: Case, sampler: Sampler) -> tuple[Any, ...]:
@@ -151,6 +159,23 @@ class Problem(ABC):
         declared = (array.dtype for array in (*self.inputs, *self.outputs))
         cases = (case.dtype for case in (*self.checks, *(case for timed in self.timed.values() for case in timed)))
         return any(dtype.startswith(("float8", "float4", *_NOT_IN_NUMPY)) for dtype in (*declared, *cases))
+
+    @cached_property
+    def styles(self) -> tuple[str, ...]:
+        """Every style of input that it is checked on."""
+        drawn = (self.draw_case(random.Random(seed)) for seed in range(_DRAWS))
+        return tuple(sorted({case.values for case in (*self.checks, *drawn)}))
+
+    def restyled(self, case: Case) -> tuple[Case, ...]:
+        """A timed case with inputs of every other style, so that nobody knows timed inputs by their size or values.
+
+        Timed sizes are larger than those of the checks that a tolerance was made for, and where terms are alike, as
+        small ones are, so are the rounding errors of their sum: there is slack for that. Where all terms are equal,
+        none would be enough for an honest sum of float32."""
+        needles = ("needles",) if "outliers" in self.styles and case.dtype == "float32" else ()
+        others = [style for style in (*self.styles, *needles) if style not in (case.values, "equal")]
+        slack = STYLE_SLACK if self.adds_up else 2.0
+        return tuple(replace(case, values=style, slack=slack) for style in others)
 
     @cached_property
     def folder(self) -> Path:

@@ -12,6 +12,9 @@ import numpy as np
 
 from presage.problems.base import Case, Problem
 
+_MOST_SLACK = 0.01
+"""However much slack there is, an output's relative error is no more than this, or than the problem's own tolerance."""
+
 
 @dataclass(frozen=True)
 class Answer:
@@ -28,6 +31,7 @@ def solve(problem: Problem, case: Case, inputs: tuple[Any, ...], xp: Any = np) -
     """The oracle's outputs for these inputs, computed in double precision."""
     wide = tuple(xp.astype(x, xp.float64) if xp.isdtype(x.dtype, "real floating") else x for x in inputs)
     tolerance = problem.tolerance(case)
+    slack = max(1.0, min(case.slack, _MOST_SLACK / tolerance.relative)) if tolerance.relative else 1.0
     with np.errstate(all="ignore"):
         exact = problem.oracle(xp, case, *wide)
         magnitude = problem.magnitude(xp, case, exact, *wide)
@@ -35,8 +39,13 @@ def solve(problem: Problem, case: Case, inputs: tuple[Any, ...], xp: Any = np) -
             _rounded(xp, value, problem.dtype(array, case)) for value, array in zip(exact, problem.outputs, strict=True)
         )
         allowed = tuple(
-            xp.where(xp.isfinite(value) & xp.isfinite(size), tolerance.relative * size + tolerance.absolute, 0.0)
-            for value, size in zip(expected, magnitude, strict=True)
+            xp.where(
+                xp.isfinite(value) & xp.isfinite(size),
+                (slack if _is_float(problem.dtype(array, case)) else 1.0)
+                * (tolerance.relative * size + tolerance.absolute),
+                0.0,
+            )
+            for value, size, array in zip(expected, magnitude, problem.outputs, strict=True)
         )
     return Answer(expected, allowed)
 
@@ -44,9 +53,13 @@ def solve(problem: Problem, case: Case, inputs: tuple[Any, ...], xp: Any = np) -
 def _rounded(xp: Any, value: Any, dtype: str) -> Any:
     """A value beyond the output type's range is an infinity there, and must be one."""
     value = xp.asarray(value)
-    if not xp.isdtype(value.dtype, "real floating") or dtype == "float64" or not dtype.startswith(("float", "bfloat")):
+    if not xp.isdtype(value.dtype, "real floating") or dtype == "float64" or not _is_float(dtype):
         return value
     return xp.where(xp.abs(value) > xp.finfo(getattr(xp, dtype)).max, value * xp.inf, value)
+
+
+def _is_float(dtype: str) -> bool:
+    return dtype.startswith(("float", "bfloat"))
 
 
 def difference(problem: Problem, case: Case, answer: Answer, outputs: tuple[Any, ...], xp: Any = np) -> str | None:

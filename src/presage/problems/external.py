@@ -72,6 +72,9 @@ class Reference(Protocol):
     def difference(self, case: Case, inputs: Sequence[Any], outputs: Sequence[Any]) -> str | None:
         """Why these outputs are wrong, or None when they are right."""
 
+    def let_go(self) -> None:
+        """Give back memory that is kept for later."""
+
 
 class ExternalProblem(Problem):
     """A problem whose reference was written for another harness. `described` gives one that can be measured."""
@@ -89,6 +92,10 @@ class ExternalProblem(Problem):
         self.layouts: Mapping[str, Layout] = {}
         self.seed = 0
         """What weights are drawn from: the reference's and a candidate's alike."""
+        self.keeps_tolerance = False
+        """Whether KernelBench's own tolerance holds even where it swallows the output."""
+        self.notes: dict[str, str] = {}
+        """What is odd about comparing the outputs of a case, by its name; known once some were compared."""
         self._reference: Reference | None = None
 
     # -- what it is, before any of its code has run -------------------------------------------------------------------
@@ -132,7 +139,13 @@ class ExternalProblem(Problem):
         """Puts the problem's files into a worker's folder; says how the worker finds its way in them."""
         for name, text in self.files.items():
             Path(folder, name).write_text(text)
-        return {"convention": self.convention, "folder": folder, "seed": self.seed, "tolerances": TOLERANCES}
+        return {
+            "convention": self.convention,
+            "folder": folder,
+            "seed": self.seed,
+            "tolerances": TOLERANCES,
+            "keeps_tolerance": self.keeps_tolerance,
+        }
 
     # -- what its own code has told ------------------------------------------------------------------------------------
 
@@ -143,7 +156,7 @@ class ExternalProblem(Problem):
             raise PresageError(f"{self.path}: its cases have different numbers of tensors, which cannot be measured")
         ((names, outputs),) = kinds
         known = copy.copy(self)
-        known.layouts, known._reference = layouts, reference
+        known.layouts, known._reference, known.notes = layouts, reference, {}
         known.inputs = tuple(Array(name, "", "", i in written) for i, name in enumerate(names))
         known.outputs = tuple(Array(f"output {i}" if outputs > 1 else "output", "", "") for i in range(outputs))
         return known
@@ -172,6 +185,10 @@ class ExternalProblem(Problem):
         """Why these outputs are wrong by the problem's own rules, or None."""
         return self._asked.difference(case, inputs, outputs)
 
+    def let_go(self) -> None:
+        """Between measurements: others may need the memory that the reference keeps."""
+        self._asked.let_go()
+
     def oracle(self, xp: ModuleType, case: Case, *inputs: Any) -> tuple[Any, ...]:
         raise NotImplementedError("the right outputs stay in the child that knows them; ask for the difference")
 
@@ -185,6 +202,8 @@ class ExternalProblem(Problem):
             return Tolerance(0.0, "the task's own check_implementation", 0.0)
         least, most = min(TOLERANCES.values()), max(TOLERANCES.values())
         reason = f"KernelBench's own: {least:g} absolute and relative, {most:g} in half precision"
+        if not self.keeps_tolerance:
+            reason += "; relative to the output's scale where zeros or a constant would pass"
         return Tolerance(least, reason, least)
 
     def bytes(self, case: Case) -> int:
@@ -194,6 +213,10 @@ class ExternalProblem(Problem):
     def flops(self, case: Case) -> int:
         """Unknown, so that the roofline is that of the bytes alone."""
         return 0
+
+    def restyled(self, case: Case) -> tuple[Case, ...]:
+        """What inputs look like is for the file to say."""
+        return ()
 
     def draw_case(self, rng: random.Random) -> Case:
         """The sizes are the file's; what nobody has seen before is the seed."""

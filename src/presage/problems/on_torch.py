@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from presage.problems.backend import Backend
-from presage.problems.sampler import STYLES
+from presage.problems.sampler import NEEDLES, STYLES
 
 _FLOATING = (torch.float8_e4m3fn, torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
@@ -122,6 +122,13 @@ class TorchSampler:
         rare = torch.rand(shape, generator=self._generator, device=self._device) < 0.01
         values = self._normal(shape)
         return torch.where(rare, values * 1e3, values)
+
+    def _needles(self, shape: tuple[int, ...]) -> Any:
+        values = self._uniform(shape)
+        flat = values.view(-1)
+        at = torch.randint(0, flat.numel(), (NEEDLES,), generator=self._generator, device=self._device)
+        flat[at] = self._large((NEEDLES,))
+        return values
 
 
 TORCH = Backend(namespace, TorchSampler)

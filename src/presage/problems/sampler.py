@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-STYLES = ("uniform", "normal", "large", "tiny", "zeros", "equal", "outliers")
+STYLES = ("uniform", "normal", "large", "tiny", "zeros", "equal", "outliers", "needles")
 """How float inputs look. `uniform` has unit variance and is the quickest to make, so timed cases use it."""
+NEEDLES = 3
 
 _UNIFORM_SPAN = math.sqrt(12.0)
 
@@ -62,4 +63,11 @@ class Sampler:
         """Mostly small, with one value in a hundred a thousand times as large."""
         values = self._normal(shape)
         values[self._rng.random(shape, dtype=np.float32) < 0.01] *= np.float32(1e3)
+        return values
+
+    def _needles(self, shape: tuple[int, ...]) -> np.ndarray:
+        """As `uniform` but for a few outliers, which nobody finds who looks at some of the values only."""
+        values = self._uniform(shape)
+        flat = values.reshape(-1)
+        flat[self._rng.integers(0, flat.size, NEEDLES)] = self._large((NEEDLES,))
         return values

@@ -25,6 +25,8 @@ _SMALL, _LARGE = 24_000_000, 280_000_000
 class Map(Operation):
     """outputs[i] = f(inputs[i]). The formula is given for the oracle, for kernels (see `formulas`) and for PyTorch."""
 
+    adds_up = False
+
     def __init__(
         self,
         name: str,

@@ -50,6 +50,8 @@ class Rotation(Operation):
     """x[b, s, h] in pairs (a, b), each becoming (a cos - b sin, b cos + a sin). A pair is the k-th of the first and of
     the second half of the features, or two neighbours."""
 
+    adds_up = False
+
     timed = {"gpu": cases("batch seq heads half_dim", (4, 2048, 32, 64), (64, 200, 24, 25))}
     checks = cases(
         "batch seq heads half_dim",

@@ -33,6 +33,7 @@ def erf(xp: ModuleType, x: Any) -> Any:
 
 
 class Gelu(Problem):
+    adds_up = False
     summary = "y[i] = 0.5 * x[i] * (1 + erf(x[i] / sqrt(2))), the exact form and not the one with tanh"
     inputs = (Array("x", "n"),)
     outputs = (Array("y", "n"),)

@@ -15,6 +15,7 @@ _CODE = Code("vector_add", ("x", "y"), ("z",), "z = x + y")
 
 
 class VectorAdd(Problem):
+    adds_up = False
     summary = "z[i] = x[i] + y[i]"
     inputs = (Array("x", "n"), Array("y", "n"))
     outputs = (Array("z", "n"),)

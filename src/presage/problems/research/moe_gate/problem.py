@@ -39,12 +39,14 @@ return weights / weights.sum(-1, keepdim=True), chosen.to(torch.int32)
 """
 
     def make_inputs(self, case: Case, sampler: Sampler) -> tuple[Any, ...]:
-        """Each token's logits are steps of 4 / experts in a random order, moved as a whole by what the style draws."""
+        """Each token's logits are steps of about 4 / experts in a random order, moved as a whole by what the style draws.
+        How long a token's steps are is its own, or the weights would be the same for all."""
         tokens, experts = case.dims.values()
         xp = sampler.xp
         ranks = xp.argsort(sampler.values((tokens, experts), case.dtype, "uniform"))
         moved = sampler.values((tokens, 1), case.dtype)
-        return (xp.astype(ranks, moved.dtype) * (4.0 / experts) + moved,)
+        steps = (4.0 + sampler.values((tokens, 1), case.dtype, "uniform")) / experts
+        return (xp.astype(ranks, moved.dtype) * steps + moved,)
 
     def oracle(self, xp: ModuleType, case: Case, *inputs: Any) -> tuple[Any, ...]:
         (logits,) = inputs
@@ -59,7 +61,7 @@ return weights / weights.sum(-1, keepdim=True), chosen.to(torch.int32)
     def tolerance(self, case: Case) -> Tolerance:
         return Tolerance(
             4e-6,
-            "a quotient of two exponentials good to 2 ulp of 6e-8, of arguments of up to 4 that are themselves rounded"
+            "a quotient of two exponentials good to 2 ulp of 6e-8, of arguments of up to 6 that are themselves rounded"
             " by 2^-24 of their size, and a few roundings more",
         )
 
