@@ -214,8 +214,8 @@ def test_nobody_is_chosen_for_what_was_hoped_of_it_before_more_was_known(
     answers = iter([True, True])
     predictions = Search._predictions
 
-    def late(search: Search, candidates: Sequence[Candidate]) -> Any:
-        return predictions(search, candidates) if next(answers, False) else ({}, Spent())
+    def late(search: Search, *asked: Any) -> Any:
+        return predictions(search, *asked) if next(answers, False) else ({}, Spent())
 
     monkeypatch.setattr(Search, "_predictions", late)
     finish(folder.with_name("late"), make_parts(Learning()), Budget(8), batch=24)

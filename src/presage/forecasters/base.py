@@ -12,6 +12,7 @@ from presage.core.forecast import Forecast
 from presage.kernels.hardware import Hardware
 from presage.kernels.kernel import Kernel
 from presage.kernels.report import StaticReport
+from presage.llm.cost import Allowance
 from presage.problems.base import Case, Problem
 
 
@@ -79,6 +80,10 @@ class Forecaster(ABC):
     mind. One that learns from nothing but the search does with each measurement."""
     seconds = math.inf
     """How long it may take over its next answer: a search says what is left of its time."""
+    is_paid = False
+    """Whether its answers cost tokens; it then asks for nothing that its allowance does not cover."""
+    allowance: Allowance | None = None
+    """What it may spend on its next answer: a search says what is left of its budget. None: as much as it takes."""
 
     @abstractmethod
     def forecast(self, task: Task, candidates: Sequence[Candidate]) -> list[Prediction]:
@@ -87,6 +92,9 @@ class Forecaster(ABC):
     def spent(self) -> Spent:
         """What the last `forecast` has cost."""
         return Spent()
+
+    def check_priced(self) -> None:  # noqa: B027  most cost nothing
+        """Say what is missing, if anything, for a budget in dollars."""
 
     def memory(self) -> Any:
         """What it has learned since it was last asked for this, if it learns from more than it is told with each task:

@@ -27,6 +27,7 @@ from presage.devices.status import Status
 from presage.forecasters.base import Candidate, Forecaster, Measured, Prediction, Spent, Task
 from presage.kernels.kernel import Kernel
 from presage.kernels.report import StaticReport
+from presage.llm.cost import Allowance
 from presage.policies.base import Action, Policy, Standing
 from presage.problems.base import Problem
 from presage.proposers.base import Ground, Parent, Proposal, Proposer
@@ -149,20 +150,39 @@ class Search:
         for name in ("device_seconds", "wall_seconds"):
             if self.budget.left(name, spent) < mean + self.budget.reserved_seconds(name, mean):
                 return self.budget.describe(name)
-        can_propose = self._can_pay("proposed")
+        can_propose = self._can_propose()
         if state.waiting or state.undecided or not state.is_between_steps(can_propose):
             return None
         if not can_propose:
-            return self.budget.describe("dollars" if self.budget.tokens is None else "tokens")
+            return state.short.get("proposed") or self._spent_on_models()
         if state.dry >= _DRY and not state.has_trusted:
             return "nothing new was proposed any more"
         return None
 
-    def _can_pay(self, question: str) -> bool:
-        """Whether what is left covers a question as dear as the dearest of its kind."""
+    def _can_pay(self, question: str, asker: Proposer | Forecaster) -> bool:
+        """Whether what is left may cover a question. One who pays looks for himself, before each request; of anybody
+        else none is asked for that would be as dear as the dearest of its kind, and then too dear."""
+        if question in self.state.short:
+            return False
         dearest, spent = self.state.dearest.get(question, Amounts()), self.spent()
+        if asker.is_paid:
+            dearest = Amounts()
         left = {name: self.budget.left(name, spent) for name in ("tokens", "dollars")}
         return all(amount > 0 and amount >= getattr(dearest, name) for name, amount in left.items())
+
+    def _can_propose(self) -> bool:
+        return self._can_pay("proposed", self._proposer)
+
+    def _spent_on_models(self) -> str:
+        spent = self.spent()
+        return self.budget.describe(min(("tokens", "dollars"), key=lambda name: self.budget.left(name, spent)))
+
+    def _allowance(self) -> Allowance:
+        """What is left for language models; what they may have cost is kept before each request, so that whoever goes
+        on after a kill counts it."""
+        spent = self.spent()
+        tokens, dollars = (self.budget.left(name, spent) for name in ("tokens", "dollars"))
+        return Allowance(tokens, dollars, lambda t, d: self._append("asking", {"tokens": t, "dollars": d}))
 
     def _seconds_left(self) -> float:
         """How long the device may still be kept."""
@@ -179,7 +199,7 @@ class Search:
 
     def _advance(self) -> None:
         state, step = self.state, self.state.step
-        can_propose = self._can_pay("proposed")
+        can_propose = self._can_propose()
         if state.waiting:
             self._measure()
         elif step is None or state.is_between_steps(can_propose):
@@ -212,12 +232,15 @@ class Search:
         count = math.ceil(batch * step.shares[place] / sum(step.shares))
         others = [*self._others(id), *self._failed()]
         chance = self._chance(step.number, f"propose/{place}")
-        self._proposer.seconds = self._wall_left()
+        self._proposer.seconds, allowance = self._wall_left(), self._allowance()
+        self._proposer.allowance = allowance
         proposals = self._proposer.propose(self._parent(id), others, count, self.state.known, chance)
         fresh: dict[str, Proposal] = {}
         for proposal in proposals:
             if proposal.kernel.hash not in self.state.known:
                 fresh.setdefault(proposal.kernel.hash, proposal)
+        if allowance.short and len(self.state.hashes) == 1 and not self.state.spent.tokens and not fresh:
+            raise PresageError(f"the budget does not cover one question: {allowance.short}; give more")
         self._append(
             "proposed",
             {
@@ -226,6 +249,7 @@ class Search:
                 "candidates": [[hash, proposal.why] for hash, proposal in fresh.items()],
                 "duplicates": len(proposals) - len(fresh),
                 "notes": list(self._proposer.notes),
+                "short": allowance.short,
                 **asdict(self._proposer.spent()),
             },
             kernels=[proposal.kernel for proposal in fresh.values()],
@@ -238,10 +262,12 @@ class Search:
         candidates = [Candidate(kernel, told) for kernel, told in zip(kernels, reports, strict=True)]
         broken = {c.kernel.hash: why for c in candidates if (why := _why_broken(c.reports))}
         whole = [candidate for candidate in candidates if candidate.kernel.hash not in broken]
-        said, cost = self._predictions([*whole, *self._worth_another_look()])
+        allowance = self._allowance()
+        said, cost = self._predictions([*whole, *self._worth_another_look()], allowance)
         hopes = self._hopes(said)
         while some := self._overrated(said, hopes, step.consider):
-            more, _ = self._predictions(some)
+            more, further = self._predictions(some, allowance)
+            cost = Spent(cost.tokens + further.tokens, cost.dollars + further.dollars)
             if not more:  # time is up
                 break
             said |= more
@@ -258,17 +284,20 @@ class Search:
                 "notes": {hash: list(said[hash].notes) for hash in said if hash in kept and said[hash].notes},
                 "broken": broken,
                 **({} if memory is None else {"memory": memory}),
+                "short": allowance.short,
                 **asdict(cost),
             },
             reports={candidate.kernel.hash: candidate.reports for candidate in candidates if candidate.reports},
         )
 
-    def _predictions(self, candidates: Sequence[Candidate]) -> tuple[dict[str, Prediction], Spent]:
+    def _predictions(
+        self, candidates: Sequence[Candidate], allowance: Allowance
+    ) -> tuple[dict[str, Prediction], Spent]:
         """What the forecaster says, by hash, and what it cost."""
         forecaster = self.parts.forecaster
-        if not forecaster or not candidates or not self._can_pay("forecast"):
+        if not forecaster or not candidates or not self._can_pay("forecast", forecaster):
             return {}, Spent()
-        forecaster.seconds = self._wall_left()
+        forecaster.seconds, forecaster.allowance = self._wall_left(), allowance
         predictions = forecaster.forecast(self._task(), candidates)
         said = {c.kernel.hash: prediction for c, prediction in zip(candidates, predictions, strict=True)}
         return said, forecaster.spent()
@@ -276,10 +305,15 @@ class Search:
     def _worth_another_look(self) -> list[Candidate]:
         """Of the undecided, since more is known now; unless a forecast costs tokens."""
         state = self.state
-        if state.dearest.get("forecast", Amounts()).tokens:
+        if self._forecasts_cost():
             return []
         hashes = dict.fromkeys([*state.most_hopeful(_AGAIN), *state.longest_ignored(_AGAIN)])
         return [self._known(hash, False) for hash in hashes]
+
+    def _forecasts_cost(self) -> bool:
+        forecaster = self.parts.forecaster
+        dearest = self.state.dearest.get("forecast", Amounts())
+        return bool(forecaster and (forecaster.is_paid or dearest.tokens or dearest.dollars))
 
     def _hopes(self, said: Mapping[str, Prediction]) -> dict[str, tuple[float, float]]:
         """By how much each may improve on the best, and where it is expected; nothing of those without a forecast."""
@@ -293,7 +327,7 @@ class Search:
         """Undecided ones that would be decided on for what was hoped of them before the latest was measured; unless a
         forecast costs tokens."""
         state = self.state
-        if state.dearest.get("forecast", Amounts()).tokens or len(hopes) < consider:
+        if self._forecasts_cost() or len(hopes) < consider:
             return []
         bar = heapq.nlargest(consider, hopes.values())[-1]
         rated = {hash: each.hope for hash, each in state.undecided.items() if each.forecast and hash not in said}

@@ -239,7 +239,7 @@ def _default_forecaster(problem: str, device: str) -> str:
 def _parts(configuration: Configuration, stack: ExitStack) -> Parts:
     """The things that the configuration names; they are closed with the stack."""
     policy, proposer = str(configuration.policy), str(configuration.proposer)
-    proposers.check(proposer)
+    proposers.check(proposer, in_dollars=configuration.dollars is not None)
     device = devices.get(str(configuration.device))
     stack.callback(device.close)
     problem = device.problem(configuration.problem)
@@ -248,6 +248,8 @@ def _parts(configuration: Configuration, stack: ExitStack) -> Parts:
     if configuration.forecaster != NO_FORECASTER:
         forecaster = forecasters.get(str(configuration.forecaster))
         stack.callback(forecaster.close)
+        if configuration.dollars is not None:
+            forecaster.check_priced()
     return Parts(
         problem,
         device,

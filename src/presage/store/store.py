@@ -7,13 +7,16 @@ and are read only when somebody asks. What belongs to an event is written in its
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
+import threading
 import time
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import quote
 
 from presage.core.errors import PresageError
 from presage.devices.base import CaseTiming, Measurement
@@ -56,6 +59,8 @@ class Store:
         """Opens the run in this folder, or begins one where it writes and there is none."""
         self.folder = folder
         self._lock = _locked(folder) if writes else None
+        self._appending = threading.Lock()
+        """Whoever asks a language model does so from several threads, and each request is an event."""
         self.last_alive = self._lock.last_alive if self._lock else 0.0
         self._path = folder / FILE
         try:
@@ -90,6 +95,17 @@ class Store:
     ) -> Event:
         """Keep an event, with the kernels that are new in it, what compiling told of some, by hash, and what a device
         measured. When this returns, a kill cannot undo it."""
+        with self._appending:
+            return self._append(kind, payload, kernels, reports or {}, measurements)
+
+    def _append(
+        self,
+        kind: str,
+        payload: Mapping[str, Any],
+        kernels: Iterable[Kernel],
+        reports: Mapping[str, Sequence[StaticReport]],
+        measurements: Iterable[Measurement],
+    ) -> Event:
         event = Event(self._seq + 1, time.time(), kind, dict(payload))
         text = json.dumps(event.payload, separators=(",", ":"))
         with self._explained(), self._database as transaction:
@@ -100,7 +116,7 @@ class Store:
             )
             transaction.executemany(
                 "UPDATE kernels SET reports = ? WHERE hash = ?",
-                [(_pack([report.to_json() for report in told]), hash) for hash, told in (reports or {}).items()],
+                [(_pack([report.to_json() for report in told]), hash) for hash, told in reports.items()],
             )
             transaction.executemany(
                 "INSERT INTO measurements VALUES (?, ?, ?)", [_measurement_row(event.seq, m) for m in measurements]
@@ -176,7 +192,9 @@ class Store:
     def _opened(self, writes: bool) -> sqlite3.Connection:
         if not writes and not self._path.exists():
             raise PresageError(f"{self.folder} holds no run")
-        database = sqlite3.connect(self._path if writes else f"file:{self._path}?mode=ro", uri=not writes)
+        # Without quotes a ?, # or % of the folder's own name would mean something in a URI.
+        where = self._path if writes else f"file:{quote(os.fsencode(self._path.absolute()))}?mode=ro"
+        database = sqlite3.connect(where, uri=not writes, check_same_thread=False)
         database.execute(f"PRAGMA cache_size = {_PAGES_IN_MEMORY}")
         known = database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
         application = database.execute("PRAGMA application_id").fetchone()[0]
