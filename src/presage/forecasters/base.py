@@ -40,14 +40,23 @@ class Task:
     problem: Problem
     anchor: Measured
     hardware: Hardware | None = None
-    """The GPU; None for this computer's CPU."""
+    """The GPU; None for a CPU, and for a GPU that nothing is known of."""
     neighbours: Sequence[Measured] = ()
     """What a search has measured so far, the most telling first."""
+    kind: str = ""
+    """`cpu` or `gpu`; needed only for a GPU that nothing is known of."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "kind", self.kind or ("gpu" if self.hardware else "cpu"))
+
+    @property
+    def is_unknown_gpu(self) -> bool:
+        return self.kind == "gpu" and self.hardware is None
 
     @property
     def cases(self) -> tuple[Case, ...]:
         timed = self.problem.timed
-        return timed.get("gpu" if self.hardware else "cpu") or next(iter(timed.values()))
+        return timed.get(self.kind) or next(iter(timed.values()))
 
     def log2_speedup(self, measured: Measured) -> float | None:
         """log2 of a measured kernel's speedup over the anchor, the mean over cases; None for one that failed."""
