@@ -79,7 +79,7 @@ def _print(found: Run, worked: bool) -> None:
     summary, best = found.summary(), found.best
     if not worked:
         print("this run had finished before; this is what it found\n")
-    times = f"{best.speedup.value:.3g}x ({best.speedup.low:.3g} to {best.speedup.high:.3g}) the anchor's speed"
+    times = f"{terminal.times(best.speedup)} the anchor's speed"
     decisions = ", ".join(f"{count} {action}" for action, count in summary["decisions"].items())
     rows = [
         ("best", times),
@@ -145,7 +145,10 @@ class View:
 def _line(event: Event, state: State) -> str:
     told = event.payload
     if event.kind == "session":
-        return f"process {told['pid']} goes on after {told['lived']:.0f} s" if state.hashes else "measuring the anchor"
+        begins = (
+            f"process {told['pid']} goes on after {told['lived']:.0f} s" if state.hashes else "measuring the anchor"
+        )
+        return "\n".join([*told.get("notes", ()), begins])
     if event.kind == "measured":
         found = told["status"] if told["value"] is None else _times(told["value"])
         expected = "" if told["expected"] is None else f", forecast {_times(told['expected'])}"

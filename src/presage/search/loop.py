@@ -19,10 +19,11 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
+from presage.core import machine
 from presage.core.errors import PresageError
 from presage.core.forecast import Forecast
 from presage.core.statistics import Interval, speedup_interval
-from presage.devices.base import Device, Effort, Measurement, speedup
+from presage.devices.base import COMPILING, Device, Effort, Measurement, speedup
 from presage.devices.status import Status
 from presage.forecasters.base import Candidate, Forecaster, Measured, Prediction, Spent, Task
 from presage.kernels.kernel import Kernel
@@ -49,7 +50,10 @@ _OTHERS = 8
 """How many of the best kernels a proposer sees beside the parent."""
 _DRY = 3
 """After so many steps without anything new, nothing new is expected."""
+_COMPILED = 32
+"""How many are compiled between two looks at the clock; near the end, as many as there are cores."""
 _CACHED = 4 * REMEMBERED
+_ORPHANED = "the strategy named no kernel to go on from"
 
 Watch = Callable[[Event, State], None]
 """Called after each event."""
@@ -81,8 +85,11 @@ class Search:
         batch: int,
         seed: int = 0,
         watch: Watch | None = None,
+        getting_ready: float = 0.0,
     ) -> None:
+        """getting_ready: the seconds that this process has spent on the run already, which count."""
         self.store, self.parts, self.budget = store, parts, budget
+        self._getting_ready = getting_ready
         self.batch, self.seed, self._watch = batch, seed, watch
         self.state = State(parts.strategy, parts.policy)
         self._known = lru_cache(_CACHED)(self._load)
@@ -114,10 +121,17 @@ class Search:
         if state.hashes:
             self.parts.device.resume(self.store.measured())
         if not state.finished:
-            lived = state.spent.wall_seconds
+            lived = state.spent.wall_seconds + self._getting_ready
             if state.session_start:
                 lived += max(0.0, max(state.last_time, self.store.last_alive) - state.session_start)
-            self._append("session", {"pid": os.getpid(), "lived": lived})
+            self._append("session", {"pid": os.getpid(), "lived": lived, "notes": self._doubts()})
+
+    def _doubts(self) -> list[str]:
+        """What a person should know before anything is measured."""
+        device = self.parts.device
+        if device.kind != "gpu" or device.hardware or not self.parts.forecaster:
+            return []
+        return [f"nothing is known of the GPU of {device.name}: forecasts do without its peaks and its limits"]
 
     def _append(self, kind: str, payload: Mapping[str, Any], **kept: Any) -> None:
         event = self.store.append(kind, payload, **kept)
@@ -148,7 +162,8 @@ class Search:
             return self.budget.describe("measurements")
         mean = spent.device_seconds / spent.measurements
         for name in ("device_seconds", "wall_seconds"):
-            if self.budget.left(name, spent) < mean + self.budget.reserved_seconds(name, mean):
+            left = self.budget.left(name, spent)
+            if left <= 0 or left < mean + self.budget.reserved_seconds(name, mean):
                 return self.budget.describe(name)
         can_propose = self._can_propose()
         if state.waiting or state.undecided or not state.is_between_steps(can_propose):
@@ -156,7 +171,7 @@ class Search:
         if not can_propose:
             return state.short.get("proposed") or self._spent_on_models()
         if state.dry >= _DRY and not state.has_trusted:
-            return "nothing new was proposed any more"
+            return _ORPHANED if state.is_orphaned else "nothing new was proposed any more"
         return None
 
     def _can_pay(self, question: str, asker: Proposer | Forecaster) -> bool:
@@ -222,7 +237,7 @@ class Search:
         parts, consider = self.parts, self.batch
         if parts.forecaster:  # what the few that are decided on teach is heard before the rest
             consider = max(parts.forecaster.at_once, parts.device.at_once, parts.policy.least)
-        self._append("asked", {"step": number, "parents": list(parents), "consider": consider})
+        self._append("asked", {"step": number, "parents": list(parents), "wanted": count, "consider": consider})
 
     def _propose(self, step: Step) -> None:
         place = step.answered
@@ -258,7 +273,7 @@ class Search:
     def _forecast(self, step: Step) -> None:
         parts = self.parts
         kernels = [self.store.kernel(hash) for hash, _ in step.candidates]
-        reports = parts.device.reports(parts.problem, kernels)
+        reports = self._reports(kernels)
         candidates = [Candidate(kernel, told) for kernel, told in zip(kernels, reports, strict=True)]
         broken = {c.kernel.hash: why for c in candidates if (why := _why_broken(c.reports))}
         whole = [candidate for candidate in candidates if candidate.kernel.hash not in broken]
@@ -289,6 +304,18 @@ class Search:
             },
             reports={candidate.kernel.hash: candidate.reports for candidate in candidates if candidate.reports},
         )
+
+    def _reports(self, kernels: Sequence[Kernel]) -> list[tuple[StaticReport, ...]]:
+        """What compiling tells of each. Where the run's time is limited, a few at once: when it is over, the rest is
+        not compiled any more, and what is under way is killed."""
+        device, problem = self.parts.device, self.parts.problem
+        if self.budget.wall_seconds is None:
+            return device.reports(problem, kernels)
+        found: list[tuple[StaticReport, ...]] = []
+        while len(found) < len(kernels) and (left := self.budget.left("wall_seconds", self.spent())) > 0:
+            some = _COMPILED if left > COMPILING else machine.cores()
+            found += device.reports(problem, kernels[len(found) :][:some], min(COMPILING, left))
+        return [*found, *[()] * (len(kernels) - len(found))]
 
     def _predictions(
         self, candidates: Sequence[Candidate], allowance: Allowance
@@ -354,14 +381,14 @@ class Search:
     # -- measuring ----------------------------------------------------------------------------------------------------
 
     def _measure_anchor(self) -> None:
-        problem, device, anchor = self.parts.problem, self.parts.device, self.parts.anchor
+        anchor = self.parts.anchor
         (measurement,), seconds = self._side_by_side([anchor])
         if measurement.status is not Status.OK:
             raise PresageError(
                 f"the anchor {anchor.name} is {measurement.status}: {measurement.reason}; without its time there are no"
                 " speedups"
             )
-        (reports,) = device.reports(problem, [anchor])
+        (reports,) = self._reports([anchor])
         self._append(
             "measured",
             _result(measurement, 0.0, None, seconds),
@@ -511,7 +538,8 @@ class Search:
         telling = dict.fromkeys([*best, *reversed(state.recent)])
         telling.pop(state.hashes[0], None)
         neighbours = [self._known(hash, True) for hash in telling]
-        return Task(self.parts.problem, self._anchor, self.parts.device.hardware, neighbours)
+        device = self.parts.device
+        return Task(self.parts.problem, self._anchor, device.hardware, neighbours, device.kind)
 
 
 @contextmanager

@@ -3,13 +3,15 @@
 The events, and what each carries:
 
     begun      configuration. Once, first.
-    session    A process starts to work on the run. pid; lived: the seconds of the processes before it.
+    session    A process starts to work on the run. pid; lived: the seconds of the processes before it; notes: what a
+               person should know.
     measured   A kernel was measured alone, the anchor first. kernel, name, status, reason; value: log2 S; expected: the
                forecast's mean; seconds.
     asking     A language model is asked within a budget. tokens, dollars: the most that all requests for the next
                answer may have cost so far; that answer's own event tells what they did.
     asked      A step begins: the strategy chose parents, or none where only what is undecided is looked at again. step;
-               parents: their ids; consider: how many candidates the policy will decide on.
+               parents: their ids; wanted: how many it was asked for; consider: how many candidates the policy will
+               decide on.
     proposed   The proposer has answered for the next of them. parent: its id; parent_kernel; candidates: new kernels
                and the idea of each; duplicates: how many were not new; notes: what went wrong; tokens, dollars; short:
                why not all was asked, where what is left of a budget does not cover another question.
@@ -114,6 +116,8 @@ class State:
         """What is to be measured now, by hash."""
         self.dry = 0
         """How many steps in a row have brought nothing new."""
+        self.is_orphaned = False
+        """Whether the strategy was asked for parents and named none."""
         self.known: set[str] = set()
         """The hashes of all kernels that were ever proposed."""
         self.hashes: list[str] = []
@@ -157,6 +161,12 @@ class State:
         return self.best[-1][0] if self.best else 0.0
 
     @property
+    def has_cost(self) -> bool:
+        """Whether more was spent than the anchor's measurement."""
+        asked = self.spent.tokens or self.spent.dollars or self.asking.tokens or self.asking.dollars
+        return self.spent.measurements > 1 or bool(asked)
+
+    @property
     def has_trusted(self) -> bool:
         return bool(self._trusted)
 
@@ -198,6 +208,9 @@ class State:
     def _asked(self, event: Event) -> None:
         shares = Counter(event.payload["parents"])
         self.step = Step(event.payload["step"], tuple(shares), tuple(shares.values()), event.payload["consider"])
+        if event.payload.get("wanted"):
+            self.is_orphaned = not shares
+            self.dry += self.is_orphaned and not self.undecided
 
     def _proposed(self, event: Event) -> None:
         step, told = self._open(), event.payload

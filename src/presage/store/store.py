@@ -38,8 +38,15 @@ CREATE TABLE measurements (seq INTEGER NOT NULL REFERENCES events, hash TEXT NOT
                            document BLOB NOT NULL);
 CREATE INDEX measurements_of ON measurements (hash);
 """
+_MEND = (
+    "restore a copy of it, or name another folder with --run; 'sqlite3 run.db .recover' prints what can still be read"
+)
 _ROWS = 256
 _PAGES_IN_MEMORY = -32_000  # KiB
+
+
+class StorageError(PresageError):
+    """The disk is full, or fails: what the run's folder holds is as good as before."""
 
 
 class Event(NamedTuple):
@@ -192,8 +199,10 @@ class Store:
     def _opened(self, writes: bool) -> sqlite3.Connection:
         if not writes and not self._path.exists():
             raise PresageError(f"{self.folder} holds no run")
-        # Without quotes a ?, # or % of the folder's own name would mean something in a URI.
-        where = self._path if writes else f"file:{quote(os.fsencode(self._path.absolute()))}?mode=ro"
+        # Without quotes a ?, # or % of the folder's own name would mean something in a URI; and so would file: at the
+        # beginning of a relative path, in some builds of SQLite.
+        path = self._path.absolute()
+        where = path if writes else f"file:{quote(os.fsencode(path))}?mode=ro"
         database = sqlite3.connect(where, uri=not writes, check_same_thread=False)
         database.execute(f"PRAGMA cache_size = {_PAGES_IN_MEMORY}")
         known = database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
@@ -217,7 +226,7 @@ class Store:
         with self._explained():
             found: tuple[Any, ...] | None = self._database.execute(query, (hash,)).fetchone()
         if found is None:
-            raise PresageError(f"{self._path} has no kernel {hash}: it is damaged")
+            raise PresageError(f"{self._path} has no kernel {hash}: it is damaged; {_MEND}")
         return found
 
     @contextmanager
@@ -227,13 +236,13 @@ class Store:
             yield
         except sqlite3.DatabaseError as error:
             if "full" in str(error) or "I/O" in str(error):
-                raise PresageError(
+                raise StorageError(
                     f"cannot write to {self._path}: {error}; what was kept before is safe: make room and run the same"
                     " command again"
                 ) from error
-            raise PresageError(f"{self._path} is no run of presage, or is damaged: {error}") from error
+            raise PresageError(f"{self._path} is no run of presage, or is damaged: {error}; {_MEND}") from error
         except (ValueError, zlib.error) as error:
-            raise PresageError(f"{self._path} is damaged: {error}") from error
+            raise PresageError(f"{self._path} is damaged: {error}; {_MEND}") from error
 
 
 def _locked(folder: Path) -> Lock:
@@ -241,7 +250,7 @@ def _locked(folder: Path) -> Lock:
         folder.mkdir(parents=True, exist_ok=True)
         return Lock(folder / LOCK)
     except OSError as error:
-        raise PresageError(f"cannot write to {folder}: {error.strerror}") from error
+        raise StorageError(f"cannot write to {folder}: {error.strerror}") from error
 
 
 def _pack(document: Any) -> bytes:
