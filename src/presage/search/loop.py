@@ -128,8 +128,8 @@ class Search:
 
     def _doubts(self) -> list[str]:
         """What a person should know before anything is measured."""
-        device = self.parts.device
-        if device.kind != "gpu" or device.hardware or not self.parts.forecaster:
+        device, parts = self.parts.device, self.parts
+        if device.kind != "gpu" or device.hardware or not parts.forecaster or not parts.problem.inputs:
             return []
         return [f"nothing is known of the GPU of {device.name}: forecasts do without its peaks and its limits"]
 

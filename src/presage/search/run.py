@@ -40,8 +40,8 @@ _BATCH = {"knobs": 32, "pool": 256, "llm": 8}
 """Candidates of a step: as many as can be compiled, are recorded with what compiling tells, or can be paid for."""
 _BATCH_MEASURED = 4
 """The same where each is measured."""
-_LONGEST_NAME = 255
-"""Bytes that a file system takes for a name."""
+_LONGEST_NAME, _LONGEST_PART = 255, 80
+"""Bytes that a file system takes for a name, and that we take for each part of one."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,8 @@ class Configuration:
     def folder(self) -> Path:
         """The run's folder unless one is named: it tells the problem, the device and the seed."""
         device = (self.device or "").removesuffix(".parquet").replace(":", "/").strip("/").split("/")
-        return RUNS / "-".join((Path(self.problem).stem, *device[:1], *device[1:][-1:], str(self.seed)))
+        parts = (Path(self.problem).stem, *device[:1], *device[1:][-1:], str(self.seed))
+        return RUNS / "-".join(os.fsdecode(os.fsencode(part)[:_LONGEST_PART]) for part in parts)
 
     def complete(self) -> Configuration:
         """Every default filled in, and every name known."""
@@ -227,7 +228,7 @@ def search(problem: str, *, run: str | Path | None = None, watch: Watch | None =
                     _remove(folder)
                 raise
     finished = Run(folder)
-    _write(finished.best)
+    write_best(finished)
     return finished
 
 
@@ -312,7 +313,9 @@ def _remove(folder: Path) -> None:
         folder.rmdir()
 
 
-def _write(best: Best) -> None:
+def write_best(run: Run) -> None:
+    """Write the best kernel so far into the run's folder."""
+    best = run.best
     try:
         best.path.write_text(best.kernel.source, encoding="utf-8")
     except OSError as error:
