@@ -9,11 +9,13 @@ from pathlib import Path
 import pytest
 
 from presage.cli import main
+from presage.core.errors import PresageError
 from presage.core.statistics import Interval
 from presage.devices import recording
 from presage.devices.recording import RecordedCase, Row
 from presage.devices.status import Status
 from presage.kernels.normalise import digest
+from presage.report import page
 
 Evaluate = Callable[..., tuple[int, str, str]]
 METRICS = (
@@ -106,13 +108,42 @@ def test_the_page_is_written_where_one_works_unless_a_place_is_named(evaluate: E
     assert (here / "presage-evaluation.html").read_text().count("<svg") == 3
 
 
-def test_where_the_page_cannot_be_written_the_numbers_are_not_lost(evaluate: Evaluate) -> None:
-    status, output, errors = evaluate(
-        "--forecaster", "uniform", "--html", "/nowhere/at/all.html", "--suite", "failures"
-    )
+def test_where_the_page_cannot_be_written_any_more_the_numbers_are_not_lost(
+    evaluate: Evaluate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(path: Path, document: str) -> Path:
+        raise PresageError(f"cannot write {path}: No space left on device")
+
+    monkeypatch.setattr(page, "write", full)
+    status, output, errors = evaluate("--forecaster", "uniform", "--suite", "failures")
     assert status == 2
     assert "failure_auroc" in output
-    assert "cannot write /nowhere/at/all.html" in errors
+    assert "cannot write presage-evaluation.html: No space left on device" in errors
+
+
+@pytest.mark.parametrize(
+    ("html", "why"),
+    [
+        ("/nowhere/at/all.html", "No such file or directory"),
+        ("a_file/page.html", "Not a directory"),
+        (".", "Is a directory"),
+        ("x" * 300, "File name too long"),
+    ],
+)
+def test_a_page_that_cannot_be_written_is_noticed_first(evaluate: Evaluate, here: Path, html: str, why: str) -> None:
+    (here / "a_file").touch()
+    status, output, errors = evaluate("--forecaster", "uniform", "--html", html)
+    assert (status, output) == (2, "")
+    assert errors == f"presage: cannot write {html}: {why}; name another file with --html\n"
+    assert [file.name for file in here.iterdir()] == ["a_file"]
+
+
+@pytest.mark.parametrize("count", ["-3", "1.5", "²", "many"])
+def test_neighbours_are_counted(evaluate: Evaluate, count: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as exit:
+        evaluate("--neighbours", count)
+    assert exit.value.code == 2
+    assert "is not a whole number, 0 or more" in capsys.readouterr().err
 
 
 def test_suites_can_be_chosen(evaluate: Evaluate) -> None:

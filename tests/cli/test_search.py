@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -124,6 +127,112 @@ def test_runs_are_listed(
     assert [each["state"] == "finished" for each in found] == [True, False]
     assert typed("runs", "nowhere") == 0
     assert "there is no run in nowhere" in capsys.readouterr().out
+
+
+SLOWLY = """
+import sys, time
+from presage.cli.main import main
+from presage.devices.recorded import RecordedDevice
+measure = RecordedDevice.measure
+def slowly(*asked):
+    time.sleep(0.05)
+    return measure(*asked)
+RecordedDevice.measure = slowly
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize("form", [(), ("--json",)])
+def test_a_search_that_is_stopped_tells_what_it_has_and_goes_on(
+    here: Path, number: int, status: int, form: tuple[str, ...]
+) -> None:
+    name = f"stopped-{status}{'-json' * len(form)}"
+    asked = ("search", "add", *DEVICE, "--forecaster", "none", "--budget", "28", "--run", name, *form)
+    with subprocess.Popen(
+        [sys.executable, "-c", SLOWLY, *asked],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=here, env=ENVIRONMENT,
+    ) as child:  # fmt: skip
+        assert child.stderr is not None
+        for line in child.stderr:
+            if line.startswith("measurement 4"):
+                break
+        child.send_signal(number)
+        out, errors = child.communicate(timeout=60)
+    assert child.returncode == status
+    assert errors.endswith("presage: stopped\n")
+    assert "Traceback" not in errors
+    if form:
+        document = json.loads(out)
+        assert (document["stopped"], document["run"]) == (True, name)
+        assert document["best"]["speedup"] >= 1
+    else:
+        assert "the anchor's speed, so far" in out
+        assert "it was stopped, and the same command goes on with it" in out
+    assert (here / name / "report.html").exists()
+    assert list((here / name).glob("best.*"))
+    done = presage(here, *asked)
+    assert done.returncode == 0
+    assert "goes on after" in done.stderr.splitlines()[0]
+
+
+def test_a_measurement_that_is_stopped_leaves_no_scratch_folder(tmp_path: Path) -> None:
+    environment = ENVIRONMENT | {"TMPDIR": str(tmp_path)}
+    command = [sys.executable, "-m", "presage", "search", "vector_add", "--device", "cpu", "--budget", "40"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path, env=environment
+    ) as child:
+        deadline = time.monotonic() + 60
+        while not list(tmp_path.glob("presage-*/*")) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        child.terminate()
+        _, errors = child.communicate(timeout=60)
+    assert child.returncode in (143, 2), errors  # 2: where nothing can be measured
+    assert [file.name for file in tmp_path.iterdir() if file.name != "presage-runs"] == []
+
+
+def test_the_panel_stays_and_tells_the_time(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(here)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    assert typed("search", "add", *DEVICE, "--forecaster", "none", "--budget", "10", "--run", "panel") == 0
+    err = capsys.readouterr().err
+    last = err.rpartition("\x1b[J")[2]
+    assert last.startswith("add on recorded:gpu.parquet: puct, always, none\n  best      ")
+    assert re.search(r"^  time      \d+ s so far, about 0 s left$", last, re.MULTILINE)
+    assert (
+        typed("search", "add", *DEVICE, "--forecaster", "none", "--wall", "50", "--budget", "4", "--run", "wall") == 0
+    )
+    assert re.search(r"s so far, \d+ s left at most", capsys.readouterr().err)
+
+
+def test_what_a_terminal_cannot_show_costs_no_result(here: Path) -> None:
+    command = [sys.executable, "-m", "presage", "search", "add", *DEVICE, "--budget", "4", "--run", "ünï-実"]
+    environment = ENVIRONMENT | {"PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=here, env=environment)
+    assert done.returncode == 0, done.stderr
+    assert "\\xfcn\\xef-\\u5b9f/best" in done.stdout
+    assert (here / "ünï-実" / "report.html").exists()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("search", "{}"), ("search", "{}.py", "--device", "cpu"), ("search", "add", *DEVICE, "--run", "{}"),
+        ("search", "add", "--device", "recorded:{}"), ("search", "vector_add", "--device", "cpu", "--anchor", "{}"),
+        ("report", "{}"), ("runs", "{}"), ("measure", "softmax", "{}"), ("problems", "{}"), ("search", ""),
+    ],
+)  # fmt: skip
+def test_a_name_of_any_length_is_answered_in_a_line(
+    here: Path, arguments: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(here)
+    assert typed(*(argument.format("x" * 300) for argument in arguments)) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith("presage: ")
+    assert len(said.err.splitlines()) == 1
 
 
 @pytest.mark.parametrize(

@@ -152,6 +152,43 @@ def test_the_interval_holds_the_true_speedup_over_processes(paired: bool) -> Non
     assert hits / 300 > 0.93
 
 
+DRAWS = {
+    "normal": lambda rng, n: rng.normal(0, 0.1, n),
+    "skewed": lambda rng, n: rng.exponential(0.1, n) - 0.1 * math.log(2),
+    "with outliers": lambda rng, n: rng.normal(0, 0.02, n) + (rng.random(n) < 0.1) * rng.normal(0, 0.5, n),
+}
+
+
+@pytest.mark.parametrize("draw", DRAWS)
+@pytest.mark.parametrize("cases", [1, 3])
+@pytest.mark.parametrize("n", [2, 3, 5, 6, 8, 12])
+@pytest.mark.parametrize("paired", [True, False])
+def test_few_samples_claim_no_more_than_they_can(n: int, cases: int, draw: str, paired: bool) -> None:
+    """The truth lies within at least 95 times in 100, less what 200 trials may be off."""
+    rng = np.random.default_rng(n)
+    hits, widths = 0, []
+    for seed in range(200):
+        a = [[1.3 * np.exp(DRAWS[draw](rng, n))] for _ in range(cases)]
+        c = [[np.exp(np.zeros(n) if paired else DRAWS[draw](rng, n))] for _ in range(cases)]
+        value, low, high = speedup_interval(a, c, paired=paired, resamples=300, seed=seed)
+        assert low <= value <= high
+        hits += low <= 1.3 <= high
+        widths.append(math.log(high / low))
+    assert hits / 200 > 0.91
+    assert n < 6 or np.median(widths) < 1.0
+
+
+@pytest.mark.parametrize("paired", [True, False])
+@pytest.mark.parametrize("samples", [[4.0], [4.0, 4.0], [4.0] * 5])
+def test_one_sample_or_a_few_equal_ones_tell_nothing_of_their_spread(samples: list[float], paired: bool) -> None:
+    many = np.random.default_rng(0).lognormal(size=20)
+    for anchor, candidate in (([np.array(samples)], [np.ones(len(samples))]), ([many], [many])):
+        cases = [anchor, [many]], [candidate, [many]]
+        interval = speedup_interval(*cases, paired=paired)
+        assert interval.is_known == (anchor[0] is many)
+    assert speedup_interval([[np.array(samples)]], [[np.ones(len(samples))]], paired=paired) == (4.0, 0.0, math.inf)
+
+
 def test_the_same_samples_always_give_the_same_interval() -> None:
     a, b = np.random.default_rng(3).lognormal(size=(2, 20))
     assert speedup_interval([[a]], [[b]]) == speedup_interval([[a]], [[b]])

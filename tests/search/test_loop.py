@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -25,6 +26,7 @@ from presage.kernels.report import StaticReport
 from presage.problems.base import Problem
 from presage.proposers.base import Ground, Proposer
 from presage.search import loop, registry
+from presage.search.base import Node, Strategy
 from presage.search.budget import Budget
 from presage.search.loop import Parts, Search
 from presage.search.state import State
@@ -214,8 +216,8 @@ def test_nobody_is_chosen_for_what_was_hoped_of_it_before_more_was_known(
     answers = iter([True, True])
     predictions = Search._predictions
 
-    def late(search: Search, candidates: Sequence[Candidate]) -> Any:
-        return predictions(search, candidates) if next(answers, False) else ({}, Spent())
+    def late(search: Search, *asked: Any) -> Any:
+        return predictions(search, *asked) if next(answers, False) else ({}, Spent())
 
     monkeypatch.setattr(Search, "_predictions", late)
     finish(folder.with_name("late"), make_parts(Learning()), Budget(8), batch=24)
@@ -287,7 +289,9 @@ def test_a_kernel_that_does_not_compile_is_neither_forecast_nor_measured(
     folder: Path, make_parts: MakeParts, toy: Recording, knowing: Any
 ) -> None:
     class Compiling(RecordedDevice):
-        def reports(self, problem: Problem, kernels: Sequence[Kernel]) -> list[tuple[StaticReport, ...]]:
+        def reports(
+            self, problem: Problem, kernels: Sequence[Kernel], seconds: float = 60.0
+        ) -> list[tuple[StaticReport, ...]]:
             bad = StaticReport("h200", "sm_90", "compile_error", "c", error="line 3: no\nmore")
             return [(bad,) if kernel.values["A"] == 2 else () for kernel in kernels]
 
@@ -385,6 +389,51 @@ def test_time_is_never_exceeded(
     assert bool(of_kind(folder, "finals")) == (seconds > 56)  # the anchor and one more fit into a quarter
     assert search.state.finished
     assert search.state.finished["why"].startswith(f"the budget of {seconds:g} seconds")
+
+
+def test_compiling_ends_with_the_time(
+    folder: Path, make_parts: MakeParts, knowing: Any, toy: Recording, clock: Clock
+) -> None:
+    compiled: list[int] = []
+
+    class Compiling(RecordedDevice):
+        def reports(
+            self, problem: Problem, kernels: Sequence[Kernel], seconds: float = 60.0
+        ) -> list[tuple[StaticReport, ...]]:
+            compiled.append(len(kernels))
+            clock.now += min(7.0, seconds) * len(kernels)
+            assert seconds <= 60
+            return [()] * len(kernels)
+
+    start = clock.now
+    search = finish(folder, make_parts(knowing(), device=Compiling(toy)), Budget(None, wall_seconds=30.0), batch=60)
+    assert clock.now - start <= 30 + 7 * max(compiled[1:])
+    assert sum(compiled) < 60
+    assert search.state.finished
+    assert search.state.finished["why"] == "the budget of 30 seconds is spent"
+
+
+def test_the_time_before_the_first_event_counts(folder: Path, make_parts: MakeParts, clock: Clock) -> None:
+    with Store(folder) as store:
+        assert Search(store, make_parts(), Budget(8), 4, getting_ready=3.0).spent().wall_seconds == 3.0
+
+
+@pytest.mark.parametrize("forecast", [True, False])
+def test_a_strategy_that_names_no_parents_ends_the_search(
+    folder: Path, make_parts: MakeParts, knowing: Any, forecast: bool
+) -> None:
+    class Silent(Strategy):
+        def ask(self, count: int, rng: random.Random) -> Sequence[int]:
+            return [] if self.told > 1 else [0] * count
+
+        def tell(self, node: Node) -> None:
+            self.told = getattr(self, "told", 0) + 1
+
+    parts = replace(make_parts(knowing() if forecast else None), strategy=Silent())
+    search = finish(folder, parts, Budget(64), batch=4)
+    assert search.state.finished
+    assert search.state.finished["why"] == "the strategy named no kernel to go on from"
+    assert search.state.spent.measurements > 2, "what was undecided is still decided on, and there are finals"
 
 
 @pytest.mark.parametrize("who", ["proposer", "forecaster"])

@@ -13,11 +13,11 @@ import pytest
 
 import presage
 from presage.core.errors import PresageError
-from presage.devices import recorded
+from presage.devices import recorded, recording
 from presage.devices.recording import Recording
 from presage.kernels import kernel as kernels
-from presage.search.run import Configuration, Run, folders, search
-from presage.store.store import FILE, Store
+from presage.search.run import Configuration, Run, _has_gpu, folders, search
+from presage.store.store import FILE, Event, Store
 
 DOCUMENTATION = Path(__file__).resolve().parents[2] / "docs" / "search.md"
 EXAMPLES = re.findall(r"^```python\n(.*?)^```", DOCUMENTATION.read_text(), re.DOTALL | re.MULTILINE)
@@ -87,6 +87,99 @@ def test_a_run_that_was_stopped_goes_on_and_can_be_read_meanwhile(device: str) -
     with pytest.raises(PresageError, match="is not finished; the command that began it goes on with it"):
         half.summary()
     assert search("toy", device=device, forecaster="none", budget=12).measurements == 12
+
+
+NAMES = [
+    "a?b",
+    "50%25",
+    "a#b",
+    "with space",
+    "ünïcode-実行",
+    "new\nline",
+    "a;b&c",
+    "quote'\"s",
+    "?",
+    "%",
+    "file:x",
+    "-",
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_run_may_be_called_anything(device: str, here: Path, name: str) -> None:
+    for _ in range(2):  # and it is found again
+        run = search("toy", device=device, forecaster="none", budget=4, run=name)
+        assert run.measurements == 4
+        assert run.folder == Path(name)
+        assert run.best.path.exists()
+    assert {file.name for file in (here / name).iterdir()} >= {"best.c", "run.db", "run.lock"}
+    assert [file.name for file in here.iterdir()] == [name]
+    assert Run(Path(name)).summary()["measurements"] == 4
+
+
+@pytest.mark.parametrize("name", ["x" * 300, "ok/" + "y" * 300, "zero\0byte"])
+def test_a_folder_that_cannot_be_is_refused_before_anything_is_spent(device: str, here: Path, name: str) -> None:
+    with pytest.raises(PresageError, match="no run can be kept in"):
+        search("toy", device=device, forecaster="none", budget=4, run=name)
+    assert list(here.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["", "  ", "\n"])
+def test_a_search_needs_a_problem(device: str, here: Path, name: str) -> None:
+    with pytest.raises(PresageError, match="name a problem"):
+        search(name, device=device)
+
+
+@pytest.mark.parametrize("forecaster", ["learned", "blend:learned,roofline", "roofline", "surrogate"])
+def test_a_gpu_that_nobody_knows_can_be_searched(here: Path, forecaster: str) -> None:
+    known = recorded.find("h200")
+    path = here / "odd.parquet"
+    recording.write(path, list(known.rows("softmax"))[:80], {**known.facts, "name": "odd", "hardware": "An RTX 9999"})
+    said: list[str] = []
+
+    def watch(event: Event, state: object) -> None:
+        said.extend(event.payload.get("notes", ()) if event.kind == "session" else ())
+
+    for _ in range(2):
+        run = search("softmax", device=f"recorded:{path}", forecaster=forecaster, budget=8, run="odd", watch=watch)
+    assert run.best.speedup.value > 1
+    assert said == ["nothing is known of the GPU of recorded:odd: forecasts do without its peaks and its limits"], (
+        "once, and before anything else"
+    )
+
+
+@pytest.mark.parametrize(
+    ("files", "there"),
+    [
+        (["nvidia0"], True),
+        (["nvidia3"], True),
+        (["nvidia12", "nvidiactl"], True),
+        (["nvidiactl", "nvidia-uvm", "nvidia-modeset"], False),
+        (["nvidia0-caps", "nvidia-0"], False),
+        ([], False),
+    ],
+)
+def test_a_container_may_hold_any_of_a_machine_s_gpus(tmp_path: Path, files: list[str], there: bool) -> None:
+    for name in files:
+        (tmp_path / name).touch()
+    assert _has_gpu(tmp_path) == there
+
+
+def test_what_a_full_disk_has_kept_stays(device: str, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    append = Store.append
+
+    def full(store: Store, kind: str, *arguments: object, **more: object) -> object:
+        if kind == "asked":
+            with store._explained():
+                raise sqlite3.OperationalError("database or disk is full")
+        return append(store, kind, *arguments, **more)  # type: ignore[arg-type]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Store, "append", full)
+        with pytest.raises(PresageError, match="what was kept before is safe"):
+            search("toy", device=device, forecaster="none", budget=8, run="mine")
+    assert _events(Path("mine")) == ["begun", "session", "measured"]
+    assert search("toy", device=device, forecaster="none", budget=8, run="mine").measurements == 8
 
 
 def test_what_cannot_be_searched_leaves_nothing_behind(device: str, here: Path) -> None:

@@ -122,7 +122,9 @@ def test_the_lock_tells_when_its_holder_was_last_alive(tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", [b"this is no database" * 100, b"SQLite format 3\0" + bytes(5000)])
 def test_a_file_that_is_no_database_is_explained(tmp_path: Path, content: bytes) -> None:
     (tmp_path / FILE).write_bytes(content)
-    with pytest.raises(PresageError, match="is no run of presage, or is damaged"):
+    with pytest.raises(
+        PresageError, match=r"damaged: .*; restore a copy of it, or name another folder with --run; 'sqlite3"
+    ):
         Store(tmp_path)
 
 

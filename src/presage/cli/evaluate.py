@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import errno
+import os
 import sys
 from pathlib import Path
 
@@ -31,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--recording", help="a recording that comes with presage, or a .parquet file (default: h200, or the first)"
     )
     parser.add_argument(
-        "--neighbours", type=int, default=0, metavar="N",
+        "--neighbours", type=_count, default=0, metavar="N",
         help="show so many measured kernels of each operation to the forecaster, as a search would (default: 0)",
     )  # fmt: skip
     parser.add_argument("--seed", type=int, default=0, help="of the random anchors and neighbours (default: 0)")
@@ -43,6 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     from presage.report import evaluate_page, page
 
+    _check_writable(arguments.html)
     found = recorded.find(arguments.recording or _default_recording())
     names = arguments.forecaster or [name for name in _SHOWN if name in registry.names()]
     evaluations = []
@@ -72,6 +75,25 @@ def run(arguments: argparse.Namespace) -> int:
     page.write(arguments.html, evaluate_page.render(evaluations))
     print(f"figures are in {arguments.html}", file=sys.stderr)
     return 0
+
+
+def _count(text: str) -> int:
+    """An argument that is a whole number, 0 or more."""
+    if not (text.isascii() and text.isdigit()):
+        raise argparse.ArgumentTypeError(f"'{text}' is not a whole number, 0 or more")
+    return int(text)
+
+
+def _check_writable(page: Path) -> None:
+    """Before minutes are spent on what a page cannot be made of."""
+    part = page.with_name(f".{page.name}.part") if page.name else page
+    try:
+        if page.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        part.touch()
+        part.unlink()
+    except OSError as error:
+        raise PresageError(f"cannot write {page}: {error.strerror}; name another file with --html") from error
 
 
 def _default_recording() -> str:

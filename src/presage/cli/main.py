@@ -1,12 +1,18 @@
-"""`presage COMMAND …`: finds the command's file, parses its arguments, and turns a PresageError into exit status 2."""
+"""`presage COMMAND …`: finds the command's file, parses its arguments, and turns what a person must mend into exit
+status 2. Ctrl-C and SIGTERM end a command in the same way, so that nothing is left behind."""
 
 from __future__ import annotations
 
 import argparse
+import errno
 import importlib
+import io
 import os
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from presage import __version__
 from presage.cli import terminal
@@ -29,7 +35,20 @@ COMMANDS = {
 """Each name is a module of presage.cli, imported only when it is asked for, so that --help stays quick."""
 
 
+_OF_THE_PLACE = (
+    errno.ENAMETOOLONG, errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.ENOTDIR, errno.ELOOP,
+)  # fmt: skip
+"""What a file system refuses for reasons that are the person's to mend, and not a mistake of ours."""
+
+
+class TerminatedError(KeyboardInterrupt):
+    """SIGTERM has come."""
+
+
 def main(argv: Sequence[str] | None = None) -> int:
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # what cannot be shown must not cost what was found
+            stream.reconfigure(errors="backslashreplace")
     with terminal.shown():
         return _main(argv)
 
@@ -45,18 +64,42 @@ def _main(argv: Sequence[str] | None) -> int:
         parser.print_help()
         return 0
     try:
-        status: int = parsed.run(parsed)
+        with _ended_by_sigterm():
+            status: int = parsed.run(parsed)
         sys.stdout.flush()
         return status
     except PresageError as error:
         print(f"presage: {error}", file=sys.stderr)
         return 2
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stopped:
         print("presage: stopped", file=sys.stderr)
-        return 130
+        return 128 + (signal.SIGTERM if isinstance(stopped, TerminatedError) else signal.SIGINT)
     except BrokenPipeError:  # the reader of our output has gone, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as error:
+        if error.errno not in _OF_THE_PLACE or error.filename is None:
+            raise
+        name = os.fsdecode(error.filename) if isinstance(error.filename, str | bytes) else str(error.filename)
+        print(f"presage: {name if len(name) <= 120 else f'{name[:120]}…'}: {error.strerror}", file=sys.stderr)
+        return 2
+
+
+@contextmanager
+def _ended_by_sigterm() -> Iterator[None]:
+    """SIGTERM is raised as an exception, so that workers are ended and scratch folders removed on the way out."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def terminate(*_: object) -> None:
+        raise TerminatedError
+
+    before = signal.signal(signal.SIGTERM, terminate)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _parser(command: str | None) -> argparse.ArgumentParser:

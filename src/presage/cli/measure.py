@@ -131,20 +131,16 @@ def _print(measured: list[Measurement], anchor: Measurement | None, ratios: list
                 print("  " + m.output.replace("\n", "\n  "))
     for m in measured:
         if m.speedup:
-            print(f"\n{_short(m.kernel)} is {_times(m.speedup)} the anchor's speed")
+            print(f"\n{_short(m.kernel)} is {terminal.times(m.speedup)} the anchor's speed")
     for ratio in ratios:
         if ratio["speedup"]:
             of, to = os.path.basename(ratio["of"]), os.path.basename(ratio["to"])
-            print(f"{of} is {_times(Interval(**ratio['speedup']))} the speed of {to}")
+            print(f"{of} is {terminal.times(Interval(**ratio['speedup']))} the speed of {to}")
 
 
 def _processes(measurement: Measurement) -> str:
     counts = sorted({len(case.parts) for case in measurement.cases})
     return f"; in {' to '.join(map(str, counts[:1] + counts[1:][-1:]))} processes" if counts[-1] > 1 else ""
-
-
-def _times(interval: Interval) -> str:
-    return f"{interval.value:.3g}x ({interval.low:.3g} to {interval.high:.3g})"
 
 
 def _short(kernel: Kernel) -> str:

@@ -9,10 +9,12 @@ import sys
 import time
 from dataclasses import replace
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from presage.cli import terminal
-from presage.search.run import RUNS, Configuration, Run, search
+from presage.search.budget import Amounts, Budget
+from presage.search.run import REPORT, RUNS, Configuration, Run, search, write_best
 from presage.search.state import State
 from presage.store.store import Event
 
@@ -57,15 +59,50 @@ def run(arguments: argparse.Namespace) -> int:
     view = View()
     try:
         found = search(arguments.problem, run=arguments.folder, watch=view, **settings)
+    except KeyboardInterrupt:
+        view.leave()
+        _say_stopped(view.folder(arguments.folder), arguments.json)
+        raise
     finally:
-        view.clear()
-    if find_spec("presage.report.run_page"):
-        importlib.import_module("presage.report.run_page").write(found.folder)
+        view.leave()
+    _write_page(found)
     if arguments.json:
         terminal.print_json(found.summary())
     else:
         _print(found, view.worked)
     return 0
+
+
+def _write_page(found: Run) -> None:
+    if find_spec("presage.report.run_page"):
+        importlib.import_module("presage.report.run_page").write(found.folder)
+
+
+def _say_stopped(folder: Path | None, as_json: bool) -> None:
+    """What a run that was stopped has so far, and how to go on."""
+    if folder is None:
+        return
+    found = Run(folder)
+    if not found.measurements:
+        print(f"nothing was measured yet; the same command begins again, in {folder}", file=sys.stderr)
+        return
+    write_best(found)
+    _write_page(found)
+    best, report = found.best, str(folder / REPORT)
+    if as_json:
+        kernel = {"kernel": best.kernel.hash, "path": str(best.path), "speedup": best.speedup.value}
+        measured = {"run": str(folder), "stopped": True, "measurements": found.measurements}
+        terminal.print_json(measured | {"best": kernel, "report": report})
+        return
+    rows = [
+        ("best", f"{best.speedup.value:.3g}x the anchor's speed, so far"),
+        ("kernel", best.kernel.name.rsplit("/", 1)[-1]),
+        ("file", str(best.path)),
+        ("measured", f"{found.measurements}; it was stopped, and the same command goes on with it"),
+        ("report", report),
+    ]
+    for name, text in rows:
+        print(f"{name:10} {text}", flush=True)
 
 
 def _count(text: str) -> int:
@@ -79,7 +116,7 @@ def _print(found: Run, worked: bool) -> None:
     summary, best = found.summary(), found.best
     if not worked:
         print("this run had finished before; this is what it found\n")
-    times = f"{best.speedup.value:.3g}x ({best.speedup.low:.3g} to {best.speedup.high:.3g}) the anchor's speed"
+    times = f"{terminal.times(best.speedup)} the anchor's speed"
     decisions = ", ".join(f"{count} {action}" for action, count in summary["decisions"].items())
     rows = [
         ("best", times),
@@ -108,11 +145,24 @@ class View:
         self._terminal = sys.stderr.isatty()
         self._drawn = 0
         self._last = "measuring the anchor"
-        self.worked = False
+        self._state: State | None = None
+
+    @property
+    def worked(self) -> bool:
         """Whether there was anything to do."""
+        return self._state is not None
+
+    def folder(self, named: str | None) -> Path | None:
+        """Where the run lives that was worked on; None before there was one."""
+        if self._state is None or self._state.configuration is None:
+            return None
+        return Path(named) if named else Configuration(**self._state.configuration).folder
 
     def __call__(self, event: Event, state: State) -> None:
-        self.worked = True
+        self._state = state
+        for note in event.payload.get("notes", ()) if event.kind == "session" else ():
+            self._clear()
+            print(note, file=sys.stderr, flush=True)
         line = _line(event, state)
         if self._terminal:
             self._last = line or self._last
@@ -120,7 +170,11 @@ class View:
         elif line:
             print(line, file=sys.stderr, flush=True)
 
-    def clear(self) -> None:
+    def leave(self) -> None:
+        """What was drawn last stays."""
+        self._drawn = 0
+
+    def _clear(self) -> None:
         if self._drawn:
             terminal.control(f"\x1b[{self._drawn}F\x1b[J")
         self._drawn = 0
@@ -134,10 +188,11 @@ class View:
             f"  decided   {decided or 'nothing yet'}",
             f"  seen      {counts['forecasts']} forecasts, {counts['failed']} failures, {counts['duplicates']} repeats",
             f"  left      {', '.join(_left(asked, state))}",
+            f"  time      {_time(Configuration(**asked).limits, state)}",
             f"  {self._last}",
         ]
         width = shutil.get_terminal_size().columns - 1
-        self.clear()
+        self._clear()
         print("\n".join(line[:width] for line in lines), file=sys.stderr, flush=True)
         self._drawn = len(lines)
 
@@ -145,7 +200,10 @@ class View:
 def _line(event: Event, state: State) -> str:
     told = event.payload
     if event.kind == "session":
-        return f"process {told['pid']} goes on after {told['lived']:.0f} s" if state.hashes else "measuring the anchor"
+        begins = (
+            f"process {told['pid']} goes on after {told['lived']:.0f} s" if state.hashes else "measuring the anchor"
+        )
+        return "\n".join([*told.get("notes", ()), begins])
     if event.kind == "measured":
         found = told["status"] if told["value"] is None else _times(told["value"])
         expected = "" if told["expected"] is None else f", forecast {_times(told['expected'])}"
@@ -153,6 +211,8 @@ def _line(event: Event, state: State) -> str:
         return f"measurement {number}: {found}{expected}; best {best}; {told['name']}"
     if event.kind == "proposed" and told.get("notes"):
         return f"proposing: {'; '.join(told['notes'])}"
+    if event.kind == "forecast" and told.get("short"):
+        return f"forecasting: {told['short']}"
     if event.kind == "decided" and state.step:
         actions = [action for _, action, _ in told["decisions"]]
         said = ", ".join(f"{actions.count(action)} {action}" for action in dict.fromkeys(actions))
@@ -167,8 +227,36 @@ def _line(event: Event, state: State) -> str:
 
 def _left(asked: dict[str, Any], state: State) -> list[str]:
     limits = Configuration(**asked).limits
-    spent = replace(state.spent, wall_seconds=state.spent.wall_seconds + time.time() - state.session_start)
+    spent = _spent(state)
     return [f"{limits.left(name, spent):.4g} {_WORDS.get(name, name)}" for name in limits.limits()]
+
+
+def _spent(state: State) -> Amounts:
+    return replace(state.spent, wall_seconds=state.spent.wall_seconds + time.time() - state.session_start)
+
+
+def _time(limits: Budget, state: State) -> str:
+    """How long it has taken and, where a budget tells, how long it may still take."""
+    spent = _spent(state)
+    told = f"{_duration(spent.wall_seconds)} so far"
+    if limits.wall_seconds is not None:
+        return f"{told}, {_duration(limits.left('wall_seconds', spent))} left at most"
+    if limits.measurements is None or spent.measurements < 2:
+        return told
+    each = spent.wall_seconds / spent.measurements
+    return f"{told}, about {_duration(each * limits.left('measurements', spent))} left"
+
+
+def _duration(seconds: float) -> str:
+    """
+    >>> [_duration(seconds) for seconds in (0.4, 59.6, 200, 10_000)]
+    ['0 s', '1 min 0 s', '3 min 20 s', '2 h 46 min']
+    """
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours} h {minutes} min"
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
 
 
 def _times(log2_S: float) -> str:

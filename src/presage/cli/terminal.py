@@ -13,6 +13,8 @@ from typing import Any, TextIO, cast
 
 from presage.core.text import printable
 
+from presage.core.statistics import Interval
+
 _UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "us"), (1.0, "ns"))
 
 
@@ -62,6 +64,17 @@ def duration(ns: float) -> str:
         return "?"
     scale, unit = next(((s, u) for s, u in _UNITS if ns >= s), _UNITS[-1])
     return f"{ns / scale:.4g} {unit}"
+
+
+def times(speedup: Interval) -> str:
+    """
+    >>> times(Interval(2.0, 1.9, 2.125))
+    '2x (1.9 to 2.12)'
+    >>> times(Interval(2.0, 0.0, math.inf))
+    '2x (too few samples for an interval)'
+    """
+    ends = f"{speedup.low:.3g} to {speedup.high:.3g}" if speedup.is_known else "too few samples for an interval"
+    return f"{speedup.value:.3g}x ({ends})"
 
 
 def table(rows: Sequence[Sequence[str]], header: Sequence[str]) -> str:

@@ -16,7 +16,7 @@ T = TypeVar("T")
 @cache
 def names(folder: Path, kind: str) -> tuple[str, ...]:
     """Every file there that defines a class of this kind; none is imported for that."""
-    return tuple(file.stem for file in sorted(folder.glob("*.py")) if f"({kind}):\n" in file.read_text())
+    return tuple(file.stem for file in sorted(folder.glob("*.py")) if f"({kind}):\n" in file.read_text("utf-8"))
 
 
 def find(package: str, name: str, kind: Callable[..., T]) -> type[T]:

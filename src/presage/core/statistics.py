@@ -1,4 +1,4 @@
-"""Medians with honest intervals: distribution-free for one kernel, paired bootstrap for a ratio of two.
+"""Medians with honest intervals: distribution-free for one kernel, and for a ratio of two where samples suffice.
 
 Where a process shifts all that is measured in it, samples come in parts, one for each process, and it is the processes
 that count.
@@ -14,6 +14,8 @@ import numpy as np
 
 _STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
 """Quantiles of Student's t at 97.5 %, for 1, 2, … degrees of freedom."""
+_ORDERED = 6
+"""From so many samples on their order alone makes an interval; of fewer, one that takes their logarithms as normal."""
 
 Parts = Sequence[np.ndarray]
 """The samples of one case, an array of shape (n,) for each process."""
@@ -25,6 +27,11 @@ class Interval(NamedTuple):
     value: float
     low: float
     high: float
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the samples were enough for both ends."""
+        return math.isfinite(self.low) and math.isfinite(self.high)
 
     @property
     def relative_half_width(self) -> float:
@@ -94,11 +101,14 @@ def speedup_interval(
     resamples: int = 1000,
     seed: int = 0,
 ) -> Interval:
-    """S = anchor time / candidate time, the geometric mean over cases, with a bootstrap interval.
+    """S = anchor time / candidate time, the geometric mean over cases, with an interval.
 
     anchor, candidate: the parts of each case. Paired: element i of both was taken in the same round, so that what the
-    machine did to one it did to the other. Else the two were measured apart, and are resampled apart.
+    machine did to one it did to the other. Else the two were measured apart, and vary apart. One sample, or a few that
+    are equal, do not tell how much they vary: the interval is then everything, from 0 to infinity.
 
+    >>> speedup_interval([[np.array([4.0])]], [[np.array([2.0])]])
+    Interval(value=2.0, low=0.0, high=inf)
     >>> speedup_interval([[np.full(8, 4.0)]], [[np.full(8, 2.0)]])
     Interval(value=2.0, low=2.0, high=2.0)
     >>> speedup_interval([[np.array([4.0, 4.0, 4.4])]], [[np.full(2, 2.0)]], paired=False).value
@@ -112,18 +122,45 @@ def speedup_interval(
         a, c = ([np.log(part) for part in parts] for parts in (one, other))
         ratios = [x[: len(y)] - y[: len(x)] for x, y in zip(a, c, strict=False)]
         for sign, parts in ((1, ratios),) if paired else ((1, a), (-1, c)):
-            middle, drawn = _resampled(parts, rng, resamples)
+            middle, drawn = _plausible(parts, rng, resamples)
             point += sign * middle
-            draws += sign * drawn
+            draws = draws + sign * drawn
+    value = math.exp(point / len(anchor))
+    if np.isnan(draws).any():
+        return Interval(value, 0.0, math.inf)
     low, high = np.quantile(draws / len(anchor), [0.025, 0.975])
-    return Interval(math.exp(point / len(anchor)), math.exp(float(low)), math.exp(float(high)))
+    return Interval(value, math.exp(float(low)), math.exp(float(high)))
 
 
-def _resampled(parts: Parts, rng: np.random.Generator, count: int) -> tuple[float, np.ndarray]:
-    """The middle of the samples, and what it might as well have been, `count` times."""
+def _plausible(parts: Parts, rng: np.random.Generator, count: int) -> tuple[float, np.ndarray]:
+    """The middle of the samples, and where it may be as well, `count` times; NaN where they do not tell. One half
+    mirrors the other, so that a over b and b over a agree."""
     if len(parts) > 1:
         mean, error = _mean_of_medians(parts)
-        return mean, mean + error * rng.standard_t(len(parts) - 1, size=count)
+        return mean, mean + error * _student(len(parts) - 1, rng, count)
     (logs,) = parts
-    drawn = np.median(logs[rng.integers(0, len(logs), size=(count, len(logs)))], axis=1)
-    return float(np.median(logs)), drawn
+    n, middle = len(logs), float(np.median(logs))
+    spread = float(np.std(logs, ddof=1)) if n > 1 else 0.0
+    if n < _ORDERED and spread == 0.0:  # that few are equal says more of the clock than of the kernel
+        return middle, np.full(count, math.nan)
+    # The median of normal samples has this standard error, for few of them at most.
+    guessed = middle + spread * math.sqrt(math.pi / (2 * n)) * _student(n - 1, rng, count)
+    return middle, guessed if n < _ORDERED else _between_ordered(np.sort(logs), guessed, rng)
+
+
+def _between_ordered(ordered: np.ndarray, guessed: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Where the median may be: as many samples lie below it as heads come up in n throws, whatever the distribution.
+    Beyond the outermost samples it is where a guess says."""
+    n, count = len(ordered), len(guessed)
+    throws, places = rng.binomial(n, 0.5, size=(count + 1) // 2), rng.random((count + 1) // 2)
+    below = np.concatenate([throws, n - throws])[:count]
+    place = np.concatenate([places, 1 - places])[:count]
+    left, right = ordered[np.maximum(below - 1, 0)], ordered[np.minimum(below, n - 1)]
+    inside = left + place * (right - left)
+    outside = np.where(below == 0, np.minimum(ordered[0], guessed), np.maximum(ordered[-1], guessed))
+    return np.asarray(np.where((below == 0) | (below == n), outside, inside))
+
+
+def _student(freedom: int, rng: np.random.Generator, count: int) -> np.ndarray:
+    drawn = rng.standard_t(freedom, size=(count + 1) // 2)
+    return np.concatenate([drawn, -drawn])[:count]

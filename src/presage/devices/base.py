@@ -127,6 +127,8 @@ class Effort:
         return self.processes + (self.further_processes if self.processes > 1 else 0)
 
 
+COMPILING = 60.0
+"""The longest, in seconds, that one kernel may be compiled for its static report."""
 _TOGETHER = 8
 """How many kernels of our own are measured side by side, sharing inputs, where a device has no quicker way."""
 
@@ -172,13 +174,15 @@ class Device(ABC):
         """What a speedup is relative to unless one is named."""
         return problems.anchor(problem, self.kind)
 
-    def reports(self, problem: Problem, kernels: Sequence[Kernel]) -> list[tuple[StaticReport, ...]]:
+    def reports(
+        self, problem: Problem, kernels: Sequence[Kernel], seconds: float = COMPILING
+    ) -> list[tuple[StaticReport, ...]]:
         """What compiling alone tells of each kernel, a report per timed case; nothing of one that cannot be compiled
-        without running it. This does not use the device."""
+        without running it. None is compiled for longer than so many seconds. This does not use the device."""
         compiled = [kernel for kernel in kernels if kernel.language in ("cuda", "triton")]
         if self.hardware is None or isinstance(problem, ExternalProblem) or not compiled:
             return [()] * len(kernels)
-        found = static.reports(problem, compiled, problem.timed[self.kind], self.hardware)
+        found = static.reports(problem, compiled, problem.timed[self.kind], self.hardware, min(COMPILING, seconds))
         by_hash = {kernel.hash: tuple(each) for kernel, each in zip(compiled, found, strict=True)}
         return [by_hash.get(kernel.hash, ()) for kernel in kernels]
 

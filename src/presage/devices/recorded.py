@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from presage.core.errors import PresageError, hint
-from presage.devices.base import CaseTiming, Device, Effort, Measurement, Progress
+from presage.devices.base import COMPILING, CaseTiming, Device, Effort, Measurement, Progress
 from presage.devices.recording import Recording, Row, open_recording
 from presage.devices.status import Status
 from presage.kernels import hardware
@@ -108,7 +108,9 @@ class RecordedDevice(Device):
             raise PresageError(f"{self.name} has no kernel '{spec}' of {problem.name}; 'presage corpus ls' lists them")
         return super().kernel(problem, spec)
 
-    def reports(self, problem: Problem, kernels: Sequence[Kernel]) -> list[tuple[StaticReport, ...]]:
+    def reports(
+        self, problem: Problem, kernels: Sequence[Kernel], seconds: float = COMPILING
+    ) -> list[tuple[StaticReport, ...]]:
         rows = self.rows(problem.name)
         return [rows[kernel.hash].reports if kernel.hash in rows else () for kernel in kernels]
 

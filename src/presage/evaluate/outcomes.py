@@ -38,6 +38,7 @@ class Pool:
 
     problem: Problem
     hardware: Hardware | None
+    kind: str
     kernels: tuple[Measured, ...]
     seed: str
     """The hash of the seed kernel; empty where there is none that works."""
@@ -66,7 +67,8 @@ def _pool(device: RecordedDevice, name: str) -> Pool:
     rows = [row for row in device.rows(name).values() if row.family not in _BASELINES]
     working = {row.hash for row in rows if row.status is Status.OK}
     seeds = {row.anchor for row in rows} & working
-    return Pool(device.problem(name), device.hardware, tuple(map(_measured, rows)), min(seeds, default=""))
+    measured = tuple(map(_measured, rows))
+    return Pool(device.problem(name), device.hardware, device.kind, measured, min(seeds, default=""))
 
 
 def _measured(row: Row) -> Measured:
@@ -105,7 +107,8 @@ def questions(pool: Pool, seed: int, neighbours: int = 0) -> Iterator[Question]:
     shown = rng.sample(drawable, min(neighbours, len(drawable)))
     for number, anchor in enumerate(anchors):
         asked = np.array([i for i in range(len(pool.kernels)) if i != anchor and i not in shown], dtype=np.intp)
-        task = Task(pool.problem, pool.kernels[anchor], pool.hardware, [pool.kernels[i] for i in shown])
+        known = [pool.kernels[i] for i in shown]
+        task = Task(pool.problem, pool.kernels[anchor], pool.hardware, known, pool.kind)
         yield Question(task, pool, number == 0, asked, pool.log2_times[anchor] - pool.log2_times[asked])
 
 

@@ -12,6 +12,7 @@ from presage.core.forecast import Forecast
 from presage.kernels.hardware import Hardware
 from presage.kernels.kernel import Kernel
 from presage.kernels.report import StaticReport
+from presage.llm.cost import Allowance
 from presage.problems.base import Case, Problem
 
 
@@ -39,14 +40,23 @@ class Task:
     problem: Problem
     anchor: Measured
     hardware: Hardware | None = None
-    """The GPU; None for this computer's CPU."""
+    """The GPU; None for a CPU, and for a GPU that nothing is known of."""
     neighbours: Sequence[Measured] = ()
     """What a search has measured so far, the most telling first."""
+    kind: str = ""
+    """`cpu` or `gpu`; needed only for a GPU that nothing is known of."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "kind", self.kind or ("gpu" if self.hardware else "cpu"))
+
+    @property
+    def is_unknown_gpu(self) -> bool:
+        return self.kind == "gpu" and self.hardware is None
 
     @property
     def cases(self) -> tuple[Case, ...]:
         timed = self.problem.timed
-        return timed.get("gpu" if self.hardware else "cpu") or next(iter(timed.values()))
+        return timed.get(self.kind) or next(iter(timed.values()))
 
     def log2_speedup(self, measured: Measured) -> float | None:
         """log2 of a measured kernel's speedup over the anchor, the mean over cases; None for one that failed."""
@@ -79,6 +89,10 @@ class Forecaster(ABC):
     mind. One that learns from nothing but the search does with each measurement."""
     seconds = math.inf
     """How long it may take over its next answer: a search says what is left of its time."""
+    is_paid = False
+    """Whether its answers cost tokens; it then asks for nothing that its allowance does not cover."""
+    allowance: Allowance | None = None
+    """What it may spend on its next answer: a search says what is left of its budget. None: as much as it takes."""
 
     @abstractmethod
     def forecast(self, task: Task, candidates: Sequence[Candidate]) -> list[Prediction]:
@@ -87,6 +101,9 @@ class Forecaster(ABC):
     def spent(self) -> Spent:
         """What the last `forecast` has cost."""
         return Spent()
+
+    def check_priced(self) -> None:  # noqa: B027  most cost nothing
+        """Say what is missing, if anything, for a budget in dollars."""
 
     def memory(self) -> Any:
         """What it has learned since it was last asked for this, if it learns from more than it is told with each task:

@@ -38,6 +38,7 @@ class BlendForecaster(Forecaster):
         if len(members) < 2:
             raise PresageError("a blend needs two or more forecasters; write --forecaster blend:learned,llm")
         self._members = dict(members)
+        self.is_paid = any(member.is_paid for member in members.values())
         self._speed = np.full(len(members), 1 / len(members))
         self._failure = self._speed.copy()
         self._said: dict[tuple[str, str, str], list[Forecast | None]] = {}
@@ -54,7 +55,7 @@ class BlendForecaster(Forecaster):
         until = time.monotonic() + self.seconds
         asked = []
         for member in self._members.values():
-            member.seconds = until - time.monotonic()
+            member.seconds, member.allowance = until - time.monotonic(), self.allowance
             asked.append(member.forecast(task, candidates))
         predictions = []
         for candidate, said in zip(candidates, zip(*asked, strict=True), strict=True):
@@ -80,6 +81,10 @@ class BlendForecaster(Forecaster):
             self._said.pop(tuple(key), None)
             if said is not None:
                 self._said[tuple(key)] = [Forecast.from_json(f) if f else None for f in said]
+
+    def check_priced(self) -> None:
+        for member in self._members.values():
+            member.check_priced()
 
     def close(self) -> None:
         for member in self._members.values():

@@ -63,10 +63,12 @@ def problem_features(problem: Problem, case: Case, hardware: Hardware | None) ->
     return row
 
 
-def floor_seconds(problem: Problem, case: Case, hardware: Hardware) -> float:
-    """The roofline with the data sheet's peaks."""
-    peak = hardware.peak_flops.get("fp16" if problem.precision(case) == "float16" else "fp32", 1e13)
-    return max(problem.bytes(case) / (hardware.bandwidth or 1e12), problem.textbook_flops(case) / peak)
+def floor_seconds(problem: Problem, case: Case, hardware: Hardware | None) -> float:
+    """The roofline with the data sheet's peaks, and with those of a middling GPU where they are not known."""
+    peaks = hardware.peak_flops if hardware else {}
+    peak = peaks.get("fp16" if problem.precision(case) == "float16" else "fp32", 1e13)
+    bandwidth = (hardware and hardware.bandwidth) or 1e12
+    return max(problem.bytes(case) / bandwidth, problem.textbook_flops(case) / peak)
 
 
 def report_features(report: StaticReport, hardware: Hardware, must: Mapping[str, float]) -> Row:

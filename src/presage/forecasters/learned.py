@@ -97,6 +97,8 @@ class LearnedForecaster(Forecaster):
         else:
             anchor = float(self._answers(model, task, [task.anchor]).mean[0])
         notes = ["made without a compiler's report: from source and launch alone"] if kind == "source" else []
+        if task.is_unknown_gpu:
+            notes.append("nothing is known of this GPU: as if it were any")
         if not anchored:
             why = "the anchor was not measured" if floors else "what the problem must cost is not known"
             notes.append(f"{why}: the anchor's time, too, is a forecast")
@@ -142,9 +144,9 @@ class LearnedForecaster(Forecaster):
 
 def kind_of(task: Task, candidate: Candidate) -> str:
     """Which model is for this kernel."""
-    if task.hardware is None:
+    if task.kind == "cpu":
         return "cpu"
-    return "compiled" if candidate.reports else "source"
+    return "compiled" if candidate.reports and task.hardware else "source"
 
 
 def _is_telling(measured: Measured, kind: str) -> bool:
@@ -243,11 +245,11 @@ def matrix(rows: Sequence[Row], names: Sequence[str]) -> Floats:
 
 
 def case_floors(task: Task) -> dict[str, float]:
-    """Each case's roofline in nanoseconds: by the data sheet on a GPU, and one nanosecond on a CPU; nothing where it is
-    not known what the problem must cost."""
+    """Each case's roofline in nanoseconds: by the data sheet on a GPU, or by any GPU's where that is not known, and one
+    nanosecond on a CPU; nothing where it is not known what the problem must cost."""
     if not task.problem.inputs:
         return {}
-    if task.hardware is None:
+    if task.kind == "cpu":
         return {case.name: 1.0 for case in task.cases}
     return {case.name: 1e9 * floor_seconds(task.problem, case, task.hardware) for case in task.cases}
 

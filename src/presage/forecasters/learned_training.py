@@ -148,7 +148,7 @@ def task_of(device: RecordedDevice, problem: str, anchor: Row) -> Task:
     times = {case.case: case.median.value for case in anchor.cases}
     status = "ok" if anchor.status is Status.OK else str(anchor.status)
     measured = Measured(anchor.kernel, anchor.reports, times, status)
-    return Task(device.problem(problem), measured, device.hardware)
+    return Task(device.problem(problem), measured, device.hardware, kind=device.kind)
 
 
 # -- growing trees ----------------------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from presage.forecasters.llm_prompt import messages
 from presage.kernels import hardware
 from presage.llm.anonymise import Unreadable
 from presage.llm.client import Answer, Client, Message, NoAnswerError
+from presage.llm.cost import Allowance
 from presage.llm.settings import Settings, read
 from presage.llm.structured import MalformedError, find_object
 from presage.problems import registry
@@ -40,28 +41,31 @@ class Sample:
 class LlmForecaster(Forecaster):
     """Asks the endpoint of its settings; see `presage.llm`. `client.spent` says what it has cost."""
 
+    is_paid = True
+
     def __init__(self, client: Client | Settings | None = None) -> None:
         self.client = client if isinstance(client, Client) else Client(client or read())
         self._cost = Spent()
         self._until = math.inf
+        self._open = Allowance()
 
     def forecast(self, task: Task, candidates: Sequence[Candidate]) -> list[Prediction]:
-        before, self._until = self._total(), time.monotonic() + self.seconds
+        self._until = time.monotonic() + self.seconds
+        self._open = self.allowance or Allowance()
+        before = self._open.tokens_spent, self._open.dollars_spent
         with ThreadPoolExecutor(self.client.settings.concurrency) as pool:
             waiting = [pool.submit(self._forecast_one, task, candidate) for candidate in candidates]
             try:
                 return [one.result() for one in waiting]
             finally:
-                pool.shutdown(wait=False, cancel_futures=True)
-                after = self._total()
-                self._cost = Spent(after.tokens - before.tokens, after.dollars - before.dollars)
+                pool.shutdown(cancel_futures=True)  # what is under way costs, too
+                self._cost = Spent(self._open.tokens_spent - before[0], self._open.dollars_spent - before[1])
 
     def spent(self) -> Spent:
         return self._cost
 
-    def _total(self) -> Spent:
-        spent = self.client.spent
-        return Spent(spent.input_tokens + spent.output_tokens, self.client.dollars or 0.0)
+    def check_priced(self) -> None:
+        self.client.settings.check_priced()
 
     def close(self) -> None:
         self.client.close()
@@ -75,11 +79,12 @@ class LlmForecaster(Forecaster):
         except Unreadable as problem:
             return Prediction(_INVALID, (f"{problem}, so the model was not asked",))
         try:
-            answers = self.client.ask(question, scale.answer_schema(), self.client.settings.samples, self._left())
+            wanted = self.client.settings.samples
+            answers = self.client.ask(question, scale.answer_schema(), wanted, self._left(), self._open)
         except NoAnswerError as error:
             return Prediction(None, (f"no forecast: {error}",))
         samples: list[Sample] = []
-        notes: list[str] = []
+        notes = [self.client.complaint] if self.client.complaint else []
         for answer in answers:
             try:
                 samples.append(self._usable(question, answer))
@@ -97,7 +102,7 @@ class LlmForecaster(Forecaster):
         except MalformedError as error:
             again = [*question, *_correction(answer, str(error))]
         try:
-            (second,) = self.client.ask(again, scale.answer_schema(), 1, self._left())
+            (second,) = self.client.ask(again, scale.answer_schema(), 1, self._left(), self._open)
         except NoAnswerError as error:
             raise MalformedError(f"asking again brought nothing: {error}") from error
         return parse(second)

@@ -42,7 +42,7 @@ def messages(task: Task, candidate: Candidate) -> list[dict[str, str]]:
     shown = _source(task.problem, candidate, _LONGEST_SOURCE)
     parts = [
         _problem(task.problem, task.cases),
-        describe_hardware(task.hardware),
+        describe_hardware(task.hardware, task.kind),
         _anchor(task),
         *(_neighbour(task, number, measured) for number, measured in enumerate(task.neighbours[:NEIGHBOURS], 1)),
         f"# Candidate ({candidate.kernel.language})\n{shown}",
@@ -87,9 +87,9 @@ def describe_arrays(problem: Problem, case: Case) -> str:
     return f"{inputs} -> {outputs}; at least {cost.bytes:,} bytes moved and {cost.flops:,} operations"
 
 
-def describe_hardware(hardware: Hardware | None) -> str:
+def describe_hardware(hardware: Hardware | None, kind: str) -> str:
     if hardware is None:
-        return "# Hardware: a CPU, the cores of one computer"
+        return f"# Hardware: {'a CPU, the cores of one computer' if kind == 'cpu' else 'a GPU, which one is not known'}"
     facts = [f"compute capability {hardware.capability[0]}.{hardware.capability[1]}"]
     if hardware.multiprocessors:
         facts.append(f"{hardware.multiprocessors} multiprocessors")

@@ -59,7 +59,8 @@ def ask(problem: str, kernel: str, anchor: str | None, device: str) -> Asked:
     if not times:
         where = f"{place.name} has no time of it" if place else "there is no recording of this device"
         notes.append(f"the anchor's time is not known: {where}")
-    task = Task(known, Measured(anchored, reports[1], times, "ok" if times else "unknown"), gpu)
+    measured = Measured(anchored, reports[1], times, "ok" if times else "unknown")
+    task = Task(known, measured, gpu, kind=place.kind if place else "")
     found = place.recording if place else None
     return Asked(task, Candidate(candidate, reports[0]), device, found, tuple(dict.fromkeys(notes)))
 

@@ -120,4 +120,4 @@ def _plain(name: str) -> str:
 
 @cache
 def _table() -> dict[str, Any]:
-    return tomllib.loads(Path(__file__).with_name("hardware.toml").read_text())
+    return tomllib.loads(Path(__file__).with_name("hardware.toml").read_text("utf-8"))

@@ -11,12 +11,11 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, TypeVar
 
 from presage.core.errors import PresageError
 from presage.llm.cache import Cache, digest
-from presage.llm.cost import Spent
+from presage.llm.cost import Allowance, Bound, Claim, NotCoveredError, Spent
 from presage.llm.settings import Settings
 
 Message = Mapping[str, str]
@@ -30,6 +29,12 @@ _FIRST_WAIT, _LONGEST_WAIT = 0.5, 8.0
 _OTHER_LIMIT = "max_completion_tokens"
 """What some endpoints call max_tokens, and say so when they are asked in the other way."""
 _PASSES = (408, 409, 425, 429)
+_BUSY = (501, 503, 529)
+_REQUEST_TIMEOUT = 408
+_TEMPLATE = 512
+"""Tokens that an endpoint may put around a question: the marks between messages, a system prompt of its own."""
+_LEAST_SHARE = 8
+"""An answer that is cut to less than this part of what the settings allow is not worth its prompt."""
 _T = TypeVar("_T")
 
 
@@ -52,6 +57,8 @@ class Answer:
     """What the model said when it refused, where the endpoint tells that apart."""
     raw: Mapping[str, Any] = dataclasses.field(default_factory=dict, compare=False, repr=False)
     """The choice as the endpoint sent it; empty for an answer that was kept."""
+    is_cut: bool = dataclasses.field(default=False, compare=False)
+    """Whether it ended early because little was left of a budget: it is not kept, since with more it would be whole."""
 
 
 @dataclass(frozen=True)
@@ -96,6 +103,12 @@ class Client:
         self._spent = Spent()
         self._kept = 0
         self._failing = self._reached = False
+        self._first = threading.Lock()
+        self._is_priced = False
+        """Whether an answer has come, so that what the endpoint reports is known."""
+        self._overrun = 1.0
+        self.complaint = ""
+        """What is wrong with what the endpoint reports of its costs, if anything is."""
         self.manner = Manner()
         self._openai = _import_openai()
         self._api = self._openai.OpenAI(
@@ -123,12 +136,17 @@ class Client:
     # -- asking -------------------------------------------------------------------------------------------------------
 
     def ask(
-        self, messages: Sequence[Message], schema: Mapping[str, Any], samples: int = 1, seconds: float = math.inf
+        self,
+        messages: Sequence[Message],
+        schema: Mapping[str, Any],
+        samples: int = 1,
+        seconds: float = math.inf,
+        allowance: Allowance | None = None,
     ) -> list[Answer]:
-        """So many answers to one question, the kept ones first, within these seconds and the settings' patience. Raises
-        NoAnswerError, or RefusedError.
+        """So many answers to one question, the kept ones first, within these seconds, the settings' patience and the
+        allowance. Raises NoAnswerError, or RefusedError.
 
-        Fewer come back where the endpoint stopped answering half-way.
+        Fewer come back where the endpoint stopped answering half-way, or the allowance ended.
 
         Every whole answer is kept, unusable ones too: they were paid for, and asking again would pay again.
         """
@@ -143,25 +161,29 @@ class Client:
         }
         patience = max(0.0, min(chosen.patience, seconds))
         deadline = self._clock() + patience
+        allowance = allowance or Allowance()
+        if allowance.in_dollars:
+            chosen.check_priced()
         with self._cache.holding(digest(question), patience, self._sleep) as entry:
             answers = [_kept_answer(item) for item in entry.read()][:samples]
             with self._lock:
                 self._kept += len(answers)
             while len(answers) < samples:
                 try:
-                    answers += self._request(messages, schema, samples - len(answers), deadline)
+                    answers += self._request(messages, schema, samples - len(answers), deadline, allowance)
                 except NoAnswerError:
                     if not answers:
                         raise
                     break
-                entry.write([_to_keep(answer) for answer in answers])
+                entry.write([_to_keep(answer) for answer in answers if not answer.is_cut])
         return answers[:samples]
 
     def ask_once(self, messages: Sequence[Message], tokens: int, **extra: Any) -> list[Answer]:
         """One request exactly as given, past the cache, with no second try. Raises NoAnswerError, or RefusedError."""
         asked = {"model": self.settings.model, "messages": list(messages), self.manner.token_limit: tokens, **extra}
+        claim = Allowance().reserve(self._bound(asked, tokens, 1))
         try:
-            return _answers(self._post(asked, self.settings.timeout))
+            return _answers(self._post(asked, self.settings.timeout, claim))
         except (_TroubleError, _ComplaintError) as error:
             if _OTHER_LIMIT in str(error) and _OTHER_LIMIT not in asked:
                 self.manner = replace(self.manner, token_limit=_OTHER_LIMIT)
@@ -173,7 +195,7 @@ class Client:
         listing = self._api.models.with_streaming_response.list
         seconds = min(self.settings.timeout, _LISTING)
         try:
-            body = self._attempt(lambda: listing(timeout=seconds), seconds, counted=False)
+            body = self._attempt(lambda: listing(timeout=seconds), seconds)
         except (_TroubleError, _ComplaintError) as error:
             raise NoAnswerError(self._say(str(error))) from None
         data = body.get("data")
@@ -186,24 +208,61 @@ class Client:
         return Client(replace(self.settings, model=model), self._sleep, self._clock)
 
     def _request(
-        self, messages: Sequence[Message], schema: Mapping[str, Any], wanted: int, deadline: float
+        self,
+        messages: Sequence[Message],
+        schema: Mapping[str, Any],
+        wanted: int,
+        deadline: float,
+        allowance: Allowance,
     ) -> list[Answer]:
         """One or more answers from one request, in the best manner the endpoint knows."""
+        if allowance.is_limited and not self._is_priced:
+            with self._first:  # where money is short, one is asked before many: what it reports, others are held to
+                if not self._is_priced:
+                    return self._politely(messages, schema, 1, deadline, allowance)
+        return self._politely(messages, schema, wanted, deadline, allowance)
+
+    def _politely(
+        self,
+        messages: Sequence[Message],
+        schema: Mapping[str, Any],
+        wanted: int,
+        deadline: float,
+        allowance: Allowance,
+    ) -> list[Answer]:
         manner = self.manner
-        while True:
+        asked: dict[str, Any] = {}
+
+        def attempt(seconds: float) -> list[Answer]:
+            nonlocal asked
             asked = _parameters(self.settings, manner, messages, schema, wanted)
+            claim = allowance.reserve(self._bound(asked, self.settings.max_tokens, asked.get("n", 1)), seconds)
+            asked = _parameters(self.settings, manner, messages, schema, claim.bound.samples, claim.bound.answer)
+            found = _answers(self._post(asked, seconds, claim))
+            return [replace(each, is_cut=claim.is_cut and each.finish == "length") for each in found]
+
+        while True:
             try:
-                body = self._persist(partial(self._post, asked), deadline)
+                answers = self._persist(attempt, deadline)
+            except NotCoveredError as error:
+                raise NoAnswerError(str(error)) from None
             except _ComplaintError as complaint:
                 humbler = manner.concede(str(complaint), asked)
                 if humbler is None:
                     raise NoAnswerError(self._say(f"refused the request: {complaint}")) from None
                 manner = humbler
                 continue
-            self.manner = manner
-            return _answers(body)
+            self.manner, self._is_priced = manner, True
+            return answers
 
-    def _persist(self, attempt: Callable[[float], dict[str, Any]], deadline: float) -> dict[str, Any]:
+    def _bound(self, asked: Mapping[str, Any], answer: int, samples: int) -> Bound:
+        """The most that a request can cost. No tokenizer makes more tokens of a text than it has bytes, and the request
+        holds all of the text, with every sign that JSON must escape counted twice."""
+        text = json.dumps(asked, ensure_ascii=False).encode(errors="surrogatepass")
+        least = max(1, answer // _LEAST_SHARE)
+        return Bound(len(text) + _TEMPLATE, answer, least, samples, self.settings.price, self._overrun)
+
+    def _persist(self, attempt: Callable[[float], _T], deadline: float) -> _T:
         """Tries until it works, with growing waits, or as long ones as the endpoint asks for, up to the deadline."""
         wait = _FIRST_WAIT
         while True:
@@ -231,30 +290,43 @@ class Client:
 
     # -- one request --------------------------------------------------------------------------------------------------
 
-    def _post(self, asked: Mapping[str, Any], seconds: float) -> dict[str, Any]:
+    def _post(self, asked: Mapping[str, Any], seconds: float, claim: Claim) -> dict[str, Any]:
         """One attempt. Raises _TroubleError for what may pass, _ComplaintError or RefusedError for what will not."""
         create = self._api.chat.completions.with_streaming_response.create
-        return self._attempt(lambda: create(**asked, timeout=seconds), seconds)
+        return self._attempt(lambda: create(**asked, timeout=seconds), seconds, claim)
 
-    def _attempt(self, opens: Callable[[], Any], seconds: float, counted: bool = True) -> dict[str, Any]:
+    def _attempt(self, opens: Callable[[], Any], seconds: float, claim: Claim | None = None) -> dict[str, Any]:
+        """What came back; a request with a claim is a question, which is paid for, and must have brought an answer."""
         body: Any = None
-        failed = True
+        failed = is_used = True
         try:
             body = _loaded(self.settings.redact(self._fetch(opens, seconds)))
             if not isinstance(body, dict):
                 raise _TroubleError("answered with something that is no JSON object")
-            if counted and not _answers(body):
+            if claim and not _answers(body):
                 raise _TroubleError("answered without any choices")
             failed = False
             return body
         except self._openai.APIStatusError as error:
+            is_used = not _turns_away(error.status_code)
             body = _loaded(error.response.text)
             text = self.settings.redact(_error_text(body, error.response.text))
             raise self._judge(error.status_code, error.code, text, _retry_after(error.response.headers)) from None
+        except _TroubleError as trouble:
+            is_used = trouble.is_sent
+            raise
         finally:
-            if counted:
-                with self._lock:
-                    self._spent += Spent.of_attempt(body, failed)
+            if claim:
+                self._count(claim, Spent.of_attempt(body, failed), is_used)
+
+    def _count(self, claim: Claim, spent: Spent, is_used: bool) -> None:
+        complaint = claim.settle(spent, is_used)
+        with self._lock:
+            self._spent += spent
+            if complaint:
+                told = (spent.input_tokens + spent.output_tokens) * self._overrun / claim.bound.tokens
+                self._overrun = max(self._overrun, told)
+                self.complaint = self._say(f"{complaint}; it counts otherwise, or does not keep to max_tokens")
 
     def _fetch(self, opens: Callable[[], Any], seconds: float) -> str:
         """The body of the response, within these seconds in all, however slowly it drips."""
@@ -279,7 +351,8 @@ class Client:
         except (TimeoutError, self._openai.APITimeoutError, httpx2.TimeoutException):
             raise _TroubleError(f"gave no whole answer in {seconds:.3g} s") from None
         except self._openai.APIConnectionError as error:
-            raise _TroubleError(f"cannot be reached: {_cause(error)}", reached=False) from None
+            is_sent = not isinstance(error.__cause__, httpx2.ConnectError | httpx2.ConnectTimeout)
+            raise _TroubleError(f"cannot be reached: {_cause(error)}", reached=False, is_sent=is_sent) from None
         except httpx2.HTTPError as error:
             raise _TroubleError(f"cut the connection: {type(error).__name__}") from None
 
@@ -298,9 +371,10 @@ class Client:
 class _TroubleError(Exception):
     """What may pass if one tries again."""
 
-    def __init__(self, what: str, retry_after: float = 0.0, reached: bool = True) -> None:
+    def __init__(self, what: str, retry_after: float = 0.0, reached: bool = True, is_sent: bool = True) -> None:
+        """is_sent: whether the endpoint may have worked on the request, and want to be paid."""
         super().__init__(what)
-        self.retry_after, self.reached = retry_after, reached
+        self.retry_after, self.reached, self.is_sent = retry_after, reached, is_sent
 
 
 class _ComplaintError(Exception):
@@ -316,10 +390,15 @@ def _import_openai() -> Any:
 
 
 def _parameters(
-    settings: Settings, manner: Manner, messages: Sequence[Message], schema: Mapping[str, Any], wanted: int
+    settings: Settings,
+    manner: Manner,
+    messages: Sequence[Message],
+    schema: Mapping[str, Any],
+    wanted: int,
+    max_tokens: int | None = None,
 ) -> dict[str, Any]:
     asked: dict[str, Any] = {"model": settings.model, "messages": list(messages)}
-    asked[manner.token_limit] = settings.max_tokens
+    asked[manner.token_limit] = settings.max_tokens if max_tokens is None else max_tokens
     if manner.temperature:
         asked["temperature"] = settings.temperature
     if manner.several and wanted > 1:
@@ -330,6 +409,12 @@ def _parameters(
     elif manner.format == "json_object":
         asked["response_format"] = {"type": "json_object"}
     return asked
+
+
+def _turns_away(status: int) -> bool:
+    """Whether an endpoint that answers so has not worked on the request: it refused it, or was too busy to begin. Where
+    one behind it failed or was too slow, that may have worked."""
+    return status in _BUSY or (400 <= status < 500 and status != _REQUEST_TIMEOUT)
 
 
 def _answers(body: Mapping[str, Any]) -> list[Answer]:

@@ -1,10 +1,12 @@
-"""What asking costs: tokens and attempts as they were spent, and dollars where the price is known."""
+"""What asking costs, in attempts, tokens and, where the price is known, dollars; and what may be spent."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
-from dataclasses import dataclass
+import math
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from presage.core.errors import PresageError
@@ -67,6 +69,10 @@ class Price:
         fresh = max(0, spent.input_tokens - spent.cached_tokens)
         return (fresh * self.input + spent.cached_tokens * cached + spent.output_tokens * self.output) / 1e6
 
+    def most(self, input_tokens: float, output_tokens: float) -> float:
+        """The most that so many tokens can cost, whatever the endpoint has kept of them."""
+        return (input_tokens * max(self.input, self.cached_input or 0.0) + output_tokens * self.output) / 1e6
+
     @classmethod
     def read(cls, table: Any, where: str) -> Price:
         names = [field.name for field in dataclasses.fields(cls)]
@@ -76,6 +82,157 @@ class Price:
             if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
                 raise PresageError(f"{where}: the price of {name} must be dollars per million tokens, 0 or more")
         return cls(**table)
+
+
+class NotCoveredError(Exception):
+    """What is left does not cover a question. The message says what is left and what the question may take."""
+
+
+@dataclass(frozen=True)
+class Bound:
+    """The most that a request can cost: so many tokens of prompt and of answer, for each of its samples, since some
+    endpoints make a request of each sample and pay for the prompt again."""
+
+    prompt: int
+    answer: int
+    """The longest answer that is asked for; where less is left, it is cut to that."""
+    least: int
+    """A shorter answer is of no use."""
+    samples: int = 1
+    price: Price | None = None
+    overrun: float = 1.0
+    """How many times as much as it can take the endpoint has reported, at the worst; 1 where it never has."""
+
+    @property
+    def tokens(self) -> int:
+        return math.ceil(self.overrun * self.samples * (self.prompt + self.answer))
+
+    @property
+    def dollars(self) -> float:
+        most = self.price.most(self.samples * self.prompt, self.samples * self.answer) if self.price else 0.0
+        return self.overrun * most
+
+    def within(self, tokens: float, dollars: float) -> Bound | None:
+        """This, with as many samples and then as long an answer as so much covers; None where that is of no use."""
+        for samples in range(self.samples, 0, -1):
+            fewer = replace(self, samples=samples)
+            if fewer.tokens <= tokens and fewer.dollars <= dollars:
+                return fewer
+        if self.overrun > 1:  # it may not keep to a shorter answer
+            return None
+        answer = min(tokens - self.prompt, self.answer)
+        if self.price and self.price.output and dollars < math.inf:
+            answer = min(answer, (dollars - self.price.most(self.prompt, 0)) * 1e6 / self.price.output)
+        for shorter in (answer, answer - 1):  # sums of fractions may be a hair above
+            cut = replace(self, samples=1, answer=int(max(shorter, 0.0)))
+            if cut.answer >= self.least and cut.tokens <= tokens and cut.dollars <= dollars:
+                return cut
+        return None
+
+
+class Allowance:
+    """What may be spent on questions, by all who share it. A request is made only when what is left covers the most
+    that it can cost, and that much is set aside until it is known what it did cost."""
+
+    def __init__(
+        self,
+        tokens: float = math.inf,
+        dollars: float = math.inf,
+        tell: Callable[[int, float], None] = lambda tokens, dollars: None,
+    ) -> None:
+        """tell: is told, before each request, the most that all so far may have cost; only where there is a limit."""
+        self._tokens, self._dollars, self._tell = tokens, dollars, tell
+        self._changed = threading.Condition()
+        self._under_way = 0
+        self._set_aside = (0, 0.0)
+        self.tokens_spent, self.dollars_spent = 0, 0.0
+        self.short = ""
+        """Why a question was not asked, where what is left does not cover it."""
+
+    @property
+    def in_dollars(self) -> bool:
+        return self._dollars < math.inf
+
+    @property
+    def is_limited(self) -> bool:
+        return self._tokens < math.inf or self._dollars < math.inf
+
+    def reserve(self, bound: Bound, seconds: float = math.inf) -> Claim:
+        """Room for a request, or for a smaller one. While others are under way, whose price may turn out to be less, it
+        waits for them, so many seconds at most. Raises NotCoveredError."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._fitting(bound) == bound or not self._under_way, _timeout(seconds))
+            fitting = self._fitting(bound)
+            if fitting is None:
+                told = self._describe_shortage(bound)
+                if not self._under_way:
+                    self.short = told
+                raise NotCoveredError(told)
+            tokens, dollars = self._set_aside
+            tokens, dollars = tokens + fitting.tokens, dollars + fitting.dollars
+            if self.is_limited:
+                self._tell(self.tokens_spent + tokens, self.dollars_spent + dollars)
+            self._set_aside = tokens, dollars
+            self._under_way += 1
+            return Claim(self, fitting, fitting.answer < bound.answer)
+
+    def _settle(self, bound: Bound, tokens: int, dollars: float) -> None:
+        with self._changed:
+            set_aside = self._set_aside
+            self._set_aside = set_aside[0] - bound.tokens, max(0.0, set_aside[1] - bound.dollars)
+            left_tokens, left_dollars = self._left()
+            # What is reported above all that is left cannot be refused any more; nothing else is asked then.
+            self.tokens_spent += int(min(tokens, left_tokens))
+            self.dollars_spent = min(self._dollars, self.dollars_spent + min(dollars, left_dollars))
+            self._under_way -= 1
+            self._changed.notify_all()
+
+    def _left(self) -> tuple[float, float]:
+        tokens, dollars = self._set_aside
+        return (
+            max(0.0, self._tokens - self.tokens_spent - tokens),
+            max(0.0, self._dollars - self.dollars_spent - dollars),
+        )
+
+    def _fitting(self, bound: Bound) -> Bound | None:
+        return bound.within(*self._left())
+
+    def _describe_shortage(self, bound: Bound) -> str:
+        least = replace(bound, samples=1, answer=bound.least if bound.overrun == 1 else bound.answer)
+        tokens, dollars = self._left()
+        if least.tokens > tokens:
+            return f"{tokens:,.0f} tokens are left, and another question may take {least.tokens:,}"
+        return f"${dollars:.4f} are left, and another question may cost ${least.dollars:.4f}"
+
+
+class Claim:
+    """What was set aside for one request, until it is settled, once."""
+
+    def __init__(self, allowance: Allowance, bound: Bound, is_cut: bool) -> None:
+        self._allowance, self.bound, self.is_cut = allowance, bound, is_cut
+        """is_cut: the answer may be shorter than the asker wanted."""
+
+    def settle(self, told: Spent, is_used: bool) -> str:
+        """Pay what the endpoint told; what it did not tell counts as the most that it can be, unless the request surely
+        was not worked on. Returns what is wrong with what it told, if anything is."""
+        bound = self.bound
+        if not is_used and not told.input_tokens and not told.output_tokens:
+            self._allowance._settle(bound, 0, 0.0)
+            return ""
+        paid = replace(
+            told,
+            input_tokens=told.input_tokens or math.ceil(bound.overrun * bound.samples * bound.prompt),
+            output_tokens=told.output_tokens or math.ceil(bound.overrun * bound.samples * bound.answer),
+        )
+        tokens = paid.input_tokens + paid.output_tokens
+        self._allowance._settle(bound, tokens, bound.price.dollars(paid) if bound.price else 0.0)
+        if tokens <= bound.tokens + 1:
+            return ""
+        return f"reports {tokens:,} tokens for a request that can take {bound.tokens:,} at most"
+
+
+def _timeout(seconds: float) -> float | None:
+    return None if seconds == math.inf else max(0.0, min(seconds, threading.TIMEOUT_MAX))
 
 
 def _count(value: Any) -> int:

@@ -67,6 +67,14 @@ class Settings:
         if not 0 <= self.temperature <= 2:
             raise PresageError(f"temperature must lie from 0 to 2, not {self.temperature}")
 
+    def check_priced(self) -> None:
+        """Refuse a budget in dollars where nobody knows what a token costs."""
+        if self.price is None:
+            raise PresageError(
+                "a budget in dollars needs to know what tokens cost: set input and output under [llm.price] in a file"
+                " that PRESAGE_LLM_CONFIG names, or give --tokens instead"
+            )
+
     def redact(self, text: str) -> str:
         """The text without the key, should an endpoint have echoed it."""
         return text.replace(self.api_key, "[key]") if len(self.api_key) >= _LEAST_SECRET else text

@@ -12,6 +12,7 @@ from presage.devices.base import Device
 from presage.forecasters.base import Measured
 from presage.forecasters.base import Spent as Spent
 from presage.kernels.kernel import Kernel
+from presage.llm.cost import Allowance
 from presage.problems.base import Problem
 
 
@@ -52,6 +53,10 @@ class Proposer(ABC):
     """Whether what it writes may be hostile; the catalogue's own families are not."""
     seconds = math.inf
     """How long it may take over its next answer: a search says what is left of its time."""
+    is_paid = False
+    """Whether its answers cost tokens; it then asks for nothing that its allowance does not cover."""
+    allowance: Allowance | None = None
+    """What it may spend on its next answer: a search says what is left of its budget. None: as much as it takes."""
     notes: tuple[str, ...] = ()
     """What went wrong with its last answer, for people."""
 
@@ -59,8 +64,8 @@ class Proposer(ABC):
         self.ground = ground
 
     @classmethod  # noqa: B027  most need nothing
-    def check(cls) -> None:
-        """Say what is missing here, if anything: a search asks before it measures."""
+    def check(cls, in_dollars: bool = False) -> None:
+        """Say what is missing here, if anything: a search asks before it measures. A budget in dollars needs prices."""
 
     @abstractmethod
     def propose(

@@ -18,6 +18,7 @@ from presage.core.text import one_line, printable
 from presage.devices.recorded import RecordedDevice
 from presage.kernels.kernel import Kernel, from_source
 from presage.llm.client import Answer, Client, Message, NoAnswerError
+from presage.llm.cost import Allowance
 from presage.llm.settings import Settings, read
 from presage.llm.structured import MalformedError
 from presage.problems.external import KERNELBENCH, ExternalProblem
@@ -48,6 +49,8 @@ class LlmProposer(Proposer):
     """Asks the endpoint of its settings, which model by chance where there are several. What it writes only ever runs
     in a device's sandbox; an answer that is no kernel is asked for once more, and is then dropped."""
 
+    is_paid = True
+
     def __init__(
         self,
         ground: Ground,
@@ -74,26 +77,32 @@ class LlmProposer(Proposer):
         self._answered = False
 
     @classmethod
-    def check(cls) -> None:
-        _client(None, needs_model=not _weights(os.environ.get(_MODELS, ""))).close()
+    def check(cls, in_dollars: bool = False) -> None:
+        client = _client(None, needs_model=not _weights(os.environ.get(_MODELS, "")))
+        client.close()
+        if in_dollars:
+            client.settings.check_priced()
 
     def propose(
         self, parent: Parent, others: Sequence[Parent], count: int, known: Container[str], rng: random.Random
     ) -> list[Proposal]:
-        before, until = self._total(), time.monotonic() + self.seconds
+        until, allowance = time.monotonic() + self.seconds, self.allowance or Allowance()
+        before = allowance.tokens_spent, allowance.dollars_spent
         question = messages(self.ground, parent, others, self._is_stuck(parent, others, count), rng.getrandbits(32))
         drawn = Counter(rng.choices(list(self._weights), list(self._weights.values()), k=count))
         found: dict[str, Proposal] = {}
         with ThreadPoolExecutor(len(drawn) or 1) as pool:
-            asked = [pool.submit(self._ask, each, question, parent, drawn[each], until) for each in sorted(drawn)]
+            asked = [
+                pool.submit(self._ask, each, question, parent, drawn[each], until, allowance) for each in sorted(drawn)
+            ]
             try:
                 answers = [answer for each in asked for answer in each.result()]
             finally:
                 pool.shutdown(cancel_futures=True)
-                after = self._total()
-                self._cost = Spent(after.tokens - before.tokens, after.dollars - before.dollars)
-        self.notes = tuple(dict.fromkeys(answer for answer in answers if isinstance(answer, str)))
-        if self.notes and not self._answered and time.monotonic() < until:
+                self._cost = Spent(allowance.tokens_spent - before[0], allowance.dollars_spent - before[1])
+        complaints = [client.complaint for client in self._clients.values() if client.complaint]
+        self.notes = tuple(dict.fromkeys([*(answer for answer in answers if isinstance(answer, str)), *complaints]))
+        if self.notes and not self._answered and not allowance.short and time.monotonic() < until:
             raise PresageError(f"{self.notes[0]}; see 'presage llm check', then run the same command to go on")
         for answer in answers:
             if isinstance(answer, Proposal) and answer.kernel.hash not in known:
@@ -102,11 +111,6 @@ class LlmProposer(Proposer):
 
     def spent(self) -> Spent:
         return self._cost
-
-    def _total(self) -> Spent:
-        spent = [client.spent for client in self._clients.values()]
-        tokens = sum(each.input_tokens + each.output_tokens for each in spent)
-        return Spent(tokens, sum(client.dollars or 0.0 for client in self._clients.values()))
 
     def _is_stuck(self, parent: Parent, others: Sequence[Parent], count: int) -> bool:
         """Whether the best has stayed the same for too many candidates."""
@@ -118,18 +122,31 @@ class LlmProposer(Proposer):
         return stuck
 
     def _ask(
-        self, model: str, question: Sequence[Message], parent: Parent, count: int, until: float
+        self,
+        model: str,
+        question: Sequence[Message],
+        parent: Parent,
+        count: int,
+        until: float,
+        allowance: Allowance,
     ) -> list[Proposal | str]:
         """What one model writes, or what is wrong with it."""
         try:
-            answers = self._clients[model].ask(question, {}, count, until - time.monotonic())
+            answers = self._clients[model].ask(question, {}, count, until - time.monotonic(), allowance)
         except NoAnswerError as error:
             return [str(error)]
         self._answered = True
-        return [self._usable(model, question, answer, parent.measured.kernel, until) for answer in answers]
+        kernel = parent.measured.kernel
+        return [self._usable(model, question, answer, kernel, until, allowance) for answer in answers]
 
     def _usable(
-        self, model: str, question: Sequence[Message], answer: Answer, parent: Kernel, until: float
+        self,
+        model: str,
+        question: Sequence[Message],
+        answer: Answer,
+        parent: Kernel,
+        until: float,
+        allowance: Allowance,
     ) -> Proposal | str:
         """The kernel in an answer, or in a second one that was told what was wrong with the first; or that."""
         try:
@@ -137,7 +154,7 @@ class LlmProposer(Proposer):
         except MalformedError as error:
             again = [*question, *_correction(answer, str(error))]
         try:
-            (second,) = self._clients[model].ask(again, {}, 1, until - time.monotonic())
+            (second,) = self._clients[model].ask(again, {}, 1, until - time.monotonic(), allowance)
             return parse(second, parent, self.ground)
         except (NoAnswerError, MalformedError) as error:
             return f"{model} wrote no kernel: {error}"

@@ -56,7 +56,7 @@ def messages(
     parts = [
         _problem(ground, cases),
         _contract(ground, cases),
-        describe_hardware(ground.device.hardware),
+        describe_hardware(ground.device.hardware, ground.device.kind),
         f"# The anchor, which speedups are relative to\n{_times(ground.anchor, cases)}",
         *(_other(number, other) for number, other in enumerate(shown, 1)),
         *_failures([other for other in others if other.value is None and other.reason]),

@@ -31,9 +31,9 @@ def get(name: str, ground: Ground, **settings: Any) -> Proposer:
     return make(ground, **settings)
 
 
-def check(name: str) -> None:
-    """A PresageError where this one could not work here."""
-    _class(name).check()
+def check(name: str, in_dollars: bool = False) -> None:
+    """A PresageError where this one could not work here, or could not say what it costs where a budget asks that."""
+    _class(name).check(in_dollars)
 
 
 def _class(name: str) -> type[Proposer]:

@@ -19,14 +19,16 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
+from presage.core import machine
 from presage.core.errors import PresageError
 from presage.core.forecast import Forecast
 from presage.core.statistics import Interval, speedup_interval
-from presage.devices.base import Device, Effort, Measurement, speedup
+from presage.devices.base import COMPILING, Device, Effort, Measurement, speedup
 from presage.devices.status import Status
 from presage.forecasters.base import Candidate, Forecaster, Measured, Prediction, Spent, Task
 from presage.kernels.kernel import Kernel
 from presage.kernels.report import StaticReport
+from presage.llm.cost import Allowance
 from presage.policies.base import Action, Policy, Standing
 from presage.problems.base import Problem
 from presage.proposers.base import Ground, Parent, Proposal, Proposer
@@ -48,7 +50,10 @@ _OTHERS = 8
 """How many of the best kernels a proposer sees beside the parent."""
 _DRY = 3
 """After so many steps without anything new, nothing new is expected."""
+_COMPILED = 32
+"""How many are compiled between two looks at the clock; near the end, as many as there are cores."""
 _CACHED = 4 * REMEMBERED
+_ORPHANED = "the strategy named no kernel to go on from"
 
 Watch = Callable[[Event, State], None]
 """Called after each event."""
@@ -80,8 +85,11 @@ class Search:
         batch: int,
         seed: int = 0,
         watch: Watch | None = None,
+        getting_ready: float = 0.0,
     ) -> None:
+        """getting_ready: the seconds that this process has spent on the run already, which count."""
         self.store, self.parts, self.budget = store, parts, budget
+        self._getting_ready = getting_ready
         self.batch, self.seed, self._watch = batch, seed, watch
         self.state = State(parts.strategy, parts.policy)
         self._known = lru_cache(_CACHED)(self._load)
@@ -113,10 +121,17 @@ class Search:
         if state.hashes:
             self.parts.device.resume(self.store.measured())
         if not state.finished:
-            lived = state.spent.wall_seconds
+            lived = state.spent.wall_seconds + self._getting_ready
             if state.session_start:
                 lived += max(0.0, max(state.last_time, self.store.last_alive) - state.session_start)
-            self._append("session", {"pid": os.getpid(), "lived": lived})
+            self._append("session", {"pid": os.getpid(), "lived": lived, "notes": self._doubts()})
+
+    def _doubts(self) -> list[str]:
+        """What a person should know before anything is measured."""
+        device, parts = self.parts.device, self.parts
+        if device.kind != "gpu" or device.hardware or not parts.forecaster or not parts.problem.inputs:
+            return []
+        return [f"nothing is known of the GPU of {device.name}: forecasts do without its peaks and its limits"]
 
     def _append(self, kind: str, payload: Mapping[str, Any], **kept: Any) -> None:
         event = self.store.append(kind, payload, **kept)
@@ -147,22 +162,42 @@ class Search:
             return self.budget.describe("measurements")
         mean = spent.device_seconds / spent.measurements
         for name in ("device_seconds", "wall_seconds"):
-            if self.budget.left(name, spent) < mean + self.budget.reserved_seconds(name, mean):
+            left = self.budget.left(name, spent)
+            if left <= 0 or left < mean + self.budget.reserved_seconds(name, mean):
                 return self.budget.describe(name)
-        can_propose = self._can_pay("proposed")
+        can_propose = self._can_propose()
         if state.waiting or state.undecided or not state.is_between_steps(can_propose):
             return None
         if not can_propose:
-            return self.budget.describe("dollars" if self.budget.tokens is None else "tokens")
+            return state.short.get("proposed") or self._spent_on_models()
         if state.dry >= _DRY and not state.has_trusted:
-            return "nothing new was proposed any more"
+            return _ORPHANED if state.is_orphaned else "nothing new was proposed any more"
         return None
 
-    def _can_pay(self, question: str) -> bool:
-        """Whether what is left covers a question as dear as the dearest of its kind."""
+    def _can_pay(self, question: str, asker: Proposer | Forecaster) -> bool:
+        """Whether what is left may cover a question. One who pays looks for himself, before each request; of anybody
+        else none is asked for that would be as dear as the dearest of its kind, and then too dear."""
+        if question in self.state.short:
+            return False
         dearest, spent = self.state.dearest.get(question, Amounts()), self.spent()
+        if asker.is_paid:
+            dearest = Amounts()
         left = {name: self.budget.left(name, spent) for name in ("tokens", "dollars")}
         return all(amount > 0 and amount >= getattr(dearest, name) for name, amount in left.items())
+
+    def _can_propose(self) -> bool:
+        return self._can_pay("proposed", self._proposer)
+
+    def _spent_on_models(self) -> str:
+        spent = self.spent()
+        return self.budget.describe(min(("tokens", "dollars"), key=lambda name: self.budget.left(name, spent)))
+
+    def _allowance(self) -> Allowance:
+        """What is left for language models; what they may have cost is kept before each request, so that whoever goes
+        on after a kill counts it."""
+        spent = self.spent()
+        tokens, dollars = (self.budget.left(name, spent) for name in ("tokens", "dollars"))
+        return Allowance(tokens, dollars, lambda t, d: self._append("asking", {"tokens": t, "dollars": d}))
 
     def _seconds_left(self) -> float:
         """How long the device may still be kept."""
@@ -179,7 +214,7 @@ class Search:
 
     def _advance(self) -> None:
         state, step = self.state, self.state.step
-        can_propose = self._can_pay("proposed")
+        can_propose = self._can_propose()
         if state.waiting:
             self._measure()
         elif step is None or state.is_between_steps(can_propose):
@@ -202,7 +237,7 @@ class Search:
         parts, consider = self.parts, self.batch
         if parts.forecaster:  # what the few that are decided on teach is heard before the rest
             consider = max(parts.forecaster.at_once, parts.device.at_once, parts.policy.least)
-        self._append("asked", {"step": number, "parents": list(parents), "consider": consider})
+        self._append("asked", {"step": number, "parents": list(parents), "wanted": count, "consider": consider})
 
     def _propose(self, step: Step) -> None:
         place = step.answered
@@ -212,12 +247,15 @@ class Search:
         count = math.ceil(batch * step.shares[place] / sum(step.shares))
         others = [*self._others(id), *self._failed()]
         chance = self._chance(step.number, f"propose/{place}")
-        self._proposer.seconds = self._wall_left()
+        self._proposer.seconds, allowance = self._wall_left(), self._allowance()
+        self._proposer.allowance = allowance
         proposals = self._proposer.propose(self._parent(id), others, count, self.state.known, chance)
         fresh: dict[str, Proposal] = {}
         for proposal in proposals:
             if proposal.kernel.hash not in self.state.known:
                 fresh.setdefault(proposal.kernel.hash, proposal)
+        if allowance.short and len(self.state.hashes) == 1 and not self.state.spent.tokens and not fresh:
+            raise PresageError(f"the budget does not cover one question: {allowance.short}; give more")
         self._append(
             "proposed",
             {
@@ -226,6 +264,7 @@ class Search:
                 "candidates": [[hash, proposal.why] for hash, proposal in fresh.items()],
                 "duplicates": len(proposals) - len(fresh),
                 "notes": list(self._proposer.notes),
+                "short": allowance.short,
                 **asdict(self._proposer.spent()),
             },
             kernels=[proposal.kernel for proposal in fresh.values()],
@@ -234,14 +273,16 @@ class Search:
     def _forecast(self, step: Step) -> None:
         parts = self.parts
         kernels = [self.store.kernel(hash) for hash, _ in step.candidates]
-        reports = parts.device.reports(parts.problem, kernels)
+        reports = self._reports(kernels)
         candidates = [Candidate(kernel, told) for kernel, told in zip(kernels, reports, strict=True)]
         broken = {c.kernel.hash: why for c in candidates if (why := _why_broken(c.reports))}
         whole = [candidate for candidate in candidates if candidate.kernel.hash not in broken]
-        said, cost = self._predictions([*whole, *self._worth_another_look()])
+        allowance = self._allowance()
+        said, cost = self._predictions([*whole, *self._worth_another_look()], allowance)
         hopes = self._hopes(said)
         while some := self._overrated(said, hopes, step.consider):
-            more, _ = self._predictions(some)
+            more, further = self._predictions(some, allowance)
+            cost = Spent(cost.tokens + further.tokens, cost.dollars + further.dollars)
             if not more:  # time is up
                 break
             said |= more
@@ -258,17 +299,32 @@ class Search:
                 "notes": {hash: list(said[hash].notes) for hash in said if hash in kept and said[hash].notes},
                 "broken": broken,
                 **({} if memory is None else {"memory": memory}),
+                "short": allowance.short,
                 **asdict(cost),
             },
             reports={candidate.kernel.hash: candidate.reports for candidate in candidates if candidate.reports},
         )
 
-    def _predictions(self, candidates: Sequence[Candidate]) -> tuple[dict[str, Prediction], Spent]:
+    def _reports(self, kernels: Sequence[Kernel]) -> list[tuple[StaticReport, ...]]:
+        """What compiling tells of each. Where the run's time is limited, a few at once: when it is over, the rest is
+        not compiled any more, and what is under way is killed."""
+        device, problem = self.parts.device, self.parts.problem
+        if self.budget.wall_seconds is None:
+            return device.reports(problem, kernels)
+        found: list[tuple[StaticReport, ...]] = []
+        while len(found) < len(kernels) and (left := self.budget.left("wall_seconds", self.spent())) > 0:
+            some = _COMPILED if left > COMPILING else machine.cores()
+            found += device.reports(problem, kernels[len(found) :][:some], min(COMPILING, left))
+        return [*found, *[()] * (len(kernels) - len(found))]
+
+    def _predictions(
+        self, candidates: Sequence[Candidate], allowance: Allowance
+    ) -> tuple[dict[str, Prediction], Spent]:
         """What the forecaster says, by hash, and what it cost."""
         forecaster = self.parts.forecaster
-        if not forecaster or not candidates or not self._can_pay("forecast"):
+        if not forecaster or not candidates or not self._can_pay("forecast", forecaster):
             return {}, Spent()
-        forecaster.seconds = self._wall_left()
+        forecaster.seconds, forecaster.allowance = self._wall_left(), allowance
         predictions = forecaster.forecast(self._task(), candidates)
         said = {c.kernel.hash: prediction for c, prediction in zip(candidates, predictions, strict=True)}
         return said, forecaster.spent()
@@ -276,10 +332,15 @@ class Search:
     def _worth_another_look(self) -> list[Candidate]:
         """Of the undecided, since more is known now; unless a forecast costs tokens."""
         state = self.state
-        if state.dearest.get("forecast", Amounts()).tokens:
+        if self._forecasts_cost():
             return []
         hashes = dict.fromkeys([*state.most_hopeful(_AGAIN), *state.longest_ignored(_AGAIN)])
         return [self._known(hash, False) for hash in hashes]
+
+    def _forecasts_cost(self) -> bool:
+        forecaster = self.parts.forecaster
+        dearest = self.state.dearest.get("forecast", Amounts())
+        return bool(forecaster and (forecaster.is_paid or dearest.tokens or dearest.dollars))
 
     def _hopes(self, said: Mapping[str, Prediction]) -> dict[str, tuple[float, float]]:
         """By how much each may improve on the best, and where it is expected; nothing of those without a forecast."""
@@ -293,7 +354,7 @@ class Search:
         """Undecided ones that would be decided on for what was hoped of them before the latest was measured; unless a
         forecast costs tokens."""
         state = self.state
-        if state.dearest.get("forecast", Amounts()).tokens or len(hopes) < consider:
+        if self._forecasts_cost() or len(hopes) < consider:
             return []
         bar = heapq.nlargest(consider, hopes.values())[-1]
         rated = {hash: each.hope for hash, each in state.undecided.items() if each.forecast and hash not in said}
@@ -320,14 +381,14 @@ class Search:
     # -- measuring ----------------------------------------------------------------------------------------------------
 
     def _measure_anchor(self) -> None:
-        problem, device, anchor = self.parts.problem, self.parts.device, self.parts.anchor
+        anchor = self.parts.anchor
         (measurement,), seconds = self._side_by_side([anchor])
         if measurement.status is not Status.OK:
             raise PresageError(
                 f"the anchor {anchor.name} is {measurement.status}: {measurement.reason}; without its time there are no"
                 " speedups"
             )
-        (reports,) = device.reports(problem, [anchor])
+        (reports,) = self._reports([anchor])
         self._append(
             "measured",
             _result(measurement, 0.0, None, seconds),
@@ -477,7 +538,8 @@ class Search:
         telling = dict.fromkeys([*best, *reversed(state.recent)])
         telling.pop(state.hashes[0], None)
         neighbours = [self._known(hash, True) for hash in telling]
-        return Task(self.parts.problem, self._anchor, self.parts.device.hardware, neighbours)
+        device = self.parts.device
+        return Task(self.parts.problem, self._anchor, device.hardware, neighbours, device.kind)
 
 
 @contextmanager

@@ -7,7 +7,8 @@ best measured value among the node and its children, or its own expected value w
 the node's own rank, over the sum of all ranks; tied nodes share theirs equally.
 
 No list of all nodes is ever walked. Nodes with the same n differ only in reward and value, and the score rises with
-both: of each n there are two heaps, one by reward and one by value, and the best are found from their tops.
+both: of each n there are two heaps, one by reward and one by value, and the best are found from their tops. Nodes that
+are tied in both are one entry there, so that many of them cost no more than one.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from presage.search.base import Node, Strategy
 from presage.search.ranks import Ranks, cell
 
 EXPLORATION = 1.0
-_SHIFT = 40
+_SHIFT = 20
 _MASK = (1 << _SHIFT) - 1
 WINDOW = 64
 """So many of the best-scoring nodes are looked at for parents that are not of one lineage."""
@@ -110,23 +111,17 @@ class Puct(Strategy):
         same = self._classes.get(visits)
         if same is None:
             same = self._classes[visits] = _Class()
-        heapq.heappush(same.by_reward, id - (self._rewards[id] << _SHIFT))
-        heapq.heappush(same.by_value, id - (self._values[id] << _SHIFT))
+        same.add(id, self._rewards[id], self._values[id])
 
     def _filed(self) -> dict[int, _Class]:
         if self._classes is None:
             self._classes = {}
             for id, visits in enumerate(self._visits):
-                same = self._classes.setdefault(visits, _Class())
-                same.by_reward.append(id - (self._rewards[id] << _SHIFT))
-                same.by_value.append(id - (self._values[id] << _SHIFT))
-            for same in self._classes.values():
-                heapq.heapify(same.by_reward)
-                heapq.heapify(same.by_value)
+                self._classes.setdefault(visits, _Class()).add(id, self._rewards[id], self._values[id])
         return self._classes
 
     def _best_first(self) -> Iterator[tuple[float, int]]:
-        """All nodes with the negative of their scores, the best first."""
+        """All nodes with the negative of their scores, the best first; of tied ones, the oldest."""
         classes = self._filed()
         for visits in [visits for visits, same in classes.items() if not self._trim(same, visits)]:
             del classes[visits]
@@ -135,44 +130,94 @@ class Puct(Strategy):
     def _of_class(self, same: _Class, visits: int) -> Iterator[tuple[float, int]]:
         """The nodes that were visited so often, the best first. What is not yet seen scores no better than the tops of
         the two heaps together."""
-        found: list[tuple[float, int]] = []
-        seen: set[int] = set()
+        found: list[tuple[float, int, Iterator[int]]] = []
+        seen: set[tuple[int, int]] = set()
         popped: list[tuple[list[int], int]] = []
+
+        def taken() -> tuple[float, int]:
+            score, id, others = found[0]
+            if (other := next(others, None)) is None:
+                heapq.heappop(found)
+            else:
+                heapq.heapreplace(found, (score, other, others))
+            return score, id
+
         try:
             while self._trim(same, visits):
-                tops = same.by_reward[0] & _MASK, same.by_value[0] & _MASK
-                bound = self._score(self._rewards[tops[0]], self._values[tops[1]], visits)
+                (reward, its_value), (value, its_reward) = _both(same.by_reward[0]), _both(same.by_value[0])
+                bound = self._score(reward, value, visits)
                 while found and -found[0][0] > bound:
-                    yield heapq.heappop(found)
-                for heap in (same.by_reward, same.by_value):
-                    entry = heapq.heappop(heap)
-                    popped.append((heap, entry))
-                    if (id := entry & _MASK) not in seen:
-                        seen.add(id)
-                        heapq.heappush(found, (-self.score(id), id))
+                    yield taken()
+                for heap, tied in ((same.by_reward, (reward, its_value)), (same.by_value, (its_reward, value))):
+                    popped.append((heap, heapq.heappop(heap)))
+                    if tied not in seen:
+                        seen.add(tied)
+                        ids = self._still(same.tied[tied], visits, tied)
+                        heapq.heappush(found, (-self._score(*tied, visits), next(ids), ids))
             while found:
-                yield heapq.heappop(found)
+                yield taken()
         finally:
             for heap, entry in popped:
                 heapq.heappush(heap, entry)
 
+    def _still(self, ids: list[int], visits: int, tied: tuple[int, int]) -> Iterator[int]:
+        """Those of a heap's nodes that are still what they are filed as, the oldest first; the heap stays as it is."""
+        front, last = [(ids[0], 0)], -1
+        while front:
+            id, at = heapq.heappop(front)
+            for below in range(2 * at + 1, min(2 * at + 3, len(ids))):
+                heapq.heappush(front, (ids[below], below))
+            if id != last and self._is_now(id, visits, tied):
+                yield id
+            last = id
+
+    def _is_now(self, id: int, visits: int, tied: tuple[int, int]) -> bool:
+        return self._visits[id] == visits and (self._rewards[id], self._values[id]) == tied
+
     def _trim(self, same: _Class, visits: int) -> bool:
         """Drop what is out of date from the tops of the heaps; whether anything is left."""
-        for heap, now in ((same.by_reward, self._rewards), (same.by_value, self._values)):
-            while heap and (self._visits[id := heap[0] & _MASK] != visits or id - (now[id] << _SHIFT) != heap[0]):
+        for heap in (same.by_reward, same.by_value):
+            while heap:
+                first, second = _both(heap[0])
+                tied = (first, second) if heap is same.by_reward else (second, first)
+                ids = same.tied.get(tied, [])
+                while ids and not self._is_now(ids[0], visits, tied):
+                    heapq.heappop(ids)
+                if ids:
+                    break
+                same.tied.pop(tied, None)
                 heapq.heappop(heap)
         return bool(same.by_reward and same.by_value)
 
 
 class _Class:
-    """The nodes that were visited equally often, in two heaps. An entry is one number, which has the larger reward or
-    value first and then the smaller id: id - (reward << _SHIFT)."""
+    """The nodes that were visited equally often. Those that are tied, in reward and in value, are one heap of ids;
+    there are two heaps of such pairs, one with the largest reward first and one with the largest value."""
 
-    __slots__ = ("by_reward", "by_value")
+    __slots__ = ("by_reward", "by_value", "tied")
 
     def __init__(self) -> None:
+        self.tied: dict[tuple[int, int], list[int]] = {}
         self.by_reward: list[int] = []
         self.by_value: list[int] = []
+
+    def add(self, id: int, reward: int, value: int) -> None:
+        ids = self.tied.get((reward, value))
+        if ids is None:
+            self.tied[reward, value] = [id]
+            heapq.heappush(self.by_reward, _entry(reward, value))
+            heapq.heappush(self.by_value, _entry(value, reward))
+        else:
+            heapq.heappush(ids, id)
+
+
+def _entry(first: int, second: int) -> int:
+    """Two cells as one number, the largest first."""
+    return -(first << _SHIFT | second)
+
+
+def _both(entry: int) -> tuple[int, int]:
+    return -entry >> _SHIFT, -entry & _MASK
 
 
 class _Lineage:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import math
+import os
+import time
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
@@ -27,7 +29,7 @@ from presage.search import registry as strategies
 from presage.search.budget import Budget
 from presage.search.loop import Parts, Search, Watch
 from presage.store import lock
-from presage.store.store import FILE, LOCK, Store
+from presage.store.store import FILE, LOCK, StorageError, Store
 
 RUNS = Path("presage-runs")
 """Where runs live unless another folder is named, in the folder that one works in."""
@@ -38,6 +40,8 @@ _BATCH = {"knobs": 32, "pool": 256, "llm": 8}
 """Candidates of a step: as many as can be compiled, are recorded with what compiling tells, or can be paid for."""
 _BATCH_MEASURED = 4
 """The same where each is measured."""
+_LONGEST_NAME, _LONGEST_PART = 255, 80
+"""Bytes that a file system takes for a name, and that we take for each part of one."""
 
 
 @dataclass(frozen=True)
@@ -75,10 +79,13 @@ class Configuration:
     def folder(self) -> Path:
         """The run's folder unless one is named: it tells the problem, the device and the seed."""
         device = (self.device or "").removesuffix(".parquet").replace(":", "/").strip("/").split("/")
-        return RUNS / "-".join((Path(self.problem).stem, *device[:1], *device[1:][-1:], str(self.seed)))
+        parts = (Path(self.problem).stem, *device[:1], *device[1:][-1:], str(self.seed))
+        return RUNS / "-".join(os.fsdecode(os.fsencode(part)[:_LONGEST_PART]) for part in parts)
 
     def complete(self) -> Configuration:
         """Every default filled in, and every name known."""
+        if not self.problem.strip():
+            raise PresageError("name a problem: 'presage problems' lists the catalogue's")
         device = self.device or _default_device()
         recorded = device.startswith("recorded:")
         proposer = self.proposer or ("pool" if recorded else "knobs")
@@ -193,8 +200,9 @@ def folders(under: Path = RUNS) -> list[Path]:
 def search(problem: str, *, run: str | Path | None = None, watch: Watch | None = None, **settings: Any) -> Run:
     """Search for a faster kernel; settings are those of `Configuration`. A run that is in the folder already goes on
     where it was; a finished one is handed back as it is."""
+    start = time.monotonic()
     configuration = Configuration(problem, **settings).complete()
-    folder = Path(run) if run else configuration.folder
+    folder = _folder(Path(run) if run else configuration.folder)
     is_new = not (folder / FILE).exists()
     with ExitStack() as stack:
         # What cannot be searched at all, such as a name with a typing error, leaves no folder behind.
@@ -208,21 +216,41 @@ def search(problem: str, *, run: str | Path | None = None, watch: Watch | None =
             parts = parts or _parts(configuration, stack)
             if not begun:
                 store.append("begun", {"configuration": asdict(configuration)})
-            loop = Search(store, parts, configuration.limits, configuration.batch or 1, configuration.seed, watch)
+            batch, ready = configuration.batch or 1, time.monotonic() - start
+            loop = Search(store, parts, configuration.limits, batch, configuration.seed, watch, ready)
             try:
                 loop.run()
+            except StorageError:
+                raise
             except PresageError:
-                if is_new and loop.state.spent.measurements <= 1 and not loop.state.spent.tokens:
+                if is_new and not loop.state.has_cost:
                     stack.close()
                     _remove(folder)
                 raise
     finished = Run(folder)
-    _write(finished.best)
+    write_best(finished)
     return finished
 
 
+def _folder(folder: Path) -> Path:
+    """The folder of a run, or why there can be none: so that nothing is spent on a run that cannot be kept."""
+    too_long = any(len(os.fsencode(part)) > _LONGEST_NAME for part in folder.parts)
+    if too_long or "\0" in str(folder):
+        why = f"a name in it has more than {_LONGEST_NAME} bytes" if too_long else "it has a zero in it"
+        raise PresageError(f"no run can be kept in {str(folder)[:60]!r}…: {why}; name another folder with --run")
+    nearest = next(each for each in (folder, *folder.absolute().parents) if each.exists())
+    if not (folder / FILE).exists() and not os.access(nearest, os.W_OK | os.X_OK):
+        raise PresageError(f"cannot write to {nearest}; name another folder with --run")
+    return folder
+
+
+def _has_gpu(devices: Path = Path("/dev")) -> bool:
+    """Whether there is an NVIDIA GPU; a container may hold any of a machine's, the first or not."""
+    return any(file.name.removeprefix("nvidia").isdigit() for file in devices.glob("nvidia[0-9]*"))
+
+
 def _default_device() -> str:
-    if Path("/dev/nvidia0").exists() and find_spec("torch"):
+    if _has_gpu() and find_spec("torch"):
         return "cuda"
     return "recorded:h200" if "h200" in recorded.packaged() else "cpu"
 
@@ -239,7 +267,7 @@ def _default_forecaster(problem: str, device: str) -> str:
 def _parts(configuration: Configuration, stack: ExitStack) -> Parts:
     """The things that the configuration names; they are closed with the stack."""
     policy, proposer = str(configuration.policy), str(configuration.proposer)
-    proposers.check(proposer)
+    proposers.check(proposer, in_dollars=configuration.dollars is not None)
     device = devices.get(str(configuration.device))
     stack.callback(device.close)
     problem = device.problem(configuration.problem)
@@ -248,6 +276,8 @@ def _parts(configuration: Configuration, stack: ExitStack) -> Parts:
     if configuration.forecaster != NO_FORECASTER:
         forecaster = forecasters.get(str(configuration.forecaster))
         stack.callback(forecaster.close)
+        if configuration.dollars is not None:
+            forecaster.check_priced()
     return Parts(
         problem,
         device,
@@ -283,9 +313,11 @@ def _remove(folder: Path) -> None:
         folder.rmdir()
 
 
-def _write(best: Best) -> None:
+def write_best(run: Run) -> None:
+    """Write the best kernel so far into the run's folder."""
+    best = run.best
     try:
-        best.path.write_text(best.kernel.source)
+        best.path.write_text(best.kernel.source, encoding="utf-8")
     except OSError as error:
         raise PresageError(
             f"cannot write {best.path}: {error.strerror}; make room and run the same command again"

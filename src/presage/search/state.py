@@ -3,17 +3,22 @@
 The events, and what each carries:
 
     begun      configuration. Once, first.
-    session    A process starts to work on the run. pid; lived: the seconds of the processes before it.
+    session    A process starts to work on the run. pid; lived: the seconds of the processes before it; notes: what a
+               person should know.
     measured   A kernel was measured alone, the anchor first. kernel, name, status, reason; value: log2 S; expected: the
                forecast's mean; seconds.
+    asking     A language model is asked within a budget. tokens, dollars: the most that all requests for the next
+               answer may have cost so far; that answer's own event tells what they did.
     asked      A step begins: the strategy chose parents, or none where only what is undecided is looked at again. step;
-               parents: their ids; consider: how many candidates the policy will decide on.
+               parents: their ids; wanted: how many it was asked for; consider: how many candidates the policy will
+               decide on.
     proposed   The proposer has answered for the next of them. parent: its id; parent_kernel; candidates: new kernels
-               and the idea of each; duplicates: how many were not new; notes: what went wrong; tokens, dollars.
+               and the idea of each; duplicates: how many were not new; notes: what went wrong; tokens, dollars; short:
+               why not all was asked, where what is left of a budget does not cover another question.
     forecast   The candidates were compiled and forecast, and others that are undecided were forecast again. hopes:
                expected improvement and mean, by hash; forecasts and notes of the candidates and the most hopeful, by
                hash; broken: why some cannot work, by hash; memory: what the forecaster must be told again after
-               a restart, where there is such; tokens, dollars.
+               a restart, where there is such; tokens, dollars, short.
     decided    The policy has decided on the most hopeful. decisions: kernel, action, reason; standing.
     promoted   Nothing new comes, so some that were trusted are measured after all. nodes: their ids.
     finals     The best were measured again, side by side with the anchor. results: kernel, status, value: S, low, high;
@@ -111,6 +116,8 @@ class State:
         """What is to be measured now, by hash."""
         self.dry = 0
         """How many steps in a row have brought nothing new."""
+        self.is_orphaned = False
+        """Whether the strategy was asked for parents and named none."""
         self.known: set[str] = set()
         """The hashes of all kernels that were ever proposed."""
         self.hashes: list[str] = []
@@ -130,10 +137,15 @@ class State:
         """How many candidates were forecast, failed, or were duplicates."""
         self.dearest: dict[str, Amounts] = {}
         """The most that proposing and forecasting have cost at one time."""
+        self.short: dict[str, str] = {}
+        """Why nothing can be paid for any more, of proposing or forecasting."""
+        self.asking = Amounts()
+        """The most that the question under way may have cost: if its answer never comes, it counts as that."""
         self.finals: list[dict[str, Any]] | None = None
         self.finished: dict[str, Any] | None = None
         self._folds: dict[str, Callable[[Event], None]] = {
-            "begun": self._begun, "session": self._session, "asked": self._asked, "proposed": self._proposed,
+            "begun": self._begun, "session": self._session, "asking": self._asking, "asked": self._asked,
+            "proposed": self._proposed,
             "forecast": self._forecast, "decided": self._decided, "promoted": self._promoted,
             "measured": self._measured, "finals": self._finals, "finished": self._finished,
         }  # fmt: skip
@@ -147,6 +159,12 @@ class State:
     def best_value(self) -> float:
         """log2 S of the best kernel measured so far; 0 while that is the anchor."""
         return self.best[-1][0] if self.best else 0.0
+
+    @property
+    def has_cost(self) -> bool:
+        """Whether more was spent than the anchor's measurement."""
+        asked = self.spent.tokens or self.spent.dollars or self.asking.tokens or self.asking.dollars
+        return self.spent.measurements > 1 or bool(asked)
 
     @property
     def has_trusted(self) -> bool:
@@ -180,10 +198,19 @@ class State:
     def _session(self, event: Event) -> None:
         self.spent.wall_seconds = event.payload["lived"]
         self.session_start = event.time
+        self.spent.tokens += self.asking.tokens
+        self.spent.dollars += self.asking.dollars
+        self.asking = Amounts()
+
+    def _asking(self, event: Event) -> None:
+        self.asking = Amounts(tokens=event.payload["tokens"], dollars=event.payload["dollars"])
 
     def _asked(self, event: Event) -> None:
         shares = Counter(event.payload["parents"])
         self.step = Step(event.payload["step"], tuple(shares), tuple(shares.values()), event.payload["consider"])
+        if event.payload.get("wanted"):
+            self.is_orphaned = not shares
+            self.dry += self.is_orphaned and not self.undecided
 
     def _proposed(self, event: Event) -> None:
         step, told = self._open(), event.payload
@@ -295,6 +322,9 @@ class State:
         return self.step
 
     def _pay(self, what: str, told: Mapping[str, Any]) -> None:
+        self.asking = Amounts()
+        if why := told.get("short"):
+            self.short[what] = why
         if not told["tokens"] and not told["dollars"]:
             return
         self.spent.tokens += told["tokens"]

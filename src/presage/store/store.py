@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import sqlite3
 import stat
+import threading
 import time
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import quote
 
 from presage.core.errors import PresageError
 from presage.core.files import inflate
@@ -41,6 +44,9 @@ CREATE INDEX measurements_of ON measurements (hash);
 """
 OWN = (FILE, f"{FILE}-wal", f"{FILE}-shm", f"{FILE}-journal", LOCK, "report.html", "best.c", "best.cu", "best.py")
 """All that a run writes into its folder."""
+_MEND = (
+    "restore a copy of it, or name another folder with --run; 'sqlite3 run.db .recover' prints what can still be read"
+)
 _ROWS = 256
 _LARGEST = 64 << 20
 """Bytes of a value, packed or unpacked."""
@@ -48,6 +54,10 @@ _LARGEST_SOURCE = 4 << 20
 _WRONG = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 """What comes of rows that do not hold what they should."""
 _PAGES_IN_MEMORY = -32_000  # KiB
+
+
+class StorageError(PresageError):
+    """The disk is full, or fails: what the run's folder holds is as good as before."""
 
 
 class Event(NamedTuple):
@@ -68,6 +78,8 @@ class Store:
         self.folder = folder
         _refuse_links(folder)
         self._lock = _locked(folder) if writes else None
+        self._appending = threading.Lock()
+        """Whoever asks a language model does so from several threads, and each request is an event."""
         self.last_alive = self._lock.last_alive if self._lock else 0.0
         self._path = folder / FILE
         try:
@@ -102,6 +114,17 @@ class Store:
     ) -> Event:
         """Keep an event, with the kernels that are new in it, what compiling told of some, by hash, and what a device
         measured. When this returns, a kill cannot undo it."""
+        with self._appending:
+            return self._append(kind, payload, kernels, reports or {}, measurements)
+
+    def _append(
+        self,
+        kind: str,
+        payload: Mapping[str, Any],
+        kernels: Iterable[Kernel],
+        reports: Mapping[str, Sequence[StaticReport]],
+        measurements: Iterable[Measurement],
+    ) -> Event:
         event = Event(self._seq + 1, time.time(), kind, dict(payload))
         text = json.dumps(event.payload, separators=(",", ":"))
         with self._explained(), self._database as transaction:
@@ -112,7 +135,7 @@ class Store:
             )
             transaction.executemany(
                 "UPDATE kernels SET reports = ? WHERE hash = ?",
-                [(_pack([report.to_json() for report in told]), hash) for hash, told in (reports or {}).items()],
+                [(_pack([report.to_json() for report in told]), hash) for hash, told in reports.items()],
             )
             transaction.executemany(
                 "INSERT INTO measurements VALUES (?, ?, ?)", [_measurement_row(event.seq, m) for m in measurements]
@@ -193,7 +216,9 @@ class Store:
     def _opened(self, writes: bool) -> sqlite3.Connection:
         if not writes and not self._path.exists():
             raise PresageError(f"{self.folder} holds no run")
-        database = sqlite3.connect(f"{self._path.absolute().as_uri()}?mode={'rwc' if writes else 'ro'}", uri=True)
+        # Without quotes a ?, # or % of the folder's own name would mean something in a URI.
+        where = f"file:{quote(os.fsencode(self._path.absolute()))}?mode={'rwc' if writes else 'ro'}"
+        database = sqlite3.connect(where, uri=True, check_same_thread=False)
         database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LARGEST)
         database.execute("PRAGMA trusted_schema = OFF")
         database.execute(f"PRAGMA cache_size = {_PAGES_IN_MEMORY}")
@@ -222,7 +247,7 @@ class Store:
         with self._explained():
             found: tuple[Any, ...] | None = self._database.execute(query, (hash,)).fetchone()
         if found is None:
-            raise PresageError(f"{self._path} has no kernel {hash}: it is damaged")
+            raise PresageError(f"{self._path} has no kernel {hash}: it is damaged; {_MEND}")
         return found
 
     @contextmanager
@@ -232,11 +257,11 @@ class Store:
             yield
         except sqlite3.DatabaseError as error:
             if "full" in str(error) or "I/O" in str(error):
-                raise PresageError(
+                raise StorageError(
                     f"cannot write to {self._path}: {error}; what was kept before is safe: make room and run the same"
                     " command again"
                 ) from error
-            raise PresageError(f"{self._path} is no run of presage, or is damaged: {error}") from error
+            raise PresageError(f"{self._path} is no run of presage, or is damaged: {error}; {_MEND}") from error
 
     @contextmanager
     def _readable(self) -> Iterator[None]:
@@ -244,7 +269,8 @@ class Store:
         try:
             yield
         except _WRONG as error:
-            raise PresageError(f"{self._path} is damaged: {excerpt(str(error) or type(error).__name__)}") from error
+            what = excerpt(str(error) or type(error).__name__)
+            raise PresageError(f"{self._path} is damaged: {what}; {_MEND}") from error
 
 
 def _refuse_links(folder: Path) -> None:
@@ -275,7 +301,7 @@ def _locked(folder: Path) -> Lock:
         folder.mkdir(parents=True, exist_ok=True)
         return Lock(folder / LOCK)
     except OSError as error:
-        raise PresageError(f"cannot write to {folder}: {error.strerror}") from error
+        raise StorageError(f"cannot write to {folder}: {error.strerror}") from error
 
 
 def _event(seq: int, at: float, kind: str, payload: Any) -> Event:
