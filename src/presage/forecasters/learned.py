@@ -62,6 +62,8 @@ class Noise:
 class LearnedForecaster(Forecaster):
     """The embedded default. Says in a note when it had to do without a compiler's report."""
 
+    is_sure = True
+
     def __init__(self, folder: Path = MODELS) -> None:
         self.folder = folder
         self._models: dict[str, Model] = {}
