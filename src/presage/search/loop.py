@@ -25,8 +25,8 @@ from presage.core.statistics import Interval, speedup_interval
 from presage.devices.base import Device, Effort, Measurement, speedup
 from presage.devices.status import Status
 from presage.forecasters.base import Candidate, Forecaster, Measured, Prediction, Spent, Task
+from presage.forecasters.faults import why_broken
 from presage.kernels.kernel import Kernel
-from presage.kernels.report import StaticReport
 from presage.policies.base import Policy, Standing
 from presage.problems.base import Problem
 from presage.proposers.base import Ground, Parent, Proposal, Proposer
@@ -38,7 +38,6 @@ from presage.store.store import Event, Store
 
 EFFORT = Effort(precision=0.02, case_seconds=1.0, processes=1)
 """For a candidate; the anchor and the finalists get the full one."""
-_BROKEN = {"compile_error": "it does not compile", "runtime_error": "its launch would fail"}
 _PARENTS = 4
 _OPENING = 4
 """So many batches are proposed at first where that costs nothing, since nothing is known yet of where to look."""
@@ -245,7 +244,7 @@ class Search:
         kernels = [self.store.kernel(hash) for hash, _ in step.candidates]
         reports = parts.device.reports(parts.problem, kernels)
         candidates = [Candidate(kernel, told) for kernel, told in zip(kernels, reports, strict=True)]
-        broken = {c.kernel.hash: why for c in candidates if (why := _why_broken(c.reports))}
+        broken = {c.kernel.hash: why for c in candidates if (why := why_broken(c.reports))}
         whole = [candidate for candidate in candidates if candidate.kernel.hash not in broken]
         said, cost = self._predictions([*whole, *self._worth_another_look()])
         hopes = self._hopes(said)
@@ -332,7 +331,7 @@ class Search:
         winning. Where something measured has surprised the forecasts, they are stretched until it would not have."""
         measured = set(self.store.measured())
         left = [self._known(hash, False) for hash in sorted(self.state.known - measured)]
-        left = [candidate for candidate in left if not _why_broken(candidate.reports)]
+        left = [candidate for candidate in left if not why_broken(candidate.reports)]
         said, _ = self._predictions(left)
         forecasts = [prediction.forecast for prediction in said.values()]
         bar = self.state.best_value + math.log2(1 + self.parts.policy.delta)
@@ -588,11 +587,3 @@ def _result(
         "surprise": surprise,
         "seconds": seconds,
     }
-
-
-def _why_broken(reports: Sequence[StaticReport]) -> str:
-    """Why a kernel cannot work, where compiling it already tells."""
-    for report in reports:
-        if report.status in _BROKEN:
-            return f"{_BROKEN[report.status]}: {(report.error or 'no reason is given').strip().splitlines()[0]}"
-    return ""
