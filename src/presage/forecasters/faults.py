@@ -7,7 +7,7 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 from presage.forecasters.base import Candidate, Prediction, Task
@@ -23,7 +23,7 @@ _LITTLE = 0.25
 """Of what the output holds. No recorded kernel that works and could be judged writes less than 0.65 of it, as walks
 count: they look at some warps only."""
 _SECTOR = 32
-_NUMBER = re.compile(r"^(#define\s+\w+\s+)\d+\s*$", re.MULTILINE)
+_NUMBER = re.compile(r"^(#define[ \t]+\w+[ \t]+)\d+[ \t]*$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ def _declared(source: str, entry: str) -> tuple[bool, ...] | None:
     >>> _declared("void f(ARGUMENTS) { }", "f") is None
     True
     """
-    functions = [node for node in _nodes(source, "function_declarator") if _text(node, "declarator") == entry]
+    functions = [node for node in _functions(source) if _text(node, "declarator") == entry]
     if len({_text(node, "parameters") for node in functions}) != 1:
         return None
     listed = functions[0].child_by_field_name("parameters").named_children
@@ -112,15 +112,21 @@ def _declared(source: str, entry: str) -> tuple[bool, ...] | None:
     return tuple(each.type in ("pointer_declarator", "array_declarator") for each in declarators)
 
 
-def _nodes(source: str, kind: str) -> list[Any]:
-    """Every node of this kind in the syntax tree, outermost first."""
+@cache
+def _grammar() -> tuple[Any, Any]:
+    """A parser, and a query for declarations of functions."""
     import tree_sitter
     import tree_sitter_cuda
 
     grammar = tree_sitter.Language(tree_sitter_cuda.language())
-    query = tree_sitter.Query(grammar, f"({kind}) @found")
-    tree = tree_sitter.Parser(grammar).parse(source.encode())
-    return tree_sitter.QueryCursor(query).captures(tree.root_node).get("found", [])
+    return tree_sitter.Parser(grammar), tree_sitter.Query(grammar, "(function_declarator) @found")
+
+
+def _functions(source: str) -> list[Any]:
+    import tree_sitter
+
+    parser, query = _grammar()
+    return list(tree_sitter.QueryCursor(query).captures(parser.parse(source.encode()).root_node).get("found", []))
 
 
 def _text(node: Any, field: str) -> str:
