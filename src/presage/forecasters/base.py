@@ -77,15 +77,17 @@ class Forecaster(ABC):
     at_once = 4
     """How many of its favourites may be decided on together: as many as it would choose anyway before it changed its
     mind. One that learns from nothing but the search does with each measurement."""
-    is_sure = False
-    """Whether a search may stop on its word that nothing better is left: set where recorded pools have shown that at
-    most a share alpha of the searches that stopped so had left something better."""
     seconds = math.inf
     """How long it may take over its next answer: a search says what is left of its time."""
 
     @abstractmethod
     def forecast(self, task: Task, candidates: Sequence[Candidate]) -> list[Prediction]:
         """One prediction per candidate, in their order. What goes wrong with one is a note on it, not an exception."""
+
+    def is_sure(self, task: Task) -> bool:
+        """Whether a search may stop on its word that nothing better is left: where recorded pools have shown that at
+        most a share alpha of the searches that stopped so had left something better."""
+        return False
 
     def spent(self) -> Spent:
         """What the last `forecast` has cost."""

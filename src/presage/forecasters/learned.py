@@ -62,8 +62,6 @@ class Noise:
 class LearnedForecaster(Forecaster):
     """The embedded default. Says in a note when it had to do without a compiler's report."""
 
-    is_sure = True
-
     def __init__(self, folder: Path = MODELS) -> None:
         self.folder = folder
         self._models: dict[str, Model] = {}
@@ -76,6 +74,9 @@ class LearnedForecaster(Forecaster):
             predictions = self._predict(task, [candidates[i] for i in chosen], kind)
             found |= dict(zip(chosen, predictions, strict=True))
         return [faults.warned(task, candidate, found[i]) for i, candidate in enumerate(candidates)]
+
+    def is_sure(self, task: Task) -> bool:
+        return task.hardware is not None  # kernels for a CPU were not tried
 
     def _predict(self, task: Task, candidates: Sequence[Candidate], kind: str) -> list[Prediction]:
         floors = case_floors(task)

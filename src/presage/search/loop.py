@@ -150,7 +150,7 @@ class Search:
         if self._left() == 0:
             return self.budget.describe("measurements")
         if self._can_stop():
-            return f"stopped early: {self._outlook()}"
+            return "stopped early, since nothing left is likely to be faster; --no-early-stop goes on"
         mean = spent.device_seconds / spent.measurements
         for name in ("device_seconds", "wall_seconds"):
             if self.budget.left(name, spent) < mean + self.budget.reserved_seconds(name, mean):
@@ -352,7 +352,7 @@ class Search:
             return "it was not asked for"
         if self.parts.policy.alpha is None:
             return "the policy promises nothing of what it leaves behind"
-        if not forecaster or not forecaster.is_sure:
+        if not forecaster or not forecaster.is_sure(self._task()):
             return "nothing shows that these forecasts can be relied on for it"
         if state.dry < _DRY or len(state.known) > UNDECIDED:
             return "there may be more kernels than were proposed"
