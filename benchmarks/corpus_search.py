@@ -2,9 +2,11 @@
 pool's best, with forecasts and without?
 
     python benchmarks/corpus_search.py --device recorded:h200 --splits test_op,test_family --seeds 5 [--jobs 2]
+    python benchmarks/corpus_search.py --methods risk/learned,risk/learned+stop --splits validation,test_op,test_family
 
-A method is POLICY or POLICY/FORECASTER. Every search is `presage.search` on a budget as large as the pool, in a folder
-that is thrown away. Which kernels come so near is what was recorded, whatever noise a search sees.
+A method is POLICY or POLICY/FORECASTER, and `+stop` lets the search stop early. Every search is `presage.search` on a
+budget as large as the pool, in a folder that is thrown away. Which kernels come so near is what was recorded, whatever
+noise a search sees.
 """
 
 from __future__ import annotations
@@ -15,11 +17,11 @@ import math
 import multiprocessing
 import tempfile
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
+from statistics import mean, median
 from typing import Any
 
 from presage.cli.terminal import table
@@ -45,12 +47,13 @@ class Job:
     """The hashes of all kernels that are near the best."""
 
     def run(self) -> dict[str, Any]:
-        policy, _, forecaster = self.method.partition("/")
+        method, _, stop = self.method.partition("+")
+        policy, _, forecaster = method.partition("/")
         start = time.perf_counter()
         with tempfile.TemporaryDirectory() as folder:
             run = search(
                 self.problem, device=self.device, policy=policy, forecaster=forecaster or "none", seed=self.seed,
-                budget=self.budget, run=folder,
+                budget=self.budget, early_stop=bool(stop), run=folder,
             )  # fmt: skip
             with Store(Path(folder), writes=False) as store:
                 measured = [event.payload["kernel"] for event in store.events("measured")]
@@ -58,7 +61,8 @@ class Job:
             return {
                 "problem": self.problem, "method": self.method, "seed": self.seed, "pool": self.budget,
                 "needed": needed, "measured": len(measured), "decisions": run.summary()["decisions"],
-                "missed": run.summary()["missed"], "seconds": time.perf_counter() - start,
+                "missed": run.summary()["missed"], "early_stop": run.summary()["early_stop"],
+                "seconds": time.perf_counter() - start,
             }  # fmt: skip
 
 
@@ -89,28 +93,41 @@ def main() -> int:
     methods = arguments.methods.split(",")
     todo = list(jobs(device, arguments.device, set(arguments.splits.split(",")), methods, arguments.seeds))
     needed: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    shares: dict[str, list[float]] = defaultdict(list)
+    stopped: Counter[str] = Counter()
     with multiprocessing.Pool(arguments.jobs) as pool:
         for found in pool.imap_unordered(Job.run, todo):
             if arguments.json:
                 print(json.dumps(found), flush=True)
             needed[found["method"]][found["problem"]].append(found["needed"] or math.inf)
-    print(summary(needed, methods))
+            shares[found["method"]].append(found["measured"] / found["pool"])
+            stopped[found["method"]] += found["early_stop"]["stopped"]
+    print(summary(needed, shares, stopped, methods))
     return 0
 
 
-def summary(needed: dict[str, dict[str, list[float]]], methods: list[str]) -> str:
+def summary(
+    needed: dict[str, dict[str, list[float]]], shares: dict[str, list[float]], stopped: Counter[str], methods: list[str]
+) -> str:
     """Per operation the median over seeds; then the median over operations, also as a share of the first method's."""
     first = {problem: median(counts) for problem, counts in needed[methods[0]].items()}
     rows = []
     for method in methods:
         typical = {problem: median(counts) for problem, counts in needed[method].items()}
-        shares = [1.0 if n == first[problem] else n / first[problem] for problem, n in typical.items()]  # also never
+        relative = [1.0 if n == first[problem] else n / first[problem] for problem, n in typical.items()]  # also never
         never = sum(math.isinf(count) for counts in needed[method].values() for count in counts)
-        rows.append([method, f"{median(typical.values()):.1f}", f"{median(shares):.2f}", str(never)])
+        rows.append(
+            [
+                *(method, f"{median(typical.values()):.1f}", f"{median(relative):.2f}"),
+                *(f"{mean(shares[method]):.2f}", f"{stopped[method]} of {len(shares[method])}", str(never)),
+            ]
+        )
     header = [
         "method",
         "measurements to within 5 %, median",
         f"as a share of {methods[0]}'s",
+        "measured, of the pool",
+        "stopped early",
         "searches that never did",
     ]
     return table(rows, header)

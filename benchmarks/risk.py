@@ -1,12 +1,14 @@
 """Does `risk` keep its promise? Replays many searches, whose every outcome is known, with forecasters good and bad.
 
     python benchmarks/risk.py [--runs 200] [--candidates 400] [--alpha 0.05 0.1] [--forecaster good …]
-                              [--spaces ../shared/data/autotune_spaces] [--json]
+                              [--promoted 0.5] [--spaces ../shared/data/autotune_spaces] [--json]
 
 A run streams candidates in batches of 8, half of them near the best so far where a space has tunables, half from
 anywhere. A winner beats the best at its decision by more than 5 %. Passed over: it was trusted. The bound is on their
-share of all winners. `told` is the rate that the policy itself reports, from what it measured alone, and `held` how
-often its interval holds the truth.
+share of all winners. In the end a share of what was trusted may be measured after all, the most promising first, as a
+search does when nothing new comes (`--promoted`). `missed` is the share of all winners that is not measured even then,
+`told` the same as the policy itself reports it, from what it measured alone, and `held` how often its interval holds
+the truth.
 """
 
 from __future__ import annotations
@@ -126,17 +128,22 @@ class Outcome:
 
     winners: int
     passed_over: int
+    missed: int
+    """Of those passed over, how many were not measured in the end, either."""
     measured: int
     told: float
-    """How many the policy itself takes to have been passed over."""
+    """How many the policy itself takes to have been missed."""
+    high: float
+    """The upper end of what it says of their share."""
     held: bool
 
 
-def replay(policy: Risk, space: Space, kind: str, candidates: int, seed: int) -> Outcome:
+def replay(policy: Risk, space: Space, kind: str, candidates: int, promoted: float, seed: int) -> Outcome:
     numbers, rng = np.random.default_rng(seed), random.Random(seed)
     predict = forecasts(space, kind, numbers)
     unseen = np.ones(space.truth.size, dtype=bool)
-    best, champion, winners, passed_over, measured, seen = 0.0, None, 0, 0, 0, 0
+    best, champion, winners, measured, seen = 0.0, None, 0, 0, 0
+    trusted: list[tuple[float, float, float, bool]] = []
     while seen < min(candidates, space.truth.size):
         batch = draw(space, unseen, champion, numbers)
         unseen[batch] = False
@@ -149,16 +156,22 @@ def replay(policy: Risk, space: Space, kind: str, candidates: int, seed: int) ->
             wins = truth > standing.best + math.log2(1 + DELTA)
             winners += wins
             if decision.action is Action.TRUST:
-                passed_over += wins
+                trusted.append((forecast.mean(), standing.best, truth, wins))
                 continue
             measured += 1
             policy.observe(forecast, decision, standing, truth if math.isfinite(truth) else None)
             if truth > best:
                 best, champion = truth, int(i)
-    told = policy.missed()
-    rate = passed_over / winners if winners else 0.0
-    estimated = (winners - passed_over) * told["rate"] / (1 - told["rate"])
-    return Outcome(winners, passed_over, measured, estimated, told["low"] <= rate <= told["high"])
+    trusted.sort(reverse=True)
+    later = round(promoted * len(trusted))
+    for _, then, truth, _ in trusted[:later]:
+        policy.observe_trusted(then, truth if math.isfinite(truth) else None)
+    passed_over, missed = (sum(wins for *_, wins in some) for some in (trusted, trusted[later:]))
+    told = policy.missed(len(trusted) - later)
+    rate = missed / winners if winners else 0.0
+    estimated = (winners - missed) * told["rate"] / (1 - told["rate"])
+    held = told["low"] <= rate <= told["high"]
+    return Outcome(winners, passed_over, missed, measured, estimated, told["high"], held)
 
 
 def draw(space: Space, unseen: npt.NDArray[np.bool_], champion: int | None, rng: np.random.Generator) -> list[int]:
@@ -174,13 +187,17 @@ def draw(space: Space, unseen: npt.NDArray[np.bool_], champion: int | None, rng:
 # -- all of them ------------------------------------------------------------------------------------------------------
 
 
-def study(spaces: list[Space] | None, kind: str, alpha: float, runs: int, candidates: int) -> dict[str, float | str]:
+def study(
+    spaces: list[Space] | None, kind: str, alpha: float, runs: int, candidates: int, promoted: float
+) -> dict[str, float | str]:
     """Runs over these spaces in turn, or over synthetic ones, a new one each."""
     outcomes = []
     for run in range(runs):
         space = spaces[run % len(spaces)] if spaces else synthetic(np.random.default_rng(run), candidates)
-        outcomes.append(replay(Risk(alpha, DELTA), space, kind, candidates, seed=run))
-    winners, passed, told = (sum(getattr(o, name) for o in outcomes) for name in ("winners", "passed_over", "told"))
+        outcomes.append(replay(Risk(alpha, DELTA), space, kind, candidates, promoted, seed=run))
+    winners, passed, missed, told = (
+        sum(getattr(o, name) for o in outcomes) for name in ("winners", "passed_over", "missed", "told")
+    )
     offered = sum(min(candidates, s.truth.size) for s in spaces) / len(spaces) if spaces else candidates
     low, high = wilson(passed, winners)
     return {
@@ -192,7 +209,9 @@ def study(spaces: list[Space] | None, kind: str, alpha: float, runs: int, candid
         "rate": passed / winners,
         "low": low,
         "high": high,
-        "told": told / (winners - passed + told),
+        "missed": missed / winners,
+        "told": told / (winners - missed + told),
+        "at_most": float(np.mean([o.high for o in outcomes])),
         "held": float(np.mean([o.held for o in outcomes])),
         "saved": 1 - sum(o.measured for o in outcomes) / (runs * offered),
     }
@@ -212,22 +231,24 @@ def main() -> None:
     parser.add_argument("--candidates", type=int, default=400)
     parser.add_argument("--alpha", type=float, nargs="+", default=[0.05, 0.10])
     parser.add_argument("--forecaster", choices=FORECASTERS, nargs="+", default=list(FORECASTERS))
+    parser.add_argument("--promoted", type=float, default=0.0, help="the share of trusted ones measured in the end")
     parser.add_argument("--spaces", type=Path, default=SPACES)
     parser.add_argument("--json", action="store_true")
     asked = parser.parse_args()
     tuned = [recorded(path) for path in sorted(asked.spaces.glob("*.parquet"))]
     if not asked.json:
-        print("spaces     forecaster        alpha  winners  passed over [95 %]      told  held  saved")
+        print("spaces     forecaster        alpha  winners  passed over [95 %]    missed  told  at most  held  saved")
     results = []
     for spaces in (None, tuned) if tuned else (None,):
         for kind in asked.forecaster:
             for alpha in asked.alpha:
-                found = study(spaces, kind, alpha, asked.runs, asked.candidates)
+                found = study(spaces, kind, alpha, asked.runs, asked.candidates, asked.promoted)
                 results.append(found)
                 if not asked.json:
                     print(
                         "{spaces:10} {forecaster:17} {alpha:5.2f} {winners_per_run:8.1f}"
-                        "  {rate:.3f} [{low:.3f}, {high:.3f}]  {told:.3f} {held:5.2f} {saved:6.0%}".format(**found),
+                        "  {rate:.3f} [{low:.3f}, {high:.3f}]  {missed:.3f} {told:.3f}"
+                        "  {at_most:7.2f} {held:5.2f} {saved:6.0%}".format(**found),
                         flush=True,
                     )
     if asked.json:

@@ -110,13 +110,25 @@ def test_another_anchor(forecast: Forecast) -> None:
     assert ratio > 2, "a quicker anchor leaves less room"
 
 
-def test_a_kernel_that_does_not_compile_is_said_to(forecast: Forecast) -> None:
-    _, output, _ = forecast("block_row.cu", "--forecaster", "nearest", "--json")
-    document = json.loads(output)
-    assert document["forecast"]["p_fail"] == 1
-    assert document["forecast"]["p_faster"] == 0
-    assert document["decision"]["action"] == "trust"
-    assert "it cannot work: k.cu(3): error: no such thing" in document["notes"]
+def test_a_kernel_that_does_not_compile_is_not_forecast_but_said_to_fail(forecast: Forecast) -> None:
+    status, output, _ = forecast("block_row.cu", "--forecaster", "nearest")
+    assert status == 0
+    assert output.endswith("Will fail: it does not compile: k.cu(3): error: no such thing.\n")
+    assert "confidence" not in output
+    document = json.loads(forecast("block_row.cu", "--forecaster", "nearest", "--json")[1])
+    assert document["forecast"] is None
+    assert document["decision"] == {"action": "broken", "reason": "it does not compile: k.cu(3): error: no such thing"}
+
+
+def test_a_kernel_that_lacks_a_parameter_is_expected_to_fail_with_the_reason(
+    forecast: Forecast, tmp_path: Path
+) -> None:
+    file = tmp_path / "short.c"
+    file.write_text("// presage: entry f\nvoid f(const float *x, float *y, int rows) { y[0] = x[0]; }\n")
+    _, output, _ = forecast(str(file), "--device", "cpu", "--forecaster", "uniform")
+    assert "fails                   95%" in output
+    assert "Trust: confidence 0.95 that it fails is above 0.80." in output
+    assert "Note: it does not take cols: it is called as void f(const float *x, float *y, int rows, int cols)" in output
 
 
 def test_without_the_anchor_s_time_it_says_so(forecast: Forecast) -> None:

@@ -59,8 +59,8 @@ def test_a_search_ends_with_one_document_and_tells_its_way_on_stderr(
     assert searched.returncode == 0, searched.stderr
     document = json.loads(searched.stdout)
     assert list(document) == [
-        "run", "problem", "device", "forecaster", "policy", "strategy", "measurements", "forecasts", "decisions",
-        "missed", "best", "spent", "report",
+        "run", "problem", "device", "forecaster", "policy", "strategy", "measurements", "why", "forecasts", "decisions",
+        "broken", "missed", "early_stop", "best", "notes", "spent", "report",
     ]  # fmt: skip
     assert document["measurements"] == 24
     assert document["best"]["low"] <= document["best"]["speedup"] <= document["best"]["high"]
@@ -79,8 +79,23 @@ def test_the_same_command_prints_the_result_of_a_finished_run(
     again = presage(here, "search", "add", *DEVICE, "--forecaster", "uniform", "--budget", "24")
     assert again.returncode == 0, again.stderr
     assert again.stdout.startswith("this run had finished before")
+    document = json.loads(searched.stdout)
+    assert f" the anchor's speed, found at measurement {document['best']['found_at']} of 24\n" in again.stdout
+    assert "missed     nothing: nothing was left unmeasured on a forecast's word\n" in again.stdout
     assert "24; the budget of 24 measurements is spent" in again.stdout
     assert again.stderr == ""
+
+
+def test_without_forecasts_nothing_is_trusted(here: Path) -> None:
+    """Also where something cannot be launched: that is said apart."""
+    done = presage(
+        here, "search", "topk_rows", "--forecaster", "none", "--device", "recorded:h200", "--run", "elsewhere"
+    )
+    assert done.returncode == 0, done.stderr
+    (line,) = [line for line in done.stdout.splitlines() if line.startswith("decisions")]
+    assert re.fullmatch(
+        r"decisions  0 trust, \d+ measure, 0 audit; \d broken: did not compile, or could not launch", line
+    )
 
 
 def test_another_configuration_is_refused_with_the_difference(
@@ -118,8 +133,8 @@ def test_runs_are_listed(
     (here / "presage-runs" / "broken" / "run.db").write_text("no database at all, but some text" * 40)
     assert typed("runs") == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].split() == ["run", "problem", "device", "strategy", "measured", "best", "state"]
-    assert lines[1].split()[1:6] == ["add", "recorded:gpu.parquet", "puct", "24", lines[1].split()[5]]
+    assert lines[0].split() == ["run", "problem", "device", "strategy", "measured", "broken", "best", "state"]
+    assert lines[1].split()[1:6] == ["add", "recorded:gpu.parquet", "puct", "24", "0"]
     assert lines[1].endswith("finished")
     assert "is no run of presage, or is damaged" in lines[2]
     assert typed("runs", "--json") == 0

@@ -27,10 +27,10 @@ TRAIN = ("vector_add", "gelu", "sum", "softmax", "rmsnorm", "transpose", "cumsum
 UNSEEN = "argmax"
 
 
-def report(rng: random.Random, sectors: float, instructions: float) -> StaticReport:
+def report(rng: random.Random, sectors: float, instructions: float, stores: float) -> StaticReport:
     executed = {
         "instructions": instructions, "integer": instructions / 2, "lanes": 32 * instructions, "global_load": 8.0,
-        "load_sectors": sectors, "store_sectors": 4.0,
+        "load_sectors": sectors, "store_sectors": stores,
     }  # fmt: skip
     launch = LaunchReport(
         name="k", grid=(4096, 1, 1), block=(rng.choice((64, 128, 256)), 1, 1), count=1, registers=rng.randrange(16, 64),
@@ -46,12 +46,14 @@ def kernels(name: str, count: int = 30) -> Iterator[Row]:
     rng = random.Random(name)
     problem = registry.get(name)
     nature = rng.uniform(-1, 1)
+    written = [sum(problem.array_bytes(array, case) for array in problem.outputs) for case in problem.timed["gpu"]]
+    stores = 4 + max(written) / (32 * 4096 * 2)  # all of the output, by two warps a block
     for number in range(count):
-        code = 'extern "C" __global__ void k(float *y) { y[UNITS] = 0; }'
+        code = f'extern "C" __global__ {problem.signature("k")} {{ int units = UNITS; }}'
         source = f"// presage: entry k\n#define UNITS {number + 1}\n{code}\n"
         kernel = from_source(source, ".cu", f"k{number}.cu")
         sectors, instructions = 2 ** rng.uniform(2, 6), 2 ** rng.uniform(5, 9)
-        reports = tuple(report(rng, sectors, instructions) for _ in problem.timed["gpu"])
+        reports = tuple(report(rng, sectors, instructions, stores) for _ in problem.timed["gpu"])
         fails = number and instructions > 430
         cases = tuple(
             RecordedCase(

@@ -106,5 +106,5 @@ def test_bad_settings_are_explained(name: str, settings: dict[str, object], mess
 
 
 def test_only_risk_watches_what_it_passes_over() -> None:
-    watching = [name for name in registry.names() if registry.get(name).missed() is not None]
+    watching = [name for name in registry.names() if registry.get(name).missed(0) is not None]
     assert watching == ["risk"]

@@ -25,7 +25,7 @@ from presage.kernels.kernel import Kernel
 from presage.kernels.report import StaticReport
 from presage.problems.base import Problem
 from presage.proposers.base import Ground, Proposer
-from presage.search import loop, registry
+from presage.search import loop, registry, words
 from presage.search.base import Node, Strategy
 from presage.search.budget import Budget
 from presage.search.loop import Parts, Search
@@ -67,7 +67,8 @@ def test_a_whole_search_finds_the_best_and_says_how_sure_it_is(folder: Path, mak
     assert finished is not None
     assert finished["best"]["speedup"] == pytest.approx(4.0, rel=0.05)
     assert finished["best"]["low"] < finished["best"]["speedup"] < finished["best"]["high"]
-    assert finished["missed"] == {"rate": 0.0, "low": 0.0, "high": 0.0}
+    nothing = {"rate": 0, "low": 0, "high": 0, "likely": 0, "most": 0, "trusted": 0, "promoted": 0}
+    assert finished["missed"] == nothing
     assert finished["why"] in ("the budget of 64 measurements is spent", "nothing new was proposed any more")
 
 
@@ -77,7 +78,7 @@ def test_forecasts_save_measurements(folder: Path, make_parts: MakeParts, knowin
     assert search.state.finished["best"]["speedup"] == pytest.approx(4.0, rel=0.12)
     assert search.state.finished["decisions"]["trust"] > 10
     assert search.state.spent.measurements <= 16
-    assert search.state.finished["missed"] == {"rate": None, "low": None, "high": None}
+    assert {search.state.finished["missed"][name] for name in ("rate", "low", "high", "most")} == {None}
 
 
 @pytest.mark.parametrize("strategy", registry.names())
@@ -304,8 +305,181 @@ def test_a_kernel_that_does_not_compile_is_neither_forecast_nor_measured(
     assert not bad & set(forecaster.asked)
     assert not bad & {told["kernel"] for told in of_kind(folder, "measured")}
     assert not bad & set(search.state.hashes)
-    reasons = {reason for told in of_kind(folder, "decided") for _, _, reason in told["decisions"]}
-    assert "it does not compile: line 3: no" in reasons
+    assert {why for told in of_kind(folder, "forecast") for why in told["broken"].values()} == {
+        "it does not compile: line 3: no"
+    }
+    assert not bad & {hash for told in of_kind(folder, "decided") for hash, _, _ in told["decisions"]}
+
+
+class Refusing(RecordedDevice):
+    """Kernels with A=2 do not compile."""
+
+    def reports(self, problem: Problem, kernels: Sequence[Kernel]) -> list[tuple[StaticReport, ...]]:
+        bad = StaticReport("h200", "sm_90", "compile_error", "c", error="line 3: no")
+        return [(bad,) if kernel.values["A"] == 2 else () for kernel in kernels]
+
+
+@pytest.mark.parametrize("policy", ["always", "topk", "risk"])
+@pytest.mark.parametrize("forecasts", [False, True])
+def test_what_cannot_work_is_counted_as_broken_and_not_as_trusted(
+    folder: Path, make_parts: MakeParts, toy: Recording, knowing: Any, policy: str, forecasts: bool
+) -> None:
+    parts = make_parts(knowing() if forecasts else None, policy, device=Refusing(toy))
+    finished = finish(folder, parts, Budget(40), batch=60).state.finished
+    assert finished
+    assert finished["broken"] == 10
+    decided = [action for told in of_kind(folder, "decided") for _, action, _ in told["decisions"]]
+    assert finished["decisions"] == {action: decided.count(action) for action in ("trust", "measure", "audit")}
+    assert forecasts or finished["decisions"]["trust"] == finished["missed"]["trusted"] == 0
+
+
+def test_what_was_trusted_and_measured_later_is_known(folder: Path, make_parts: MakeParts, knowing: Any) -> None:
+    """The policy hears whether it had won when it was trusted; where all is measured in the end, nothing is missed."""
+    parts = make_parts(knowing(width=0.02), "topk")
+    heard: list[tuple[float, float | None]] = []
+    parts.policy.observe_trusted = lambda best, log2_S: heard.append((best, log2_S))  # type: ignore[method-assign]
+    finish(folder, parts, Budget(66), batch=60)
+    bests = {
+        hash: told["standing"]["best"]
+        for told in of_kind(folder, "decided")
+        for hash, action, _ in told["decisions"]
+        if action == "trust"
+    }
+    later = [told for told in of_kind(folder, "measured") if told["kernel"] in bests]
+    assert heard == [(bests[told["kernel"]], told["value"]) for told in later]
+    assert later
+    (finished,) = of_kind(folder, "finished")
+    assert finished["missed"]["promoted"] == len(later) < finished["missed"]["trusted"], "some were expected to fail"
+
+
+def test_the_number_of_the_best_ones_measurement_is_told(folder: Path, make_parts: MakeParts, knowing: Any) -> None:
+    finish(folder, make_parts(knowing(), "topk"), Budget(64), batch=60)
+    (finished,) = of_kind(folder, "finished")
+    order = [told["kernel"] for told in of_kind(folder, "measured")]
+    assert order[finished["best"]["found_at"] - 1] == finished["best"]["kernel"]
+
+
+@pytest.mark.parametrize("again", [1.5, 3.9, None])
+def test_what_the_finals_changed_is_kept(
+    folder: Path, make_parts: MakeParts, toy: Recording, again: float | None
+) -> None:
+    class Moody(RecordedDevice):
+        """Measured alone, one kernel seems to be twice as fast as the best."""
+
+        def measure(
+            self, problem: Problem, kernels: Sequence[Kernel], effort: Effort, progress: Progress
+        ) -> list[Measurement]:
+            measured = super().measure(problem, kernels, effort, progress)
+            return [self._distorted(each, len(kernels) > 1) for each in measured]
+
+        def _distorted(self, measured: Measurement, together: bool) -> Measurement:
+            if measured.kernel.values != {"A": 8, "B": 6}:
+                return measured
+            if together and again is None:
+                return replace(measured, status=Status.WRONG_RESULT, reason="y[0]", cases=())
+            wanted = again if together else 8.0
+            cases = [
+                replace(case, samples_ns=tuple(1e6 / (wanted or 1) for _ in case.samples_ns)) for case in measured.cases
+            ]
+            return replace(measured, cases=tuple(cases))
+
+    finish(folder, make_parts(device=Moody(toy)), Budget(64))
+    (finished,) = of_kind(folder, "finished")
+    assert finished["favourite"]["name"] == "toy.c@A=8,B=6"
+    assert finished["favourite"]["alone"] == pytest.approx(8.0, rel=0.1)
+    assert finished["favourite"]["again"] == (again and pytest.approx(again, rel=0.1))
+    assert finished["best"]["kernel"] != finished["favourite"]["kernel"]
+    (note,) = words.notes(finished)
+    assert note.startswith("measured alone, toy.c@A=8,B=6 was the fastest, ")
+    assert note.endswith(
+        "it failed" if again is None else f"it was {finished['favourite']['again']:.3g}x and this one faster"
+    )
+
+
+# -- stopping early ---------------------------------------------------------------------------------------------------
+
+
+def stop_early(folder: Path, parts: Parts, budget: int = 64, early_stop: bool = True) -> dict[str, Any]:
+    with Store(folder) as store:
+        Search(store, parts, Budget(budget), 60, early_stop=early_stop).run()
+    (finished,) = of_kind(folder, "finished")
+    return finished
+
+
+@pytest.fixture
+def sure(knowing: Any) -> Any:
+    return type("Sure", (knowing,), {"is_sure": lambda self, task: True})
+
+
+def test_a_search_ends_when_nothing_left_is_likely_to_win(folder: Path, make_parts: MakeParts, sure: Any) -> None:
+    finished = stop_early(folder, make_parts(sure(0.05), "risk"))
+    assert finished["spent"]["measurements"] < 40
+    assert finished["why"].startswith("stopped early, since nothing left is likely to be faster")
+    assert finished["best"]["speedup"] == pytest.approx(4.0, rel=0.05)
+    stop, looked = finished["early_stop"], of_kind(folder, "looked")
+    assert stop["stopped"]
+    assert stop["chance"] <= 0.05 < min([each["chance"] for each in looked[:-1]], default=1)
+    measured = len(of_kind(folder, "measured"))
+    assert stop["left"] == 60 - measured
+    assert measured > 16
+    assert words.missed(finished, 0.05).startswith("probably nothing: the chance that any of the ")
+
+
+@pytest.mark.parametrize(
+    ("forecaster", "policy", "early_stop", "budget", "why"),
+    [
+        ("sure", "risk", False, 40, "it was not asked for"),
+        ("sure", "topk", True, 40, "the policy promises nothing of what it leaves behind"),
+        ("knowing", "risk", True, 40, "nothing shows that these forecasts can be relied on for it"),
+        ("sure", "risk", True, 8, "there may be more kernels than were proposed"),
+        ("wide", "risk", True, 40, "the chance that any of the "),
+    ],
+)
+def test_where_the_promise_cannot_be_kept_it_goes_on_and_says_why(
+    folder: Path, make_parts: MakeParts, knowing: Any, sure: Any,
+    forecaster: str, policy: str, early_stop: bool, budget: int, why: str,
+) -> None:  # fmt: skip
+    made = {"sure": sure(0.05), "knowing": knowing(0.05), "wide": sure(2.0)}[forecaster]
+    finished = stop_early(folder, make_parts(made, policy), budget, early_stop)
+    assert finished["spent"]["measurements"] == budget
+    assert not finished["early_stop"]["stopped"]
+    assert finished["early_stop"]["why_not"].startswith(why)
+
+
+def test_forecasts_that_were_too_sure_are_stretched_before_they_are_believed(
+    folder: Path, make_parts: MakeParts, sure: Any
+) -> None:
+    """They claim a tenth of their true width: what was measured gives that away."""
+
+    class Boasting(sure):  # type: ignore[misc]
+        def _one(self, candidate: Candidate) -> Prediction:
+            forecast = super()._one(candidate).forecast
+            middle = forecast.quantile(0.5)
+            ends = [middle - 0.04, middle + 0.04]
+            return Prediction(Forecast.from_quantiles([0.16, 0.84], ends, forecast.p_fail))
+
+    honest = stop_early(folder, make_parts(sure(0.4), "risk"))
+    boasting = stop_early(folder.with_name("boasting"), make_parts(Boasting(0.4), "risk"))
+    assert max(told.get("surprise") or 0 for told in of_kind(folder.with_name("boasting"), "measured")) > 2
+    assert boasting["spent"]["measurements"] >= honest["spent"]["measurements"] > 20
+
+
+def test_one_that_stops_early_goes_on_as_if_it_had_not_been_interrupted(
+    tmp_path: Path, make_parts: MakeParts, sure: Any
+) -> None:
+    whole = stop_early(tmp_path / "whole", make_parts(sure(0.05), "risk"))
+    for _ in range(200):
+        with Store(tmp_path / "cut") as store:
+            search = Search(
+                store, make_parts(sure(0.05), "risk"), Budget(64), 60, watch=stopping_after(2), early_stop=True
+            )
+            try:
+                search.run()
+            except InterruptionError:
+                continue
+            break
+    assert events(tmp_path / "cut") == events(tmp_path / "whole")
+    assert whole["early_stop"]["stopped"]
 
 
 def test_an_anchor_that_fails_is_an_error(folder: Path, make_parts: MakeParts) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import sqlite3
@@ -16,7 +17,9 @@ from presage.core.errors import PresageError
 from presage.devices import recorded, recording
 from presage.devices.recording import Recording
 from presage.kernels import kernel as kernels
+from presage.report import run_page, run_view
 from presage.search.run import Configuration, Run, _has_gpu, folders, search
+from presage.search.state import State
 from presage.store.store import FILE, Event, Store
 
 DOCUMENTATION = Path(__file__).resolve().parents[2] / "docs" / "search.md"
@@ -41,12 +44,12 @@ def test_a_run_has_its_best_kernel_as_a_file_and_a_summary(device: str, here: Pa
     assert run.best.path.read_text() == run.best.kernel.source
     summary = run.summary()
     assert list(summary) == [
-        "run", "problem", "device", "forecaster", "policy", "strategy", "measurements", "forecasts", "decisions",
-        "missed", "best", "spent", "report",
+        "run", "problem", "device", "forecaster", "policy", "strategy", "measurements", "why", "forecasts", "decisions",
+        "broken", "missed", "early_stop", "best", "notes", "spent", "report",
     ]  # fmt: skip
     assert set(summary["decisions"]) == {"trust", "measure", "audit"}
-    assert set(summary["missed"]) == {"rate", "low", "high"}
-    assert set(summary["best"]) == {"kernel", "path", "speedup", "low", "high"}
+    assert set(summary["missed"]) == {"rate", "low", "high", "likely", "most", "trusted", "promoted"}
+    assert set(summary["best"]) == {"kernel", "path", "speedup", "low", "high", "found_at"}
     assert summary["measurements"] == summary["spent"]["measurements"] == 30
     assert (summary["policy"], summary["report"]) == ("always", None)
     assert folders() == [run.folder]
@@ -275,3 +278,69 @@ def test_the_documentation_s_examples_run(
 
 def test_there_are_three_examples() -> None:
     assert len(EXAMPLES) == 3
+
+
+# -- runs of older versions -------------------------------------------------------------------------------------------
+
+
+def as_older_versions_wrote_it(folder: Path) -> None:
+    """Broken kernels counted as trusted, nothing of promotions, of the best one's number or of stopping early."""
+    with sqlite3.connect(folder / FILE) as database:
+        told = database.execute("SELECT seq, kind, payload FROM events").fetchall()
+    broken: dict[str, str] = {}
+    changed = []
+    for seq, kind, payload in told:
+        content = json.loads(payload)
+        if kind == "begun":
+            del content["configuration"]["early_stop"]
+        elif kind == "measured":
+            del content["surprise"]
+        elif kind == "forecast":
+            broken = content["broken"]
+        elif kind == "decided":
+            content["decisions"] = [[hash, "trust", why] for hash, why in broken.items()] + content["decisions"]
+        elif kind == "finished":
+            content["decisions"]["trust"] += content["broken"]
+            content["missed"] = {"rate": 0.0, "low": 0.0, "high": 0.897}
+            for name in ("broken", "early_stop", "favourite"):
+                del content[name]
+            for name in ("found_at", "alone"):
+                del content["best"][name]
+        changed.append((json.dumps(content), seq))
+    with sqlite3.connect(folder / FILE) as database:
+        database.executemany("UPDATE events SET payload = ? WHERE seq = ?", changed)
+
+
+OLDER = {"device": "recorded:h200", "budget": 30, "early_stop": False}
+
+
+def test_a_run_of_an_older_version_is_read_with_what_is_known_of_it_now() -> None:
+    new = search("topk_rows", run="run", **OLDER)
+    summary, page = new.summary(), run_page.render(run_view.read(new.folder))
+    assert summary["broken"] == 3
+    as_older_versions_wrote_it(new.folder)
+    old = Run(new.folder).summary()
+    for name in ("decisions", "broken", "missed", "best", "forecasts", "measurements", "why"):
+        assert old[name] == summary[name]
+    assert old["early_stop"] is None
+    again = run_page.render(run_view.read(new.folder))
+    for told in ("missed", "decided to trust", "broken: did not compile, or could not launch", "found at measurement"):
+        (row,) = re.findall(f"<tr><td[^>]*>{told}<.*?</tr>", again)
+        assert row in page
+
+
+def test_a_run_of_an_older_version_goes_on(here: Path) -> None:
+    def stop(event: Event, state: State) -> None:
+        if event.kind == "measured" and state.spent.measurements == 9:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        search("topk_rows", run="run", watch=stop, **OLDER)
+    as_older_versions_wrote_it(Path("run"))
+    went_on = search("topk_rows", run="run", **OLDER).summary()
+    whole = search("topk_rows", run="whole", **OLDER).summary()
+    for name in ("decisions", "broken", "missed", "best", "forecasts", "measurements", "why"):
+        if name == "best":
+            assert went_on[name]["kernel"] == whole[name]["kernel"]
+        else:
+            assert went_on[name] == whole[name]

@@ -14,7 +14,7 @@ from presage.forecasters import registry
 from presage.forecasters.base import Prediction
 from presage.forecasters.question import Asked, ask
 from presage.policies import registry as policies
-from presage.policies.base import Decision, Standing
+from presage.policies.base import Standing
 
 _BAR = 40
 
@@ -42,8 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
         prediction = asked.forecast(forecaster)
     finally:
         forecaster.close()
-    standing = Standing(best=0.0, measured=0, left=None)
-    (decision,) = policies.get("confident").decide([prediction.forecast], standing, random.Random(0))
+    decision = _decision(asked, prediction)
     if arguments.json:
         terminal.print_json(_document(asked, arguments.forecaster, prediction, decision))
     else:
@@ -51,7 +50,16 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _document(asked: Asked, forecaster: str, prediction: Prediction, decision: Decision) -> dict[str, Any]:
+def _decision(asked: Asked, prediction: Prediction) -> tuple[str, str]:
+    """What to do, and why; or `broken`, where there is nothing to forecast."""
+    if asked.why_broken:
+        return "broken", asked.why_broken
+    standing = Standing(best=0.0, measured=0, left=None)
+    (decision,) = policies.get("confident").decide([prediction.forecast], standing, random.Random(0))
+    return str(decision.action), decision.reason
+
+
+def _document(asked: Asked, forecaster: str, prediction: Prediction, decision: tuple[str, str]) -> dict[str, Any]:
     kernels = {"kernel": asked.candidate.kernel, "anchor": asked.task.anchor.kernel}
     return {
         "problem": asked.task.problem.name,
@@ -62,7 +70,7 @@ def _document(asked: Asked, forecaster: str, prediction: Prediction, decision: D
         "device": asked.device,
         "forecaster": forecaster,
         "forecast": prediction.forecast and _numbers(prediction.forecast),
-        "decision": {"action": str(decision.action), "reason": decision.reason},
+        "decision": dict(zip(("action", "reason"), decision, strict=True)),
         "notes": [*asked.notes, *prediction.notes],
     }
 
@@ -78,12 +86,13 @@ def _numbers(forecast: Forecast) -> dict[str, Any]:
     }
 
 
-def _print(asked: Asked, forecaster: str, prediction: Prediction, decision: Decision) -> None:
+def _print(asked: Asked, forecaster: str, prediction: Prediction, decision: tuple[str, str]) -> None:
     kernel, anchor = (os.path.basename(k.name) for k in (asked.candidate.kernel, asked.task.anchor.kernel))
     print(f"{asked.task.problem.name}: {kernel} against {anchor}, on {asked.device}, by {forecaster}\n")
     if prediction.forecast is not None and prediction.forecast.p_fail < 1:
         _print_forecast(prediction.forecast)
-    print(f"{decision.action.capitalize()}: {decision.reason}.")
+    action, reason = decision
+    print(f"{'Will fail' if action == 'broken' else action.capitalize()}: {reason}.")
     for note in (*asked.notes, *prediction.notes):
         print(f"Note: {note}.")
 
@@ -91,7 +100,10 @@ def _print(asked: Asked, forecaster: str, prediction: Prediction, decision: Deci
 def _print_forecast(forecast: Forecast) -> None:
     low, median, high = (2 ** forecast.quantile(q) for q in (0.05, 0.5, 0.95))
     rows = [
-        ["speedup", f"{median:.3g}x ({low:.3g} to {high:.3g}, 90 %)"],
+        [
+            "speedup" if forecast.p_fail < 0.5 else "speedup, if it works",
+            f"{median:.3g}x ({low:.3g} to {high:.3g}, 90 %)",
+        ],
         ["faster than the anchor", f"{forecast.exceeds(1.0):.0%}"],
         ["fails", f"{forecast.p_fail:.0%}"],
     ]

@@ -6,7 +6,6 @@ from __future__ import annotations
 import argparse
 import errno
 import importlib
-import io
 import os
 import signal
 import sys
@@ -46,9 +45,6 @@ class TerminatedError(KeyboardInterrupt):
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # what cannot be shown must not cost what was found
-            stream.reconfigure(errors="backslashreplace")
     with terminal.shown():
         return _main(argv)
 

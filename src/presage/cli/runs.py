@@ -24,16 +24,17 @@ def run(arguments: argparse.Namespace) -> int:
     elif not found:
         print(f"there is no run in {arguments.folder}; 'presage search PROBLEM' makes one")
     else:
-        columns = ["run", "problem", "device", "strategy", "measured", "best", "state"]
+        columns = ["run", "problem", "device", "strategy", "measured", "broken", "best", "state"]
         print(terminal.table([[_cell(each[name]) for name in columns] for each in found], columns))
     return 0
 
 
 def _describe(folder: Path) -> dict[str, Any]:
-    about: dict[str, Any] = {"run": str(folder), **dict.fromkeys((*_ASKED, "measured", "best"))}
+    about: dict[str, Any] = {"run": str(folder), **dict.fromkeys((*_ASKED, "measured", "broken", "best"))}
     try:
         found = Run(folder)
-        about |= {name: found.configuration[name] for name in _ASKED} | {"measured": found.measurements}
+        about |= {name: found.configuration[name] for name in _ASKED}
+        about |= {"measured": found.measurements, "broken": found.broken}
         state = "finished" if found.result else f"worked on by {found.owner}" if found.owner else "can go on"
         best = found.best.speedup.value if found.measurements else None
     except PresageError as error:

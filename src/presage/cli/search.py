@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from presage.cli import terminal
+from presage.search import words
 from presage.search.budget import Amounts, Budget
 from presage.search.run import REPORT, RUNS, Configuration, Run, search, write_best
 from presage.search.state import State
@@ -45,6 +46,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--delta", type=terminal.positive, default=default.delta, metavar="SHARE",
         help="for risk: a winner is faster than the best by more than this (default: %(default)s)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--no-early-stop", dest="early_stop", action="store_false",
+        help="go on although nothing left is likely to be faster",
     )  # fmt: skip
     parser.add_argument("--batch", type=_count, metavar="N", help="candidates of a step (default: as fits the policy)")
     parser.add_argument("--seed", type=int, default=default.seed, help="default: %(default)s")
@@ -116,26 +121,21 @@ def _print(found: Run, worked: bool) -> None:
     summary, best = found.summary(), found.best
     if not worked:
         print("this run had finished before; this is what it found\n")
-    times = f"{terminal.times(best.speedup)} the anchor's speed"
-    decisions = ", ".join(f"{count} {action}" for action, count in summary["decisions"].items())
+    found_at = f"found at measurement {summary['best']['found_at']} of {summary['measurements']}"
+    times = f"{words.speedup(best.speedup)} the anchor's speed, {found_at}"
     rows = [
-        ("best", times),
+        ("best", times if summary["best"]["found_at"] > 1 else "nothing faster than the anchor was found"),
         ("kernel", best.kernel.name.rsplit("/", 1)[-1]),
         ("file", summary["best"]["path"]),
-        ("measured", f"{summary['measurements']}; {(found.result or {})['why']}"),
+        *(("note", note) for note in summary["notes"]),
+        ("measured", f"{summary['measurements']}; {summary['why']}"),
         ("forecasts", str(summary["forecasts"])),
-        ("decisions", decisions),
-        ("missed", _missed(summary["missed"])),
+        ("decisions", words.decisions(summary)),
+        ("missed", words.missed(summary, found.configuration["delta"])),
         ("report", summary["report"] or "none was written"),
     ]
     for name, text in rows:
         print(f"{name:10} {text}")
-
-
-def _missed(missed: dict[str, Any]) -> str:
-    if missed["rate"] is None:
-        return "not watched by this policy"
-    return f"{missed['rate']:.1%} of the winners ({missed['low']:.1%} to {missed['high']:.1%})"
 
 
 class View:
@@ -215,6 +215,7 @@ def _line(event: Event, state: State) -> str:
         return f"forecasting: {told['short']}"
     if event.kind == "decided" and state.step:
         actions = [action for _, action, _ in told["decisions"]]
+        actions += ["broken"] * len(state.step.broken)
         said = ", ".join(f"{actions.count(action)} {action}" for action in dict.fromkeys(actions))
         return f"step {state.step.number}: {said}"
     if event.kind == "promoted":

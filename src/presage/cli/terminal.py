@@ -9,11 +9,12 @@ import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, TextIO, cast
+from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from presage.core.text import printable
 
-from presage.core.statistics import Interval
+if TYPE_CHECKING:  # which needs numpy
+    from presage.core.statistics import Interval
 
 _UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "us"), (1.0, "ns"))
 

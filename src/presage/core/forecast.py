@@ -149,6 +149,20 @@ class Forecast:
         share = np.diff(self.cdf) * np.diff(above) / np.diff(knots)
         return (1 - self.p_fail) * float(share @ ((above[:-1] + above[1:]) / 2 - log2_S))
 
+    def stretched(self, factor: float) -> Forecast:
+        """The same with every point so many times as far from the median.
+
+        >>> Forecast.from_quantiles([0.25, 0.75], [-1.0, 1.0]).stretched(3.0).knots
+        (-6.0, -3.0, 3.0, 6.0)
+        """
+        if not factor >= 1:
+            raise ValueError(f"a forecast is stretched by 1 or more, not {factor}")
+        if factor == 1:
+            return self
+        middle = self.quantile(0.5)
+        knots = tuple(middle + factor * (knot - middle) for knot in self.knots)
+        return Forecast(knots, self.cdf, self.p_fail, self.raw_sum)
+
     def confidence(self, kind: Confidence = "max_probability") -> float:
         """How sure the forecast is of log2 S, given that the kernel works: in [0, 1], larger is surer.
 

@@ -98,6 +98,11 @@ class Forecaster(ABC):
     def forecast(self, task: Task, candidates: Sequence[Candidate]) -> list[Prediction]:
         """One prediction per candidate, in their order. What goes wrong with one is a note on it, not an exception."""
 
+    def is_sure(self, task: Task) -> bool:
+        """Whether a search may stop on its word that nothing better is left: where recorded pools have shown that at
+        most a share alpha of the searches that stopped so had left something better."""
+        return False
+
     def spent(self) -> Spent:
         """What the last `forecast` has cost."""
         return Spent()

@@ -25,7 +25,7 @@ import numpy.typing as npt
 from presage.core.errors import PresageError
 from presage.core.forecast import Forecast
 from presage.devices.status import Status
-from presage.forecasters import failing
+from presage.forecasters import failing, faults
 from presage.forecasters.base import Candidate, Forecaster, Measured, Prediction, Task
 from presage.forecasters.features import Row, case_rows, floor_seconds
 
@@ -73,7 +73,10 @@ class LearnedForecaster(Forecaster):
             chosen = [i for i, each in enumerate(kinds) if each == kind]
             predictions = self._predict(task, [candidates[i] for i in chosen], kind)
             found |= dict(zip(chosen, predictions, strict=True))
-        return [found[i] for i in range(len(candidates))]
+        return [faults.warned(task, candidate, found[i]) for i, candidate in enumerate(candidates)]
+
+    def is_sure(self, task: Task) -> bool:
+        return task.hardware is not None  # kernels for a CPU were not tried
 
     def _predict(self, task: Task, candidates: Sequence[Candidate], kind: str) -> list[Prediction]:
         floors = case_floors(task)

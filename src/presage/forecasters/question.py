@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from presage.core.errors import PresageError
 from presage.devices import recorded
 from presage.devices.recorded import RecordedDevice
 from presage.devices.recording import Recording
+from presage.forecasters import faults
 from presage.forecasters.base import Candidate, Forecaster, Measured, Prediction, Task
-from presage.forecasters.uniform import NOTHING_KNOWN
 from presage.kernels import hardware
 from presage.kernels.hardware import Hardware
 from presage.kernels.kernel import Kernel
@@ -23,7 +23,6 @@ from presage.problems.external import ExternalProblem
 
 _SEEDS = ("naive.cu", "naive.c", "eager.py")
 _COMPILED = ("cuda", "triton")
-_BROKEN = ("compile_error", "runtime_error")
 
 
 @dataclass(frozen=True)
@@ -36,15 +35,17 @@ class Asked:
     recording: Recording | None
     notes: tuple[str, ...]
 
+    @property
+    def why_broken(self) -> str:
+        """Why the kernel cannot work, where compiling it has shown that; there is nothing to forecast then."""
+        return faults.why_broken(self.candidate.reports)
+
     def forecast(self, forecaster: Forecaster) -> Prediction:
-        """The forecaster's word, unless compiling has shown already that the kernel cannot work."""
-        broken = next((report for report in self.candidate.reports if report.status in _BROKEN), None)
-        if broken is not None:
-            said = (broken.error or broken.status.replace("_", " ")).splitlines()[0]
-            why = "".join(c if c.isprintable() else " " for c in said)  # it quotes the source
-            return Prediction(replace(NOTHING_KNOWN, p_fail=1.0), (f"it cannot work: {why}",))
+        """The forecaster's word, and what shows of the kernel whoever is asked; none where it is broken."""
+        if self.why_broken:
+            return Prediction(None)
         (prediction,) = forecaster.forecast(self.task, [self.candidate])
-        return prediction
+        return faults.warned(self.task, self.candidate, prediction)
 
 
 def ask(problem: str, kernel: str, anchor: str | None, device: str) -> Asked:

@@ -52,6 +52,10 @@ class Policy(ABC):
 
     least = 1
     """How many candidates it needs to see at a time."""
+    alpha: float | None = None
+    """With what chance a search may leave a winner behind; None where the policy promises nothing of that."""
+    delta = 0.0
+    """A winner is faster than the best by more than this share."""
 
     @abstractmethod
     def decide(self, forecasts: Sequence[Forecast | None], standing: Standing, rng: random.Random) -> list[Decision]:
@@ -63,7 +67,11 @@ class Policy(ABC):
         """What came of a candidate that was measured or audited: log2 S, or None for one that failed. `standing` is the
         one in which it was decided on."""
 
-    def missed(self) -> dict[str, float] | None:
-        """The rate of passed-over winners so far, `rate`, and its 95 % interval, `low` and `high`; None where a policy
-        does not watch it."""
+    def observe_trusted(self, best: float, log2_S: float | None) -> None:  # noqa: B027  most policies do not learn
+        """What came of a candidate that was trusted when the best had this log2 S, and was measured after all."""
+
+    def missed(self, unmeasured: int) -> dict[str, float] | None:
+        """Of all winners so far, the share that was trusted and is not measured to this day: `rate`, and its 95 %
+        interval, `low` and `high`; `likely` and `most`: how many these are, and can be. `unmeasured`: how many
+        candidates were trusted and are not measured. None where a policy does not watch it."""
         return None

@@ -25,7 +25,8 @@ class Confident(Policy):
         return [NO_FORECAST if forecast is None else self._decision(forecast) for forecast in forecasts]
 
     def _decision(self, forecast: Forecast) -> Decision:
-        confidence = max(forecast.p_fail, (1 - forecast.p_fail) * forecast.confidence(self.kind))
-        if confidence > self.level:
-            return Decision(Action.TRUST, f"confidence {confidence:.2f} is above {self.level:.2f}")
-        return Decision(Action.MEASURE, f"confidence {confidence:.2f} is not above {self.level:.2f}")
+        fails, works = forecast.p_fail, (1 - forecast.p_fail) * forecast.confidence(self.kind)
+        if max(fails, works) <= self.level:
+            return Decision(Action.MEASURE, f"confidence {max(fails, works):.2f} is not above {self.level:.2f}")
+        of_what = " that it fails" if fails > works else ""
+        return Decision(Action.TRUST, f"confidence {max(fails, works):.2f}{of_what} is above {self.level:.2f}")

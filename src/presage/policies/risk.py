@@ -38,6 +38,8 @@ _FEWEST = 16
 """With fewer, nothing is ranked, and so nothing trusted."""
 _GAMMA = 0.02
 """How fast alpha adapts."""
+_TAIL = 0.025
+"""Of the 95 % interval, the probability at either end."""
 
 Score = tuple[float, float]
 """The probability of winning and, for the many whose forecast rules it out, how near the forecast's upper end comes."""
@@ -140,6 +142,8 @@ class _Recent:
 class Risk(Policy):
     """Trusts where winners do not rank, as often as alpha allows, and audits a share of what it could trust."""
 
+    alpha: float
+
     def __init__(self, alpha: float = 0.05, delta: float = 0.05, audit: float = 0.1, near: int = 3) -> None:
         if not 0 < alpha < 1:
             raise PresageError(f"alpha, the share of winners that may be missed, lies between 0 and 1, not {alpha}")
@@ -159,7 +163,7 @@ class Risk(Policy):
         self._levels: list[float] = []
         self._table: _Table | None = None
         self._found = 0
-        self._trustable, self._odds = 0, 0.0
+        self._trustable = self._promoted = self._promoted_winners = 0
         self._winning_odds: list[float] = []
 
     # -- deciding -----------------------------------------------------------------------------------------------------
@@ -225,9 +229,7 @@ class Risk(Policy):
             self._found += log2_S is not None and log2_S > best + self._margin
             return
         chance = decision.chance
-        if chance > 0:
-            self._trustable += 1
-            self._odds += chance / (1 - chance)
+        self._trustable += chance > 0
         self._recent.add(forecast, 1 / (1 - chance))
         if log2_S is not None:
             self._learn(forecast, best, log2_S, chance)
@@ -248,41 +250,82 @@ class Risk(Policy):
         if real:
             self._found += 1
             self._winning_odds.append(chance * weight)
-            step = _GAMMA * (self.alpha - chance) * weight
-            self.alpha_now = min(self.alpha, max(0.0, self.alpha_now + step))
+            self._adapt((self.alpha - chance) * weight)
+
+    def observe_trusted(self, best: float, log2_S: float | None) -> None:
+        self._promoted += 1
+        if log2_S is not None and log2_S > best + self._margin:
+            self._promoted_winners += 1
+            self._found += 1
+            self._adapt(self.alpha - 1)
+
+    def _adapt(self, surplus: float) -> None:
+        self.alpha_now = min(self.alpha, max(0.0, self.alpha_now + _GAMMA * surplus))
 
     # -- reporting ----------------------------------------------------------------------------------------------------
 
-    def missed(self) -> dict[str, float]:
-        """Of all winners, the share that was passed over, as far as what was measured can tell, and its 95 % interval.
+    def missed(self, unmeasured: int) -> dict[str, float]:
+        """Of all winners, the share that was trusted and is not measured to this day.
 
-        One that was measured although it could have been trusted with probability t stands for t / (1 - t) that were
-        trusted. The interval takes them to have been measured like any others that could have been trusted.
+        A winner that was measured although it could have been trusted with probability t stands for t / (1 - t) that
+        were trusted; those of them that have been measured since are known. The upper end asks how many there can be if
+        candidates that were trusted and not measured win no more often than the others that could have been trusted:
+        those that were drawn to be measured, and the most promising, which were measured since.
         """
         seen = [odds for odds in self._winning_odds if odds > 0]
-        passed = sum(seen)
-        odds = passed / len(seen) if seen else 0.0
-        mean = self._odds / self._trustable if self._trustable else 0.0
-        low, high = _unseen(len(seen), odds)[0], _unseen(len(seen), max(odds, mean))[1]
-        rate, low, high = (number / (self._found + number) if number else 0.0 for number in (passed, low, high))
-        return {"rate": rate, "low": low, "high": high}
+        tried, won = self._trustable + self._promoted, len(seen) + self._promoted_winners
+        high = _most(tried, won, unmeasured)
+        low = _fewest(len(seen), sum(seen) / len(seen)) - self._promoted_winners if seen else 0
+        low = min(high, max(0, low))
+        likely = min(float(high), max(float(low), sum(seen) - self._promoted_winners))
+        rate, lowest, highest = (count / (self._found + count) if count else 0.0 for count in (likely, low, high))
+        return {"rate": rate, "low": lowest, "high": highest, "likely": likely, "most": high}
 
 
-def _unseen(seen: int, odds: float) -> tuple[float, float]:
-    """The ends of the 95 % interval of how many were not seen, if each was so at these odds and so many were."""
+def _most(tried: int, won: int, others: int) -> int:
+    """The upper end of the 95 % interval of how many of the others would win, if the tried ones, of which so many did,
+    are any of them all.
+
+    >>> _most(tried=37, won=0, others=2), _most(tried=100, won=0, others=100), _most(tried=5, won=1, others=0)
+    (1, 5, 0)
+    """
+
+    def is_unlikely(count: int) -> bool:
+        return _drawn_at_most(won, tried, won + count, tried + others) < _TAIL
+
+    return bisect.bisect_left(range(1, others + 1), True, key=is_unlikely)
+
+
+def _fewest(seen: int, odds: float) -> int:
+    """The lower end of the 95 % interval of how many were not seen, if each was so at these odds and so many were."""
     chance = 1 / (1 + odds)
     low = 0
-    while 1 - _at_most(seen - 1, seen + low, chance) < 0.025:
+    while 1 - _at_most(seen - 1, seen + low, chance) < _TAIL:
         low += 1
-    high = low
-    while _at_most(seen, seen + high + 1, chance) >= 0.025:
-        high += 1
-    return float(low), float(high)
+    return low
 
 
 def _at_most(k: int, n: int, p: float) -> float:
     """P(X <= k), X ~ Binomial(n, p)."""
     return math.fsum(math.comb(n, i) * p**i * (1 - p) ** (n - i) for i in range(k + 1))
+
+
+def _drawn_at_most(k: int, draws: int, winners: int, total: int) -> float:
+    """P(X <= k), X the winners among so many of a total that were drawn without replacement.
+
+    >>> round(_drawn_at_most(0, draws=1, winners=1, total=4), 9)
+    0.75
+    """
+    fewest = max(0, draws + winners - total)
+    ways = (
+        _log_ways(winners, i) + _log_ways(total - winners, draws - i) for i in range(fewest, min(k, draws, winners) + 1)
+    )
+    return math.fsum(math.exp(each - _log_ways(total, draws)) for each in ways)
+
+
+def _log_ways(n: int, k: int) -> float:
+    """The logarithm of n choose k."""
+    return math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
 
 
 def _score(forecast: Forecast, level: float) -> Score:

@@ -11,11 +11,11 @@ from pathlib import Path
 from presage.core import scoring
 from presage.core.forecast import Forecast
 from presage.core.scale import bin_of
-from presage.core.statistics import Interval
 from presage.report import page
 from presage.report.figure import Axis, Series, figure
 from presage.report.page import Section
 from presage.report.run_view import RunView, Seen, read
+from presage.search import words
 
 FILE = "report.html"
 _MOST_DECISIONS = 500
@@ -53,18 +53,19 @@ def _result(view: RunView) -> Iterator[tuple[str, str]]:
     if best := view.by_hash.get(view.best):
         yield "best kernel", f"{best.name} ({best.hash})"
     if view.speedup:
-        yield "speedup over the anchor", _times(view.speedup)
-    if view.missed and not math.isnan(view.missed.value):
-        value, low, high = view.missed
-        yield "passed-over winners", f"{value:.1%} of the winners ({low:.1%} to {high:.1%})"
+        yield "speedup over the anchor", words.speedup(view.speedup)
+    if best and best.measured:
+        yield "found at measurement", str(best.measured)
+    for note in view.notes:
+        yield "note", note
+    if view.missed:
+        yield "missed", view.missed
     for action in ("measure", "trust", "audit"):
         yield f"decided to {action}", str(sum(seen.action == action for seen in view.kernels))
+    yield "broken: did not compile, or could not launch", str(sum(seen.action == "broken" for seen in view.kernels))
+    if view.early_stop:
+        yield "stopped early", view.early_stop
     yield from view.facts.items()
-
-
-def _times(S: Interval) -> str:
-    known = math.isfinite(S.low) and math.isfinite(S.high) and S.low < S.high
-    return f"{S.value:.3g}x" + (f" ({S.low:.3g} to {S.high:.3g})" if known else "")
 
 
 # -- figures ----------------------------------------------------------------------------------------------------------

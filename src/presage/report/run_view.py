@@ -16,6 +16,8 @@ from presage.core.statistics import Interval
 from presage.core.text import excerpt
 from presage.policies import registry as policies
 from presage.search import registry as strategies
+from presage.search import words
+from presage.search.run import Run
 from presage.search.state import State
 from presage.store.store import Event, Store
 
@@ -35,7 +37,7 @@ class Seen:
     """The idea behind it."""
     forecast: Forecast | None = None
     action: str = ""
-    """`trust`, `measure` or `audit`; empty for the anchor."""
+    """`trust`, `measure` or `audit`; `broken` where there was nothing to decide; empty for the anchor."""
     reason: str = ""
     """Why that was decided."""
     measured: int | None = None
@@ -62,8 +64,12 @@ class RunView:
     """The winner's, from the last measurement of the finalists, or else its only one."""
     anchor_source: str
     best_source: str
-    missed: Interval | None = None
-    """The share of winners that were passed over, where the policy watches it."""
+    missed: str = ""
+    """What was left unmeasured on a forecast's word, and what that may have cost; empty while the run goes on."""
+    notes: Sequence[str] = ()
+    """What a person must know of the result."""
+    early_stop: str = ""
+    """Whether the run stopped early, or why not; empty where nobody knows."""
     ended: str = ""
     """Why the run ended; empty while it goes on."""
 
@@ -85,6 +91,7 @@ def read(run_folder: Path) -> RunView:
         names = store.names()
         named = [replace(seen, name=Path(names[hash]).name) for hash, seen in kernels.items()]
         best, speedup = _best(state)
+        ended = Run(run_folder).summary() if state.finished else None
         return RunView(
             run=run_folder.name,
             problem=str((state.configuration or {}).get("problem", "")),
@@ -94,8 +101,10 @@ def read(run_folder: Path) -> RunView:
             speedup=speedup,
             anchor_source=store.kernel(state.hashes[0]).source,
             best_source=store.kernel(best).source,
-            missed=_missed(state.finished),
-            ended=str(state.finished["why"]) if state.finished else "",
+            missed=words.missed(ended, (state.configuration or {})["delta"]) if ended else "",
+            notes=ended["notes"] if ended else (),
+            early_stop=words.early_stop(ended) if ended else "",
+            ended=ended["why"] if ended else "",
         )
 
 
@@ -121,10 +130,11 @@ def _take_in(event: Event, state: State, kernels: dict[str, Seen]) -> None:
         for hash, kept in told["forecasts"].items():
             kernels[hash] = replace(kernels[hash], forecast=_forecast(kept))
         for hash, why in told["broken"].items():
-            kernels[hash] = replace(kernels[hash], failure=str(why))
+            kernels[hash] = replace(kernels[hash], failure=str(why), action="broken", reason=str(why))
     elif event.kind == "decided":
         for hash, action, reason in told["decisions"]:
-            kernels[hash] = replace(kernels[hash], action=str(action), reason=str(reason))
+            if kernels[hash].action != "broken":  # which older runs name here, too
+                kernels[hash] = replace(kernels[hash], action=str(action), reason=str(reason))
     elif event.kind == "measured":
         seen = kernels.get(told["kernel"]) or Seen(told["kernel"], told["kernel"])
         failure = "" if told["value"] is not None else f"{told['status'].replace('_', ' ')}: {told['reason']}"
@@ -158,11 +168,6 @@ def _log2(value: float | None) -> float | None:
 
 def _interval(value: float, low: float, high: float) -> Interval:
     return Interval(float(value), float(low), float(high))
-
-
-def _missed(finished: Mapping[str, Any] | None) -> Interval | None:
-    missed = finished and finished["missed"]
-    return _interval(missed["rate"], missed["low"], missed["high"]) if missed and missed["rate"] is not None else None
 
 
 def _facts(state: State) -> dict[str, str]:

@@ -26,20 +26,21 @@ from presage.core.statistics import Interval, speedup_interval
 from presage.devices.base import COMPILING, Device, Effort, Measurement, speedup
 from presage.devices.status import Status
 from presage.forecasters.base import Candidate, Forecaster, Measured, Prediction, Spent, Task
+from presage.forecasters.faults import why_broken
 from presage.kernels.kernel import Kernel
 from presage.kernels.report import StaticReport
 from presage.llm.cost import Allowance
-from presage.policies.base import Action, Policy, Standing
+from presage.policies.base import Policy, Standing
 from presage.problems.base import Problem
 from presage.proposers.base import Ground, Parent, Proposal, Proposer
+from presage.search import words
 from presage.search.base import Strategy
 from presage.search.budget import Amounts, Budget
-from presage.search.state import REMEMBERED, State, Step
+from presage.search.state import REMEMBERED, UNDECIDED, State, Step
 from presage.store.store import Event, Store
 
 EFFORT = Effort(precision=0.02, case_seconds=1.0, processes=1)
 """For a candidate; the anchor and the finalists get the full one."""
-_BROKEN = {"compile_error": "it does not compile", "runtime_error": "its launch would fail"}
 _PARENTS = 4
 _OPENING = 4
 """So many batches are proposed at first where that costs nothing, since nothing is known yet of where to look."""
@@ -54,6 +55,8 @@ _COMPILED = 32
 """How many are compiled between two looks at the clock; near the end, as many as there are cores."""
 _CACHED = 4 * REMEMBERED
 _ORPHANED = "the strategy named no kernel to go on from"
+_FEWEST = 16
+"""No search stops early after fewer measurements: they are what tells whether the forecasts can be believed."""
 
 Watch = Callable[[Event, State], None]
 """Called after each event."""
@@ -86,11 +89,13 @@ class Search:
         seed: int = 0,
         watch: Watch | None = None,
         getting_ready: float = 0.0,
+        early_stop: bool = False,
     ) -> None:
         """getting_ready: the seconds that this process has spent on the run already, which count."""
         self.store, self.parts, self.budget = store, parts, budget
         self._getting_ready = getting_ready
         self.batch, self.seed, self._watch = batch, seed, watch
+        self.early_stop = early_stop
         self.state = State(parts.strategy, parts.policy)
         self._known = lru_cache(_CACHED)(self._load)
         self._resume()
@@ -160,6 +165,8 @@ class Search:
         spent, state = self.spent(), self.state
         if self._left() == 0:
             return self.budget.describe("measurements")
+        if self._can_stop():
+            return "stopped early, since nothing left is likely to be faster; --no-early-stop goes on"
         mean = spent.device_seconds / spent.measurements
         for name in ("device_seconds", "wall_seconds"):
             left = self.budget.left(name, spent)
@@ -220,6 +227,8 @@ class Search:
         elif step is None or state.is_between_steps(can_propose):
             if state.dry < _DRY and can_propose:
                 self._ask(min(_PARENTS, self.batch))
+            elif not state.has_looked and not self._why_no_early_stop():
+                self._look()
             elif state.undecided:
                 self._ask(0)
             else:
@@ -275,7 +284,7 @@ class Search:
         kernels = [self.store.kernel(hash) for hash, _ in step.candidates]
         reports = self._reports(kernels)
         candidates = [Candidate(kernel, told) for kernel, told in zip(kernels, reports, strict=True)]
-        broken = {c.kernel.hash: why for c in candidates if (why := _why_broken(c.reports))}
+        broken = {c.kernel.hash: why for c in candidates if (why := why_broken(c.reports))}
         whole = [candidate for candidate in candidates if candidate.kernel.hash not in broken]
         allowance = self._allowance()
         said, cost = self._predictions([*whole, *self._worth_another_look()], allowance)
@@ -368,8 +377,7 @@ class Search:
         kept = [state.undecided[hash].forecast for hash in chosen]
         forecasts = [Forecast.from_json(each) if each else None for each in kept]
         decided = self.parts.policy.decide(forecasts, standing, self._chance(step.number, "decide"))
-        decisions = [[hash, Action.TRUST, why] for hash, why in step.broken.items()]
-        decisions += [[hash, one.action, one.reason] for hash, one in zip(chosen, decided, strict=True)]
+        decisions = [[hash, one.action, one.reason] for hash, one in zip(chosen, decided, strict=True)]
         chances = {hash: one.chance for hash, one in zip(chosen, decided, strict=True) if one.chance}
         self._append("decided", {"decisions": decisions, "chances": chances, "standing": asdict(standing)})
 
@@ -377,6 +385,46 @@ class Search:
         left = self._left()
         count = _PARENTS if left is None else min(_PARENTS, left)
         self._append("promoted", {"nodes": self.state.most_promising(count)})
+
+    # -- stopping early -----------------------------------------------------------------------------------------------
+
+    def _look(self) -> None:
+        """What all that is left is worth by what is known now, also what was trusted: at most the sum of the chances of
+        winning. Where something measured has surprised the forecasts, they are stretched until it would not have."""
+        measured = set(self.store.measured())
+        left = [self._known(hash, False) for hash in sorted(self.state.known - measured)]
+        left = [candidate for candidate in left if not why_broken(candidate.reports)]
+        said, _ = self._predictions(left, self._allowance())
+        forecasts = [prediction.forecast for prediction in said.values()]
+        bar = self.state.best_value + math.log2(1 + self.parts.policy.delta)
+        chances = [each.stretched(self.state.surprise).exceeds(2**bar) if each else 1.0 for each in forecasts]
+        chance = min(1.0, sum(chances)) if len(chances) == len(left) else 1.0
+        self._append("looked", {"left": len(left), "chance": chance})
+
+    def _can_stop(self) -> bool:
+        """Whether what is left is worth so little that the policy's promise allows to leave it."""
+        alpha, outlook = self.parts.policy.alpha, self.state.outlook
+        has_looked = self.early_stop and self.state.has_looked
+        return has_looked and alpha is not None and outlook is not None and outlook.chance <= alpha
+
+    def _why_no_early_stop(self) -> str:
+        """Why this search cannot stop early as it stands, whatever is left; empty where it can."""
+        state, forecaster = self.state, self.parts.forecaster
+        if not self.early_stop:
+            return "it was not asked for"
+        if self.parts.policy.alpha is None:
+            return "the policy promises nothing of what it leaves behind"
+        if not forecaster or not forecaster.is_sure(self._task()):
+            return "nothing shows that these forecasts can be relied on for it"
+        if state.dry < _DRY or len(state.known) > UNDECIDED:
+            return "there may be more kernels than were proposed"
+        if state.spent.measurements <= _FEWEST:
+            return f"there were no more than {_FEWEST} measurements"
+        return ""
+
+    def _outlook(self) -> str:
+        outlook = self.state.outlook
+        return words.outlook(outlook.left, outlook.chance, self.parts.policy.delta) if outlook else ""
 
     # -- measuring ----------------------------------------------------------------------------------------------------
 
@@ -391,7 +439,7 @@ class Search:
         (reports,) = self._reports([anchor])
         self._append(
             "measured",
-            _result(measurement, 0.0, None, seconds),
+            _result(measurement, 0.0, None, None, seconds),
             kernels=[anchor],
             reports={anchor.hash: reports} if reports else None,
             measurements=[measurement],
@@ -409,8 +457,9 @@ class Search:
         start = time.monotonic()
         work = ((self.parts.problem, kernel) for kernel in kernels)
         for measurement in self.parts.device.measure_each(work, effort, foreign=own is None):
-            expected = self._expected(measurement.kernel.hash)
-            result = _result(measurement, self._value(measurement), expected, time.monotonic() - start)
+            hash, value = measurement.kernel.hash, self._value(measurement)
+            told = self._expected(hash), self._surprise(hash, value)
+            result = _result(measurement, value, *told, time.monotonic() - start)
             self._append("measured", result, measurements=[measurement])
             start = time.monotonic()
             if self._enough():
@@ -422,6 +471,16 @@ class Search:
         if waiting.node is not None:
             return self.state.values[waiting.node]
         return Forecast.from_json(waiting.forecast).mean() if waiting.forecast else None
+
+    def _surprise(self, hash: str, value: float | None) -> float | None:
+        """How far the value lies from the median of the forecast by which this was decided, 1 for the end on that side.
+        Both sides count: what is measured first is what was forecast too high rather than too low."""
+        kept = self.state.waiting[hash].forecast
+        if kept is None or value is None:
+            return None
+        forecast = Forecast.from_json(kept)
+        middle = forecast.quantile(0.5)
+        return (value - middle) / (forecast.knots[-1 if value > middle else 0] - middle)
 
     def _value(self, measurement: Measurement) -> float | None:
         """log2 S from the medians, since its rounds are not the anchor's; None for a kernel that failed."""
@@ -463,17 +522,40 @@ class Search:
     def _finish(self, why: str) -> None:
         state = self.state
         hash, interval = self._best()
+        id = state.hashes.index(hash)
         self._append(
             "finished",
             {
                 "why": why,
-                "best": {"kernel": hash, "speedup": interval.value, "low": interval.low, "high": interval.high},
+                "best": {
+                    "kernel": hash,
+                    **{"speedup": interval.value, "low": interval.low, "high": interval.high},
+                    "found_at": state.numbers[id],
+                    "alone": 2 ** state.values[id],
+                },
+                "favourite": self._favourite(),
                 "forecasts": state.counts["forecasts"],
-                "decisions": {action: state.decisions[action] for action in Action},
-                "missed": _missed(self.parts.policy, state),
+                **state.totals(),
+                "early_stop": self._early_stop(),
                 "spent": self.spent().to_json(),
             },
         )
+
+    def _favourite(self) -> dict[str, Any] | None:
+        """The fastest of those measured alone, and what became of it in the finals; None where there were none."""
+        value, id = self.state.best[-1]
+        hash = self.state.hashes[id]
+        for result in self.state.finals or ():
+            if result["kernel"] == hash:
+                name = Path(self.store.kernel(hash).name).name
+                return {"kernel": hash, "name": name, "alone": 2**value, "again": result["value"]}
+        return None
+
+    def _early_stop(self) -> dict[str, Any]:
+        """Whether the search stopped early, and if not, why not."""
+        stopped, outlook = self._can_stop(), self.state.outlook
+        why_not = "" if stopped else self._why_no_early_stop() or self._outlook() or "the budget was spent first"
+        return {"stopped": stopped, "why_not": why_not, **(asdict(outlook) if outlook else {})}
 
     def _best(self) -> tuple[str, Interval]:
         """The fastest kernel that was measured, and its speedup: from the finals where there were any. A kernel that
@@ -555,7 +637,9 @@ def _no_collecting() -> Iterator[None]:
         gc.enable()
 
 
-def _result(measurement: Measurement, value: float | None, expected: float | None, seconds: float) -> dict[str, Any]:
+def _result(
+    measurement: Measurement, value: float | None, expected: float | None, surprise: float | None, seconds: float
+) -> dict[str, Any]:
     return {
         "kernel": measurement.kernel.hash,
         "name": Path(measurement.kernel.name).name,
@@ -563,19 +647,6 @@ def _result(measurement: Measurement, value: float | None, expected: float | Non
         "reason": measurement.reason,
         "value": value,
         "expected": expected,
+        "surprise": surprise,
         "seconds": seconds,
     }
-
-
-def _missed(policy: Policy, state: State) -> Mapping[str, float | None]:
-    """The rate of passed-over winners; nobody knows it where something was trusted and the policy does not watch."""
-    nothing_trusted = not state.decisions[Action.TRUST]
-    return policy.missed() or dict.fromkeys(("rate", "low", "high"), 0.0 if nothing_trusted else None)
-
-
-def _why_broken(reports: Sequence[StaticReport]) -> str:
-    """Why a kernel cannot work, where compiling it already tells."""
-    for report in reports:
-        if report.status in _BROKEN:
-            return f"{_BROKEN[report.status]}: {(report.error or 'no reason is given').strip().splitlines()[0]}"
-    return ""

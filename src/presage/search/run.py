@@ -6,6 +6,7 @@ import contextlib
 import math
 import os
 import time
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
@@ -22,12 +23,15 @@ from presage.forecasters import learned
 from presage.forecasters import registry as forecasters
 from presage.kernels.kernel import Kernel
 from presage.policies import registry as policies
+from presage.policies.base import Policy
 from presage.problems import registry as problems
 from presage.problems.base import Problem
 from presage.proposers import registry as proposers
 from presage.search import registry as strategies
+from presage.search import words
 from presage.search.budget import Budget
 from presage.search.loop import Parts, Search, Watch
+from presage.search.state import State
 from presage.store import lock
 from presage.store.store import FILE, LOCK, StorageError, Store
 
@@ -67,6 +71,8 @@ class Configuration:
     """For the policy `risk`: how many of the winners may be passed over."""
     delta: float = 0.05
     """For the policy `risk`: a winner is faster than the best by more than this share."""
+    early_stop: bool = True
+    """Whether the search ends when what is left is so unlikely to win that the policy's promise allows to leave it."""
     batch: int | None = None
     """How many candidates a step proposes."""
     seed: int = 0
@@ -145,6 +151,21 @@ class Run:
         return lock.owner(self.folder / LOCK)
 
     @cached_property
+    def _ended(self) -> dict[str, Any]:
+        """The result, also of a run of an older version, which had counted otherwise: its events tell the same."""
+        if self.result is None:
+            raise PresageError(f"the run in {self.folder} is not finished; the command that began it goes on with it")
+        if "broken" in self.result:
+            return self.result
+        state = State(strategies.get("random"), _policy(self.configuration))  # the strategy is not asked anything
+        with Store(self.folder, writes=False) as store:
+            for event in store.events():
+                state.apply(event)
+        best = self.result["best"]
+        found_at = state.numbers[state.hashes.index(best["kernel"])]
+        return self.result | state.totals() | {"best": best | {"found_at": found_at}}
+
+    @cached_property
     def best(self) -> Best:
         """The result of a finished run, or the best so far, whose speedup has no interval yet."""
         with Store(self.folder, writes=False) as store:
@@ -168,10 +189,17 @@ class Run:
         with Store(self.folder, writes=False) as store:
             return sum(1 for _ in store.measured())
 
+    @property
+    def broken(self) -> int:
+        """How many candidates could not work, as compiling told, and were not measured."""
+        if self.result and "broken" in self.result:
+            return int(self.result["broken"])
+        with Store(self.folder, writes=False) as store:
+            return sum(len(event.payload["broken"]) for event in store.events("forecast"))
+
     def summary(self) -> dict[str, Any]:
         """The finished run as one JSON document."""
-        if self.result is None:
-            raise PresageError(f"the run in {self.folder} is not finished; the command that began it goes on with it")
+        ended = self._ended
         report = self.folder / REPORT
         asked = {name: self.configuration[name] for name in ("problem", "device", "forecaster", "policy", "strategy")}
         best = self.best
@@ -179,15 +207,19 @@ class Run:
             "run": str(self.folder),
             **asked,
             "measurements": self.measurements,
-            **{name: self.result[name] for name in ("forecasts", "decisions", "missed")},
+            "why": ended["why"],
+            **{name: ended[name] for name in ("forecasts", "decisions", "broken", "missed")},
+            "early_stop": ended.get("early_stop"),
             "best": {
                 "kernel": best.kernel.hash,
                 "path": str(best.path),
                 "speedup": best.speedup.value,
                 "low": best.speedup.low,
                 "high": best.speedup.high,
+                "found_at": ended["best"]["found_at"],
             },
-            "spent": self.result["spent"],
+            "notes": words.notes(ended),
+            "spent": ended["spent"],
             "report": str(report) if report.exists() else None,
         }
 
@@ -216,8 +248,16 @@ def search(problem: str, *, run: str | Path | None = None, watch: Watch | None =
             parts = parts or _parts(configuration, stack)
             if not begun:
                 store.append("begun", {"configuration": asdict(configuration)})
-            batch, ready = configuration.batch or 1, time.monotonic() - start
-            loop = Search(store, parts, configuration.limits, batch, configuration.seed, watch, ready)
+            loop = Search(
+                store,
+                parts,
+                configuration.limits,
+                configuration.batch or 1,
+                configuration.seed,
+                watch,
+                time.monotonic() - start,
+                configuration.early_stop,
+            )
             try:
                 loop.run()
             except StorageError:
@@ -266,12 +306,11 @@ def _default_forecaster(problem: str, device: str) -> str:
 
 def _parts(configuration: Configuration, stack: ExitStack) -> Parts:
     """The things that the configuration names; they are closed with the stack."""
-    policy, proposer = str(configuration.policy), str(configuration.proposer)
+    proposer = str(configuration.proposer)
     proposers.check(proposer, in_dollars=configuration.dollars is not None)
     device = devices.get(str(configuration.device))
     stack.callback(device.close)
     problem = device.problem(configuration.problem)
-    risk = {"alpha": configuration.alpha, "delta": configuration.delta}
     forecaster = None
     if configuration.forecaster != NO_FORECASTER:
         forecaster = forecasters.get(str(configuration.forecaster))
@@ -284,9 +323,14 @@ def _parts(configuration: Configuration, stack: ExitStack) -> Parts:
         _anchor(device, problem, configuration.anchor),
         lambda ground: proposers.get(proposer, ground),
         strategies.get(configuration.strategy),
-        policies.get(policy, **(risk if policy == "risk" else {})),
+        _policy(asdict(configuration)),
         forecaster,
     )
+
+
+def _policy(configuration: Mapping[str, Any]) -> Policy:
+    name = configuration["policy"]
+    return policies.get(name, **({each: configuration[each] for each in ("alpha", "delta")} if name == "risk" else {}))
 
 
 def _anchor(device: Device, problem: Problem, spec: str | None) -> Kernel:
@@ -297,7 +341,7 @@ def _anchor(device: Device, problem: Problem, spec: str | None) -> Kernel:
 
 
 def _compare(was: dict[str, Any], now: dict[str, Any], folder: Path) -> None:
-    differences = [f"{name} was {was.get(name)}, is {now[name]}" for name in now if was.get(name) != now[name]]
+    differences = [f"{name} was {was[name]}, is {now[name]}" for name in now if name in was and was[name] != now[name]]
     if differences:
         raise PresageError(
             f"{folder} holds a run with another configuration: {'; '.join(differences)}. Ask as before to go on with"

@@ -6,7 +6,8 @@ The events, and what each carries:
     session    A process starts to work on the run. pid; lived: the seconds of the processes before it; notes: what a
                person should know.
     measured   A kernel was measured alone, the anchor first. kernel, name, status, reason; value: log2 S; expected: the
-               forecast's mean; seconds.
+               forecast's mean; surprise: how far the value lies from the forecast's median, 1 for as far as that
+               forecast reaches on its side; seconds.
     asking     A language model is asked within a budget. tokens, dollars: the most that all requests for the next
                answer may have cost so far; that answer's own event tells what they did.
     asked      A step begins: the strategy chose parents, or none where only what is undecided is looked at again. step;
@@ -19,11 +20,13 @@ The events, and what each carries:
                expected improvement and mean, by hash; forecasts and notes of the candidates and the most hopeful, by
                hash; broken: why some cannot work, by hash; memory: what the forecaster must be told again after
                a restart, where there is such; tokens, dollars, short.
-    decided    The policy has decided on the most hopeful. decisions: kernel, action, reason; standing.
+    decided    The policy has decided on the most hopeful. decisions: kernel, action, reason; standing. Older runs also
+               name the broken here, as trusted; they are not.
+    looked     Nothing new comes, and all that is left was forecast again. left: how many; chance: that any wins.
     promoted   Nothing new comes, so some that were trusted are measured after all. nodes: their ids.
     finals     The best were measured again, side by side with the anchor. results: kernel, status, value: S, low, high;
                seconds.
-    finished   why, best, forecasts, decisions, missed, spent. Once, last.
+    finished   why, best, forecasts, and what `totals` tells; spent. Once, last.
 """
 
 from __future__ import annotations
@@ -94,10 +97,21 @@ class Waiting:
     parent: int = 0
     forecast: dict[str, Any] | None = None
     decision: Decision | None = None
-    """None where it was trusted, and is measured only because nothing new comes."""
+    """None where it was trusted, and is measured only because nothing new comes: it was decided on in an earlier
+    step."""
     standing: Standing | None = None
     node: int | None = None
     """Its id, where it is in the archive already."""
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """What is hoped of all that is left, when nothing new comes."""
+
+    left: int
+    """How many kernels were proposed, may work, and have not been measured."""
+    chance: float
+    """That any of them wins."""
 
 
 class State:
@@ -125,6 +139,10 @@ class State:
         self.parents = array("q")
         self.values = array("d")
         self.is_measured = bytearray()
+        self.numbers = array("q")
+        """Of each id, the number of its measurement, from 1; 0 where there is none."""
+        self.bars = array("d")
+        """Of each id, log2 S of the best when it was decided on."""
         self.best: list[tuple[float, int]] = []
         """The best that were measured, by value and id, the very best last."""
         self.recent: deque[str] = deque(maxlen=REMEMBERED)
@@ -134,20 +152,27 @@ class State:
         self._trusted: list[tuple[float, int]] = []
         self.decisions: Counter[str] = Counter()
         self.counts: Counter[str] = Counter()
-        """How many candidates were forecast, failed, or were duplicates."""
+        """How many candidates were forecast, failed, were duplicates, were broken: cannot work, as compiling tells,
+        and how many were promoted: trusted, and measured after all."""
         self.dearest: dict[str, Amounts] = {}
         """The most that proposing and forecasting have cost at one time."""
         self.short: dict[str, str] = {}
         """Why nothing can be paid for any more, of proposing or forecasting."""
         self.asking = Amounts()
         """The most that the question under way may have cost: if its answer never comes, it counts as that."""
+        self.surprise = 1.0
+        """How many times as far from its median as a forecast reached something was measured; at least 1."""
+        self.outlook: Outlook | None = None
+        """What was hoped of all that is left, when that was last looked at."""
+        self.has_looked = False
+        """Whether that was after the last measurement."""
         self.finals: list[dict[str, Any]] | None = None
         self.finished: dict[str, Any] | None = None
         self._folds: dict[str, Callable[[Event], None]] = {
             "begun": self._begun, "session": self._session, "asking": self._asking, "asked": self._asked,
             "proposed": self._proposed,
             "forecast": self._forecast, "decided": self._decided, "promoted": self._promoted,
-            "measured": self._measured, "finals": self._finals, "finished": self._finished,
+            "looked": self._looked, "measured": self._measured, "finals": self._finals, "finished": self._finished,
         }  # fmt: skip
 
     def apply(self, event: Event) -> None:
@@ -190,6 +215,20 @@ class State:
         """The ids of the best kernels that were trusted and never measured."""
         return [id for _, id in heapq.nsmallest(count, self._trusted)]
 
+    def totals(self) -> dict[str, Any]:
+        """What was decided, what could not work, and what trust has cost, for the end of a run. `missed`: the winners
+        that were trusted and never measured, as a share of all winners, with its 95 % interval, and the most that they
+        can be; nobody knows where the policy does not watch."""
+        trusted, promoted = self.decisions[Action.TRUST], self.counts["promoted"]
+        unmeasured = trusted - promoted
+        known = dict.fromkeys(("rate", "low", "high", "likely", "most"), None if unmeasured else 0)
+        missed = (self._policy.missed(unmeasured) if unmeasured else None) or known
+        return {
+            "decisions": {str(action): self.decisions[action] for action in Action},
+            "broken": self.counts["broken"],
+            "missed": {**missed, "trusted": trusted, "promoted": promoted},
+        }
+
     # -- events -------------------------------------------------------------------------------------------------------
 
     def _begun(self, event: Event) -> None:
@@ -227,6 +266,7 @@ class State:
         step, told = self._open(), event.payload
         step.is_forecast, step.broken = True, told["broken"]
         self.failed.extend((hash, "not_measured", why) for hash, why in step.broken.items())
+        self.counts["broken"] += len(step.broken)
         for hash, parent in step.candidates:
             if hash not in step.broken:
                 self.undecided[hash] = Undecided(parent, None, _UNKNOWN)
@@ -245,24 +285,29 @@ class State:
         step.is_decided = True
         chances = event.payload.get("chances", {})
         for hash, action, reason in event.payload["decisions"]:
-            self.decisions[action] += 1
             if hash in step.broken:
                 continue
+            self.decisions[action] += 1
             candidate = self.undecided.pop(hash)
             forecast, parent = candidate.forecast, candidate.parent
             if action != Action.TRUST:
                 decision = Decision(Action(action), reason, chances.get(hash, 0.0))
                 self.waiting[hash] = Waiting(parent, forecast, decision, standing)
             elif forecast and forecast["p_fail"] <= _TRUSTED_TO_FAIL:
-                self._enter(hash, parent, candidate.hope[1], measured=False)
+                self._enter(hash, parent, candidate.hope[1], standing.best, measured=False)
 
     def _promoted(self, event: Event) -> None:
         promoted = set(event.payload["nodes"])
         self.waiting = {self.hashes[id]: Waiting(node=id) for id in event.payload["nodes"]}
         self._trusted = [entry for entry in self._trusted if entry[1] not in promoted]
 
+    def _looked(self, event: Event) -> None:
+        self.outlook, self.has_looked = Outlook(**event.payload), True
+
     def _measured(self, event: Event) -> None:
         told = event.payload
+        self.has_looked = False
+        self.surprise = max(self.surprise, told.get("surprise") or 0.0)
         hash, value = told["kernel"], told["value"]
         self.spent.measurements += 1
         self.spent.device_seconds += told["seconds"]
@@ -272,16 +317,24 @@ class State:
             self.failed.append((hash, told["status"], told["reason"]))
         if not self.hashes:
             self.known.add(hash)
-            self._enter(hash, None, value, measured=True)
+            self._enter(hash, None, value, 0.0, measured=True)
             return
         waited = self.waiting.pop(hash)
-        if waited.decision and waited.standing and told["status"] != _FAULT:
-            forecast = Forecast.from_json(waited.forecast) if waited.forecast else None
-            self._policy.observe(forecast, waited.decision, waited.standing, value)
+        if told["status"] != _FAULT:
+            self._observe(waited, value)
         if value is not None and waited.node is not None:
             self._remeasured(waited.node, value)
         elif value is not None:
-            self._enter(hash, waited.parent, value, measured=True)
+            self._enter(hash, waited.parent, value, waited.standing.best if waited.standing else 0.0, measured=True)
+
+    def _observe(self, waited: Waiting, value: float | None) -> None:
+        """Tell the policy what came of a kernel."""
+        if waited.decision and waited.standing:
+            forecast = Forecast.from_json(waited.forecast) if waited.forecast else None
+            self._policy.observe(forecast, waited.decision, waited.standing, value)
+        elif waited.node is not None:
+            self.counts["promoted"] += 1
+            self._policy.observe_trusted(self.bars[waited.node], value)
 
     def _finals(self, event: Event) -> None:
         self.finals = event.payload["results"]
@@ -293,12 +346,14 @@ class State:
 
     # -- the archive --------------------------------------------------------------------------------------------------
 
-    def _enter(self, hash: str, parent: int | None, value: float, measured: bool) -> None:
+    def _enter(self, hash: str, parent: int | None, value: float, bar: float, measured: bool) -> None:
         id = len(self.hashes)
         self.hashes.append(hash)
         self.parents.append(-1 if parent is None else parent)
         self.values.append(value)
         self.is_measured.append(measured)
+        self.numbers.append(self.spent.measurements if measured else 0)
+        self.bars.append(bar)
         if measured:
             self._rank(value, id)
         else:
@@ -307,7 +362,7 @@ class State:
 
     def _remeasured(self, id: int, value: float) -> None:
         """A trusted kernel was measured after all."""
-        self.values[id], self.is_measured[id] = value, True
+        self.values[id], self.is_measured[id], self.numbers[id] = value, True, self.spent.measurements
         self._rank(value, id)
         parent = self.parents[id]
         self._strategy.tell(Node(id, None if parent < 0 else parent, value, True))

@@ -1,0 +1,168 @@
+"""Faults that show before a kernel has run: it does not compile, it takes other parameters than it is given, or it
+writes far less than the output holds."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cache, lru_cache
+from typing import Any
+
+from presage.forecasters.base import Candidate, Prediction, Task
+from presage.forecasters.uniform import NOTHING_KNOWN
+from presage.kernels.hardware import WARP
+from presage.kernels.kernel import Kernel
+from presage.kernels.report import LaunchReport, StaticReport
+from presage.problems.base import Problem
+
+_BROKEN = {"compile_error": "it does not compile", "runtime_error": "its launch would fail"}
+_CERTAIN, _NEARLY = 0.99, 0.95
+_LITTLE = 0.25
+"""Of what the output holds. No recorded kernel that works and could be judged writes less than 0.65 of it, as walks
+count: they look at some warps only."""
+_SECTOR = 32
+_NUMBER = re.compile(r"^(#define[ \t]+\w+[ \t]+)\d+[ \t]*$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Why a kernel will fail, and how sure that is."""
+
+    p_fail: float
+    reason: str
+
+
+def why_broken(reports: Sequence[StaticReport]) -> str:
+    """Why a kernel cannot work, where compiling it already tells: with the first line of what the compiler said."""
+    for report in reports:
+        if report.status in _BROKEN:
+            lines = (report.error or "no reason is given").strip().splitlines()
+            first = next((line for line in lines if "error" in line.lower()), lines[0])
+            said = "".join(c if c.isprintable() else " " for c in first)  # it quotes the source
+            return f"{_BROKEN[report.status]}: {said}"
+    return ""
+
+
+def warned(task: Task, candidate: Candidate, prediction: Prediction) -> Prediction:
+    """The same prediction, with a higher chance to fail and the reason where a fault shows."""
+    fault = find(task, candidate)
+    if fault is None or fault.reason in prediction.notes:
+        return prediction
+    forecast = prediction.forecast or NOTHING_KNOWN
+    forecast = replace(forecast, p_fail=max(forecast.p_fail, fault.p_fail))
+    return Prediction(forecast, (*prediction.notes, fault.reason))
+
+
+def find(task: Task, candidate: Candidate) -> Fault | None:
+    """What is wrong with a kernel of a problem whose arrays are known, as far as its text and its reports tell."""
+    if not task.problem.inputs:
+        return None
+    return _parameters(task.problem, candidate.kernel) or _output(task, candidate.reports)
+
+
+# -- parameters -------------------------------------------------------------------------------------------------------
+
+
+def _parameters(problem: Problem, kernel: Kernel) -> Fault | None:
+    """A bare kernel is given pointers to the inputs and outputs, then the case's dimensions, then pointers to scratch;
+    what it declares beyond that, or as something else, it reads wrongly."""
+    if kernel.language not in ("c", "cuda"):
+        return None
+    arrays, scalars = len(problem.inputs) + len(problem.outputs), len(problem.scalars)
+    given = [True] * arrays + [False] * scalars + [True] * len(kernel.header.scratch)
+    entries = dict.fromkeys(launch.entry for launch in kernel.header.launches)
+    declared = {entry: _declared(_NUMBER.sub(r"\g<1>0", kernel.source), entry) for entry in entries}
+    wanted = f"it is called as {problem.signature(next(iter(entries), 'kernel'))}"
+    for entry, kinds in declared.items():
+        if kinds is not None and len(kinds) > len(given):
+            return Fault(_CERTAIN, f"{entry} takes {len(kinds)} parameters and is given {len(given)}: {wanted}")
+        if kinds is not None and list(kinds) != given[: len(kinds)]:
+            at = next(i for i, (one, other) in enumerate(zip(kinds, given, strict=False)) if one != other)
+            what = "a pointer" if given[at] else "an integer"
+            return Fault(_CERTAIN, f"parameter {at + 1} of {entry} is given {what} and declared otherwise: {wanted}")
+    most = max((arrays + scalars if kinds is None else len(kinds) for kinds in declared.values()), default=arrays)
+    if most < arrays:
+        return Fault(_CERTAIN, f"it takes {most} pointers, and {arrays} arrays are read and written: {wanted}")
+    if most < arrays + scalars:
+        return Fault(_NEARLY, f"it does not take {', '.join(problem.scalars[most - arrays :])}: {wanted}")
+    return None
+
+
+@lru_cache(maxsize=1024)
+def _declared(source: str, entry: str) -> tuple[bool, ...] | None:
+    """Of each parameter of a function, whether it is a pointer; None where that is not to be seen, as behind a macro.
+
+    >>> _declared("void f(const float *x, float y[], int n) { }", "f")
+    (True, True, False)
+    >>> _declared("void f(ARGUMENTS) { }", "f") is None
+    True
+    """
+    functions = [node for node in _functions(source) if _text(node, "declarator") == entry]
+    if len({_text(node, "parameters") for node in functions}) != 1:
+        return None
+    listed = functions[0].child_by_field_name("parameters").named_children
+    parameters = [each for each in listed if each.type != "comment"]
+    if [each.text for each in parameters] == [b"void"]:
+        return ()
+    declarators = [each.child_by_field_name("declarator") for each in parameters]
+    if any(each is None for each in declarators):
+        return None
+    return tuple(each.type in ("pointer_declarator", "array_declarator") for each in declarators)
+
+
+@cache
+def _grammar() -> tuple[Any, Any]:
+    """A parser, and a query for declarations of functions."""
+    import tree_sitter
+    import tree_sitter_cuda
+
+    grammar = tree_sitter.Language(tree_sitter_cuda.language())
+    return tree_sitter.Parser(grammar), tree_sitter.Query(grammar, "(function_declarator) @found")
+
+
+def _functions(source: str) -> list[Any]:
+    import tree_sitter
+
+    parser, query = _grammar()
+    return list(tree_sitter.QueryCursor(query).captures(parser.parse(source.encode()).root_node).get("found", []))
+
+
+def _text(node: Any, field: str) -> str:
+    child = node.child_by_field_name(field)
+    return "" if child is None else str(child.text.decode())
+
+
+# -- output -----------------------------------------------------------------------------------------------------------
+
+
+def _output(task: Task, reports: Sequence[StaticReport]) -> Fault | None:
+    """Whether at every case far less is written than the output holds, where all that is written can be counted."""
+    if not reports or not all(map(_is_countable, reports)):
+        return None
+    shares = [
+        sum(map(_written, report.launches)) / sum(task.problem.array_bytes(each, case) for each in task.problem.outputs)
+        for case, report in zip(task.cases, reports, strict=False)
+    ]
+    if max(shares) >= _LITTLE:
+        return None
+    return Fault(_NEARLY, f"it seems to write no more than {max(shares):.2%} of the output, as its code was walked")
+
+
+def _is_countable(report: StaticReport) -> bool:
+    """Atomics may hand out work, and asynchronous copies may write: what these do a walk cannot tell."""
+    walks = [launch.executed for launch in report.launches]
+    return (
+        report.status == "ok"
+        and not report.operators
+        and bool(walks)
+        and not any(launch.unbounded for launch in report.launches)
+        and all(walk is not None and not walk.get("atomic") and not walk.get("async_copy") for walk in walks)
+    )
+
+
+def _written(launch: LaunchReport) -> float:
+    """Bytes that a launch stores, by what the warps that were walked do."""
+    warps = launch.count * math.prod(launch.grid) * -(-math.prod(launch.block) // WARP)
+    return _SECTOR * warps * (launch.executed or {}).get("store_sectors", 0.0)

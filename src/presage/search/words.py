@@ -1,0 +1,98 @@
+"""What a run ended with, in words for people: the line on what was missed, and what they must know of the result."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from presage.core.statistics import Interval
+
+_NOISY = 0.10
+"""An interval that reaches farther than this share from its value says more of the machine than of the kernel."""
+
+
+def decisions(ended: Mapping[str, Any]) -> str:
+    """How many were decided on, and how. `ended` is what the run ended with."""
+    counts = ", ".join(f"{count} {action}" for action, count in ended["decisions"].items())
+    broken = ended["broken"]
+    return f"{counts}; {broken} broken: did not compile, or could not launch" if broken else counts
+
+
+def missed(ended: Mapping[str, Any], delta: float) -> str:
+    """What was left unmeasured on a forecast's word, and what that may have cost."""
+    told, stop = ended["missed"], ended["early_stop"]
+    trusted, left, most = told["trusted"], told["trusted"] - told["promoted"], told["most"]
+    won = f"would have beaten the best of that time by more than {percent(delta)} (95 %)"
+    if stop and stop["stopped"]:
+        return f"probably nothing: {outlook(stop['left'], stop['chance'], delta)}"
+    if not trusted:
+        return "nothing: nothing was left unmeasured on a forecast's word"
+    if not left:
+        return f"nothing: all {trusted} kernels whose forecasts were trusted were measured later"
+    unchecked = f"{left} forecast{' was' if left == 1 else 's were'} trusted and not checked"
+    if most is None:
+        return f"not known: {unchecked}, and this policy does not watch what that costs"
+    if not most:
+        return f"nothing: {unchecked}; by what was measured, none of these kernels {won}"
+    likely = round(told["likely"])
+    return (
+        f"{f'perhaps {likely}' if likely else 'probably nothing'}: {unchecked}; at most {most} of these kernels {won}"
+    )
+
+
+def outlook(left: int, chance: float, delta: float) -> str:
+    """What the forecasts say of all that is left."""
+    which = "the one kernel" if left == 1 else f"any of the {left} kernels"
+    small = percent(chance, 1) if chance >= 0.001 else f"below {percent(0.001, 1)}"
+    return f"the chance that {which} not measured is more than {percent(delta)} faster than the best is {small}"
+
+
+def percent(share: float, digits: int = 0) -> str:
+    """
+    >>> percent(0.05), percent(0.0123, 1)
+    ('5 %', '1.2 %')
+    """
+    return f"{100 * share:.{digits}f} %"
+
+
+def early_stop(ended: Mapping[str, Any]) -> str:
+    """Whether the run stopped early, and if not, why not; empty for a run of a version that never did."""
+    told = ended["early_stop"]
+    return "" if told is None else f"no: {told['why_not']}" if told["why_not"] else "yes"
+
+
+def speedup(S: Interval) -> str:
+    """A speedup with its interval, where it has one."""
+    known = math.isfinite(S.low) and math.isfinite(S.high) and S.low < S.high
+    return f"{S.value:.3g}x" + (f" ({S.low:.3g} to {S.high:.3g})" if known else "")
+
+
+def notes(ended: Mapping[str, Any]) -> list[str]:
+    """What a person must know of the result: that the finals changed it, that it is not sharp."""
+    best, favourite = ended["best"], ended.get("favourite")
+    return [each for each in (_finals(best, favourite), _noise(best)) if each]
+
+
+def _finals(best: Mapping[str, Any], favourite: Mapping[str, Any] | None) -> str:
+    if favourite is None:
+        return ""
+    alone = f"{favourite['alone']:.3g}x"
+    if favourite["kernel"] != best["kernel"]:
+        again = "it failed" if favourite["again"] is None else f"it was {favourite['again']:.3g}x and this one faster"
+        return f"measured alone, {favourite['name']} was the fastest, {alone}; again, beside the anchor, {again}"
+    if abs(math.log(favourite["alone"] / best["speedup"])) > _NOISY:
+        return f"measured alone it was {alone}; this number is from the last measurement, beside the anchor"
+    return ""
+
+
+def _noise(best: Mapping[str, Any]) -> str:
+    S, low, high = best["speedup"], best["low"], best["high"]
+    reach = max(high / S - 1, 1 - low / S)
+    if reach <= _NOISY:
+        return ""
+    wide = f"is ±{percent(reach)} wide" if math.isfinite(reach) else "has no end"
+    return (
+        f"the interval {wide}: the machine was too busy or too noisy for a sharp number; stop other work and measure"
+        " the file again with 'presage measure', or search again with another --run"
+    )
