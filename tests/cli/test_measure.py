@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -61,3 +63,37 @@ def test_how_short_kernels_were_timed_is_said(
     assert main.main(["measure", "vector_add", "eager.py", "naive.cu", "--device", "cuda"]) == 0
     output, _ = capsys.readouterr()
     assert [line for line in output.splitlines() if BEHIND in line] == said
+
+
+SAID = "KernelBench's own tolerance of 0.0001 would let zeros pass as the output"
+
+
+class External(MadeUp):
+    """Of which one problem is KernelBench's."""
+
+    def __init__(self, path: str) -> None:
+        self.problem, self.kernel = lambda name: registry.get(path), lambda problem, spec: problem.reference_kernel()
+        self.anchor = lambda problem: None
+
+    def _measured(self, problem: Any, kernel: Kernel) -> Measurement:
+        case = CaseTiming("as written", (5e3,) * 32, tuple(range(32)), 1e3, 8)
+        facts = {"tolerance": SAID, "keeps": problem.keeps_tolerance}
+        return Measurement(problem.name, kernel, "cpu", Status.OK, cases=(case,), facts=facts)
+
+
+@pytest.mark.parametrize(("options", "keeps"), [([], False), (["--tolerance", "kernelbench"], True)])
+def test_a_tolerance_that_swallows_the_output_is_said(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, options: list[str], keeps: bool
+) -> None:
+    path = tmp_path / "wide.py"
+    path.write_text("class Model: ...\ndef get_inputs(): ...\ndef get_init_inputs(): ...\n")
+    monkeypatch.setattr(measure, "devices", SimpleNamespace(get=lambda name, compiler: External(str(path))))
+    assert main.main(["measure", str(path), "k.py", "k.py", *options]) == 0
+    assert capsys.readouterr().out.count(f"Tolerance: {SAID}.") == 1
+    assert main.main(["measure", str(path), "k.py", "--json", *options]) == 0
+    assert json.loads(capsys.readouterr().out)["facts"] == {"tolerance": SAID, "keeps": keeps}
+
+
+def test_a_tolerance_is_chosen_only_where_there_is_a_choice(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.main(["measure", "softmax", "naive.c", "--tolerance", "kernelbench"]) == 2
+    assert "is for KernelBench problems; softmax is none" in capsys.readouterr().err

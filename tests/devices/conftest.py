@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Callable
 
 import pytest
 
+from presage.core import machine
 from presage.devices.base import Effort, Measurement
 from presage.devices.cpu import CpuDevice
 from presage.kernels.kernel import Kernel, from_source
@@ -44,6 +46,19 @@ def measure(addition: Problem) -> Measure:
             for source in sources
         ]
         with contextlib.closing(device or CpuDevice()) as used:
-            return used.measure(addition, kernels, effort, lambda doing, share: None)
+            for _ in range(3):
+                measured = used.measure(addition, kernels, effort, lambda doing, share: None)
+                busy = [m.reason for m in measured if "too busy" in m.reason]
+                if not busy:
+                    return measured
+        pytest.skip(busy[0])
 
     return run
+
+
+@pytest.fixture
+def on_an_idle_machine() -> None:
+    """For what compares times: where others have the processors, one kernel may be several times as fast as itself."""
+    load, cores = os.getloadavg()[0], machine.cores()
+    if load > 2 * cores:
+        pytest.skip(f"the load is {load:.1f} on {cores} cores")

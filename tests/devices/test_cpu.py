@@ -72,6 +72,7 @@ def test_a_python_module_is_measured_on_numpy(measure: Measure) -> None:
     assert (measured.status, measured.reason, measured.kernel.language) == (Status.OK, "", "numpy")
 
 
+@pytest.mark.usefixtures("on_an_idle_machine")
 def test_the_same_kernel_twice_is_about_as_fast_and_a_slow_one_is_slower(measure: Measure) -> None:
     first, slow, second = measure(HONEST, SLOW, HONEST, effort=Effort(precision=0.1, case_seconds=5, timeout=120))
     same, slower = speedup(first, second), speedup(first, slow)
