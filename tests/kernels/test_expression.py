@@ -112,3 +112,17 @@ def test_cdiv_rounds_up(a: int, b: int) -> None:
 def test_any_text_has_a_value_or_is_refused(text: str) -> None:
     with contextlib.suppress(ExpressionError):
         evaluate(text, VALUES)
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("n * " * 40 + "n", "makes a number beyond 2"),
+        ("cdiv(x, 1) * 10", "makes a number beyond 2"),
+        ("9" * 30, "is not allowed"),
+        ("-" * 300 + "1", "parts within each other; write at most"),
+    ],
+)
+def test_neither_numbers_nor_depths_grow_without_limit(text: str, complaint: str) -> None:
+    with pytest.raises(ExpressionError, match=complaint):
+        evaluate(text, {"n": 1000, "x": 1.7e308})

@@ -157,3 +157,15 @@ def test_a_zero_byte_is_refused(tmp_path: Path) -> None:
     path.write_bytes(FAMILY.encode() + b"\0")
     with pytest.raises(PresageError, match="has a zero byte in it"):
         read(str(path))
+
+
+@pytest.mark.parametrize(
+    ("source", "complaint"),
+    [
+        ("x = '\ud800'", r"k\.py holds half of a surrogate pair \(character 6\), which no file can"),
+        ("x" * (2 << 20), "has more than 1048576 bytes"),
+    ],
+)
+def test_text_that_can_be_no_file_is_refused_at_once(source: str, complaint: str) -> None:
+    with pytest.raises(PresageError, match=complaint):
+        from_source(source, ".py", "k.py")

@@ -255,7 +255,7 @@ class Store:
         """Errors of SQLite in words that say what to do."""
         try:
             yield
-        except sqlite3.DatabaseError as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:  # the latter where SQLite quotes what is damaged
             if "full" in str(error) or "I/O" in str(error):
                 raise StorageError(
                     f"cannot write to {self._path}: {error}; what was kept before is safe: make room and run the same"
