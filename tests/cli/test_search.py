@@ -145,7 +145,8 @@ def test_runs_are_listed(
 
 
 SLOWLY = """
-import sys, time
+import signal, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # which whoever runs the tests may ignore
 from presage.cli.main import main
 from presage.devices.recorded import RecordedDevice
 measure = RecordedDevice.measure

@@ -377,8 +377,12 @@ static inline double min(double a, double b) { return fmin(a, b); }
 #define CUDART_INF_F INFINITY
 
 // Half precision: the arithmetic of _Float16, which rounds after each operation as a GPU does.
+#if defined(__aarch64__) && defined(__GNUC__) && !defined(__clang__) && __GNUC__ < 13
+typedef __fp16 half;  // which g++ has there before version 13; it rounds when a value is stored
+#else
 typedef _Float16 half;
-typedef _Float16 __half;
+#endif
+typedef half __half;
 struct alignas(4) half2 { half x, y; };
 typedef half2 __half2;
 static inline half __float2half(float x) { return (half)x; }

@@ -69,6 +69,7 @@ def duration(ns: float) -> str:
 
 def times(speedup: Interval) -> str:
     """
+    >>> from presage.core.statistics import Interval
     >>> times(Interval(2.0, 1.9, 2.125))
     '2x (1.9 to 2.12)'
     >>> times(Interval(2.0, 0.0, math.inf))

@@ -16,6 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
+from presage.core.files import inflate
 from presage.core.machine import cache_folder
 from presage.kernels.job import Job
 from presage.kernels.report import StaticReport
@@ -24,6 +25,8 @@ KEPT = ("ok", "runtime_error")
 """Statuses that would be the same again: a compiler may have been killed, or short of time, only this once."""
 _MOST = 200_000
 _AT_A_TIME = 500
+_LARGEST = 64 << 20
+"""Bytes of a report."""
 _PATIENCE = 5.0
 """Seconds to wait for another process that writes."""
 _T = TypeVar("_T")
@@ -49,8 +52,8 @@ def find(names: Iterable[str]) -> dict[str, StaticReport]:
 
     found = {}
     for name, packed in _with_database(read) or ():
-        with contextlib.suppress(zlib.error, ValueError, KeyError, TypeError):  # damaged: it is made again
-            found[name] = StaticReport.from_record(json.loads(zlib.decompress(packed)))
+        with contextlib.suppress(ValueError, KeyError, TypeError):  # damaged: it is made again
+            found[name] = StaticReport.from_record(json.loads(inflate(packed, _LARGEST)))
     return found
 
 

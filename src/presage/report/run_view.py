@@ -104,7 +104,7 @@ def read(run_folder: Path) -> RunView:
             missed=words.missed(ended, (state.configuration or {})["delta"]) if ended else "",
             notes=ended["notes"] if ended else (),
             early_stop=words.early_stop(ended) if ended else "",
-            ended=ended["why"] if ended else "",
+            ended=str(ended["why"]) if ended else "",
         )
 
 

@@ -43,8 +43,8 @@ def separate(rules: Rules) -> dict[str, bool]:
 
 
 def confine(rules: Rules, alone: bool, counted: bool, listener: socket.socket | None) -> dict[str, bool]:
-    """Limit memory and files, and refuse system calls. `alone`: whether only our own files can be changed. `counted`:
-    whether the system counts all our memory, shared memory too."""
+    """Limit memory and files, and refuse system calls. `alone`: whether modes and times can be changed of our own files
+    alone. `counted`: whether the system counts all our memory, shared memory too."""
     return {
         "limits": _limit(rules),
         "landlock": _confine_files(rules),

@@ -26,10 +26,12 @@ class Gate:
         counted = bool(settings["group"]) and _enter_group(settings["group"])
         self._held = {"memory": counted} | confinement.separate(self._rules)
 
-    def close(self) -> dict[str, bool]:
-        """Take away all else. Returns which layers hold."""
+    def close(self, executes: bool = False) -> dict[str, bool]:
+        """Take away all else. Returns which layers hold. A process that `executes` a program right afterwards has
+        nothing open of what lies outside: not even the program that it was, which it could reach in /proc."""
         global _is_confined
-        held = self._held | confinement.confine(self._rules, self._held["mounts"], self._held["memory"], self._listener)
+        alone = executes and self._held["mounts"]
+        held = self._held | confinement.confine(self._rules, alone, self._held["memory"], self._listener)
         _is_confined = True
         return held
 
@@ -66,7 +68,7 @@ def _target(name: str) -> Callable[[dict[str, Any], Gate], None]:
 
 def execute(settings: dict[str, Any], gate: Gate) -> None:
     """Become a program, such as a compiler, inside the sandbox."""
-    gate.close()
+    gate.close(executes=True)
     try:
         os.execve(settings["command"][0], settings["command"], settings["environment"])
     except OSError as error:
