@@ -561,8 +561,8 @@ class Trial:
             lies = record.lies()
             raise TimingError(
                 f"case {case.name}: the clocks disagree: in {len(lies)} of {len(record.windows)} windows about"
-                f" {median(lies) / 1e3:.0f} us passed outside the time that the worker reported, beyond the"
-                f" {record.unexplained_ns / 1e3:.0f} us that can be explained",
+                f" {median(lies) / 1e3:.0f} us passed outside the time that the worker reported, beyond what talking"
+                " to it explains",
             )
         if record.is_disturbed:
             raise VerdictError(Status.DEVICE_FAULT, "this machine is too busy to time anything; try when it is idle")
