@@ -137,7 +137,7 @@ def test_it_describes_itself() -> None:
 # -- broken kernels ---------------------------------------------------------------------------------------------------
 
 BROKEN = {
-    "compile": ("void vector_add(void) { return 1 + ; }", Status.COMPILE_ERROR, "kernel.c:2:.*error: expected"),
+    "compile": ("void vector_add(void) { return 1 + ; }", Status.COMPILE_ERROR, "k.c:2:.*error: expected"),
     "entry": ("void other(void) {}", Status.RUNTIME_ERROR, "undefined symbol: vector_add"),
     "wrong": (HONEST.replace("+ y", "- y"), Status.WRONG_RESULT, r"case n=\S+.*: z\[\d+\] is .*, not .* are wrong"),
     "lazy": (HONEST.replace("i < n", "i < n - 1"), Status.WRONG_RESULT, "1 of 1 elements|1 of .* elements are wrong"),

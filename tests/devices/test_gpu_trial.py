@@ -102,7 +102,8 @@ def judged(windows: list[Window], kernel: Kernel = EAGER) -> tuple[Status, str]:
         pytest.param([HONEST] * 9 + [INTERRUPTED] * 6, Status.OK, 9, id="some were interrupted"),
         pytest.param([HONEST] * 6 + [INTERRUPTED] * 9, Status.DEVICE_FAULT, 6, id="most were interrupted"),
         pytest.param([HONEST] * 3 + [INTERRUPTED] * 3, Status.DEVICE_FAULT, 3, id="too few are left"),
-        pytest.param([HONEST] * 9 + [LATE] * 6, Status.CHEATING, 9, id="late, and nobody waited"),
+        pytest.param([HONEST] * 9 + [LATE] * 6, Status.OK, 9, id="some late, and nobody waited"),
+        pytest.param([HONEST] * 6 + [LATE] * 9, Status.CHEATING, 6, id="most late, and nobody waited"),
         pytest.param([HURRIED] * 6, Status.CHEATING, 0, id="events that say less than passed"),
         pytest.param([UNDERSTATED] * 6, Status.CHEATING, 0, id="calls that say less than the window"),
         pytest.param([HONEST] * 3 + [UNDERSTATED] * 17, Status.CHEATING, 3, id="lies in 85 %"),
@@ -118,9 +119,10 @@ def test_the_parents_clock_bounds_the_calls(windows: list[Window], status: Statu
 
 
 def test_late_windows_are_no_lies_where_pulses_are_late_too() -> None:
-    record = record_of([HONEST, LATE] * 8)
+    record = record_of([HONEST, LATE, LATE] * 6)
     assert record.is_lied_about
-    record.pulses = [PULSE, dataclasses.replace(PULSE, parent_ns=9000 * US)] * 8
+    late = dataclasses.replace(PULSE, parent_ns=9000 * US)
+    record.pulses = [PULSE, late, late] * 6
     assert not record.is_lied_about
 
 

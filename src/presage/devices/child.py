@@ -11,7 +11,7 @@ import signal
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -84,6 +84,8 @@ class Child:
     trusted = False
     """Whether only kernels of our own run in it: then it need not be stopped while it waits for the next command."""
 
+    stop_ns: ClassVar[int] = 0
+    """How long a stop takes that is not counted as the kernel's time."""
     lenient = False
     """Whether system calls that no kernel needs are only refused, and not deadly."""
 
@@ -106,6 +108,7 @@ class Child:
         self.sandbox: dict[str, bool] = {}
         self.arena_address = 0
         self._frozen = False
+        self._stopped_at = 0
         self._given = self._left = 0.0
         self._filters: set[str] = set()
 
@@ -221,9 +224,11 @@ class Child:
             raise VerdictError(Status.CHEATING, f"sent {error} on the harness's channel") from error
         except wire.ClosedError:
             self._raise_death()
+        answered = time.perf_counter_ns()
         if not self.trusted:
             self.freeze()
-        elapsed = time.perf_counter_ns() - start  # what is done until it has stopped counts
+        # What is done until it has stopped counts.
+        elapsed = max(answered, self._stopped_at - self.stop_ns) - start
         self._left -= elapsed / 1e9
         cpu = self._cpu_ns() - cpu
         if do == "load":
@@ -261,11 +266,12 @@ class Child:
         self._signal(signal.SIGSTOP)
         told = time.monotonic()
         while time.monotonic() < told + STOP_SECONDS:
+            looked = time.perf_counter_ns()  # looking at every thread takes a while, in which nothing runs
             status = self._process.news()
             if status is None:
                 time.sleep(0)  # it stops within microseconds; a real sleep takes many times as long
             elif os.WIFSTOPPED(status):
-                self._frozen = True
+                self._frozen, self._stopped_at = True, looked
                 if (took := time.monotonic() - told) > SLOW_STOP_SECONDS:
                     raise TimingError(f"went on for {took:.1f} s after it had been told to stop")
                 return

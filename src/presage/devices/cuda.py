@@ -220,8 +220,9 @@ class CudaDevice(Device):
 
     @cached_property
     def _idle(self) -> Any:
-        """A worker that calls nothing: its windows show what stopping, resuming and talking cost at this moment."""
-        child = self.start_child(with_torch=False)
+        """A worker that calls nothing: its windows show what stopping, resuming and talking cost at this moment. It has
+        as many threads to stop as a module's worker."""
+        child = self.start_child()
         try:
             child.wait_ready()
             child.give(_IDLE_SECONDS)

@@ -28,6 +28,7 @@ class GpuChild(Child):
     deadly in it: it may start compilers at any time."""
 
     _process: ForkedProcess
+    stop_ns = 500_000  # it has thirty threads to stop, and a stop does not end what the GPU is doing
 
     def __init__(self, zygote: Zygote, ground: dict[str, Any], with_torch: bool) -> None:
         self._zygote = zygote

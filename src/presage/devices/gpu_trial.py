@@ -16,7 +16,7 @@ from presage.devices.child import Child, TimingError, VerdictError, Window
 from presage.devices.gpu_memory import CrowdedError, Shortage, is_shortage
 from presage.devices.reference import CheckingError
 from presage.devices.status import Status
-from presage.devices.trial import CLOCK_SLACK, Inputs, Plan, Record, Roof, Trial, worker_settings
+from presage.devices.trial import BLIND_LIE_SHARE, CLOCK_SLACK, Inputs, Plan, Record, Roof, Trial, worker_settings
 from presage.kernels import expression
 from presage.kernels.kernel import Kernel
 from presage.problems.base import Array, Case, Problem
@@ -125,6 +125,13 @@ class GpuRecord(Record):
         """A GPU can work while no processor does, so that processor time says nothing."""
         found = zip(self.windows, self.excess(), self.calm(), strict=True)
         return [excess - w.waited_ns for w, excess, calm in found if calm and excess > w.waited_ns]
+
+    @property
+    def is_lied_about(self) -> bool:
+        """Whether most windows hide time. Honest modules keep the host waiting now and then, and whoever lies less
+        often than that gains nothing: what is unexplained counts."""
+        lies = len(self.lies())
+        return lies > BLIND_LIE_SHARE * len(self.windows) or (self.is_disturbed and 2 * lies > len(self.windows))
 
     def samples(self) -> dict[int, float]:
         """What is unexplained of a window counts as its calls' time."""
