@@ -26,7 +26,7 @@ def environment(**changes: str) -> dict[str, str]:
 
 def run(script: Path, *arguments: str, **changes: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [script, *arguments], env=environment(**changes), cwd="/", capture_output=True, text=True, timeout=120
+        [script, *arguments], env=environment(**changes), cwd="/", capture_output=True, text=True, timeout=900
     )
 
 
@@ -77,7 +77,7 @@ def first_uses(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[tup
         )
         for _ in range(2)
     ]
-    seen = [(*user.communicate(timeout=120), user.returncode) for user in users]
+    seen = [(*user.communicate(timeout=900), user.returncode) for user in users]
     if any(status for *_, status in seen) and "connection broken" in (script.parent / ".venv/presage.log").read_text():
         pytest.skip("no package registry can be reached, so nothing can be installed")
     return script, [(status, out, err) for out, err, status in seen]

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from presage.core.errors import PresageError
-from presage.core.text import printable
 from presage.kernels import compiling, cubin, kept, report, sass, static_cuda, static_triton
 from presage.kernels.cubin import Resources
 from presage.kernels.job import Job
@@ -107,7 +106,7 @@ def _compiled(job: Job, answer: Mapping[str, Any]) -> _Outcome:
 def _printable(error: object) -> str:
     """The first lines of what a compiler or foreign code says, of a length and with signs that a terminal can bear."""
     lines = str(error).strip().splitlines()[:_ERROR_LINES]
-    return "\n".join(printable(line[:_ERROR_SIGNS]) for line in lines)
+    return "\n".join("".join(sign if sign.isprintable() else "?" for sign in line[:_ERROR_SIGNS]) for line in lines)
 
 
 def _mixes(jobs: Sequence[Job], outcomes: Sequence[_Outcome]) -> dict[tuple[str, bytes], sass.Mix]:

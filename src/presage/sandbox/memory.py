@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import os
+import secrets
 from functools import cache
 from pathlib import Path
 
-_names = itertools.count()
 _PROCESSES = 4096
 
 
@@ -53,7 +52,7 @@ def group(memory_bytes: int) -> MemoryGroup | None:
         return None
     sweep()
     with contextlib.suppress(OSError):
-        return MemoryGroup(place / f"presage-{os.getpid()}-{next(_names)}", memory_bytes)
+        return MemoryGroup(place / f"presage-{secrets.token_hex(8)}", memory_bytes)
     return None
 
 
