@@ -84,7 +84,6 @@ def environment(scratch: str, threads: int = 1) -> dict[str, str]:
         "HOME": scratch,
         "TMPDIR": scratch,
         "LANG": "C.UTF-8",
-        "USER": "presage",
         "LOGNAME": "presage",
         "OMP_NUM_THREADS": str(threads),
         "OPENBLAS_NUM_THREADS": str(threads),
