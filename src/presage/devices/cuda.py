@@ -46,8 +46,9 @@ _AHEAD = 2
 """How many kernels are being made ready, a core: Triton keeps a core for seconds, while the lane needs its next."""
 _WORKER_BYTES = 1 << 30
 """Of the GPU's memory, for a worker's context and what its kernel takes while it is made ready."""
-_HOARD_SHARE = 0.125
-"""Of the GPU's memory, what torch may keep in this process for later, which a kernel might need."""
+_HOARD_SHARE, _FOREIGN_HOARD_SHARE = 0.125, 0.0625
+"""Of the GPU's memory, what torch may keep in this process for the next kernel. Foreign kernels may use more memory than
+our own, so less is kept while they are measured. Giving it back takes a tenth of a second."""
 _HARMLESS = (Status.OK, Status.WRONG_RESULT, Status.COMPILE_ERROR)
 """After which a worker is as good as before, if the kernel was our own."""
 _OWN_PROBLEMS = 2
@@ -431,8 +432,9 @@ class CudaDevice(Device):
             self._give_back(trials[0])
 
     def _give_back(self, trial: Any) -> None:
-        """Memory that is kept for later, but not for kernels of our own, of which the next comes at once."""
-        if not trial.is_own or self._torch.cuda.memory_reserved() > _HOARD_SHARE * self.properties.total_memory:
+        """What this process has kept for the next kernel, where it is much."""
+        share = _HOARD_SHARE if trial.is_own else _FOREIGN_HOARD_SHARE
+        if self._torch.cuda.memory_reserved() > share * self.properties.total_memory:
             self._torch.cuda.empty_cache()
         if isinstance(trial.problem, ExternalProblem):
             with suppress(PresageError):  # its child has ended
