@@ -35,7 +35,7 @@ from replay_figure import figure
 from presage.corpus.importing import import_space
 from presage.devices.recording import open_recording
 from presage.forecasters.base import Candidate
-from presage.forecasters.surface import Surface
+from presage.forecasters.gaussian_process import Surface
 from presage.forecasters.surrogate import OPENING, Encoding, opening
 from presage.kernels.kernel import Kernel
 from presage.search.run import search

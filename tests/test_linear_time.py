@@ -14,13 +14,14 @@ import pytest
 
 from presage.core.errors import PresageError
 from presage.core.text import printable
-from presage.kernels import header, kernel, ptx
+from presage.kernels import header, kernel
 from presage.kernels.normalise import digest
 from presage.llm import structured
 from presage.llm.anonymise import Unreadable, anonymise
 from presage.llm.structured import MalformedError
 from presage.problems import task_file
 from presage.proposers import llm as proposing
+from presage.static import ptx
 
 TIMES = 8
 MOST = 3.5 * TIMES

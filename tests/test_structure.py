@@ -16,7 +16,9 @@ SOURCE = Path(__file__).resolve().parents[1] / "src"
 FOLDERS = [
     "core",
     "sandbox",
+    "plugins",
     "kernels",
+    "static",
     "problems",
     "devices",
     "llm",
@@ -33,12 +35,12 @@ FOLDERS = [
 ]
 KERNEL_LIBRARIES = {"torch", "triton", "cuda"}
 """What a kernel's language may need; imported only when a kernel of that language is there."""
-OWN_COMPILERS = ("presage.kernels", "presage.kernels.nvrtc")
+OWN_COMPILERS = ("presage.static", "presage.static.nvrtc")
 """What we wrote ourselves of that; it needs nothing else of ours."""
 INSIDE = ("sandbox", "sandbox.launch", "sandbox.foreign", "sandbox.confinement", "sandbox.rules", "sandbox.syscalls")
 """The part of the sandbox that runs in the child."""
 SANDBOX = (*(f"presage.{part}" for part in INSIDE), "presage.sandbox.launch.Gate")
-MODULES = sorted(SOURCE.glob("presage/**/*.py"))
+MODULES = sorted([*SOURCE.glob("presage/**/*.py"), *SOURCE.glob("presage_catalogue/**/*.py")])
 
 
 def dotted(file: Path) -> str:
@@ -93,6 +95,8 @@ OURS = [file for file in MODULES if not is_foreign(file)]
 @pytest.mark.parametrize("file", OURS, ids=dotted)
 def test_a_folder_imports_only_from_folders_above_it(file: Path) -> None:
     parts = dotted(file).split(".")
+    if parts[0] == "presage_catalogue":
+        return
     if len(parts) == 1:
         assert not [name for name in imports(ast.parse(file.read_text())) if name.startswith("presage.")]
         return
@@ -102,6 +106,28 @@ def test_a_folder_imports_only_from_folders_above_it(file: Path) -> None:
         package, *rest = name.split(".")
         if package == "presage" and rest and (SOURCE / "presage" / rest[0]).exists():
             assert rest[0] in above, f"{parts[1]} must not import {name}"
+
+
+CATALOGUE_NEEDS = ("presage.core", "presage.kernels", "presage.problems", "presage_catalogue")
+
+
+@pytest.mark.parametrize("file", OURS, ids=dotted)
+def test_the_catalogue_is_a_plugin_that_the_engine_does_not_know(file: Path) -> None:
+    names = [name for name in imports(ast.parse(file.read_text())) if name.startswith("presage")]
+    if dotted(file).startswith("presage_catalogue"):
+        assert [name for name in names if not name.startswith(CATALOGUE_NEEDS)] == []
+    else:
+        assert [name for name in names if name.startswith("presage_catalogue")] == []
+        assert "presage_catalogue" not in file.read_text()
+
+
+def test_no_module_imports_itself_by_way_of_others() -> None:
+    """There is no circle among the modules that importing each one imports."""
+    files = {dotted(file): file for file in OURS}
+    needs = {name: {each for each in imports_at_once(file) if each in files} for name, file in files.items()}
+    while leaves := {name for name, needed in needs.items() if not needed}:
+        needs = {name: needed - leaves for name, needed in needs.items() if name not in leaves}
+    assert needs == {}
 
 
 WORKER = [file for file in OURS if dotted(file).startswith("presage.devices.worker")]
@@ -146,7 +172,7 @@ RUNNING = {"exec", "eval", "compile", "__import__", "execfile"}
 """Functions of Python's that run text."""
 LOADING = {"exec_module", "load_module", "module_from_spec", "spec_from_file_location", "run_path", "load_source"}
 OWN_TEXT = {
-    "presage.problems.attention.heads": "a formula of the catalogue's own",
+    "presage_catalogue.attention.heads": "a formula of the catalogue's own",
     "presage.devices.worker.main": "imports numpy or torch by name, inside the child",
 }
 """Where text is run that is our own."""
@@ -208,7 +234,7 @@ def test_what_has_examples_needs_no_extra() -> None:
     """Who has installed no extra can run the tests: their examples are collected by importing modules."""
     options = tomllib.loads((SOURCE.parent / "pyproject.toml").read_text())["tool"]["pytest"]["ini_options"]
     folders = tuple(str(SOURCE.parent / path) for path in options["testpaths"] if path.startswith("src/"))
-    files = [file for file in MODULES if str(file).startswith(folders) and file.parent.name != "recorder"]
+    files = [file for file in MODULES if str(file).startswith(folders) and file.parent.name != "launch_recorder"]
     code = (
         "import importlib, sys\n"
         "sys.modules.update(dict.fromkeys(('torch', 'triton', 'cuda', 'openai', 'xllamacpp')))\n"

@@ -15,8 +15,8 @@ from presage.devices import recording
 from presage.devices.recording import RecordedCase, Row
 from presage.devices.status import Status
 from presage.kernels.kernel import Kernel
-from presage.kernels.report import StaticReport
 from presage.problems import registry
+from presage.static.report import StaticReport
 
 Forecast = Callable[..., tuple[int, str, str]]
 SOFTMAX = registry.get("softmax")

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from presage.cli import main
-from presage.kernels import toolkit
+from presage.static import toolkit
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ from presage.devices import recording
 from presage.devices.recorded import RecordedDevice
 from presage.devices.recording import RecordedCase, Recording, Row
 from presage.devices.status import Status
-from presage.kernels.report import LaunchReport, StaticReport
 from presage.problems import registry
+from presage.static.report import LaunchReport, StaticReport
 
 PROBLEMS = ("gelu", "softmax")
 

@@ -9,7 +9,7 @@ import pytest
 
 from presage.cli import main
 from presage.devices import recorded
-from presage.forecasters.learned import MODELS
+from presage.forecasters.learned import installed
 
 
 @pytest.mark.slow
@@ -26,8 +26,8 @@ def test_it_keeps_its_promises(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_the_model_is_small_and_learned_from_training_alone() -> None:
-    assert sum(file.stat().st_size for file in MODELS.iterdir()) <= 5e6
-    facts = json.loads((MODELS / "compiled.json").read_text())
+    assert sum(file.stat().st_size for file in installed().iterdir()) <= 5e6
+    facts = json.loads((installed() / "compiled.json").read_text())
     trained = {row.problem for row in recorded.find("h200").rows(reports=False) if row.split == "train"}
     assert facts["operations"] <= len(trained)
     assert facts["recordings"] == ["h200"]

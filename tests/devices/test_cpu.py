@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from presage.core.errors import PresageError
-from presage.devices import lane
+from presage.devices import exclusive
 from presage.devices.base import Effort, Measurement, speedup
 from presage.devices.child import Child
 from presage.devices.cpu import CpuDevice
@@ -100,7 +100,7 @@ def test_two_measurements_take_turns(addition: Problem, naive: Kernel, monkeypat
     there, leave, said = threading.Event(), threading.Event(), list[str]()
 
     def hold() -> None:
-        with lane.only("cpu"):
+        with exclusive.only("cpu"):
             there.set()
             leave.wait(60)
 

@@ -17,8 +17,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from emulator import EmulationError, WrongError, check
 
-from presage.kernels import hardware
 from presage.problems import registry, static
+from presage.static import hardware
 
 
 def main() -> int:

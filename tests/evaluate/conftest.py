@@ -11,7 +11,7 @@ from presage.devices import recording
 from presage.devices.recording import RecordedCase, Recording, Row
 from presage.devices.status import Status
 from presage.kernels.normalise import digest
-from presage.kernels.report import LaunchReport, StaticReport
+from presage.static.report import LaunchReport, StaticReport
 
 OPERATIONS = {
     "op_a": "train",

@@ -22,10 +22,10 @@ from presage.forecasters.nearest import NearestForecaster
 from presage.forecasters.prior import PriorForecaster
 from presage.forecasters.roofline import RooflineForecaster, log2_headroom
 from presage.forecasters.uniform import UniformForecaster
-from presage.kernels import hardware
 from presage.kernels.kernel import Kernel, from_source
 from presage.kernels.normalise import digest
 from presage.problems import registry as problems
+from presage.static import hardware
 
 PROBLEM = problems.get("vector_add")
 H200 = hardware.find("h200")

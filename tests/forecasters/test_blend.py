@@ -173,7 +173,7 @@ def test_forecasters_are_found_by_their_file_s_name() -> None:
     ("name", "said"),
     [
         ("guess", "there is no forecaster 'guess'; there are: blend, "),
-        ("uniform:forest", "there is no forecaster 'uniform:forest'"),
+        ("uniform:forest", "'forest' is not a setting of the forecaster uniform"),
         ("blend:uniform", "two or more"),
         ("blend:uniform,guess", "there is no forecaster 'guess'"),
         ("prior", "prior learns from a recording"),

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from presage.forecasters import features
-from presage.kernels.hardware import find
-from presage.kernels.report import LaunchReport, StaticReport
+from presage.static.hardware import find
+from presage.static.report import LaunchReport, StaticReport
 
 GPU = find("h200")
 LAUNCH = LaunchReport(

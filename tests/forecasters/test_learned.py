@@ -20,8 +20,8 @@ from presage.forecasters import learned_training
 from presage.forecasters.base import Candidate, Measured, Task
 from presage.forecasters.learned import LearnedForecaster, Noise, residual
 from presage.kernels.kernel import from_source
-from presage.kernels.report import LaunchReport, StaticReport
 from presage.problems import registry
+from presage.static.report import LaunchReport, StaticReport
 
 TRAIN = ("vector_add", "gelu", "sum", "softmax", "rmsnorm", "transpose", "cumsum", "layernorm")
 UNSEEN = "argmax"

@@ -18,9 +18,9 @@ from presage.forecasters.base import Candidate, Measured, Task
 from presage.forecasters.llm import LlmForecaster, average, parse, sample_question
 from presage.forecasters.llm_prompt import messages
 from presage.kernels.kernel import from_source
-from presage.kernels.report import LaunchReport, StaticReport
 from presage.llm.client import Answer, RefusedError
 from presage.llm.structured import MalformedError
+from presage.static.report import LaunchReport, StaticReport
 
 GOOD = fake.forecast_text()
 

@@ -16,13 +16,13 @@ from presage.core.errors import PresageError
 from presage.devices.recording import RecordedCase, Recording, Row, write
 from presage.devices.status import Status
 from presage.forecasters.base import Candidate, Measured, Task
-from presage.forecasters.surface import Surface, bend
+from presage.forecasters.gaussian_process import Surface, bend
 from presage.forecasters.surrogate import OPENING, Encoding, SurrogateForecaster, opening
-from presage.kernels import hardware
 from presage.kernels.header import Header, Launch, Value
 from presage.kernels.kernel import Kernel
-from presage.kernels.report import LaunchReport, StaticReport
 from presage.problems import registry
+from presage.static import hardware
+from presage.static.report import LaunchReport, StaticReport
 
 CASE = "timed"
 BLOCKS = tuple(range(32, 1056, 32))
@@ -142,11 +142,11 @@ def test_the_same_question_has_the_same_answer() -> None:
 
 
 def test_it_fits_again_only_when_something_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    from presage.forecasters import surface
+    from presage.forecasters import gaussian_process
 
     fits = []
-    fit = surface._Prior.fit
-    monkeypatch.setattr(surface._Prior, "fit", lambda *a, **k: fits.append(1) or fit(*a, **k))
+    fit = gaussian_process._Prior.fit
+    monkeypatch.setattr(gaussian_process._Prior, "fit", lambda *a, **k: fits.append(1) or fit(*a, **k))
     forecaster, known = SurrogateForecaster(), neighbours(15)
     for count, asked in ((14, space()[:40]), (14, space()[40:90]), (15, space()[:40])):
         forecaster.forecast(task(known[:count]), [Candidate(k) for k in asked])

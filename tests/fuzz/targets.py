@@ -25,7 +25,7 @@ from presage.devices import recorded, recording
 from presage.devices.base import Device, Measurement
 from presage.forecasters import llm as forecasting
 from presage.forecasters.base import Measured
-from presage.kernels import cubin, expression, header, ptx
+from presage.kernels import expression, header
 from presage.kernels.kernel import from_source, split_spec
 from presage.kernels.normalise import digest, normalise
 from presage.llm.anonymise import Unreadable, anonymise
@@ -36,6 +36,7 @@ from presage.proposers import llm as proposing
 from presage.proposers.base import Ground
 from presage.report import run_page, run_view
 from presage.search.run import search
+from presage.static import cubin, ptx
 from presage.store.store import FILE, Store
 
 ANY = st.characters(exclude_categories=[])

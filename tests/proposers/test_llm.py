@@ -16,7 +16,6 @@ from still_device import StillDevice, parent_of
 from presage.core.errors import PresageError
 from presage.forecasters.base import Measured
 from presage.kernels.kernel import Kernel, from_source
-from presage.kernels.report import LaunchReport, StaticReport
 from presage.llm.client import Answer, RefusedError
 from presage.llm.cost import Price
 from presage.llm.settings import Settings
@@ -25,6 +24,7 @@ from presage.proposers import registry
 from presage.proposers.base import Ground, Parent, Proposal, Spent
 from presage.proposers.llm import LlmProposer, parse
 from presage.proposers.llm_prompt import messages
+from presage.static.report import LaunchReport, StaticReport
 
 pytestmark = pytest.mark.skipif(find_spec("openai") is None, reason="needs the llm extra")
 

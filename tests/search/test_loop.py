@@ -22,7 +22,6 @@ from presage.devices.status import Status
 from presage.forecasters.base import Candidate, Forecaster, Prediction, Spent, Task
 from presage.forecasters.blend import BlendForecaster
 from presage.kernels.kernel import Kernel
-from presage.kernels.report import StaticReport
 from presage.problems.base import Problem
 from presage.proposers.base import Ground, Proposer
 from presage.search import loop, registry, words
@@ -30,6 +29,7 @@ from presage.search.base import Node, Strategy
 from presage.search.budget import Budget
 from presage.search.loop import Parts, Search
 from presage.search.state import State
+from presage.static.report import StaticReport
 from presage.store import store as store_module
 from presage.store.store import Event, Store
 

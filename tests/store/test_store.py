@@ -21,7 +21,7 @@ from presage.devices.base import CaseTiming, Measurement
 from presage.devices.status import Status
 from presage.kernels import header as headers
 from presage.kernels.kernel import Kernel
-from presage.kernels.report import StaticReport
+from presage.static.report import StaticReport
 from presage.store.lock import Lock, owner
 from presage.store.store import FILE, LOCK, Store
 

@@ -100,7 +100,7 @@ def _compile_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _compile(arguments: argparse.Namespace) -> dict[str, Any]:
     from presage.corpus import pack
-    from presage.kernels import hardware
+    from presage.static import hardware
 
     count = pack.add_reports(
         arguments.folder, hardware.find(arguments.target), arguments.seconds, arguments.processes, _say

@@ -12,7 +12,7 @@ from presage.core import scale
 from presage.core.forecast import Forecast
 from presage.forecasters import registry
 from presage.forecasters.base import Prediction
-from presage.forecasters.question import Asked, ask
+from presage.forecasters.from_names import Asked, ask
 from presage.policies import registry as policies
 from presage.policies.base import Standing
 

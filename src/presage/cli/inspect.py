@@ -11,11 +11,11 @@ from typing import Any
 
 from presage.cli import terminal
 from presage.core.errors import PresageError
-from presage.kernels import hardware
 from presage.kernels.kernel import Kernel
-from presage.kernels.report import LaunchReport, StaticReport
 from presage.problems import registry, static
 from presage.problems.base import Case, Problem
+from presage.static import hardware
+from presage.static.report import LaunchReport, StaticReport
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

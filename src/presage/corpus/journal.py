@@ -22,7 +22,7 @@ from presage.devices.base import Measurement
 from presage.devices.recording import RecordedCase
 from presage.devices.status import Status
 from presage.kernels.kernel import Kernel, from_source
-from presage.kernels.report import StaticReport
+from presage.static.report import StaticReport
 
 MOST_FAULTS = 2
 """After so many faults of the machine a kernel is left alone."""

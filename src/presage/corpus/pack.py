@@ -16,9 +16,9 @@ from presage.corpus.journal import Collected, Journal, State
 from presage.devices import recording
 from presage.devices.recording import RecordedCase, Recording, Row
 from presage.devices.status import Status
-from presage.kernels.hardware import Hardware
 from presage.problems import registry, static
 from presage.problems.base import Problem
+from presage.static.hardware import Hardware
 
 _ANCHORS = {"cpu": "naive.c", "gpu": "naive.cu"}
 """The seed kernels, which speedups in a corpus are relative to."""

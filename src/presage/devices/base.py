@@ -15,13 +15,13 @@ from presage.core.errors import PresageError
 from presage.core.statistics import Interval, Parts, median_of_processes, speedup_interval
 from presage.devices.reference import Reference
 from presage.devices.status import Status
-from presage.kernels.hardware import Hardware
 from presage.kernels.kernel import Kernel
-from presage.kernels.report import StaticReport
 from presage.problems import registry as problems
 from presage.problems import static
 from presage.problems.base import Problem
 from presage.problems.external import ExternalProblem
+from presage.static.hardware import Hardware
+from presage.static.report import StaticReport
 
 
 @dataclass(frozen=True)

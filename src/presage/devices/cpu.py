@@ -17,7 +17,7 @@ from typing import Any
 
 from presage.core import machine
 from presage.core.errors import PresageError
-from presage.devices import lane
+from presage.devices import exclusive
 from presage.devices.base import Device, Effort, Measurement, Progress
 from presage.devices.c_compiler import Compiler, trampoline_source
 from presage.devices.child import Child, ChildLostError, TimingError, VerdictError
@@ -73,7 +73,7 @@ class CpuDevice(Device):
 
     @cached_property
     def peaks(self) -> Peaks:
-        with lane.only(self.name):
+        with exclusive.only(self.name):
             return Peaks(self.compiler, self.threads)
 
     # -- measuring ----------------------------------------------------------------------------------------------------
@@ -111,7 +111,7 @@ class CpuDevice(Device):
                 trial.idle = self._idle(trial.kernel.language)
             self._load(problem, trials)
             plan = Plan.draw(problem, self.kind)
-            with lane.only(self.name, lambda: progress("waiting for another measurement on this machine", 0.0)):
+            with exclusive.only(self.name, lambda: progress("waiting for another measurement on this machine", 0.0)):
                 conduct(trials, plan, self.peaks, effort, progress)
         finally:
             for trial in trials:

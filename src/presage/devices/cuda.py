@@ -16,24 +16,24 @@ from typing import Any
 
 from presage.core import machine
 from presage.core.errors import PresageError
-from presage.devices import lane
+from presage.devices import exclusive
 from presage.devices.base import CaseTiming, Device, Effort, Measurement, Progress
 from presage.devices.child import ChildLostError, TimingError, VerdictError
 from presage.devices.gpu_memory import GIB, CrowdedError, NoRoomError
 from presage.devices.nvml import Nvml
 from presage.devices.status import Status
 from presage.devices.trial import Plan, conduct
-from presage.kernels import hardware, nvrtc, static_triton, toolkit
-from presage.kernels.hardware import Hardware
 from presage.kernels.kernel import Kernel
 from presage.problems.base import Case, Problem
 from presage.problems.external import ExternalProblem
 from presage.sandbox.rules import environment
 from presage.sandbox.zygote import Zygote
+from presage.static import hardware, nvrtc, toolkit, triton_module
+from presage.static.hardware import Hardware
 
 _IMPORTS = (
     *("numpy", "torch", "triton", "triton.language", "triton.runtime.autotuner", "cuda.bindings.driver"),
-    *static_triton.IMPORTED_LATE,
+    *triton_module.IMPORTED_LATE,
     *("presage.devices.worker.main", "presage.devices.worker.triton_launches:warm_up"),
 )
 _ARENA_SHARE, _ARENA_LEAST, _ARENA_MOST = 0.1, 512 << 20, 4 << 30
@@ -47,8 +47,8 @@ _AHEAD = 2
 _WORKER_BYTES = 1 << 30
 """Of the GPU's memory, for a worker's context and what its kernel takes while it is made ready."""
 _HOARD_SHARE, _FOREIGN_HOARD_SHARE = 0.125, 0.0625
-"""Of the GPU's memory, what torch may keep in this process for the next kernel. Foreign kernels may use more memory than
-our own, so less is kept while they are measured. Giving it back takes a tenth of a second."""
+"""Of the GPU's memory, what torch may keep in this process for the next kernel. Foreign kernels may need more memory
+than our own, so less is kept beside them. Giving it back takes a tenth of a second."""
 _HARMLESS = (Status.OK, Status.WRONG_RESULT, Status.COMPILE_ERROR)
 """After which a worker is as good as before, if the kernel was our own."""
 _OWN_PROBLEMS = 2
@@ -386,7 +386,9 @@ class CudaDevice(Device):
         outside of it, so that they can come to their end."""
         patience = time.monotonic() + MEMORY_SECONDS
         while True:
-            with lane.only(self.properties.uuid, lambda: progress("waiting for another measurement on this GPU", 0.0)):
+            with exclusive.only(
+                self.properties.uuid, lambda: progress("waiting for another measurement on this GPU", 0.0)
+            ):
                 short = self._short_of(trials[0].problem, len(trials))
                 if not short or time.monotonic() > patience:
                     self._conduct_alone(trials, plan, effort, progress)

@@ -9,11 +9,11 @@ from typing import Any
 
 from presage.core import machine
 from presage.devices.child import Child
-from presage.kernels import toolkit
 from presage.sandbox import processes, rules
 from presage.sandbox.processes import ForkedProcess, Task
 from presage.sandbox.rules import Rules
 from presage.sandbox.zygote import Zygote
+from presage.static import toolkit
 
 _MEMORY_BYTES = min(32 << 30, machine.memory())
 _FILE_BYTES = 1 << 30

@@ -19,31 +19,31 @@ from presage.core.errors import PresageError, hint
 from presage.devices.base import COMPILING, CaseTiming, Device, Effort, Measurement, Progress
 from presage.devices.recording import Recording, Row, open_recording
 from presage.devices.status import Status
-from presage.kernels import hardware
-from presage.kernels.hardware import Hardware
 from presage.kernels.kernel import LANGUAGES, Kernel
-from presage.kernels.report import StaticReport
+from presage.plugins.group import RECORDINGS
 from presage.problems import registry as problems
 from presage.problems.base import Case, Problem, Tolerance
 from presage.problems.sampler import Sampler
+from presage.static import hardware
+from presage.static.hardware import Hardware
+from presage.static.report import StaticReport
 
-_PACKAGED = Path(__file__).parent.parent / "recordings"
 _FAR = 4.0
 """Times what two runs usually differ by."""
 
 
 def packaged() -> list[str]:
-    """The names of the recordings that come with presage, those of GPUs first."""
-    return sorted((file.stem for file in _PACKAGED.glob("*.parquet")), key=lambda name: (name == "cpu", name))
+    """The names of the recordings that are installed, those of GPUs first: entry points in `presage.recordings`."""
+    return sorted(RECORDINGS.names(), key=lambda name: (name == "cpu", name))
 
 
 def find(name: str) -> Recording:
-    """A recording that comes with presage, by name, or any other by its path."""
+    """A recording that is installed, by name, or any other by its path."""
     if name in packaged():
-        return open_recording(_PACKAGED / f"{name}.parquet")
+        return open_recording(Path(RECORDINGS.load(name)))
     if name.endswith(".parquet") or "/" in name:
         return open_recording(Path(name))
-    known = ", ".join(packaged()) or "none comes with this presage"
+    known = ", ".join(packaged()) or "none is installed"
     raise PresageError(f"there is no recording '{name}'; there are: {known}; or give the path of a .parquet file")
 
 
@@ -59,6 +59,11 @@ class RecordedDevice(Device):
         self._seed = seed
         self._asked: Counter[str] = Counter()
         self._rows: dict[str, dict[str, Row]] = {}
+
+    @classmethod
+    def from_text(cls, text: str) -> RecordedDevice:
+        """The device of `recorded:NAME` or `recorded:FILE.parquet`."""
+        return cls(find(text))
 
     @property
     def name(self) -> str:

@@ -24,9 +24,9 @@ from presage.devices.status import Status
 from presage.kernels import header as headers
 from presage.kernels.header import Value
 from presage.kernels.kernel import Kernel
-from presage.kernels.report import StaticReport
-from presage.kernels.sass import CLASSES
-from presage.kernels.warp import KINDS
+from presage.static.report import StaticReport
+from presage.static.sass import CLASSES
+from presage.static.warp import KINDS
 
 if TYPE_CHECKING:
     import pyarrow

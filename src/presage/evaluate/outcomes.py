@@ -18,8 +18,8 @@ from presage.devices.recorded import RecordedDevice
 from presage.devices.recording import Recording, Row
 from presage.devices.status import Status
 from presage.forecasters.base import Candidate, Forecaster, Measured, Prediction, Task
-from presage.kernels.hardware import Hardware
 from presage.problems.base import Problem
+from presage.static.hardware import Hardware
 
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]

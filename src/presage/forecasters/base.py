@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from presage.core.forecast import Forecast
-from presage.kernels.hardware import Hardware
 from presage.kernels.kernel import Kernel
-from presage.kernels.report import StaticReport
 from presage.llm.cost import Allowance
 from presage.problems.base import Case, Problem
+from presage.static.hardware import Hardware
+from presage.static.report import StaticReport
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -33,6 +33,11 @@ class BlendForecaster(Forecaster):
     It remembers what its members said of each kernel, and learns when the kernel comes back in a task's neighbours. A
     member without a forecast has no weight in that pool, and neither gains nor loses by its outcome.
     """
+
+    @classmethod
+    def from_text(cls, text: str, get: Callable[[str], Forecaster]) -> BlendForecaster:
+        """The blend of `blend:A,B`, or of the usual members."""
+        return cls({name: get(name) for name in (text.split(",") if text else MEMBERS)})
 
     def __init__(self, members: Mapping[str, Forecaster]) -> None:
         if len(members) < 2:

@@ -12,10 +12,10 @@ from typing import Any
 
 from presage.forecasters.base import Candidate, Prediction, Task
 from presage.forecasters.uniform import NOTHING_KNOWN
-from presage.kernels.hardware import WARP
 from presage.kernels.kernel import Kernel
-from presage.kernels.report import LaunchReport, StaticReport
 from presage.problems.base import Problem
+from presage.static.hardware import WARP
+from presage.static.report import LaunchReport, StaticReport
 
 _BROKEN = {"compile_error": "it does not compile", "runtime_error": "its launch would fail"}
 _CERTAIN, _NEARLY = 0.99, 0.95

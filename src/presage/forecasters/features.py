@@ -11,12 +11,12 @@ from dataclasses import replace
 
 from presage.forecasters.base import Candidate, Task
 from presage.forecasters.source_features import source_features
-from presage.kernels.hardware import WARP, Hardware
 from presage.kernels.kernel import LANGUAGES
-from presage.kernels.report import STATUSES, LaunchReport, StaticReport
-from presage.kernels.sass import CLASSES
-from presage.kernels.warp import KINDS
 from presage.problems.base import Case, Problem
+from presage.static.hardware import WARP, Hardware
+from presage.static.report import STATUSES, LaunchReport, StaticReport
+from presage.static.sass import CLASSES
+from presage.static.warp import KINDS
 
 Row = dict[str, float]
 

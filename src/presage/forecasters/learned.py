@@ -13,7 +13,7 @@ import hashlib
 import json
 import math
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -25,15 +25,15 @@ import numpy.typing as npt
 from presage.core.errors import PresageError
 from presage.core.forecast import Forecast
 from presage.devices.status import Status
-from presage.forecasters import failing, faults
+from presage.forecasters import failure_model, faults
 from presage.forecasters.base import Candidate, Forecaster, Measured, Prediction, Task
 from presage.forecasters.features import Row, case_rows, floor_seconds
+from presage.plugins.group import MODELS
 
 Floats = npt.NDArray[np.float64]
 Leaves = npt.NDArray[np.uint8]
 """Of kernels, the leaf of each tree that they end in: shape (kernels, trees)."""
 
-MODELS = Path(__file__).parent.parent / "models" / "learned"
 VERSION = 2
 KINDS = ("compiled", "source", "cpu")
 """Three models: of kernels for a GPU with a static report, of those without one, and of kernels for a CPU."""
@@ -59,11 +59,22 @@ class Noise:
     """What each has for itself."""
 
 
+def installed() -> Path:
+    """The folder of the trained models: the entry point `learned` in `presage.models`."""
+    return Path(MODELS.load("learned"))
+
+
 class LearnedForecaster(Forecaster):
     """The embedded default. Says in a note when it had to do without a compiler's report."""
 
-    def __init__(self, folder: Path = MODELS) -> None:
-        self.folder = folder
+    @classmethod
+    def from_text(cls, text: str, get: Callable[[str], Forecaster]) -> LearnedForecaster:
+        """As it was trained into the folder of `learned:FOLDER`, or as it is installed."""
+        return cls(Path(text) if text else None)
+
+    def __init__(self, folder: Path | None = None) -> None:
+        """folder: of trained models; by default, those that are installed."""
+        self.folder = folder or installed()
         self._models: dict[str, Model] = {}
 
     def forecast(self, task: Task, candidates: Sequence[Candidate]) -> list[Prediction]:
@@ -121,7 +132,7 @@ class LearnedForecaster(Forecaster):
         expected = self._answers(model, task, tried).p_fail
         failed = [each.status != "ok" for each in tried]
         kernels = [each.kernel for each in candidates]
-        return failing.learn([each.kernel for each in tried], failed, expected, kernels, forecast)
+        return failure_model.learn([each.kernel for each in tried], failed, expected, kernels, forecast)
 
     def _answers(self, model: Model, task: Task, candidates: Sequence[Candidate]) -> Answers:
         """What the trees say, remembered by kernel: a search asks of the same kernels again and again."""

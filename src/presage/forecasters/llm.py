@@ -16,13 +16,13 @@ from presage.core.forecast import Forecast
 from presage.core.text import one_line, printable
 from presage.forecasters.base import Candidate, Forecaster, Measured, Prediction, Spent, Task
 from presage.forecasters.llm_prompt import messages
-from presage.kernels import hardware
 from presage.llm.anonymise import Unreadable
 from presage.llm.client import Answer, Client, Message, NoAnswerError
 from presage.llm.cost import Allowance
 from presage.llm.settings import Settings, read
 from presage.llm.structured import MalformedError, find_object
 from presage.problems import registry
+from presage.static import hardware
 
 _INVALID = Forecast.from_bins([1 / scale.BINS] * scale.BINS, p_fail=0.99)
 """For source that is not valid in its language, about which nobody needs to be asked."""

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 
 from presage.core import scale
 from presage.forecasters.base import Candidate, Measured, Task
-from presage.kernels.hardware import Hardware
-from presage.kernels.report import LaunchReport, StaticReport
 from presage.llm.anonymise import Unreadable, anonymise, anonymise_python
 from presage.problems.base import Case, Problem
 from presage.problems.external import ExternalProblem
+from presage.static.hardware import Hardware
+from presage.static.report import LaunchReport, StaticReport
 
 NEIGHBOURS = 4
 """How many measured neighbours are shown."""

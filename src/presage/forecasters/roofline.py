@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from presage.core.forecast import Forecast
 from presage.core.scale import LOG2_KNOTS
 from presage.forecasters.base import Candidate, Forecaster, Prediction, Task
-from presage.kernels.hardware import Hardware
 from presage.problems.base import Case, Problem
+from presage.static.hardware import Hardware
 
 _PEAKS = {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16", "float8_e4m3fn": "fp8"}
 """The peak that a case's type is computed at; others, integers among them, count as float32."""

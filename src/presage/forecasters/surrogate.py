@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -13,13 +13,14 @@ import numpy as np
 
 from presage.core.errors import PresageError
 from presage.core.forecast import Forecast
+from presage.devices import recorded
 from presage.devices.recording import Recording
 from presage.forecasters.base import Candidate, Forecaster, Prediction, Task
-from presage.forecasters.surface import Beliefs, Floats, Surface
+from presage.forecasters.gaussian_process import Beliefs, Floats, Surface
 from presage.kernels import expression
-from presage.kernels.hardware import WARP
 from presage.kernels.header import Value
 from presage.kernels.kernel import Kernel
+from presage.static.hardware import WARP
 
 OPENING = 8
 """How many kernels `opening` should choose before forecasts do."""
@@ -42,6 +43,11 @@ class SurrogateForecaster(Forecaster):
     known, is where it starts from."""
 
     at_once = 1
+
+    @classmethod
+    def from_text(cls, text: str, get: Callable[[str], Forecaster]) -> SurrogateForecaster:
+        """One that starts from the recordings of `surrogate:FILE,FILE`."""
+        return cls([recorded.find(name) for name in text.split(",")] if text else ())
 
     def __init__(self, recordings: Sequence[Recording] = ()) -> None:
         """recordings: of the same problem on other devices."""

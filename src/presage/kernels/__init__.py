@@ -1,1 +1,1 @@
-"""Kernel: source text in one language, with its tunables; and the file formats it is read from."""
+"""Kernel: source text in one language, its header, its tunables and its identity."""

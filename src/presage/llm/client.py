@@ -385,7 +385,9 @@ def _import_openai() -> Any:
     try:
         import openai
     except ImportError as error:
-        raise PresageError("asking a language model needs the 'llm' extra: pip install 'presage[llm]'") from error
+        raise PresageError(
+            "asking a language model needs the 'llm' extra: pip install 'presage-kernels[llm]'"
+        ) from error
     return openai
 
 

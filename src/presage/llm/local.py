@@ -84,6 +84,6 @@ def _import_xllamacpp() -> Any:
         import xllamacpp
     except ImportError as error:
         raise PresageError(
-            "a model of your own needs the 'local-llm' extra: pip install 'presage[local-llm]'"
+            "a model of your own needs the 'local-llm' extra: pip install 'presage-kernels[local-llm]'"
         ) from error
     return xllamacpp

@@ -191,6 +191,11 @@ class Problem(ABC):
     def room(self) -> str:
         return self.folder.parent.name
 
+    @property
+    def kernel_folders(self) -> tuple[Path, Path]:
+        """Where its own kernels lie, and the families that it shares with its room."""
+        return self.folder, self.folder.parent / "families"
+
     def shape(self, array: Array, case: Case) -> tuple[int, ...]:
         return tuple(int(expression.evaluate(part, case.dims)) for part in array.shape.split(","))
 
@@ -234,3 +239,7 @@ class Operation(Problem):
 
     def __init__(self, name: str) -> None:
         self.name, self.room = name, self.folder.name
+
+    @property
+    def kernel_folders(self) -> tuple[Path, Path]:
+        return self.folder / self.name, self.folder / "families"

@@ -1,8 +1,7 @@
-"""Finds problems and their seed kernels in the catalogue's folders."""
+"""Problems by name, which packages declare as entry points in `presage.problems`, and their seed kernels."""
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -10,60 +9,56 @@ from pathlib import Path
 from presage.core.errors import PresageError, hint
 from presage.kernels import header as headers
 from presage.kernels.kernel import Kernel, from_source, read, split_spec
+from presage.plugins.group import PROBLEMS
 from presage.problems import external
-from presage.problems.base import Operation, Problem
+from presage.problems.base import Problem
 from presage.problems.external import ExternalProblem
 
-_ROOT = Path(__file__).parent
 _KERNEL_SUFFIXES = (".c", ".cu", ".py")
+_NO_KERNELS = ("problem.py", "__init__.py")
 
 
 @cache
-def _folders() -> dict[str, Path]:
-    return {file.parent.name: file.parent for file in sorted(_ROOT.glob("*/*/problem.py"))}
-
-
-@cache
-def _operations() -> dict[str, Operation]:
-    """The problems that are rows of a table in their room: every module there that has `OPERATIONS`."""
-    found: dict[str, Operation] = {}
-    for file in sorted(_ROOT.glob("*/*.py")):
-        module = importlib.import_module(f"presage.problems.{file.parent.name}.{file.stem}")
-        for operation in getattr(module, "OPERATIONS", ()):
-            if operation.name in found or operation.name in _folders():
-                raise PresageError(f"{file} defines '{operation.name}', which is already there")
-            found[operation.name] = operation
-    return found
+def _declared() -> tuple[dict[str, Problem], list[str]]:
+    """Every problem by name, and what went wrong with packages that declare some."""
+    found: dict[str, Problem] = {}
+    wrong: list[str] = []
+    for name in PROBLEMS.names():
+        try:
+            made = PROBLEMS.load(name)()
+            for problem in (made,) if isinstance(made, Problem) else made:
+                if problem.name in found:
+                    raise PresageError(f"the entry point '{name}' declares '{problem.name}', which is already there")
+                found[problem.name] = problem
+        except PresageError as error:
+            wrong.append(str(error))
+        except Exception as error:  # whatever another package does wrong, the others are there
+            wrong.append(f"the entry point '{name}' in presage.problems failed: {type(error).__name__}: {error}")
+    return found, wrong
 
 
 def names() -> list[str]:
     """Every problem's name, in alphabetical order."""
-    return sorted({*_folders(), *_operations()})
+    return sorted(_declared()[0])
+
+
+def broken() -> list[str]:
+    """What is wrong with installed packages whose problems are therefore missing."""
+    return _declared()[1]
 
 
 def get(name: str) -> Problem:
     """The problem of this name, or the one from elsewhere at this path; an unknown name gets the nearest ones in the
     error."""
-    if name in _folders():
-        return _of_the_catalogue(name)
-    if name in _operations():
-        return _operations()[name]
+    found, wrong = _declared()
+    if name in found:
+        return found[name]
     if name and Path(name).exists():
         return external.read(Path(name))
     is_path = name.endswith(".py") or "/" in name
     otherwise = "there is no such file or folder" if is_path else "'presage problems' lists them."
-    raise PresageError(f"there is no problem '{name}'; {hint(name, names(), otherwise)}")
-
-
-@cache
-def _of_the_catalogue(name: str) -> Problem:
-    folder = _folders()[name]
-    module = importlib.import_module(f"presage.problems.{folder.parent.name}.{folder.name}.problem")
-    for thing in vars(module).values():
-        if isinstance(thing, type) and issubclass(thing, Problem) and thing.__module__ == module.__name__:
-            instance: Problem = thing()
-            return instance
-    raise PresageError(f"{folder}/problem.py defines no Problem")
+    said = "; ".join([hint(name, names(), otherwise), *wrong])
+    raise PresageError(f"there is no problem '{name}'; {said}")
 
 
 def seed_kernels(problem: Problem, language: str | None = None) -> list[Kernel]:
@@ -81,24 +76,23 @@ def _kernels(name: str) -> tuple[Kernel, ...]:
 
 
 def _own_kernels(problem: Problem) -> Iterator[Kernel]:
-    if isinstance(problem, Operation):
-        return
-    for file in problem.folder.iterdir():
-        if file.suffix in _KERNEL_SUFFIXES and file.name != "problem.py":
+    own, _ = problem.kernel_folders
+    for file in sorted(own.iterdir()) if own.is_dir() else ():
+        if file.suffix in _KERNEL_SUFFIXES and file.name not in _NO_KERNELS:
             yield from_source(file.read_text(), file.suffix, str(file))
 
 
 def _shared_kernels(problem: Problem) -> Iterator[Kernel]:
     """The families of the problem's room, all places of which it has something for."""
-    for file, text, places in _shared_families(problem.room):
+    for file, text, places in _shared_families(problem.kernel_folders[1]):
         given = problem.given(file.suffix)
         if places <= given.keys():
             yield from_source(headers.fill(text, given, problem.name), file.suffix, str(file))
 
 
 @cache
-def _shared_families(room: str) -> tuple[tuple[Path, str, frozenset[str]], ...]:
-    files = sorted(file for file in (_ROOT / room / "families").glob("*") if file.suffix in _KERNEL_SUFFIXES)
+def _shared_families(folder: Path) -> tuple[tuple[Path, str, frozenset[str]], ...]:
+    files = sorted(file for file in folder.glob("*") if file.suffix in _KERNEL_SUFFIXES)
     return tuple((file, text := file.read_text(), headers.places(text)) for file in files)
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from presage.kernels import static
-from presage.kernels.hardware import Hardware
-from presage.kernels.job import Job, Tensor
 from presage.kernels.kernel import Kernel
-from presage.kernels.report import StaticReport
 from presage.problems.base import Case, Problem
 from presage.problems.external import ExternalProblem
+from presage.static import reporting
+from presage.static.hardware import Hardware
+from presage.static.launch_request import Job, Tensor
+from presage.static.report import StaticReport
 
 
 def job(problem: Problem, kernel: Kernel, case: Case, target: Hardware) -> Job:
@@ -37,5 +37,5 @@ def of_several(
 ) -> list[list[StaticReport]]:
     """The same for kernels of several problems, which together cost less than apart."""
     jobs = [job(problem, kernel, case, target) for problem, kernel, cases in wanted for case in cases]
-    found = iter(static.reports(jobs, timeout, processes))
+    found = iter(reporting.reports(jobs, timeout, processes))
     return [[next(found) for _ in cases] for _, _, cases in wanted]

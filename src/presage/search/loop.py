@@ -28,7 +28,6 @@ from presage.devices.status import Status
 from presage.forecasters.base import Candidate, Forecaster, Measured, Prediction, Spent, Task
 from presage.forecasters.faults import why_broken
 from presage.kernels.kernel import Kernel
-from presage.kernels.report import StaticReport
 from presage.llm.cost import Allowance
 from presage.policies.base import Policy, Standing
 from presage.problems.base import Problem
@@ -37,6 +36,7 @@ from presage.search import words
 from presage.search.base import Strategy
 from presage.search.budget import Amounts, Budget
 from presage.search.state import REMEMBERED, UNDECIDED, State, Step
+from presage.static.report import StaticReport
 from presage.store.store import Event, Store
 
 EFFORT = Effort(precision=0.02, case_seconds=1.0, processes=1)

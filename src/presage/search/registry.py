@@ -1,24 +1,17 @@
-"""Strategies by name, which is their file's."""
+"""Strategies by name: entry points in the group `presage.strategies`."""
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import Any
 
-from presage.core import plugins
-from presage.core.errors import PresageError
+from presage.plugins.group import STRATEGIES
 from presage.search.base import Strategy
 
 DEFAULT = "puct"
-_FOLDER = Path(__file__).parent
+names = STRATEGIES.names
 
 
-def names() -> tuple[str, ...]:
-    """Every file here that defines a strategy; none is imported for that."""
-    return plugins.names(_FOLDER, "Strategy")
-
-
-def get(name: str = DEFAULT) -> Strategy:
-    """A new strategy of this name."""
-    if name not in names():
-        raise PresageError(f"there is no strategy '{name}'; there are: {', '.join(names())}")
-    return plugins.find("presage.search", name, Strategy)()
+def get(spec: str = DEFAULT, **settings: Any) -> Strategy:
+    """A new strategy of this name with these settings, or a PresageError that says what there is."""
+    strategy: Strategy = STRATEGIES.make(spec, **settings)
+    return strategy

@@ -299,7 +299,7 @@ def _default_forecaster(problem: str, device: str) -> str:
     """What was learned from the corpus, where it is there and the problem is one that it can know; for any other
     recorded space, what learns from its measurements alone."""
     model = "cpu" if device.removeprefix("recorded:") == "cpu" else "compiled"
-    if problem in problems.names() and (learned.MODELS / f"{model}.json").exists():
+    if problem in problems.names() and (learned.installed() / f"{model}.json").exists():
         return "learned"
     return "surrogate" if device.startswith("recorded:") else NO_FORECASTER
 

@@ -161,7 +161,7 @@ class CudaRunner(GpuRunner):
     """Bare `.cu` kernels: compiled by NVRTC in this process, launched as the header says."""
 
     def __init__(self, command: dict[str, Any], gpu: Gpu) -> None:
-        from presage.kernels import nvrtc
+        from presage.static import nvrtc
 
         self._gpu = gpu
         with open(command["path"]) as file:

@@ -1,0 +1,143 @@
+"""Group: the parts of one kind by name, such as all policies. Our own are declared like anyone's, as entry points.
+
+The name may be followed by settings, which are arguments of the part's constructor: `topk:k=4,share=0.5`.
+"""
+
+from __future__ import annotations
+
+import inspect
+import types
+import typing
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+from presage.core.errors import PresageError, hint
+
+_WORDS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
+
+
+@dataclass(frozen=True)
+class Group:
+    """The entry points of `presage.<plural>`. Nothing is imported before it is loaded."""
+
+    noun: str
+    plural: str
+
+    @cached_property
+    def _found(self) -> Mapping[str, list[EntryPoint]]:
+        found: dict[str, list[EntryPoint]] = {}
+        for point in entry_points(group=f"presage.{self.plural}"):
+            found.setdefault(point.name, []).append(point)
+        return found
+
+    def names(self) -> tuple[str, ...]:
+        """Every name, in alphabetical order."""
+        return tuple(sorted(self._found))
+
+    def load(self, name: str) -> Any:
+        """What the entry point of this name stands for.
+
+        Raises PresageError for a name that no package declares or that several do, and for a package that cannot be
+        imported."""
+        points = self._found.get(name, [])
+        if not points:
+            raise PresageError(f"there is no {self.noun} '{name}'; {hint(name, self.names(), self._listed())}")
+        if len(points) > 1:
+            packages = " and ".join(sorted(_package(point) for point in points))
+            raise PresageError(f"{packages} both declare the {self.noun} '{name}'; uninstall one of them")
+        try:
+            return points[0].load()
+        except PresageError:
+            raise
+        except Exception as error:
+            raise PresageError(
+                f"the {self.noun} '{name}' of {_package(points[0])} cannot be loaded:"
+                f" {type(error).__name__}: {error}; see {points[0].value}"
+            ) from error
+
+    def _listed(self) -> str:
+        if not self._found:
+            return "presage is not installed as a package, so none is declared: run 'pip install -e .' in its folder"
+        return f"there are: {', '.join(self.names())}"
+
+    def make(self, spec: str, *arguments: Any, **settings: Any) -> Any:
+        """A new part from `NAME` or `NAME:SETTING=VALUE,SETTING=VALUE`; other arguments come first.
+
+        Raises PresageError where `load` does, and for a setting that the part does not have."""
+        name, _, text = spec.partition(":")
+        make = self.load(name)
+        given = parse_settings(make, text, f"the {self.noun} {name}") if text else {}
+        return make(*arguments, **checked(make, settings | given, f"the {self.noun} {name}", len(arguments)))
+
+
+def parse_settings(make: Callable[..., Any], text: str, owner: str) -> dict[str, Any]:
+    """The settings in `k=4,share=0.5`, each of the type that the constructor's argument has.
+
+    >>> parse_settings(lambda k=1, share=0.5, name="": None, "k=4,name=x", "the policy topk")
+    {'k': 4, 'name': 'x'}
+    """
+    settings = {}
+    for part in text.split(","):
+        name, equals, value = (piece.strip() for piece in part.partition("="))
+        if not equals:
+            raise PresageError(f"'{part}' is not a setting of {owner}; write SETTING=VALUE")
+        settings[name] = _value(value, _type_of(make, name), f"{name} of {owner}")
+    return settings
+
+
+def checked(make: Callable[..., Any], settings: Mapping[str, Any], owner: str, leading: int = 0) -> dict[str, Any]:
+    """The settings, if the constructor has them all; `leading` arguments of it are given otherwise."""
+    known = settings_of(make, leading)
+    for setting in sorted(settings.keys() - known.keys()):
+        raise PresageError(f"{owner} has no setting '{setting}'; it has: {', '.join(known) or 'none'}")
+    return dict(settings)
+
+
+def settings_of(make: Callable[..., Any], leading: int = 0) -> dict[str, inspect.Parameter]:
+    """The arguments of a constructor after the first `leading` ones, by name."""
+    kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    parameters = [each for each in inspect.signature(make).parameters.values() if each.kind in kinds]
+    return {each.name: each for each in parameters[leading:]}
+
+
+def _type_of(make: Callable[..., Any], name: str) -> Any:
+    """The declared type of an argument, or that of its default."""
+    try:
+        hints = typing.get_type_hints(make.__init__ if isinstance(make, type) else make)  # type: ignore[misc]
+    except Exception:  # of someone else's annotations anything may be expected
+        hints = {}
+    declared = hints.get(name)
+    if typing.get_origin(declared) in (typing.Union, types.UnionType):
+        declared = next((each for each in typing.get_args(declared) if each is not type(None)), None)
+    if declared in (int, float, bool, str):
+        return declared
+    parameter = inspect.signature(make).parameters.get(name)
+    return type(parameter.default) if parameter and parameter.default is not inspect.Parameter.empty else str
+
+
+def _value(text: str, wanted: Any, what: str) -> Any:
+    try:
+        if wanted is bool:
+            return _WORDS[text.lower()]
+        return wanted(text) if wanted in (int, float) else text
+    except (KeyError, ValueError):
+        kind = {bool: "yes or no", int: "a whole number", float: "a number"}[wanted]
+        raise PresageError(f"{what} must be {kind}, not '{text}'") from None
+
+
+def _package(point: EntryPoint) -> str:
+    return point.dist.name if point.dist else point.value
+
+
+PROBLEMS = Group("problem", "problems")
+DEVICES = Group("device", "devices")
+FORECASTERS = Group("forecaster", "forecasters")
+POLICIES = Group("policy", "policies")
+PROPOSERS = Group("proposer", "proposers")
+STRATEGIES = Group("strategy", "strategies")
+ACQUISITIONS = Group("acquisition", "acquisitions")
+RECORDINGS = Group("recording", "recordings")
+MODELS = Group("model", "models")

@@ -1,1 +1,0 @@
-"""Attention: averages of values, weighted by how well their keys agree with a query."""

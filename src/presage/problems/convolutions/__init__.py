@@ -1,1 +1,0 @@
-"""Convolutions, dense and depthwise."""

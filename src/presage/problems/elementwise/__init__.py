@@ -1,1 +1,0 @@
-"""Operations that work on each element by itself."""

@@ -1,1 +1,0 @@
-"""Reads and writes at addresses that the data decide."""

@@ -1,1 +1,0 @@
-"""Operations that move data and compute nothing."""

@@ -1,1 +1,0 @@
-"""Operations that scale a row by its own statistics."""

@@ -1,1 +1,0 @@
-"""What tells a model where in its sequence an element stands."""

@@ -1,1 +1,0 @@
-"""Numbers in few bits, and back."""

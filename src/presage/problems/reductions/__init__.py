@@ -1,1 +1,0 @@
-"""Operations that make one value of many."""

@@ -1,1 +1,0 @@
-"""Building blocks of current research models: triangle updates, gated delta rules, linear attention, experts' gates."""

@@ -1,1 +1,0 @@
-"""Prefix sums and other scans."""

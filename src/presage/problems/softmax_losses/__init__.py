@@ -1,1 +1,0 @@
-"""Softmax and the losses that are built on it."""

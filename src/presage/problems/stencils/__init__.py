@@ -1,1 +1,0 @@
-"""Stencils: every point of a grid from the points around it."""

@@ -1,0 +1,1 @@
+"""Static reports: what compiling a kernel tells, with no device."""

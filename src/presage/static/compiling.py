@@ -1,0 +1,160 @@
+"""Compiles for static reports, each kernel in a confined child of its own. The children are forked from processes that
+have loaded a compiler already, since that takes longer than many a kernel."""
+
+from __future__ import annotations
+
+import json
+import os
+import selectors
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from presage.core import machine
+from presage.core.errors import PresageError
+from presage.sandbox import processes, rules, scratch
+from presage.sandbox.processes import Task
+from presage.sandbox.rules import Rules
+from presage.sandbox.zygote import Zygote
+from presage.static import toolkit
+
+Answer = dict[str, Any]
+
+_CHILD = "presage.static.child"
+_MEMORY = min(8 << 30, machine.memory())
+_ANSWER_BYTES = 64 << 20
+_NICE = 10
+"""What is being measured beside us comes first."""
+
+
+@dataclass
+class _Running:
+    """A request that is being answered."""
+
+    index: int
+    request: Mapping[str, Any]
+    process: processes.ForkedProcess
+    scratch: str
+    started: float
+    limit: float
+    """In seconds."""
+    received: bytearray = field(default_factory=bytearray)
+
+
+def answers(requests: Sequence[Mapping[str, Any]], timeout: float, at_once: int | None = None) -> list[Answer]:
+    """An answer to each request, so many compiled at a time, one a core by default. `timeout` is for each case, in
+    seconds."""
+    waiting, found = list(enumerate(requests)), [Answer() for _ in requests]
+    at_once = at_once or machine.cores()
+    with selectors.DefaultSelector() as selector:
+        try:
+            while waiting or selector.get_map():
+                while waiting and len(selector.get_map()) < at_once:
+                    _start(*waiting.pop(0), timeout, selector)
+                for key, _ in selector.select(timeout=0.05):
+                    if _is_whole(key.data, key.fd):
+                        found[key.data.index] = _finish(key, selector)
+                for key in list(selector.get_map().values()):
+                    if key.data.process.is_gone:  # though what it has started may hold the pipe open
+                        os.set_blocking(key.fd, False)
+                        _is_whole(key.data, key.fd)
+                        found[key.data.index] = _finish(key, selector)
+                    elif time.monotonic() - key.data.started > key.data.limit:
+                        found[key.data.index] = _finish(key, selector, late=True)
+        finally:
+            for key in list(selector.get_map().values()):
+                _finish(key, selector)
+    return found
+
+
+def _start(index: int, request: Mapping[str, Any], timeout: float, selector: selectors.BaseSelector) -> None:
+    folder = scratch.make("presage-static-")
+    try:
+        Path(folder, "request.json").write_text(json.dumps(request))
+    except OSError as error:
+        scratch.remove(folder)
+        raise PresageError(f"cannot write to {folder}: {error.strerror}; set TMPDIR to a place with room") from error
+    reader, writer = os.pipe()
+    try:
+        kind = request["compiler"]
+        environment = rules.environment(folder) | {
+            "TRITON_CACHE_DIR": os.path.join(folder, "triton"),
+            "CUDA_VISIBLE_DEVICES": "",
+        }
+        task = Task(f"{_CHILD}:answer", _rules(kind, folder, request), environment, (writer,))
+        process = processes.fork(_zygote(kind), task)
+    except BaseException:
+        os.close(reader)
+        scratch.remove(folder)
+        raise
+    finally:
+        os.close(writer)
+    limit = timeout * max(1, len(request["cases"]))
+    running = _Running(index, request, process, folder, time.monotonic(), limit)
+    selector.register(reader, selectors.EVENT_READ, running)
+
+
+def _rules(kind: str, folder: str, request: Mapping[str, Any]) -> Rules:
+    """A CUDA source may include the toolkit's headers and nothing else. A module runs Python and Triton's assembler."""
+    if kind == "cuda":
+        library = os.path.dirname(request["library"])
+        readable = (*request["includes"], library)
+        return Rules(folder, readable, _MEMORY, reserves=True, sees_itself=False, nice=_NICE)
+    programs = (*(str(place) for place in toolkit.assemblers()), *rules.loader_paths())
+    readable = (*rules.system_paths(), *programs)
+    return Rules(folder, readable, _MEMORY, may_spawn=True, programs=programs, reserves=True, nice=_NICE)
+
+
+def _zygote(kind: str) -> Zygote:
+    """Which has loaded the compiler, and found it as we do."""
+    homes = {name: os.environ[name] for name in ("CUDA_HOME", "CUDA_PATH") if name in os.environ}
+    name = f"{kind}/{os.pathsep.join(sys.path)}"
+    return processes.zygote(name, (f"{_CHILD}:warm_up_{kind}",), {"CUDA_VISIBLE_DEVICES": "", **homes})
+
+
+def _is_whole(running: _Running, reader: int) -> bool:
+    """Take what has come; says whether that is all."""
+    try:
+        while chunk := os.read(reader, 1 << 20):
+            running.received += chunk
+            if len(running.received) > _ANSWER_BYTES:
+                return True
+            if os.get_blocking(reader):
+                return False
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _finish(key: selectors.SelectorKey, selector: selectors.BaseSelector, late: bool = False) -> Answer:
+    """Take the answer, or make one from how the process ended; nothing of its process group lives on."""
+    running: _Running = key.data
+    processes.end(running.process)
+    running.process.wait()
+    scratch.remove(running.scratch)
+    selector.unregister(key.fd)
+    os.close(key.fd)
+    if late:
+        return {"status": "timeout", "error": f"compiling took longer than {running.limit:g} s"}
+    return _read(running.received) or {"status": "compile_error", "error": _ending(running)}
+
+
+def _read(received: bytearray) -> Answer | None:
+    """What a child has answered. Foreign code may have written it."""
+    try:
+        found = json.loads(bytes(received)) if len(received) <= _ANSWER_BYTES else None
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _ending(running: _Running) -> str:
+    status = running.process.status() or 0
+    ending = (
+        f"signal {os.WTERMSIG(status)}" if os.WIFSIGNALED(status) else f"status {os.waitstatus_to_exitcode(status)}"
+    )
+    who = "the module or its compiler" if running.request["compiler"] == "triton" else "the compiler"
+    return f"{who} ended its process early, with {ending}"

@@ -1,0 +1,258 @@
+"""A GPU for torch where there is none: torch.cuda answers for the target, and all that would run seems to have run."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import importlib
+import os
+from collections import Counter
+from collections.abc import Callable, Mapping
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import torch
+import triton
+from torch._subclasses import fake_tensor
+from torch._subclasses.fake_tensor import FakeTensor
+from torch.overrides import TorchFunctionMode
+
+if TYPE_CHECKING:
+    from presage.static.launch_recorder.launches import Recorder
+
+
+class WithoutGpu(TorchFunctionMode):  # type: ignore[misc]
+    """What torch's functions cannot do where there is none. Nothing is drawn, so no generator, of whatever device, is
+    asked; and numbers get into a tensor on the host first."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        named = {name: value for name, value in (kwargs or {}).items() if name != "generator"}
+        device = named.pop("device", None) if func in (torch.tensor, torch.as_tensor) else None
+        made = func(*args, **named)
+        return made if device is None else made.to(device)
+
+
+class _Event:
+    """Of which all happen at once."""
+
+    def __init__(self, *_: Any, **__: Any) -> None:
+        self.synchronize = self.record = self.wait = lambda *_: None
+        self.query, self.elapsed_time = lambda: True, lambda _: 0.0
+
+
+class _Stream:
+    """Of which there is only one."""
+
+    cuda_stream, device_index, device = 0, 0, torch.device("cuda", 0)
+
+    def __init__(self, *_: Any, **__: Any) -> None:
+        self.synchronize = self.wait_stream = self.wait_event = lambda *_: None
+        self.query, self.record_event = lambda: True, lambda event=None: event or _Event()
+
+    def __enter__(self) -> _Stream:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        return
+
+
+def _graphs(recorder: Recorder) -> tuple[type, type]:
+    """CUDAGraph, which launches when it is replayed what was launched while it was captured; and its context."""
+
+    class Graph:
+        def __init__(self, *_: Any, **__: Any) -> None:
+            self.launches: Counter[str] = Counter()
+            self.pool = self.reset = lambda *_: None
+
+        def capture_begin(self, *_: Any, **__: Any) -> None:
+            self._before = recorder.launches.copy()
+
+        def capture_end(self) -> None:
+            self.launches = recorder.launches - self._before
+            recorder.launches.subtract(self.launches)
+            recorder.launches = +recorder.launches
+
+        def replay(self) -> None:
+            recorder.launches.update(self.launches)
+
+    class Capture:
+        def __init__(self, graph: Graph, *_: Any, **__: Any) -> None:
+            self._graph = graph
+
+        def __enter__(self) -> None:
+            self._graph.capture_begin()
+
+        def __exit__(self, *_: Any) -> None:
+            self._graph.capture_end()
+
+    return Graph, Capture
+
+
+def _generators() -> type:
+    class Generator(torch.Generator):  # type: ignore[misc]
+        """Of the GPU, as far as anyone is told."""
+
+        def __new__(cls, device: Any = None) -> Any:
+            return super().__new__(cls)
+
+    return Generator
+
+
+class _Device(contextlib.nullcontext[None]):
+    """torch.cuda.device, which torch itself asks for as a class."""
+
+
+def _move_parameters(module: Any, change: Callable[[Any], Any], recurse: bool = True) -> Any:
+    """What torch does to a module's parameters, which it cannot do where they have no values."""
+    with torch.no_grad():
+        for child in module.children() if recurse else ():
+            _move_parameters(child, change)
+        for name, found in module._parameters.items():
+            if found is not None:
+                module._parameters[name] = torch.nn.Parameter(change(found), found.requires_grad)
+        for name, found in module._buffers.items():
+            module._buffers[name] = None if found is None else change(found)
+    return module
+
+
+def _plain_operator(name: Any, function: Any = None, /, **_: Any) -> Any:
+    """An operator of the module's own is the function that it is made from."""
+
+    def made(function: Any) -> Any:
+        for registering in ("register_fake", "register_kernel", "register_autograd", "register_vmap"):
+            setattr(function, registering, lambda first=None, *_, **__: first if callable(first) else lambda f: f)
+        return function
+
+    return made(function) if function else made
+
+
+def _addresses() -> Callable[[Any], int]:
+    """Tensors of different memory lie at different addresses."""
+    bases: dict[int, int] = {}
+
+    def data_ptr(tensor: Any) -> int:
+        base = bases.setdefault(tensor.untyped_storage()._cdata, (len(bases) + 1) << 36)
+        return int(base + tensor.storage_offset() * tensor.element_size())
+
+    return data_ptr
+
+
+def pretend(request: Mapping[str, Any], recorder: Recorder) -> None:
+    """Make torch.cuda answer for the target, also where torch was built without CUDA."""
+    major, minor = request["capability"]
+    device = request["device"]
+
+    class Properties(SimpleNamespace):
+        @property
+        def multi_processor_count(self) -> int:
+            if not device["multiprocessors"]:
+                recorder.notes["the host code asks for the number of multiprocessors, and is told 1: name a GPU"] = None
+            return device["multiprocessors"] or 1
+
+    properties = Properties(
+        name=device["name"],
+        major=major,
+        minor=minor,
+        total_memory=device["memory"],
+        L2_cache_size=device["l2"],
+        warp_size=32,
+        max_threads_per_multi_processor=device["threads_per_sm"],
+        regs_per_multiprocessor=65536,
+        shared_memory_per_block=48 << 10,
+        shared_memory_per_block_optin=device["shared_per_block"],
+        shared_memory_per_multiprocessor=device["shared_per_sm"],
+        gcnArchName="",
+    )
+    stream = _Stream()
+    answers: dict[str, Any] = {
+        "is_available": True,
+        "is_initialized": False,
+        "device_count": 1,
+        "current_device": 0,
+        "get_device_properties": properties,
+        "get_device_capability": (major, minor),
+        "get_device_name": device["name"],
+        "current_stream": stream,
+        "default_stream": stream,
+        "synchronize": None,
+        "set_device": None,
+        "empty_cache": None,
+        "is_current_stream_capturing": False,
+        "mem_get_info": (device["memory"], device["memory"]),
+        "set_stream": None,
+        "stream": contextlib.nullcontext(),
+    }
+    for name, answer in answers.items():
+        setattr(torch.cuda, name, lambda *_, answer=answer, **__: answer)
+    fake_tensor.init_gpu_context = lambda _: None  # it would look for the GPU that torch.cuda now promises
+    torch.cuda.Event, torch.cuda.Stream, torch.cuda.ExternalStream = _Event, _Stream, _Stream
+    torch.cuda.device = _Device
+    torch.Generator = _generators()
+    torch.distributions.Distribution.set_default_validate_args(False)  # it would look at values
+    torch.cuda.CUDAGraph, torch.cuda.graph = _graphs(recorder)
+    FakeTensor.data_ptr = _addresses()
+    FakeTensor.get_device = lambda self: 0 if self.device.type == "cuda" else -1
+    torch.nn.Module._apply = _move_parameters
+    torch.library.custom_op = torch.library.triton_op = _plain_operator
+    torch.library.wrap_triton = lambda kernel: kernel
+    _tune_without_timing(recorder)
+    torch.Tensor.to = _move_tensors(torch.Tensor.to)
+    torch.Tensor.cuda = lambda self, *_, **__: self.to("cuda")
+    torch.nn.Module.cuda = lambda self, *_: self  # its parameters were made there: see _entry
+    _register_cuda_guard()
+
+
+def _tune_without_timing(recorder: Recorder) -> None:
+    """Timing, by Triton's autotuner or by the module's own, calls and is told nothing."""
+
+    def do_bench(call: Callable[[], Any], *_: Any, quantiles: Any = None, **__: Any) -> Any:
+        recorder.without_listening(call)
+        return [0.0] * len(quantiles) if quantiles else 0.0
+
+    triton.testing.do_bench = triton.testing.do_bench_cudagraph = do_bench
+    autotuner = importlib.import_module("triton.runtime.autotuner").Autotuner
+    prune = autotuner.prune_configs
+
+    def prune_configs(self: Any, *arguments: Any, **named: Any) -> Any:
+        recorder.begin_tuning()
+        return prune(self, *arguments, **named)
+
+    autotuner.prune_configs = prune_configs
+
+
+def _move_tensors(to: Callable[..., Any]) -> Callable[..., Any]:
+    """Tensor.to, but what moves to the GPU leaves the values behind that torch knows of it because it was made of plain
+    numbers: it would compute with them there."""
+
+    def moved(self: Any, *arguments: Any, **named: Any) -> Any:
+        arguments = tuple(map(_indexed, arguments))
+        named = {name: _indexed(value) for name, value in named.items()}
+        known = getattr(self, "constant", None)
+        if known is None or torch.device("cuda", 0) not in (*arguments, *named.values()):
+            return to(self, *arguments, **named)
+        self.constant = None
+        try:
+            return to(self, *arguments, **named)
+        finally:
+            self.constant = known
+
+    return moved
+
+
+def _indexed(argument: Any) -> Any:
+    """`cuda` with its number, which there is no runtime to ask for."""
+    is_cuda = argument == "cuda" if isinstance(argument, str) else isinstance(argument, torch.device)
+    return torch.device("cuda", 0) if is_cuda and torch.device(argument).type == "cuda" else argument
+
+
+def _register_cuda_guard() -> None:
+    """Without a guard for CUDA devices, a torch built for the CPU cannot index or copy its own fake CUDA tensors.
+
+    FakeTensorMode sets a guard that does nothing, but only in builds with CUDA; here the meta device's is borrowed.
+    """
+    library = os.path.join(os.path.dirname(torch.__file__), "lib", "libc10.so")
+    with contextlib.suppress(OSError, ValueError):
+        registry = (ctypes.c_void_p * 16).in_dll(ctypes.CDLL(library), "_ZN3c104impl26device_guard_impl_registryE")
+        cuda, meta = 1, 14
+        if not registry[cuda]:
+            registry[cuda] = registry[meta]

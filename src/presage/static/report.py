@@ -1,0 +1,170 @@
+"""StaticReport: what compiling alone tells of a kernel, with no device."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from presage.static import walk
+from presage.static.cubin import Resources
+from presage.static.hardware import MAX_THREADS_PER_BLOCK, REGISTERS_PER_SM, Hardware
+from presage.static.occupancy import occupancy
+from presage.static.sass import Mix
+
+STATUSES = ("ok", "compile_error", "runtime_error", "timeout", "unknown")
+"""`runtime_error`: it would fail at launch. `unknown`: its host code cannot run on tensors without values."""
+_MAX_BLOCK = (1024, 1024, 64)
+_MAX_GRID = (2**31 - 1, 65535, 65535)
+
+
+@dataclass(frozen=True)
+class Launched:
+    """One distinct launch, as the header declares it or as host code did it."""
+
+    name: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    dynamic_shared: int
+    cubin: bytes
+    count: int = 1
+    spill_bytes: int | None = None
+    """What the compiler says it spilled; None where only the machine code can tell."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    executed: Mapping[str, float] | None = None
+    """What a warp executes, by kind; None where its code could not be walked to its end."""
+
+
+@dataclass(frozen=True)
+class LaunchReport:
+    """What is known of one launch before it runs."""
+
+    name: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    count: int
+    """How many launches are like this one."""
+    registers: int
+    spill_bytes: int
+    """Bytes per thread that spill stores and loads move, each instruction counted once."""
+    stack_bytes: int
+    shared_bytes: int
+    """Static and dynamic, per block."""
+    code_bytes: int
+    occupancy: float
+    occupancy_limiter: str
+    blocks_per_sm: int
+    waves: float | None
+    """Grid blocks over the blocks that the whole GPU holds at once; None for a bare architecture."""
+    loops: int
+    instructions: Mapping[str, int]
+    instructions_in_loops: Mapping[str, int]
+    options: Mapping[str, Any]
+    """For Triton: warps, stages, constants, and each argument's type and alignment."""
+    executed: Mapping[str, float] | None = None
+    """What a warp executes, loops counted as often as they run, by `warp.KINDS`; None where that is not known."""
+    unbounded: Mapping[str, float] = field(default_factory=dict)
+    """Of that, what lies in loops that end when memory says so: it is counted once, however often it will run."""
+
+
+@dataclass(frozen=True)
+class StaticReport:
+    """What compiling a kernel for one target tells about one case."""
+
+    target: str
+    arch: str
+    status: str
+    compiler: str
+    launches: tuple[LaunchReport, ...] = ()
+    error: str | None = None
+    operators: Mapping[str, int] = field(default_factory=dict)
+    """Calls of the framework's own operators in a module's host code, whose kernels are not seen here."""
+    notes: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> StaticReport:
+        """From what was stored of it: as JSON, or in a recording."""
+        return cls(
+            **{name: record[name] for name in ("target", "arch", "status", "compiler", "error")},
+            launches=tuple(_launch(launch) for launch in record["launches"]),
+            operators=_loaded(record["operators"]),
+            notes=tuple(record["notes"] or ()),
+        )
+
+
+def describe(launched: Launched, resources: Resources, mix: Mix, target: Hardware) -> LaunchReport:
+    """Put together what the launch, the cubin and the disassembly say."""
+    shared = resources.shared_bytes + launched.dynamic_shared
+    fit = occupancy(target, math.prod(launched.block), resources.registers, shared, resources.barriers)
+    waves = None
+    if target.multiprocessors and fit.blocks:
+        waves = math.prod(launched.grid) / (fit.blocks * target.multiprocessors)
+    executed, unbounded = (None, {}) if launched.executed is None else walk.parted(launched.executed)
+    return LaunchReport(
+        name=launched.name,
+        grid=launched.grid,
+        block=launched.block,
+        count=launched.count,
+        registers=resources.registers,
+        spill_bytes=mix.local_bytes if launched.spill_bytes is None else launched.spill_bytes,
+        stack_bytes=resources.stack_bytes,
+        shared_bytes=shared,
+        code_bytes=len(resources.code),
+        occupancy=fit.fraction,
+        occupancy_limiter=fit.limiter,
+        blocks_per_sm=fit.blocks,
+        waves=waves,
+        loops=mix.loops,
+        instructions=mix.classes,
+        instructions_in_loops=mix.in_loops,
+        options=launched.options,
+        executed=executed,
+        unbounded=unbounded,
+    )
+
+
+def launch_problem(launched: Launched, resources: Resources, target: Hardware) -> str | None:
+    """Why the target would refuse this launch, or None."""
+    threads, shared = math.prod(launched.block), resources.shared_bytes + launched.dynamic_shared
+    for what, sizes, limits in (("grid", launched.grid, _MAX_GRID), ("block", launched.block, _MAX_BLOCK)):
+        for axis, size, limit in zip("xyz", sizes, limits, strict=True):
+            if not 1 <= size <= limit:
+                return f"the {what}'s {axis} is {size}; it can be 1 to {limit}"
+    if threads > MAX_THREADS_PER_BLOCK:
+        return f"a block of {threads} threads; at most {MAX_THREADS_PER_BLOCK} are allowed"
+    if resources.required_threads not in (None, threads):
+        return f"a block of {threads} threads, but the code was compiled for exactly {resources.required_threads}"
+    if resources.most_threads and threads > resources.most_threads:
+        return f"a block of {threads} threads, but the code was compiled for at most {resources.most_threads}"
+    if shared > target.shared_per_block:
+        return f"{shared} bytes of shared memory per block; {target.name} has {target.shared_per_block}"
+    if occupancy(target, threads, resources.registers).blocks == 0:
+        return f"{threads} threads of {resources.registers} registers exceed the {REGISTERS_PER_SM} there are"
+    return None
+
+
+def _launch(record: Mapping[str, Any]) -> LaunchReport:
+    changed = {
+        "grid": tuple(record["grid"]),
+        "block": tuple(record["block"]),
+        "instructions": _present(record["instructions"]),
+        "instructions_in_loops": _present(record["instructions_in_loops"]),
+        "options": _loaded(record["options"]),
+        "executed": _present(record["executed"]) if record.get("executed") is not None else None,
+        "unbounded": _present(record.get("unbounded") or {}),
+    }
+    return LaunchReport(**{**record, **changed})
+
+
+def _present(counts: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: count for name, count in counts.items() if count is not None}
+
+
+def _loaded(value: str | Mapping[str, Any]) -> Mapping[str, Any]:
+    return json.loads(value) if isinstance(value, str) else value

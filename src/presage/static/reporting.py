@@ -1,0 +1,142 @@
+"""Static reports: compiles kernels in a child process, with no device, and reports what their machine code tells."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from presage.core.errors import PresageError
+from presage.static import cache, compiling, cubin, cuda_source, report, sass, triton_module
+from presage.static.cubin import Resources
+from presage.static.launch_request import Job
+from presage.static.report import Launched, StaticReport
+
+_COMPILERS = {"cuda": cuda_source, "triton": triton_module}
+_ERROR_LINES, _ERROR_SIGNS, _NOTES = 12, 400, 20
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    """A job that compiled (launches) or did not (error), before disassembly."""
+
+    status: str
+    launches: tuple[tuple[Launched, Resources], ...] = ()
+    error: str | None = None
+    operators: Mapping[str, int] | None = None
+    notes: tuple[str, ...] = ()
+
+
+def reports(jobs: Sequence[Job], timeout: float = 60.0, processes: int | None = None) -> list[StaticReport]:
+    """A report for every job, in order. `timeout` is per job, in seconds. Many jobs at once cost far less each."""
+    for job in jobs:
+        if job.kernel.language not in _COMPILERS:
+            known = " and ".join(_COMPILERS)
+            raise PresageError(
+                f"{job.kernel.name} is a {job.kernel.language} kernel; static reports are made of {known} kernels"
+            )
+    requests = [_COMPILERS[job.kernel.language].request(job) for job in jobs]
+    names = [
+        cache.name_of(job, request, _COMPILERS[job.kernel.language].compiler())
+        for job, request in zip(jobs, requests, strict=True)
+    ]
+    found = cache.find(names)
+    missing = [i for i, name in enumerate(names) if name not in found]
+    made = _made([jobs[i] for i in missing], [requests[i] for i in missing], timeout, processes)
+    fresh = {names[i]: report for i, report in zip(missing, made, strict=True)}
+    cache.add(fresh)
+    return [found.get(name) or fresh[name] for name in names]
+
+
+def _made(
+    jobs: Sequence[Job], requests: Sequence[dict[str, Any]], timeout: float, processes: int | None
+) -> list[StaticReport]:
+    distinct: dict[str, dict[str, Any]] = {}
+    keys = []
+    for request in requests:  # one source at several sizes is one request
+        cases = request.pop("cases")
+        keys.append(json.dumps(request))
+        known = distinct.setdefault(keys[-1], {**request, "cases": []})["cases"]
+        known += [case for case in cases if case not in known]
+    answers = dict(zip(distinct, compiling.answers(list(distinct.values()), timeout, processes), strict=True))
+    outcomes = [_outcome(job, answers[key]) for job, key in zip(jobs, keys, strict=True)]
+    mixes = _mixes(jobs, outcomes)
+    return [_report(job, outcome, mixes) for job, outcome in zip(jobs, outcomes, strict=True)]
+
+
+def _outcome(job: Job, answer: Mapping[str, Any]) -> _Outcome:
+    try:
+        return _compiled(job, answer)
+    except cuda_source.LaunchError as error:
+        return _Outcome(error.status, error=str(error))
+    except (
+        ArithmeticError,
+        AttributeError,
+        LookupError,
+        TypeError,
+        ValueError,
+    ):  # foreign code runs where it is written
+        return _Outcome("compile_error", error="the compiling process gave no answer that can be read")
+
+
+def _compiled(job: Job, answer: Mapping[str, Any]) -> _Outcome:
+    answer = _COMPILERS[job.kernel.language].answered(job, answer)
+    notes = tuple(_printable(note) for note in answer.get("notes", ()))[:_NOTES]
+    if answer.get("status") in report.STATUSES and answer["status"] != "ok":
+        said = _printable(answer.get("error")).replace("kernel.cu(", f"{job.kernel.family}(")
+        return _Outcome(answer["status"], error=said, notes=notes)
+    answer = {**answer, "cubins": [base64.b64decode(each) for each in answer["cubins"]]}
+    found = []
+    for launched in _COMPILERS[job.kernel.language].launches(job, answer):
+        kernels = cubin.read(launched.cubin)
+        if launched.name not in kernels:
+            names = ", ".join(map(_printable, kernels)) or "none"
+            hint = 'declare it extern "C" __global__'
+            return _Outcome("compile_error", error=f"there is no kernel '{launched.name}' (there is: {names}); {hint}")
+        resources = kernels[launched.name]
+        if problem := report.launch_problem(launched, resources, job.target):
+            return _Outcome("runtime_error", error=f"cannot launch {launched.name}: {problem}")
+        found.append((launched, resources))
+    operators = {_printable(name): int(count) for name, count in (answer.get("operators") or {}).items()}
+    return _Outcome("ok", tuple(found), None, operators, notes)
+
+
+def _printable(error: object) -> str:
+    """The first lines of what a compiler or foreign code says, of a length and with signs that a terminal can bear."""
+    lines = str(error).strip().splitlines()[:_ERROR_LINES]
+    return "\n".join("".join(sign if sign.isprintable() else "?" for sign in line[:_ERROR_SIGNS]) for line in lines)
+
+
+def _mixes(jobs: Sequence[Job], outcomes: Sequence[_Outcome]) -> dict[tuple[str, bytes], sass.Mix]:
+    """Disassemble everything, with one run of the disassembler per architecture. What cannot be read is left out."""
+    codes: dict[str, dict[bytes, None]] = {}
+    for job, outcome in zip(jobs, outcomes, strict=True):
+        for _, resources in outcome.launches:
+            codes.setdefault(job.target.compile_arch, {})[resources.code] = None
+    return {
+        (arch, code): sass.mix(instructions)
+        for arch, pieces in codes.items()
+        for code, instructions in zip(pieces, sass.disassemble(list(pieces), arch), strict=True)
+        if instructions is not None
+    }
+
+
+def _report(job: Job, outcome: _Outcome, mixes: Mapping[tuple[str, bytes], sass.Mix]) -> StaticReport:
+    arch = job.target.compile_arch
+    if any((arch, resources.code) not in mixes for _, resources in outcome.launches):
+        outcome = _Outcome("compile_error", error="its machine code cannot be read")
+    return StaticReport(
+        target=job.target.name,
+        arch=arch,
+        status=outcome.status,
+        compiler=_COMPILERS[job.kernel.language].compiler(),
+        launches=tuple(
+            report.describe(launched, resources, mixes[arch, resources.code], job.target)
+            for launched, resources in outcome.launches
+        ),
+        error=outcome.error,
+        operators=outcome.operators or {},
+        notes=outcome.notes,
+    )

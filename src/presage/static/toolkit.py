@@ -1,0 +1,75 @@
+"""Finds NVIDIA's compiler library, disassembler and headers: from Python packages first, then an installed toolkit."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from presage.core.errors import PresageError
+
+INSTALL = "pip install 'presage-kernels[cuda]', or run PRESAGE_EXTRAS=cuda ./presage"
+
+
+class ToolkitError(PresageError):
+    """Something of NVIDIA's toolkit is missing or does not work; the message says what to install."""
+
+
+def nvrtc() -> Path:
+    """The run-time compiler's library."""
+    for root in _roots():
+        found = sorted(root.glob("lib*/libnvrtc.so.1[2-9]*"))
+        if found:
+            return found[0]
+    raise ToolkitError(f"NVRTC, the CUDA run-time compiler, is not installed; {INSTALL}")
+
+
+def includes() -> tuple[Path, ...]:
+    """The folder with cuda_fp16.h and its kin, and where there is one, the folder with the CUDA C++ library."""
+    roots = list(_roots())
+    headers = [root / "include" for root in roots if (root / "include" / "cuda_fp16.h").is_file()]
+    if not headers:
+        raise ToolkitError(f"the CUDA headers are not installed; {INSTALL}")
+    library = [root / "include" / "cccl" for root in roots if (root / "include" / "cccl").is_dir()]
+    return (headers[0], *library[:1])
+
+
+def program(name: str) -> Path:
+    """One of the toolkit's programs."""
+    for root in _roots():
+        if (root / "bin" / name).is_file():
+            return root / "bin" / name
+    if on_path := shutil.which(name):
+        return Path(on_path)
+    raise ToolkitError(f"{name} is not installed; {INSTALL}")
+
+
+def assemblers() -> tuple[Path, ...]:
+    """The folders with the programs that Triton starts to turn PTX into machine code."""
+    folders = (Path(entry, "triton", "backends", "nvidia", "bin") for entry in dict.fromkeys(sys.path))
+    return tuple(folder for folder in folders if folder.is_dir())
+
+
+def home() -> Path | None:
+    """An installed toolkit with nvcc, which builds torch's extensions, from where torch looks for it."""
+    on_path = shutil.which("nvcc")
+    beside = os.path.dirname(os.path.dirname(os.path.realpath(on_path))) if on_path else None
+    folders = (os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH"), beside, "/usr/local/cuda")
+    return next((Path(folder) for folder in folders if folder and Path(folder, "bin", "nvcc").is_file()), None)
+
+
+def _roots() -> Iterator[Path]:
+    """Folders laid out like a CUDA toolkit, the preferred first."""
+    for entry in dict.fromkeys(sys.path):
+        packages = Path(entry, "nvidia")
+        yield from (root for root in sorted(packages.glob("cu1[3-9]"), reverse=True) if root.is_dir())
+        yield from (root for root in sorted(packages.glob("cuda_*")) if root.is_dir())
+    for entry in dict.fromkeys(sys.path):
+        triton = Path(entry, "triton", "backends", "nvidia")
+        if triton.is_dir():
+            yield triton
+    for home in (os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH"), "/usr/local/cuda"):
+        if home and Path(home).is_dir():
+            yield Path(home)

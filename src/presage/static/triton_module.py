@@ -1,0 +1,77 @@
+"""Static reports of Triton modules: the host code runs on tensors without values, and every launch is compiled."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import operator
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any
+
+from presage.static import toolkit
+from presage.static.hardware import WARP
+from presage.static.launch_request import Job
+from presage.static.report import Launched
+
+IMPORTED_LATE = ("numpy.ma", "triton.compiler.code_generator", "triton.experimental.gluon.nvidia.hopper")
+"""What Triton imports when it first compiles: whoever forks to compile does it before."""
+
+
+def request(job: Job) -> dict[str, Any]:
+    """What the child process is asked to run."""
+    for package in ("torch", "triton"):
+        if importlib.util.find_spec(package) is None:
+            raise toolkit.ToolkitError(f"{package} is not installed; {toolkit.INSTALL}")
+    target = job.target
+    return {
+        "compiler": "triton",
+        "source": job.kernel.source,
+        "files": dict(job.files),
+        "cases": [
+            {
+                "inputs": [[list(tensor.shape), tensor.dtype] for tensor in job.inputs],
+                "parameters": list(job.parameters),
+                "arguments": dict(job.dims) if job.files else {},
+            }
+        ],
+        "capability": list(target.capability),
+        "device": {
+            "name": target.product,
+            "multiprocessors": target.multiprocessors,
+            "shared_per_block": target.shared_per_block,
+            "shared_per_sm": target.shared_per_sm,
+            "threads_per_sm": target.threads_per_sm,
+            "memory": target.memory_bytes or 1 << 34,
+            "l2": target.l2_bytes or 1 << 22,
+        },
+    }
+
+
+def answered(job: Job, answer: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The part of an answer that is about this job."""
+    (asked,) = request(job)["cases"]
+    return next((found for case, found in answer.get("cases", ()) if case == asked), answer)
+
+
+def launches(job: Job, answer: Mapping[str, Any]) -> Iterator[Launched]:
+    """Every distinct launch that the host code did. What is of another type than it must be raises an error: foreign
+    code runs where the answer is written."""
+    for launch in answer["launches"]:
+        options, executed = dict(launch["options"]), launch["executed"]
+        x, y, z = map(operator.index, launch["grid"])
+        yield Launched(
+            name=str(launch["name"]),
+            grid=(x * operator.index(options["num_ctas"]), y, z),
+            block=(operator.index(launch["threads"] or options["num_warps"] * WARP), 1, 1),
+            dynamic_shared=operator.index(launch["shared"]),
+            cubin=answer["cubins"][launch["cubin"]],
+            count=operator.index(launch["count"]),
+            options=options,
+            executed=None if executed is None else {str(kind): float(count) for kind, count in executed.items()},
+        )
+
+
+@cache
+def compiler() -> str:
+    return f"Triton {importlib.metadata.version('triton')}"

@@ -1,0 +1,383 @@
+"""Walks a kernel's PTX as a warp would: which way it branches, how often its loops run, what it touches in memory.
+
+Only the integers that branches and addresses depend on are computed, for one warp's 32 lanes at a time, with the real
+sizes of the launch. What is read from memory is unknown: it decides no branch, and where it is part of an address, any
+numbers stand for it, the same where lanes read the same place. A loop whose integers change by the same amounts again
+and again is counted, not walked. So a walk takes milliseconds, needs no GPU, and counts what a disassembly cannot.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from presage.static import ptx
+from presage.static.lane_integers import (
+    FLOATS,
+    KNOWN,
+    LINEAR,
+    WARP,
+    Lanes,
+    first,
+    operation,
+    sectors,
+    shared_passes,
+    wrap,
+)
+from presage.static.ptx import Entry, Instruction
+from presage.static.warp import (
+    AT,
+    COUNTED,
+    UNBOUNDED,
+    EndlessError,
+    Ready,
+    Warp,
+    accessing,
+    comparing,
+    computing,
+    either,
+    forgetting,
+    loading,
+)
+
+_POINTERS = 40
+_FRACTION = 0.382
+"""Where along the grid a block is walked, and another one as far from its end."""
+
+_ROOTS = {
+    **dict.fromkeys(("ex2", "lg2", "rcp", "rsqrt", "sqrt", "sin", "cos", "tanh"), "special"),
+    **dict.fromkeys(("mov", "cvta", "selp"), "move"),
+    **dict.fromkeys(("shfl", "vote", "match", "redux", "activemask", "elect"), "shuffle"),
+    **dict.fromkeys(("bar", "barrier", "membar", "fence", "mbarrier"), "barrier"),
+    **dict.fromkeys(("bra", "ret", "exit", "brx", "call", "trap"), "branch"),
+    **dict.fromkeys(("atom", "red"), "atomic"),
+    **dict.fromkeys(("mma", "wgmma", "wmma", "tcgen05"), "tensor"),
+    **dict.fromkeys(("ldmatrix",), "shared_load"),
+    **dict.fromkeys(("stmatrix",), "shared_store"),
+    "cvt": "convert",
+    "cp": "async_copy",
+}  # fmt: skip
+_SHAPE = re.compile(r"m(\d{1,4})n(\d{1,4})k(\d{1,4})")
+_BITS = {"8": 1, "16": 2, "32": 4, "64": 8, "128": 16}
+_ADDRESS = re.compile(r"\[\s*([^\s+\]]+)\s*(?:\+\s*(-?\w+))?\s*\]")
+_NUMBER = re.compile(r"-?(?:0x[0-9a-fA-F]{1,16}|0|[1-9]\d{0,19})U?$", re.ASCII)
+
+
+def of_launch(
+    text: str, name: str, integers: Sequence[int], grid: Sequence[int], block: Sequence[int]
+) -> dict[str, float] | None:
+    """What a warp of this launch executes, or None where the code has ways that cannot be followed to their end. The
+    parameters of 32 bits have these values, in order."""
+    entry = ptx.parse(text, name)
+    rest = iter(integers)
+    kinds = entry.parameters.values() if entry else ()
+    return of_call(text, name, [None if kind.endswith("64") else next(rest, 0) for kind in kinds], grid, block)
+
+
+def of_call(
+    text: str, name: str, arguments: Sequence[int | None], grid: Sequence[int], block: Sequence[int]
+) -> dict[str, float] | None:
+    """The same, with an argument for every parameter; None for what is no integer."""
+    entry = ptx.parse(text, name)
+    try:
+        return walk(entry, arguments, tuple(grid), tuple(block)) if entry else None  # type: ignore[arg-type]
+    except (ArithmeticError, LookupError, RecursionError, TypeError, ValueError):
+        return None  # code that no compiler wrote
+
+
+def walk(
+    entry: Entry, arguments: Sequence[int | None], grid: tuple[int, int, int], block: tuple[int, int, int]
+) -> dict[str, float] | None:
+    """Walk the first and the last warp of a block, and of another if that is not alike; the mean of what they execute,
+    by kind (`parted` takes that apart), or None where one does not come to its end. The parameters have these values;
+    pointers, of which nothing else is said, are far apart."""
+    if len(arguments) > len(entry.parameters):
+        return None
+    parameters: dict[str, int] = {}
+    for number, (name, kind) in enumerate(entry.parameters.items()):
+        value = arguments[number] if number < len(arguments) else None
+        unknown = (number + 1) << _POINTERS if kind.endswith("64") else 0
+        parameters[name] = unknown if value is None else value
+    warps = -(-block[0] * block[1] * block[2] // WARP)
+    program = _Program.of(entry)
+    ends = sorted({0, warps - 1})
+
+    def ran(place: tuple[int, int, int], warp: int) -> npt.NDArray[np.float64]:
+        each = Warp(program, parameters, warp, place, grid, block)
+        each.run()
+        return each.counts
+
+    try:
+        one, other = _pair(grid)
+        walked = [ran(one, warp) for warp in ends]
+        mirrored = ran(other, ends[0])
+        if not np.array_equal(walked[0], mirrored):
+            walked += [mirrored, *(ran(other, warp) for warp in ends[1:])]
+    except EndlessError:
+        return None
+    mean = np.mean(walked, axis=0)
+    return {name: float(count) for name, count in zip(COUNTED, mean, strict=True) if count}
+
+
+def parted(counts: Mapping[str, float]) -> tuple[dict[str, float], dict[str, float]]:
+    """All that a warp executes, by kind, and what of it lies in loops that memory ends."""
+    every = {name: count for name, count in counts.items() if not name.startswith(UNBOUNDED)}
+    return every, {name.removeprefix(UNBOUNDED): count for name, count in counts.items() if name not in every}
+
+
+def _pair(grid: tuple[int, int, int]) -> list[tuple[int, int, int]]:
+    """Two blocks, one as far from the first as the other from the last: where work grows evenly along the grid, or
+    along the rows that its numbers are taken apart into, as under a causal mask, their mean is the mean of all.
+
+    >>> _pair((3, 1, 1)), _pair((100, 2, 1))
+    ([(1, 0, 0), (1, 0, 0)], [(76, 0, 0), (23, 1, 0)])
+    """
+    total = math.prod(grid)
+    number = int(_FRACTION * total)
+    return [(n % grid[0], n // grid[0] % grid[1], n // (grid[0] * grid[1])) for n in (number, total - 1 - number)]
+
+
+# -- the program, made ready ------------------------------------------------------------------------------------------
+
+
+class _Program:
+    """An entry as blocks of closures over numbered registers, of which its parameters are some."""
+
+    @staticmethod
+    @lru_cache(maxsize=8)
+    def of(entry: Entry) -> _Program:
+        return _Program(entry)
+
+    def __init__(self, entry: Entry) -> None:
+        self.entry = entry
+        self.registers: dict[str, int] = {}
+        self.crooked: list[int] = []
+        """Registers that an operation gives which is not linear in its operands."""
+        self._shared = _shared_pointers(entry)
+        needed = _needed(entry)
+        self.blocks = [self._block(block.instructions, needed) for block in entry.blocks]
+        self.headers = {b.target for n, b in enumerate(self.blocks) if b.target is not None and 0 <= b.target <= n}
+
+    def register(self, name: str) -> int:
+        return self.registers.setdefault(name, len(self.registers))
+
+    def _block(self, instructions: Sequence[Instruction], needed: set[str]) -> Ready:
+        ready = Ready(np.zeros(len(COUNTED)), [])
+        for instruction in instructions:
+            kind = classify(instruction)
+            ready.counts[AT["instructions"]] += 1
+            ready.counts[AT[kind]] += 1
+            if kind == "tensor":
+                ready.counts[AT["tensor_flops"]] += _tensor_flops(instruction.opcode)
+            if kind == "branch":
+                self._end(ready, instruction)
+            elif kind in _ACCESSES:
+                self._access(ready, instruction, kind)
+            if any(name in needed for name in _written(instruction)):
+                ready.actions.append(self._computation(instruction))
+                if any(name in self._shared for name in _written(instruction)):
+                    ready.actions.append(self._pointing(instruction))
+        return ready
+
+    def _end(self, ready: Ready, instruction: Instruction) -> None:
+        if instruction.root == "call":
+            return
+        if instruction.guard:
+            ready.guard = self._guard(instruction.guard)
+        ready.target = self.entry.labels.get(instruction.operands[0], -1) if instruction.root == "bra" else -1
+
+    def _guard(self, guard: str) -> tuple[int, bool]:
+        return self.register(guard.removeprefix("!")), guard.startswith("!")
+
+    def _access(self, ready: Ready, instruction: Instruction, kind: str) -> None:
+        """Each address that an instruction names is one access; an asynchronous copy names two."""
+        addresses = [each for each in instruction.operands if each.startswith("[")]
+        guard = self._guard(instruction.guard) if instruction.guard else None
+        width = _width(instruction)
+        for number, text in enumerate(addresses[:2] if kind == "async_copy" else addresses[:1]):
+            found = _ADDRESS.match(text)
+            if found is None or "bulk" in instruction.opcode:
+                continue
+            shared = ".shared" in instruction.opcode and not (kind == "async_copy" and number == 1)
+            offset = _integer(found[2]) if found[2] and _NUMBER.match(found[2]) else 0
+            source = self._source(found[1])
+            in_shared = accessing(source, offset, width, guard, shared_passes, AT["shared_wavefronts"])
+            at = AT[_SECTORS.get(kind, "load_sectors")]
+            elsewhere = accessing(source, offset, width, guard, sectors, at)
+            if shared or kind.startswith("shared"):
+                ready.actions.append(in_shared)
+            elif found[1] in self._shared and "global" not in instruction.parts:
+                ready.actions.append(either(self.register(found[1]), in_shared, elsewhere))
+            else:
+                ready.actions.append(elsewhere)
+
+    def _source(self, text: str) -> int | Lanes | None:
+        """A register's number, or the value of something constant; None for what is not known."""
+        if text.startswith("%"):
+            return self.register(text)
+        if _NUMBER.match(text):
+            return np.full(WARP, _integer(text), dtype=np.int64)
+        if text in self.entry.shared:
+            return np.full(WARP, self.entry.shared[text], dtype=np.int64)
+        if text in self.entry.parameters:
+            return self.register(text)
+        if text.isidentifier():  # declared inside braces, as inline assembly does
+            return self.register(text)
+        return None
+
+    def _pointing(self, instruction: Instruction) -> Callable[[Warp, Lanes], None]:
+        """Remembers whether what was written is an address of shared memory."""
+        targets = [self.register(name) for name in _written(instruction)]
+        made = _makes_shared(instruction)
+        sources = [] if instruction.root not in _PASSING_ON else instruction.operands[1:]
+        registers = [self.register(name) if name in self._shared else None for name in sources]
+        chooser = self.register(sources[2]) if instruction.root == "selp" else None
+
+        def point(warp: Warp, mask: Lanes) -> None:
+            given = registers
+            if chooser is not None and warp.known[chooser]:
+                given = registers[:1] if warp.registers[chooser].any() else registers[1:2]
+            is_shared = made or any(register is not None and warp.is_shared[register] for register in given)
+            for target in targets:
+                warp.is_shared[target] = is_shared
+
+        return point
+
+    def _computation(self, instruction: Instruction) -> Callable[[Warp, Lanes], None]:
+        targets = [self.register(name) for name in _written(instruction)]
+        guard = self._guard(instruction.guard) if instruction.guard else None
+        root, kind = instruction.root, instruction.parts[-1] if instruction.parts else ""
+        sources = [self._source(text) for text in instruction.operands[1:]]
+        compute = operation(instruction)
+        if root == "ld" and "param" in instruction.parts:
+            found = _ADDRESS.match(instruction.operands[1])
+            name = found[1] if found else ""
+            sources, compute = [self._source(name)], first if name in self.entry.parameters else None
+        elif root == "ld":
+            found = _ADDRESS.match(instruction.operands[1])
+            return loading(targets, self._source(found[1]) if found else None, guard)
+        elif root not in LINEAR:
+            self.crooked += targets
+        if len(targets) != 1 or compute is None or any(source is None for source in sources):
+            return forgetting(targets)
+        if root == "setp":
+            return comparing(targets[0], sources, compute, kind, guard)
+        return computing(targets[0], sources, compute, wrap(instruction), guard)
+
+
+def _needed(entry: Entry) -> set[str]:
+    """The registers that branches and addresses depend on, however indirectly."""
+    written: dict[str, list[Instruction]] = {}
+    wanted: list[str] = []
+    for block in entry.blocks:
+        for instruction in block.instructions:
+            for name in _written(instruction):
+                written.setdefault(name, []).append(instruction)
+            kind = classify(instruction)
+            if kind == "branch" or kind in _ACCESSES:
+                wanted += [instruction.guard.removeprefix("!")] if instruction.guard else []
+            if kind in _ACCESSES:
+                wanted += [each for text in instruction.operands if text[0] == "[" for each in _names(text)]
+    needed: set[str] = set()
+    while wanted:
+        name = wanted.pop()
+        if name in needed:
+            continue
+        needed.add(name)
+        for instruction in written.get(name, ()):
+            if instruction.root not in ("ld", "atom"):
+                wanted += [each for text in instruction.operands[1:] for each in _names(text)]
+            wanted += _names(instruction.guard)
+    return needed
+
+
+def _shared_pointers(entry: Entry) -> set[str]:
+    """The registers that may hold addresses of shared memory in the form that could be any memory's."""
+    every = [instruction for block in entry.blocks for instruction in block.instructions]
+    found = {name for each in every if _makes_shared(each) for name in _written(each)}
+    before = 0
+    while before < len(found):
+        before = len(found)
+        for each in every:
+            if each.root in _PASSING_ON and any(operand in found for operand in each.operands[1:]):
+                found.update(_written(each))
+    return found
+
+
+def _makes_shared(instruction: Instruction) -> bool:
+    return instruction.opcode.startswith("cvta.shared")
+
+
+_PASSING_ON = ("mov", "add", "sub", "mad", "selp")
+
+
+def _names(text: str) -> list[str]:
+    return re.findall(r"[%A-Za-z_$][\w$.]*", text)
+
+
+_NO_TARGET = ("st", "red", "bra", "ret", "exit", "bar", "barrier", "cp", "membar", "fence", "prefetch", "stmatrix")
+
+
+def _written(instruction: Instruction) -> list[str]:
+    if not instruction.operands or instruction.root in _NO_TARGET or instruction.operands[0].startswith("["):
+        return []
+    target = instruction.operands[0]
+    return _names(target) if target[0] in "{(" else [target]
+
+
+_ACCESSES = ("global_load", "global_store", "shared_load", "shared_store", "atomic", "async_copy")
+_SECTORS = {"global_store": "store_sectors", "atomic": "atomic_sectors"}
+
+
+def classify(instruction: Instruction) -> str:
+    """The kind that an instruction counts as.
+
+    >>> classify(Instruction("", "fma.rn.f32", ())), classify(Instruction("", "ld.global.v4.f32", ()))
+    ('fp32', 'global_load')
+    """
+    root, parts = instruction.root, instruction.parts
+    if root in ("ld", "ldu", "st"):
+        way = "store" if root == "st" else "load"
+        if "param" in parts or "const" in parts:
+            return "move"
+        if "local" in parts:
+            return "local"
+        return f"{'shared' if any(part.startswith('shared') for part in parts) else 'global'}_{way}"
+    if root == "cp" and not any(part.startswith("shared") for part in parts):
+        return "barrier"
+    if root == "setp" or root in _ROOTS:
+        return _ROOTS.get(root, "integer")
+    kinds = [FLOATS[part] for part in parts if part in FLOATS]
+    return kinds[-1] if kinds else "integer" if root in KNOWN else "other"
+
+
+def _tensor_flops(opcode: str) -> float:
+    """What a warp's share of one multiplication of matrices comes to."""
+    shape = _SHAPE.search(opcode)
+    if shape is None or not re.match(r"(wg)?mma", opcode):
+        return 0.0
+    m, n, k = map(int, shape.groups())
+    return 2.0 * m * n * k / (4 if opcode.startswith("wgmma") else 1)
+
+
+def _width(instruction: Instruction) -> int:
+    """Bytes a lane moves."""
+    if instruction.root == "cp":
+        sizes = [_integer(each) for each in instruction.operands if _NUMBER.match(each)]
+        return sizes[0] if sizes else 16
+    if instruction.root in ("ldmatrix", "stmatrix"):
+        return 16
+    kind = instruction.parts[-1] if instruction.parts else "b32"
+    size = _BITS.get(kind.lstrip("busf"), 4)
+    vector = next((int(part[1:]) for part in instruction.parts if re.fullmatch(r"v\d", part)), 1)
+    return size * vector
+
+
+def _integer(text: str) -> int:
+    value = int(text.removesuffix("U"), 0) % (1 << 64)
+    return value - (1 << 64) if value >= 1 << 63 else value

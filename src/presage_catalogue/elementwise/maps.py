@@ -1,0 +1,403 @@
+"""Maps: operations that compute each element of their outputs from the same element of their inputs.
+
+Here are those of one input; `fused.py` has those of several.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Mapping, Sequence
+from types import ModuleType
+from typing import Any
+
+from presage.problems.base import Array, Case, Operation, Tolerance
+from presage.problems.sampler import Sampler
+from presage_catalogue.elementwise.formulas import Code
+from presage_catalogue.elementwise.gelu.problem import erf
+
+Formula = Callable[..., Any]
+
+_SMALL, _LARGE = 24_000_000, 280_000_000
+"""About how many bytes of inputs and outputs the two cases timed on a GPU have."""
+
+
+class Map(Operation):
+    """outputs[i] = f(inputs[i]). The formula is given for the oracle, for kernels (see `formulas`) and for PyTorch."""
+
+    adds_up = False
+
+    def __init__(
+        self,
+        name: str,
+        summary: str,
+        oracle: Formula,
+        formula: str,
+        eager: str,
+        *others: str,
+        flops: int,
+        inputs: str = "x",
+        outputs: str = "y",
+        relative: float = 2e-6,
+        reason: str = "a few roundings in float32, each of 6e-8, and elementary functions good to some 2e-7",
+        scale: Formula | None = None,
+        positive: str = "",
+        half: bool = False,
+        styles: Sequence[str] = ("normal", "large", "tiny", "outliers"),
+    ) -> None:
+        super().__init__(name)
+        self.summary = summary
+        self.inputs = tuple(Array(each, "n") for each in inputs.split())
+        self.outputs = tuple(Array(each, "n") for each in outputs.split())
+        self._oracle, self._flops, self._scale = oracle, flops, scale
+        self._code = Code(name, inputs.split(), outputs.split(), formula, others, half)
+        self._eager, self._positive, self._styles = eager, positive.split(), tuple(styles)
+        self._tolerance = Tolerance(relative, reason, 2e-7 if half else 1e-30)
+        self._dtype = "float16" if half else "float32"
+        self.timed, self.checks = self._timed(half), self._checks()
+
+    def _timed(self, half: bool) -> dict[str, tuple[Case, ...]]:
+        per_element = (2 if half else 4) * (len(self.inputs) + len(self.outputs))
+        gpu = (self._case(_SMALL // per_element // 2 * 2 + 1), self._case(_LARGE // per_element // 1024 * 1024))
+        return {"gpu": gpu} if half else {"cpu": (self._case(131072), self._case(500003)), "gpu": gpu}
+
+    def _checks(self) -> tuple[Case, ...]:
+        sizes = (3, 31, 1025, 4095, 30011)
+        drawn = [self._case(n, self._styles[(i + 1) % len(self._styles)]) for i, n in enumerate(sizes)]
+        return (self._case(1), *drawn, self._case(9000, self._styles[0]), self._case(777, "zeros"))
+
+    def _case(self, n: int, values: str = "uniform") -> Case:
+        return Case({"n": n}, dtype=self._dtype, values=values)
+
+    def make_inputs(self, case: Case, sampler: Sampler) -> tuple[Any, ...]:
+        drawn = [sampler.values((case.dims["n"],), case.dtype) for _ in self.inputs]
+        positive = [array.name in self._positive for array in self.inputs]
+        return tuple(sampler.xp.abs(x) + 1e-3 if above else x for x, above in zip(drawn, positive, strict=True))
+
+    def oracle(self, xp: ModuleType, case: Case, *inputs: Any) -> tuple[Any, ...]:
+        outputs = self._oracle(xp, *inputs)
+        return outputs if isinstance(outputs, tuple) else (outputs,)
+
+    def magnitude(self, xp: ModuleType, case: Case, expected: tuple[Any, ...], *inputs: Any) -> tuple[Any, ...]:
+        if self._scale is None:
+            return super().magnitude(xp, case, expected, *inputs)
+        scales = self._scale(xp, *inputs)
+        return scales if isinstance(scales, tuple) else (scales,)
+
+    def tolerance(self, case: Case) -> Tolerance:
+        return self._tolerance
+
+    def flops(self, case: Case) -> int:
+        return self._flops * case.dims["n"]
+
+    def draw_case(self, rng: random.Random) -> Case:
+        return self._case(rng.randint(1, 20000), rng.choice(self._styles))
+
+    def given(self, suffix: str) -> Mapping[str, str]:
+        given = self._code.given(suffix)
+        return given | {"eager": self._eager} if suffix == ".py" else given
+
+
+def sigmoid(xp: ModuleType, x: Any) -> Any:
+    return 1.0 / (1.0 + xp.exp(-x))
+
+
+def log1p(xp: ModuleType, x: Any) -> Any:
+    return xp.log1p(x)
+
+
+def _softplus(xp: ModuleType, x: Any) -> Any:
+    return xp.maximum(x, 0.0 * x) + xp.log1p(xp.exp(-xp.abs(x)))
+
+
+_EXPONENTIAL = "exp(v) in float32 is off by 2e-7 and by 9e-8 for each unit of v, whose rounding it magnifies"
+_CANCELS = "a few roundings of 6e-8 each, in terms that may cancel, so that the error scales with them"
+
+_SIN = (
+    "k = floor(0.15915494 * x + 0.5); r = x - k * 6.28125 - k * 0.0019353072; s = r * r;"
+    "p = 1.6059044e-10 - 7.6471637e-13 * s; p1 = p * s - 2.5052108e-08; p2 = p1 * s + 2.7557319e-06;"
+    "p3 = p2 * s - 0.0001984127; p4 = p3 * s + 0.0083333333; p5 = p4 * s - 0.16666667; y = r + r * s * p5"
+)
+_ERF_QUOTIENT = (
+    "z = min(max(x, -4.0), 4.0); s = z * z;"
+    "p = 2.77068142495902e-08 - 2.72614225801306e-10 * s; p1 = p * s - 2.10102402082508e-06;"
+    "p2 = p1 * s - 5.69250639462346e-05; p3 = p2 * s - 7.34990630326855e-04; p4 = p3 * s - 2.95459980854025e-03;"
+    "p5 = p4 * s - 1.60960333262415e-02; q = -1.45660718464996e-05 * s - 2.13374055278905e-04;"
+    "q1 = q * s - 1.68282697438203e-03; q2 = q1 * s - 7.37332916720468e-03; q3 = q2 * s - 1.42647390514189e-02;"
+    "y = z * p5 / q3"
+)
+
+OPERATIONS = (
+    Map(
+        "silu",
+        "y[i] = x[i] / (1 + exp(-x[i]))",
+        lambda xp, x: x * sigmoid(xp, x),
+        "e = exp(-x); y = x / (1.0 + e)",
+        "torch.nn.functional.silu(x)",
+        "y = 0.5 * x * (1.0 + tanh(0.5 * x))",
+        "e = exp(x); y = x * e / (1.0 + e)",
+        flops=4,
+        scale=lambda xp, x: xp.abs(x),
+    ),
+    Map(
+        "relu",
+        "y[i] = max(x[i], 0)",
+        lambda xp, x: xp.maximum(x, 0.0 * x),
+        "y = max(x, 0.0)",
+        "torch.relu(x)",
+        "y = where(x > 0.0, x, 0.0)",
+        "y = 0.5 * (x + abs(x))",
+        flops=1,
+        relative=2.5e-7,
+        reason="nothing is rounded, or once by 6e-8",
+    ),
+    Map(
+        "leaky_relu",
+        "y[i] = x[i] where that is positive, else 0.01 * x[i]",
+        lambda xp, x: xp.where(x > 0, x, 0.01 * x),
+        "y = where(x > 0.0, x, 0.01 * x)",
+        "torch.nn.functional.leaky_relu(x, 0.01)",
+        "y = max(x, 0.01 * x)",
+        "y = max(x, 0.0) + 0.01 * min(x, 0.0)",
+        flops=1,
+        relative=5e-7,
+        reason="two roundings in float32, each of 6e-8",
+    ),
+    Map(
+        "sigmoid",
+        "y[i] = 1 / (1 + exp(-x[i]))",
+        sigmoid,
+        "e = exp(-x); y = 1.0 / (1.0 + e)",
+        "torch.sigmoid(x)",
+        "y = 0.5 + 0.5 * tanh(0.5 * x)",
+        "e = exp(x); y = e / (1.0 + e)",
+        flops=3,
+        relative=1e-6,
+        reason=_EXPONENTIAL,
+        scale=lambda xp, x: sigmoid(xp, x) * (1.0 + xp.abs(x)),
+    ),
+    Map(
+        "tanh",
+        "y[i] = tanh(x[i])",
+        lambda xp, x: xp.tanh(x),
+        "y = tanh(x)",
+        "torch.tanh(x)",
+        "e = exp(2.0 * x); y = (e - 1.0) / (e + 1.0)",
+        "e = exp(-2.0 * abs(x)); t = (1.0 - e) / (1.0 + e); y = where(x < 0.0, -t, t)",
+        "z = min(max(x, -4.97), 4.97); s = z * z; p = z * (135135.0 + s * (17325.0 + s * (378.0 + s)));"
+        "y = p / (135135.0 + s * (62370.0 + s * (3150.0 + s * 28.0)))",
+        flops=5,
+        reason="a tanh in float32 is good to 3e-7 of its value, if it does not cancel near zero",
+    ),
+    Map(
+        "softplus",
+        "y[i] = log(1 + exp(x[i])), without overflow",
+        _softplus,
+        "e = exp(-abs(x)); l = log1p(e); y = max(x, 0.0) + l",
+        "torch.nn.functional.softplus(x)",
+        "y = log1p(exp(x))",
+        "e = exp(-abs(x)); y = max(x, 0.0) + log(1.0 + e)",
+        flops=5,
+        relative=1e-6,
+        reason=_EXPONENTIAL,
+        scale=lambda xp, x: _softplus(xp, x) * (1.0 + xp.abs(x)),
+    ),
+    Map(
+        "mish",
+        "y[i] = x[i] * tanh(log(1 + exp(x[i])))",
+        lambda xp, x: x * xp.tanh(_softplus(xp, x)),
+        "e = exp(min(x, 20.0)); d = e * (e + 2.0); y = x * d / (d + 2.0)",
+        "torch.nn.functional.mish(x)",
+        "y = x * tanh(log1p(exp(x)))",
+        "e = exp(x); d = e * (e + 2.0); y = x * d / (d + 2.0)",
+        flops=6,
+        relative=1e-6,
+        reason=_EXPONENTIAL,
+        scale=lambda xp, x: xp.abs(x) * xp.tanh(_softplus(xp, x)) * (1.0 + xp.abs(x)),
+    ),
+    Map(
+        "elu",
+        "y[i] = x[i] where that is positive, else exp(x[i]) - 1",
+        lambda xp, x: xp.where(x > 0, x, xp.expm1(x)),
+        "y = where(x > 0.0, x, expm1(x))",
+        "torch.nn.functional.elu(x)",
+        "y = max(x, 0.0) + min(exp(x) - 1.0, 0.0)",
+        "t = tanh(0.5 * min(x, 0.0)); y = max(x, 0.0) + 2.0 * t / (1.0 - t)",
+        flops=3,
+        reason="expm1 in float32 is good to 4e-7 of its value, if it does not cancel near zero",
+    ),
+    Map(
+        "selu",
+        "y[i] = 1.0507009873554805 * (x[i] where positive, else 1.6732632423543772 * (exp(x[i]) - 1))",
+        lambda xp, x: 1.0507009873554805 * xp.where(x > 0, x, 1.6732632423543772 * xp.expm1(x)),
+        "y = where(x > 0.0, 1.05070099 * x, 1.75809934 * expm1(x))",
+        "torch.selu(x)",
+        "y = 1.05070099 * (max(x, 0.0) + min(1.67326324 * (exp(x) - 1.0), 0.0))",
+        "t = tanh(0.5 * min(x, 0.0)); y = 1.05070099 * max(x, 0.0) + 3.51619868 * t / (1.0 - t)",
+        flops=4,
+        reason="expm1 in float32 is good to 4e-7 of its value, if it does not cancel near zero",
+    ),
+    Map(
+        "hardswish",
+        "y[i] = x[i] * min(max(x[i] + 3, 0), 6) / 6",
+        lambda xp, x: x * xp.clip(x + 3.0, 0.0, 6.0) / 6.0,
+        "y = x * min(max(x + 3.0, 0.0), 6.0) / 6.0",
+        "torch.nn.functional.hardswish(x)",
+        "y = x * min(max(0.16666667 * x + 0.5, 0.0), 1.0)",
+        "y = where(x > 3.0, x, where(x > -3.0, x * (x + 3.0) / 6.0, 0.0))",
+        flops=5,
+        relative=1e-6,
+        reason=_CANCELS,
+        scale=lambda xp, x: xp.abs(x),
+    ),
+    Map(
+        "hardsigmoid",
+        "y[i] = min(max(x[i] / 6 + 0.5, 0), 1)",
+        lambda xp, x: xp.clip(x / 6.0 + 0.5, 0.0, 1.0),
+        "y = min(max(x / 6.0 + 0.5, 0.0), 1.0)",
+        "torch.nn.functional.hardsigmoid(x)",
+        "y = min(max(x + 3.0, 0.0), 6.0) / 6.0",
+        "y = min(max(0.16666667 * x + 0.5, 0.0), 1.0)",
+        flops=4,
+        relative=1e-6,
+        reason=_CANCELS,
+        scale=lambda xp, x: xp.clip(0.5 + xp.abs(x) / 6.0, 0.0, 1.0),
+    ),
+    Map(
+        "softsign",
+        "y[i] = x[i] / (1 + |x[i]|)",
+        lambda xp, x: x / (1.0 + xp.abs(x)),
+        "d = 1.0 + abs(x); y = x / d",
+        "torch.nn.functional.softsign(x)",
+        "t = 1.0 - 1.0 / (1.0 + abs(x)); y = where(x < 0.0, -t, t)",
+        flops=3,
+        relative=1e-6,
+    ),
+    Map(
+        "exp",
+        "y[i] = exp(x[i])",
+        lambda xp, x: xp.exp(x),
+        "y = exp(x)",
+        "torch.exp(x)",
+        "y = pow(2.7182817, x)",
+        "r = 0.0078125 * x; a = 1.0 + r * (1.0 + r * (0.5 + r * (0.16666667 + r * 0.041666668))); b = a * a; c = b * b;"
+        "d = c * c; e = d * d; f = e * e; g = f * f; y = g * g",
+        flops=1,
+        relative=1e-6,
+        reason=_EXPONENTIAL,
+        scale=lambda xp, x: xp.exp(x) * (1.0 + xp.abs(x)),
+        styles=("normal", "tiny", "outliers"),
+    ),
+    Map(
+        "log1p",
+        "y[i] = log(1 + x[i]), for x[i] >= 0.001",
+        log1p,
+        "y = log1p(x)",
+        "torch.log1p(x)",
+        "y = log(1.0 + x)",
+        "s = x / (2.0 + x); q = s * s; y = 2.0 * s * (1.0 + q * (0.33333333 + q * (0.2 + q * 0.14285714)))",
+        flops=2,
+        reason="log1p in float32 is good to 3e-7 of its value, where log(1 + x) is off by 6e-8 / x",
+        positive="x",
+    ),
+    Map(
+        "rsqrt",
+        "y[i] = 1 / sqrt(x[i]), for x[i] >= 0.001",
+        lambda xp, x: 1.0 / xp.sqrt(x),
+        "y = rsqrt(x)",
+        "torch.rsqrt(x)",
+        "y = 1.0 / sqrt(x)",
+        "y = pow(x, -0.5)",
+        "y = exp(-0.5 * log(x))",
+        flops=2,
+        relative=1e-6,
+        reason="a root and a quotient in float32 are good to some 2e-7 each",
+        positive="x",
+    ),
+    Map(
+        "sin",
+        "y[i] = sin(x[i])",
+        lambda xp, x: xp.sin(x),
+        "y = sin(x)",
+        "torch.sin(x)",
+        _SIN,
+        "k = floor(0.15915494 * x + 0.5); r = x - k * 6.2831855; y = sin(r)",
+        flops=1,
+        relative=3e-6,
+        reason="sin in float32 is good to 2e-7, and with its argument reduced in two steps to 2e-6 at 4000",
+        scale=lambda xp, x: xp.clip(xp.abs(x), 0.0, 1.0),
+    ),
+    Map(
+        "cube",
+        "y[i] = x[i] ** 3",
+        lambda xp, x: x * x * x,
+        "s = x * x; y = s * x",
+        "x * x * x",
+        "y = pow(x, 3.0)",
+        "l = log(abs(x)); t = exp(3.0 * l); y = where(x < 0.0, -t, t)",
+        flops=2,
+        relative=1e-6,
+        reason="two roundings in float32, each of 6e-8, or a power good to some 5e-7",
+    ),
+    Map(
+        "squared_relu",
+        "y[i] = max(x[i], 0) ** 2",
+        lambda xp, x: xp.maximum(x, 0.0 * x) ** 2,
+        "r = max(x, 0.0); y = r * r",
+        "torch.square(torch.relu(x))",
+        "y = where(x > 0.0, x * x, 0.0)",
+        "y = 0.5 * (x * x + x * abs(x))",
+        flops=2,
+        relative=5e-7,
+        reason="two roundings in float32, each of 6e-8",
+    ),
+    Map(
+        "erf",
+        "y[i] = erf(x[i])",
+        lambda xp, x: erf(xp, x),
+        "y = erf(x)",
+        "torch.erf(x)",
+        _ERF_QUOTIENT,
+        "y = 1.0 - erfc(x)",
+        "y = tanh(1.1283792 * x * (1.0 + 0.0894 * x * x))",
+        flops=8,
+        reason="an erf in float32 is good to 4e-7 of its value, if it does not cancel near zero",
+    ),
+    Map(
+        "gelu_tanh",
+        "y[i] = 0.5 * x[i] * (1 + tanh(sqrt(2 / pi) * (x[i] + 0.044715 * x[i] ** 3)))",
+        lambda xp, x: 0.5 * x * (1.0 + xp.tanh(math.sqrt(2.0 / math.pi) * (x + 0.044715 * x * x * x))),
+        "u = 0.7978845608 * (x + 0.044715 * x * x * x); t = tanh(u); y = 0.5 * x * (1.0 + t)",
+        "torch.nn.functional.gelu(x, approximate='tanh')",
+        "u = 1.5957691216 * (x + 0.044715 * x * x * x); y = x / (1.0 + exp(-u))",
+        "u = 1.5957691216 * (x + 0.044715 * x * x * x); e = exp(u); y = x * e / (1.0 + e)",
+        "y = 0.5 * x * (1.0 + erf(0.70710678 * x))",
+        flops=9,
+        scale=lambda xp, x: xp.abs(x),
+    ),
+    Map(
+        "clamp",
+        "y[i] = min(max(x[i], -0.6), 0.8)",
+        lambda xp, x: xp.clip(x, -0.6, 0.8),
+        "y = min(max(x, -0.6), 0.8)",
+        "torch.clamp(x, -0.6, 0.8)",
+        "y = where(x < -0.6, -0.6, where(x > 0.8, 0.8, x))",
+        "y = 0.5 * (abs(x + 0.6) - abs(x - 0.8) + 0.2)",
+        flops=2,
+        relative=2.5e-7,
+        reason="nothing is rounded but the bounds, by 6e-8",
+    ),
+    Map(
+        "silu_half",
+        "y[i] = x[i] / (1 + exp(-x[i])), with x and y in float16",
+        lambda xp, x: x * sigmoid(xp, x),
+        "e = exp(-x); d = 1.0 + e; y = x / d",
+        "torch.nn.functional.silu(x)",
+        "y = 0.5 * x * (1.0 + tanh(0.5 * x))",
+        flops=4,
+        relative=5.5e-4,
+        reason="float16 rounds by 4.9e-4; a second rounding on the way is too many",
+        half=True,
+        styles=("normal", "tiny", "outliers"),
+    ),
+)

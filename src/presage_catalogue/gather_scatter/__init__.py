@@ -1,0 +1,18 @@
+"""Reads and writes at addresses that the data decide."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from presage.problems.base import Problem
+
+
+def problems() -> Iterator[Problem]:
+    """Every problem of this room."""
+    from presage_catalogue.gather_scatter import gathers, lists, scatters
+    from presage_catalogue.gather_scatter.histogram.problem import Histogram
+
+    yield from gathers.OPERATIONS
+    yield from lists.OPERATIONS
+    yield from scatters.OPERATIONS
+    yield from (Histogram(),)

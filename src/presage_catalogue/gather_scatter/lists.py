@@ -1,0 +1,332 @@
+"""Sums over lists: every output row adds up the input rows, or the products, that its list names."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from types import ModuleType
+from typing import Any
+
+from presage.problems.base import Array, Case, Operation, Tolerance
+from presage.problems.sampler import Sampler
+from presage_catalogue.layout.moves import cases
+
+SUM = Tolerance(
+    2e-6,
+    "adding some hundred terms in float32 in any order is off by about 3e-8 of the sum of their sizes, and by 1e-6 at"
+    " worst; terms rounded to 11 bits by some 2e-5. The sums over stretches are differences of running sums in float64",
+    absolute=1e-9,
+)
+_TYPES = {"T": "float", "int32": "int", "int64": "long long"}
+
+
+def stretches(xp: ModuleType, x: Any, offsets: Any) -> Any:
+    """The sums of x between offsets along the first axis, as differences of its running sums."""
+    running = xp.cumulative_sum(x, axis=0)
+    running = xp.concat((xp.zeros_like(running[:1]), running), axis=0)
+    return running[offsets[1:]] - running[offsets[:-1]]
+
+
+def draw_offsets(sampler: Sampler, lists: int, entries: int) -> Any:
+    """Where lists of random lengths, some of them empty, begin and end."""
+    inner = sampler.xp.sort(sampler.integers((lists + 1,), 0, entries + 1))
+    inner[0], inner[-1] = 0, entries
+    return inner
+
+
+class ListSum(Operation):
+    """An operation with lists. `begin` and `end` say where the list of r lies, `places` what else its families need,
+    the same in C and in Triton but for reads, which are written `array[index]`."""
+
+    def __init__(
+        self,
+        name: str,
+        summary: str,
+        *,
+        inputs: Sequence[Array],
+        output: Array,
+        places: Mapping[str, str],
+        triton: Mapping[str, str],
+        naive: str,
+        naive_launch: str,
+        make: Callable[[Mapping[str, int], Sampler], tuple[Any, ...]],
+        oracle: Callable[..., Any],
+        eager: str,
+        timed: tuple[Case, ...],
+        checks: tuple[Case, ...],
+        draw: Callable[[random.Random], tuple[int, ...]],
+        flops: Callable[[Mapping[str, int]], int],
+        least_bytes: Callable[[Mapping[str, int]], int] | None = None,
+        parameters: str = "",
+    ) -> None:
+        super().__init__(name)
+        self.summary, self.inputs, self.outputs = summary, tuple(inputs), (output,)
+        self.parameters, self.timed, self.checks = tuple(parameters.split()), {"gpu": timed}, checks
+        self._places, self._triton, self._naive, self._naive_launch = places, triton, naive, naive_launch
+        self._make, self._oracle, self._eager, self._draw = make, oracle, eager, draw
+        self._flops, self._least_bytes = flops, least_bytes
+
+    def make_inputs(self, case: Case, sampler: Sampler) -> tuple[Any, ...]:
+        return self._make(case.dims, sampler)
+
+    def oracle(self, xp: ModuleType, case: Case, *inputs: Any) -> tuple[Any, ...]:
+        return (self._oracle(xp, case.dims, *inputs),)
+
+    def magnitude(self, xp: ModuleType, case: Case, expected: tuple[Any, ...], *inputs: Any) -> tuple[Any, ...]:
+        sizes = (xp.abs(x) if xp.isdtype(x.dtype, "real floating") else x for x in inputs)
+        return (self._oracle(xp, case.dims, *sizes),)
+
+    def tolerance(self, case: Case) -> Tolerance:
+        return SUM
+
+    def flops(self, case: Case) -> int:
+        return self._flops(case.dims)
+
+    def bytes(self, case: Case) -> int:
+        return self._least_bytes(case.dims) if self._least_bytes else super().bytes(case)
+
+    def draw_case(self, rng: random.Random) -> Case:
+        styles = ("normal", "large", "tiny", "outliers")
+        return Case(dict(zip(self.scalars, self._draw(rng), strict=True)), values=rng.choice(styles))
+
+    def given(self, suffix: str) -> Mapping[str, str]:
+        ins, (out,) = [array.name for array in self.inputs], self.outputs
+        if suffix == ".py":
+            unpack = [f"{', '.join((*ins, *self.parameters))}, = data"]
+            for array in self.inputs:
+                sizes = [part.strip() for part in array.shape.split(",")]
+                unpack += [f"{size} = {array.name}.shape[{i}]" for i, size in enumerate(sizes) if size.isidentifier()]
+            empty = f"torch.empty(({out.shape},), dtype=torch.float32, device={ins[0]}.device)"
+            return {
+                "ins": ", ".join(ins),
+                "arguments": ", ".join((*ins, *self.parameters)),
+                "pointers": ", ".join(f"{name}_ptr" for name in (*ins, out.name)),
+                "sizes": ", ".join(self.scalars),
+                "unpack": "\n".join(unpack),
+                "empty": f"{out.name} = {empty}",
+                "eager": self._eager,
+                "result": out.name,
+                **self._triton,
+            }
+        pointers = [f"const {_TYPES[array.dtype]} *__restrict__ {array.name}" for array in self.inputs]
+        pointers += [f"float *__restrict__ {out.name}"]
+        return {
+            "entry": self.name,
+            "arguments": ", ".join((*pointers, *(f"int {name}" for name in self.scalars))),
+            "include": "",
+            "naive": self._naive,
+            "naive_launch": self._naive_launch,
+            "list_call": ", ".join((*ins, out.name, *self.scalars)),
+            **self._places,
+        }
+
+
+_NAIVE_ROWS = """\
+extern "C" __global__ void {entry}({arguments}) {{
+    const int i = blockIdx.x * 256 + threadIdx.x, r = i / dim, c = i % dim;
+    if (r >= lists) return;
+    const int begin = {begin}, end = {end};
+    float sum = 0.0f;
+    for (int j = begin; j < end; j++) sum += x[(size_t)({row}) * dim + c];
+    y[(size_t)r * dim + c] = sum;
+}}"""
+_NAIVE_PRODUCTS = """\
+extern "C" __global__ void {entry}({arguments}) {{
+    const int r = blockIdx.x * 256 + threadIdx.x;
+    if (r >= rows) return;
+    const int begin = {begin}, end = {end};
+    float sum = 0.0f;
+    for (int j = begin; j < end; j += {step}) sum += values[j] * x[columns[j]];
+    y[r] = sum;
+}}"""
+
+
+def _rows(name: str, summary: str, arguments: str, c: dict[str, str], triton: dict[str, str], **rest: Any) -> ListSum:
+    """Sums of rows of x: list r takes those that `row` says for its places j."""
+    naive = _NAIVE_ROWS.format(entry=name, arguments=arguments, **c)
+    return ListSum(
+        name,
+        summary,
+        output=Array("y", "lists, dim"),
+        places={f"list_{key}": code for key, code in c.items()},
+        triton={f"list_{key}": code for key, code in triton.items()},
+        naive=naive,
+        naive_launch="cdiv(lists * dim, 256)",
+        **rest,
+    )
+
+
+def _products(
+    name: str, summary: str, arguments: str, c: dict[str, str], triton: dict[str, str], **rest: Any
+) -> ListSum:
+    """Sums of values[j] * x[columns[j]]: list r takes every `step`-th place from `begin` on."""
+    naive = _NAIVE_PRODUCTS.format(entry=name, arguments=arguments, **c)
+    return ListSum(
+        name,
+        summary,
+        output=Array("y", "rows"),
+        places={f"entry_{key}": code for key, code in c.items()},
+        triton={f"entry_{key}": code for key, code in triton.items()},
+        naive=naive,
+        naive_launch="cdiv(rows, 256)",
+        **rest,
+    )
+
+
+def _bag_oracle(xp: ModuleType, dims: Mapping[str, int], x: Any, indices: Any) -> Any:
+    """One place of all bags at a time, since all rows at once would not fit."""
+    total = x[indices[:, 0]]
+    for k in range(1, dims["bag"]):
+        total = total + x[indices[:, k]]
+    return total
+
+
+def _ell_oracle(xp: ModuleType, dims: Mapping[str, int], values: Any, columns: Any, x: Any) -> Any:
+    return xp.sum(values * x[columns], axis=0)
+
+
+def _csr_oracle(xp: ModuleType, dims: Mapping[str, int], values: Any, columns: Any, offsets: Any, x: Any) -> Any:
+    return stretches(xp, values * x[columns], offsets)
+
+
+OPERATIONS = (
+    _rows(
+        "embedding_bag_sum",
+        "y[r] = sum over k of x[indices[r, k]]: the rows that each bag names, added up",
+        "const float *x, const int *indices, float *y, int lists, int bag, int table, int dim",
+        {"begin": "r * bag", "end": "r * bag + bag", "row": "indices[j]", "owner": "j / bag", "entries": "lists * bag"},
+        {
+            "begin": "r * bag",
+            "end": "r * bag + bag",
+            "row": "tl.load(indices_ptr + j, mask=j < end, other=0)",
+            "count": "indices.shape[0]",
+        },
+        inputs=(Array("x", "table, dim"), Array("indices", "lists, bag", "int32")),
+        make=lambda dims, sampler: (
+            sampler.values((dims["table"], dims["dim"])),
+            sampler.integers((dims["lists"], dims["bag"]), 0, dims["table"]),
+        ),
+        oracle=_bag_oracle,
+        eager="torch.nn.functional.embedding_bag(indices, x, mode='sum')",
+        timed=cases("lists bag table dim", (16384, 32, 65536, 128), (65536, 4, 8192, 256)),
+        checks=cases(
+            "lists bag table dim",
+            (1, 1, 1, 1),
+            (1, 131, 50, 3, "large"),
+            (131, 1, 7, 1, "tiny"),
+            (7, 9, 100, 36),
+            (33, 17, 65, 130, "normal"),
+            (130, 5, 300, 64, "outliers"),
+            (3, 260, 300, 20, "large"),
+        ),
+        draw=lambda rng: (rng.randint(1, 60), rng.randint(1, 30), rng.randint(1, 300), rng.randint(1, 90)),
+        flops=lambda dims: dims["lists"] * (dims["bag"] - 1) * dims["dim"],
+    ),
+    _rows(
+        "segment_sum",
+        "y[r] = sum of x[j] for j from offsets[r] up to offsets[r + 1]: stretches of rows, some empty, added up",
+        "const float *x, const int *offsets, float *y, int entries, int lists, int dim",
+        {
+            "begin": "offsets[r]",
+            "end": "offsets[r + 1]",
+            "row": "j",
+            "owner": "find(offsets, lists, j)",
+            "entries": "entries",
+        },
+        {
+            "begin": "tl.load(offsets_ptr + r)",
+            "end": "tl.load(offsets_ptr + r + 1)",
+            "row": "j",
+            "count": "offsets.shape[0] - 1",
+        },
+        inputs=(Array("x", "entries, dim"), Array("offsets", "lists + 1", "int32")),
+        make=lambda dims, sampler: (
+            sampler.values((dims["entries"], dims["dim"])),
+            draw_offsets(sampler, dims["lists"], dims["entries"]),
+        ),
+        oracle=lambda xp, dims, x, offsets: stretches(xp, x, offsets),
+        eager="torch.segment_reduce(x, 'sum', offsets=offsets)",
+        timed=cases("entries lists dim", (262144, 8192, 128), (1000000, 300, 32)),
+        checks=cases(
+            "entries lists dim",
+            (1, 1, 1),
+            (1031, 1, 3, "large"),
+            (3, 131, 5, "tiny"),
+            (7, 9, 36),
+            (333, 17, 130, "normal"),
+            (1030, 55, 64, "outliers"),
+            (260, 300, 20, "large"),
+        ),
+        draw=lambda rng: (rng.randint(1, 700), rng.randint(1, 60), rng.randint(1, 90)),
+        flops=lambda dims: max(0, dims["entries"] - dims["lists"]) * dims["dim"],
+    ),
+    _products(
+        "spmv_ell",
+        "y[r] = sum over k of values[k, r] * x[columns[k, r]]: a sparse matrix with equally many entries in each row",
+        "const float *values, const int *columns, const float *x, float *y, int rows, int width, int cols",
+        {"begin": "r", "end": "width * rows", "step": "rows"},
+        {"begin": "r", "end": "width * rows + 0 * r", "step": "rows", "longest": "width", "rows": "values.shape[1]"},
+        inputs=(Array("values", "width, rows"), Array("columns", "width, rows", "int32"), Array("x", "cols")),
+        make=lambda dims, sampler: (
+            sampler.values((dims["width"], dims["rows"])),
+            sampler.integers((dims["width"], dims["rows"]), 0, dims["cols"]),
+            sampler.values((dims["cols"],)),
+        ),
+        oracle=_ell_oracle,
+        eager="(values * x[columns]).sum(0)",
+        timed=cases("rows width cols", (524288, 16, 524288), (16384, 512, 4096)),
+        checks=cases(
+            "rows width cols",
+            (1, 1, 1),
+            (1, 1031, 50, "large"),
+            (531, 1, 7, "tiny"),
+            (7, 9, 100),
+            (67, 33, 251, "normal"),
+            (300, 65, 3000, "outliers"),
+            (65, 130, 36, "large"),
+        ),
+        draw=lambda rng: (rng.randint(1, 300), rng.randint(1, 60), rng.randint(1, 500)),
+        flops=lambda dims: dims["rows"] * (2 * dims["width"] - 1),
+    ),
+    _products(
+        "spmv_csr",
+        "y[r] = sum of values[j] * x[columns[j]] for j from offsets[r] up to offsets[r + 1]: a sparse matrix by rows",
+        "const float *values, const int *columns, const int *offsets, const float *x, float *y, int entries, int rows,"
+        " int cols",
+        {"begin": "offsets[r]", "end": "offsets[r + 1]", "step": "1"},
+        {
+            "begin": "tl.load(offsets_ptr + r, mask=r < rows, other=0)",
+            "end": "tl.load(offsets_ptr + r + 1, mask=r < rows, other=0)",
+            "step": "1",
+            "longest": "tl.max(end - begin)",
+            "rows": "offsets.shape[0] - 1",
+        },
+        inputs=(
+            Array("values", "entries"),
+            Array("columns", "entries", "int32"),
+            Array("offsets", "rows + 1", "int32"),
+            Array("x", "cols"),
+        ),
+        make=lambda dims, sampler: (
+            sampler.values((dims["entries"],)),
+            sampler.integers((dims["entries"],), 0, dims["cols"]),
+            draw_offsets(sampler, dims["rows"], dims["entries"]),
+            sampler.values((dims["cols"],)),
+        ),
+        oracle=_csr_oracle,
+        eager="torch.mv(torch.sparse_csr_tensor(offsets, columns, values, (len(offsets) - 1, len(x))), x)",
+        timed=cases("entries rows cols", (8388608, 524288, 524288), (8388608, 16384, 4096)),
+        checks=cases(
+            "entries rows cols",
+            (1, 1, 1),
+            (1031, 1, 50, "large"),
+            (3, 131, 7, "tiny"),
+            (70, 9, 100),
+            (3300, 67, 251, "normal"),
+            (20000, 300, 3000, "outliers"),
+            (8000, 65, 36, "large"),
+        ),
+        draw=lambda rng: (rng.randint(1, 9000), rng.randint(1, 300), rng.randint(1, 500)),
+        flops=lambda dims: 2 * dims["entries"] - min(dims["entries"], dims["rows"]),
+    ),
+)

@@ -1,0 +1,16 @@
+"""Operations that move data and compute nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from presage.problems.base import Problem
+
+
+def problems() -> Iterator[Problem]:
+    """Every problem of this room."""
+    from presage_catalogue.layout import moves
+    from presage_catalogue.layout.transpose.problem import Transpose
+
+    yield from moves.OPERATIONS
+    yield from (Transpose(),)

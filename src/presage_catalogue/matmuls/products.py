@@ -1,0 +1,509 @@
+"""Products of matrices: how the factors lie in memory, what their elements are, and what becomes of each sum."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from presage.kernels import header
+from presage.problems.base import Array, Case, Operation, Problem, Tolerance
+from presage.problems.sampler import Sampler
+from presage_catalogue.elementwise.gelu.problem import erf
+
+Formula = Callable[..., Any]
+
+_SHARED = (Path(__file__).parent / "families" / "operands.cuh").read_text()
+_C_TYPES = {"float32": "float", "float16": "half", "int8": "signed char"}
+
+
+@dataclass(frozen=True)
+class Form:
+    """c[i, j] = finish(sum over p of left[i, p] * right[p, j], ...), with one right factor or two; i, j, p in m, n, k.
+
+    `along_k` says of a factor whether the terms of one sum lie side by side in memory: so for a row-major left factor,
+    and for a right factor that is stored transposed. `c` and `triton` finish a sum v (and a second one, u).
+    """
+
+    rights: tuple[str, ...] = ("b",)
+    extras: tuple[str, ...] = ()
+    left_along_k: bool = True
+    right_along_k: bool = False
+    c: str = "return v;"
+    triton: str = ""
+    m: str = "m"
+    batched: bool = False
+    long_sums: bool = True
+    """Whether sums may be worth cutting into parts."""
+    serves: tuple[str, ...] = ()
+    """The families beyond the common ones that make sense for it, by the name of the place they leave."""
+
+
+def places(problem: Problem, form: Form, suffix: str) -> dict[str, str]:
+    """The code that the room's families leave to a product of this form."""
+    if suffix == ".c":
+        return {}
+    case = problem.checks[0]
+    types = {array.name: problem.dtype(array, case) for array in (*problem.inputs, *problem.outputs)}
+    left = problem.inputs[0].name
+    common = {
+        "m": form.m,
+        "left": left,
+        "factors": str(len(form.rights)),
+        "rights": ", ".join(form.rights),
+        "batches": "batch" if form.batched else "1",
+        **{place: "" for place in form.serves},
+    }
+    half = types[left] == "float16"
+    common["tensor_half" if half else "tensor_tf32"] = ""
+    if form.long_sums:
+        common["long_sums"] = ""
+    if suffix == ".py":
+        return {**common, **_triton_places(problem, form, half, types)}
+    pointers = [f"const {_C_TYPES[types[array.name]]} *__restrict__ {array.name}" for array in problem.inputs]
+    pointers += [f"{_C_TYPES[types[array.name]]} *__restrict__ {array.name}" for array in problem.outputs]
+    extras = [pointer for pointer, array in zip(pointers, problem.inputs, strict=False) if array.name in form.extras]
+    operands = {
+        "left_type": _C_TYPES[types[left]],
+        "right_type": _C_TYPES[types[form.rights[0]]],
+        "out_type": _C_TYPES[types[problem.outputs[0].name]],
+        "factors": str(len(form.rights)),
+        "left_along_k": str(int(form.left_along_k)),
+        "right_along_k": str(int(form.right_along_k)),
+        "finish": form.c,
+        "extra_parameters": "".join(f", {pointer}" for pointer in extras),
+    }
+    shared = header.fill(_SHARED, operands, problem.name).partition("\n")[2]
+    sizes = ", ".join(f"int {name}" for name in problem.scalars)
+    return {
+        **common,
+        "entry": problem.name,
+        "arguments": f"{', '.join(pointers)}, {sizes}",
+        "operands": shared.strip(),
+        "out": problem.outputs[0].name,
+        "extra_arguments": "".join(f", {name}" for name in form.extras),
+        "select": f"{left} += t * m * k;\n{form.rights[0]} += t * k * n;\nc += t * m * n;" if form.batched else "",
+    }
+
+
+def _triton_places(problem: Problem, form: Form, half: bool, types: Mapping[str, str]) -> dict[str, str]:
+    left, out = problem.inputs[0].name, problem.outputs[0].name
+    shape = ["m", "k"] if form.left_along_k else ["k", "m"]
+    right = ["n", "k"] if form.right_along_k else ["k", "n"]
+    sums = ["total", "second"][: len(form.rights)]
+    cast = ".to(tl.float16)" if types[form.rights[0]] == "int8" else ""
+    dot = "tl.dot(a, b, out_dtype=DOT_TYPE)" if half else "tl.dot(a, b, input_precision=PRECISION)"
+    place = "col * k + down_k" if form.right_along_k else "down_k * n + col"
+    multiply = []
+    for name, total in zip(form.rights, sums, strict=True):
+        load = f"tl.load({name}_ptr + {place}, mask=(down_k < end) & (col < n), other=0){cast}"
+        multiply += [f"b = {load}", f"{total} += {dot}"]
+    batch = ["batch"] if form.batched else []
+    return {
+        "ins": ", ".join(array.name for array in problem.inputs),
+        "pointers": ", ".join(f"{array.name}_ptr" for array in problem.inputs),
+        "out_pointer": f"{out}_ptr",
+        "empty": f"torch.empty({_outer(problem)}, dtype=torch.{types[out]}, device={left}.device)",
+        "sizes": "\n".join(
+            [
+                f"{', '.join([*batch, *shape])} = {left}.shape",
+                f"n = {form.rights[0]}.shape[{right.index('n') + len(batch)}]",
+            ]
+        ),
+        "select": f"{left}_ptr += t * m * k\n{form.rights[0]}_ptr += t * k * n\n{out}_ptr += t * m * n"
+        if form.batched
+        else "",
+        "zeros": "\n".join(f"{total} = tl.zeros([BM, BN], tl.float32)" for total in sums),
+        "left_at": "row * k + across_k" if form.left_along_k else "across_k * m + row",
+        "multiply": "\n".join(multiply),
+        "last": sums[-1],
+        "finish": form.triton,
+        "precision": _HALF_TUNABLES if half else _FLOAT_TUNABLES,
+        "constant": "DOT_TYPE: tl.constexpr" if half else "PRECISION: tl.constexpr",
+        "passed": "DOT_TYPE=getattr(tl, ACCUMULATE)" if half else "PRECISION=PRECISION",
+        "depths": "64, 32, 128" if half else "16, 32",
+        **({} if form.batched else {"tile_start": ""}),
+    }
+
+
+def _outer(problem: Problem) -> str:
+    return "(" + ", ".join(part.strip() for part in problem.outputs[0].shape.split(",")) + ",)"
+
+
+_FLOAT_TUNABLES = """\
+# presage: tune PRECISION = ieee, tf32x3, tf32
+# presage: where PRECISION != 'tf32' or (STAGES == 3 and WARPS == 4 and BK == 32)"""
+_HALF_TUNABLES = """\
+# presage: tune ACCUMULATE = float32, float16
+# presage: where ACCUMULATE == 'float32' or (STAGES == 3 and WARPS == 4 and BK == 64)"""
+
+
+def case(m: int, n: int, k: int, values: str = "uniform") -> Case:
+    return Case({"m": m, "n": n, "k": k}, values=values)
+
+
+# A long sum of equal terms drifts by more than the tolerance's random walk, so no `equal` case has k over 30.
+CHECKS = (
+    case(1, 1, 1),
+    case(1, 301, 77, "normal"),
+    case(259, 1, 5, "large"),
+    case(67, 131, 261, "outliers"),
+    case(13, 17, 531, "tiny"),
+    case(5, 33, 23, "equal"),
+    case(132, 68, 64, "normal"),
+    case(31, 7, 129, "zeros"),
+)
+HALF_CHECKS = (
+    case(1, 1, 1),
+    case(3, 301, 77, "normal"),
+    case(67, 131, 261, "normal"),
+    case(13, 17, 531),
+    case(5, 33, 23, "equal"),
+    case(136, 72, 64, "normal"),
+    case(31, 7, 129, "zeros"),
+)
+
+
+class Product(Operation):
+    """A product of matrices with something done to each sum."""
+
+    def __init__(
+        self,
+        name: str,
+        summary: str,
+        eager: str,
+        timed: tuple[Case, ...],
+        *,
+        form: Form | None = None,
+        inputs: tuple[Array, ...] = (Array("a", "m, k"), Array("b", "k, n")),
+        outputs: tuple[Array, ...] = (Array("c", "m, n"),),
+        oracle: Formula = lambda xp, v: v,
+        scale: Formula = lambda xp, v, root: root,
+        checks: tuple[Case, ...] = CHECKS,
+        limits: tuple[int, int, int] = (150, 150, 500),
+        rounded: Formula = lambda xp, out, *rest: xp.abs(out),
+        extra: int = 0,
+        flops: float = 1.0,
+    ) -> None:
+        """`oracle` makes an element from its sums and the extra inputs; `scale` what its error is relative to, from the
+        sums, the roots of the sums of their terms' squares, and the extra inputs. For a float16 result `rounded` is
+        what is rounded to float16, from the result, the sums and the extra inputs. `extra` is how many more roundings
+        the finish has; `flops` how many of the m * n * k multiplications no algorithm can do without."""
+        super().__init__(name)
+        self.summary, self._eager, self._form = summary, eager, form or Form()
+        self.inputs, self.outputs = inputs, outputs
+        self.timed, self.checks, self._limits = {"gpu": timed}, checks, limits
+        self._oracle, self._scale, self._rounded, self._extra, self._flops = oracle, scale, rounded, extra, flops
+        self._half = self.dtype(outputs[0], checks[0]) == "float16"
+
+    def make_inputs(self, case: Case, sampler: Sampler) -> tuple[Any, ...]:
+        made = []
+        for array in self.inputs:
+            shape, dtype = self.shape(array, case), self.dtype(array, case)
+            if dtype == "int8":
+                made.append(sampler.integers(shape, -127, 128, "int8"))
+            elif array.name == "scale":
+                drawn = sampler.xp.abs(sampler.values(shape, "float32", "uniform"))
+                made.append(drawn * 0.01 + 0.001)
+            else:
+                made.append(sampler.values(shape, dtype))
+        return tuple(made)
+
+    def _sums(self, xp: ModuleType, inputs: tuple[Any, ...], squared: bool) -> list[Any]:
+        arrays = {array.name: x for array, x in zip(self.inputs, inputs, strict=True)}
+        left = xp.astype(inputs[0], xp.float64)
+        left = left if self._form.left_along_k else xp.permute_dims(left, (1, 0))
+        sums = []
+        for name in self._form.rights:
+            right = xp.astype(arrays[name], xp.float64)
+            right = xp.permute_dims(right, (1, 0)) if self._form.right_along_k else right
+            sums.append(xp.sqrt(xp.matmul(left * left, right * right)) if squared else xp.matmul(left, right))
+        return sums
+
+    def _extras(self, inputs: tuple[Any, ...]) -> list[Any]:
+        return [x for array, x in zip(self.inputs, inputs, strict=True) if array.name in self._form.extras]
+
+    def oracle(self, xp: ModuleType, case: Case, *inputs: Any) -> tuple[Any, ...]:
+        return (self._oracle(xp, *self._sums(xp, inputs, False), *self._extras(inputs)),)
+
+    def magnitude(self, xp: ModuleType, case: Case, expected: tuple[Any, ...], *inputs: Any) -> tuple[Any, ...]:
+        sums, roots = self._sums(xp, inputs, False), self._sums(xp, inputs, True)
+        size = self._scale(xp, *sums, *roots, *self._extras(inputs))
+        if not self._half:
+            return (size,)
+        rounded = self._rounded(xp, expected[0], *sums, *self._extras(inputs))
+        return (rounded + size * self._drift(case) / _HALF_STEP,)
+
+    def _drift(self, case: Case) -> float:
+        return 2.0**-24 * (16 * math.sqrt(case.dims["k"]) + self._extra)
+
+    def tolerance(self, case: Case) -> Tolerance:
+        if self._half:
+            return Tolerance(
+                _HALF_STEP,
+                "results are rounded to 11 bits, by 2^-11 with a little room, and a sum of k terms in float32 is off by"
+                " up to 16 * sqrt(k) * 2^-24 of its terms' root of squares; a sum in float16 is off by 2^-11 of that",
+                absolute=2.0**-24,
+            )
+        return Tolerance(
+            self._drift(case),
+            "k roundings of 2^-24 in a running sum grow like sqrt(k); 16 covers any order and the worst of all"
+            " elements, and stays under the 2^-12 that one rounding to a 10-bit mantissa costs",
+        )
+
+    def flops(self, case: Case) -> int:
+        """Half of the classical count: Strassen's 7/8 per level halves it only at the fifth, which never pays here."""
+        return int(self._products(case) * self._flops)
+
+    def textbook_flops(self, case: Case) -> int:
+        return int(2 * self._products(case))
+
+    def _products(self, case: Case) -> int:
+        sizes = case.dims
+        return sizes[self._form.m] * sizes["n"] * sizes["k"] * len(self._form.rights)
+
+    def draw_case(self, rng: random.Random) -> Case:
+        sizes = {"m": rng.randint(1, self._limits[0]), "n": rng.randint(1, self._limits[1])}
+        sizes["k"] = rng.randint(1, self._limits[2])
+        styles = ("normal", "uniform") if self._half else ("normal", "large", "tiny", "outliers")
+        return Case({name: sizes[name] for name in self.scalars}, values=rng.choice(styles))
+
+    def given(self, suffix: str) -> Mapping[str, str]:
+        given = places(self, self._form, suffix)
+        ins = ", ".join(array.name for array in self.inputs)
+        own = {"eager": self._eager, "ins": ins} if suffix == ".py" else {"summary": self.summary}
+        return {**given, **own} if given else {}
+
+
+_HALF_STEP = 1.02 * 2.0**-11
+
+_GELU = "return 0.5f * x * (1.0f + erff(x * 0.70710678f));"
+_BIAS = Array("bias", "n")
+_FACTORS = (Array("a", "m, k"), Array("b", "k, n"))
+_HALF_FACTORS = (Array("a", "m, k", "float16"), Array("b", "k, n", "float16"))
+_HALF_OUT = (Array("c", "m, n", "float16"),)
+_ADD_BIAS = "total += tl.load(bias_ptr + col, mask=col < n, other=0.0)"
+_SILU = "total = total / (1.0 + tl.exp(-total))"
+
+
+def _silu(xp: ModuleType, x: Any) -> Any:
+    return x * 0.5 * (1.0 + xp.tanh(0.5 * x))
+
+
+def _biased(
+    name: str, summary: str, eager: str, timed: tuple[Case, ...], c: str, triton: str, oracle: Formula
+) -> Product:
+    return Product(
+        name,
+        summary,
+        eager,
+        timed,
+        form=Form(extras=("bias",), c=c, triton=f"{_ADD_BIAS}\n{triton}".strip()),
+        inputs=(*_FACTORS, _BIAS),
+        oracle=lambda xp, v, bias: oracle(xp, v + bias),
+        scale=lambda xp, v, root, bias: 1.2 * (root + xp.abs(bias) + 0.25 * xp.abs(v + bias)),
+        extra=8,
+    )
+
+
+OPERATIONS = (
+    _biased(
+        "matmul_bias",
+        "c[i, j] = bias[j] + sum over p of a[i, p] * b[p, j]",
+        "torch.addmm(bias, a, b)",
+        (case(2048, 2048, 1024), case(128, 4096, 4096)),
+        "return v + bias[j];",
+        "",
+        lambda xp, x: x,
+    ),
+    _biased(
+        "matmul_bias_relu",
+        "c[i, j] = max(0, bias[j] + sum over p of a[i, p] * b[p, j])",
+        "torch.relu(torch.addmm(bias, a, b))",
+        (case(4096, 1024, 1024), case(256, 8192, 1024)),
+        "return fmaxf(v + bias[j], 0.0f);",
+        "total = tl.maximum(total, 0.0)",
+        lambda xp, x: xp.maximum(x, 0.0),
+    ),
+    _biased(
+        "matmul_bias_gelu",
+        "c[i, j] = gelu(bias[j] + sum over p of a[i, p] * b[p, j]), with gelu(x) = x / 2 (1 + erf(x / sqrt(2)))",
+        "torch.nn.functional.gelu(torch.addmm(bias, a, b))",
+        (case(1024, 4096, 1024), case(8192, 512, 512)),
+        f"const float x = v + bias[j];\n{_GELU}",
+        "total = 0.5 * total * (1.0 + tl.erf(total * 0.7071067811865476))",
+        lambda xp, x: 0.5 * x * (1.0 + erf(xp, x * math.sqrt(0.5))),
+    ),
+    Product(
+        "matmul_add_residual",
+        "c[i, j] = residual[i, j] + sum over p of a[i, p] * b[p, j]",
+        "torch.addmm(residual, a, b)",
+        (case(1024, 1024, 4096), case(8192, 2048, 256)),
+        form=Form(
+            extras=("residual",),
+            c="return v + residual[(size_t)i * n + j];",
+            triton="total += tl.load(residual_ptr + row * n + col, mask=(row < m) & (col < n), other=0.0)",
+        ),
+        inputs=(*_FACTORS, Array("residual", "m, n")),
+        oracle=lambda xp, v, residual: v + residual,
+        scale=lambda xp, v, root, residual: root + xp.abs(residual),
+        extra=4,
+    ),
+    Product(
+        "matmul_at_b",
+        "c[i, j] = sum over p of a[p, i] * b[p, j]: the left factor is stored transposed",
+        "torch.matmul(a.t(), b)",
+        (case(2048, 1024, 2048), case(256, 256, 32768)),
+        form=Form(left_along_k=False),
+        inputs=(Array("a", "k, m"), Array("b", "k, n")),
+    ),
+    Product(
+        "matmul_a_bt",
+        "c[i, j] = sum over p of a[i, p] * b[j, p]: the right factor is stored transposed, as a layer's weights are",
+        "torch.matmul(a, b.t())",
+        (case(1024, 4096, 1024), case(64, 16384, 2048)),
+        form=Form(right_along_k=True),
+        inputs=(Array("a", "m, k"), Array("b", "n, k")),
+    ),
+    Product(
+        "skinny_matmul",
+        "c[i, j] = sum over p of a[i, p] * b[p, j], for at most 16 rows of a",
+        "torch.matmul(a, b)",
+        (case(8, 8192, 8192), case(16, 28672, 2048)),
+        form=Form(serves=("few_rows",)),
+        checks=(
+            case(1, 1, 1),
+            case(1, 301, 277, "normal"),
+            case(16, 1, 5, "large"),
+            case(16, 131, 261, "outliers"),
+            case(13, 17, 1031, "tiny"),
+            case(5, 33, 23, "equal"),
+            case(8, 260, 512, "normal"),
+            case(3, 7, 129, "zeros"),
+        ),
+        limits=(16, 400, 900),
+    ),
+    Product(
+        "tall_skinny_matmul",
+        "c[i, j] = sum over p of a[i, p] * b[p, j], for many rows and at most 64 columns and terms",
+        "torch.matmul(a, b)",
+        (case(524288, 32, 64), case(1048576, 8, 32)),
+        form=Form(long_sums=False, serves=("few_columns",)),
+        checks=(
+            case(1, 1, 1),
+            case(1031, 3, 7, "normal"),
+            case(259, 1, 5, "large"),
+            case(517, 31, 61, "outliers"),
+            case(2051, 9, 64, "tiny"),
+            case(65, 33, 23, "equal"),
+            case(600, 64, 32, "normal"),
+            case(310, 7, 12, "zeros"),
+        ),
+        limits=(2000, 64, 64),
+    ),
+    Product(
+        "low_rank_matmul",
+        "c[i, j] = sum over p of a[i, p] * b[p, j], for at most 16 terms",
+        "torch.matmul(a, b)",
+        (case(8192, 4096, 4), case(4096, 16384, 16)),
+        form=Form(long_sums=False, serves=("few_terms",)),
+        checks=(
+            case(1, 1, 1),
+            case(1, 301, 7, "normal"),
+            case(259, 1, 1, "large"),
+            case(167, 131, 16, "outliers"),
+            case(13, 1017, 11, "tiny"),
+            case(105, 33, 13, "equal"),
+            case(132, 260, 4, "normal"),
+            case(31, 7, 12, "zeros"),
+        ),
+        limits=(400, 400, 16),
+    ),
+    Product(
+        "gram_matrix",
+        "c[i, j] = sum over p of a[p, i] * a[p, j]: all products of two columns of a",
+        "torch.matmul(a.t(), a)",
+        (Case({"n": 2048, "k": 2048}), Case({"n": 512, "k": 32768})),
+        form=Form(rights=("a",), left_along_k=False, m="n", serves=("symmetric",)),
+        inputs=(Array("a", "k, n"),),
+        outputs=(Array("c", "n, n"),),
+        # On the diagonal all terms have one sign, so that partial sums grow to the whole.
+        scale=lambda xp, v, root: root + 0.1 * xp.abs(v),
+        checks=(
+            Case({"n": 1, "k": 1}),
+            Case({"n": 3, "k": 301}, values="normal"),
+            Case({"n": 131, "k": 1}, values="large"),
+            Case({"n": 67, "k": 261}, values="outliers"),
+            Case({"n": 17, "k": 531}, values="tiny"),
+            Case({"n": 33, "k": 23}, values="equal"),
+            Case({"n": 132, "k": 64}, values="normal"),
+            Case({"n": 31, "k": 129}, values="zeros"),
+        ),
+        flops=0.5,
+    ),
+    Product(
+        "matmul_half",
+        "c[i, j] = sum over p of a[i, p] * b[p, j], added up in float32; all matrices are float16",
+        "torch.matmul(a, b)",
+        (case(4096, 2048, 2048), case(128, 8192, 4096)),
+        inputs=_HALF_FACTORS,
+        outputs=_HALF_OUT,
+        checks=HALF_CHECKS,
+    ),
+    Product(
+        "matmul_half_bias_silu",
+        "c[i, j] = silu(bias[j] + sum over p of a[i, p] * b[p, j]), added up in float32; all arrays are float16",
+        "torch.nn.functional.silu(torch.addmm(bias, a, b))",
+        (case(2048, 4096, 1024), case(16384, 512, 1024)),
+        form=Form(
+            extras=("bias",),
+            c="const float x = v + number(bias[j]);\nreturn x / (1.0f + expf(-x));",
+            triton=f"{_ADD_BIAS}\n{_SILU}",
+        ),
+        inputs=(*_HALF_FACTORS, Array("bias", "n", "float16")),
+        outputs=_HALF_OUT,
+        oracle=lambda xp, v, bias: _silu(xp, v + bias),
+        scale=lambda xp, v, root, bias: 1.2 * (root + xp.abs(bias)),
+        # PyTorch rounds the sum to float16 before it applies the function, whose slope is at most 1.1.
+        rounded=lambda xp, out, v, bias: xp.abs(out) + 1.1 * xp.abs(v + bias),
+        checks=HALF_CHECKS,
+        extra=8,
+    ),
+    Product(
+        "matmul_int8_weights",
+        "c[i, j] = scale[j] * sum over p of a[i, p] * b[p, j]; a and c are float16, b has 8-bit integers",
+        "(torch.matmul(a, b.half()).float() * scale).half()",
+        (case(16, 8192, 8192), case(1024, 4096, 2048)),
+        form=Form(
+            extras=("scale",),
+            c="return v * scale[j];",
+            triton="total *= tl.load(scale_ptr + col, mask=col < n, other=0.0)",
+            serves=("few_rows",),
+        ),
+        inputs=(Array("a", "m, k", "float16"), Array("b", "k, n", "int8"), Array("scale", "n", "float32")),
+        outputs=_HALF_OUT,
+        oracle=lambda xp, v, scale: v * scale,
+        scale=lambda xp, v, root, scale: root * scale,
+        # PyTorch rounds the sum to float16 before it applies the scale.
+        rounded=lambda xp, out, v, scale: 2.0 * xp.abs(out),
+        checks=HALF_CHECKS,
+        extra=4,
+    ),
+    Product(
+        "swiglu_matmul",
+        "c[i, j] = silu(sum over p of a[i, p] * b[p, j]) * (sum over p of a[i, p] * d[p, j])",
+        "torch.nn.functional.silu(torch.matmul(a, b)) * torch.matmul(a, d)",
+        (case(1024, 2816, 1024), case(64, 11264, 2048)),
+        form=Form(rights=("b", "d"), c="return v / (1.0f + expf(-v)) * u;", triton=f"{_SILU}\ntotal *= second"),
+        inputs=(*_FACTORS, Array("d", "k, n")),
+        oracle=lambda xp, v, u: _silu(xp, v) * u,
+        scale=lambda xp, v, u, root, other: (
+            1.2 * root * xp.abs(u) + xp.abs(_silu(xp, v)) * other + 0.5 * xp.abs(v * u) + 1e-6 * root * other
+        ),
+        extra=16,
+    ),
+)

@@ -1,0 +1,17 @@
+"""Reductions over sliding windows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from presage.problems.base import Problem
+
+
+def problems() -> Iterator[Problem]:
+    """Every problem of this room."""
+    from presage_catalogue.pooling import whole_planes, windows
+    from presage_catalogue.pooling.maxpool2d.problem import MaxPool2d
+
+    yield from whole_planes.OPERATIONS
+    yield from windows.OPERATIONS
+    yield from (MaxPool2d(),)

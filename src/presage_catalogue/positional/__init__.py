@@ -1,0 +1,15 @@
+"""What tells a model where in its sequence an element stands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from presage.problems.base import Problem
+
+
+def problems() -> Iterator[Problem]:
+    """Every problem of this room."""
+    from presage_catalogue.positional import biases, rotations
+
+    yield from biases.OPERATIONS
+    yield from rotations.OPERATIONS

@@ -1,0 +1,18 @@
+"""Softmax and the losses that are built on it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from presage.problems.base import Problem
+
+
+def problems() -> Iterator[Problem]:
+    """Every problem of this room."""
+    from presage_catalogue.softmax_losses import losses, maps
+    from presage_catalogue.softmax_losses.cross_entropy.problem import CrossEntropy
+    from presage_catalogue.softmax_losses.softmax.problem import Softmax
+
+    yield from losses.OPERATIONS
+    yield from maps.OPERATIONS
+    yield from (CrossEntropy(), Softmax())
