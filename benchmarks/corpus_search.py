@@ -27,7 +27,7 @@ from typing import Any
 from presage.cli.terminal import table
 from presage.devices import registry as devices
 from presage.devices.recorded import RecordedDevice
-from presage.search.run import search
+from presage.searches.run import search
 from presage.store.store import Store
 
 NEAR = 1.05

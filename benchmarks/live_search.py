@@ -27,7 +27,7 @@ from typing import Any
 from presage.cli.terminal import table
 from presage.core.errors import PresageError
 from presage.devices.base import Measurement
-from presage.search.run import Run
+from presage.searches.run import Run
 from presage.store.store import Store
 
 EARLY = (16, 32)

@@ -38,7 +38,7 @@ from presage.forecasters.base import Candidate
 from presage.forecasters.gaussian_process import Surface
 from presage.forecasters.surrogate import OPENING, Encoding, opening
 from presage.kernels.kernel import Kernel
-from presage.search.run import search
+from presage.searches.run import search
 from presage.store.store import Store
 
 OURS = ("presage", "presage+gpus", "search", "search+gpus")

@@ -38,10 +38,10 @@ from presage.policies import registry as policies
 from presage.problems import registry as problems
 from presage.problems.base import Problem
 from presage.proposers.base import Parent, Proposal, Proposer
-from presage.search import registry as strategies
-from presage.search.budget import Budget
-from presage.search.loop import Parts, Search
-from presage.search.state import State
+from presage.searches import registry as strategies
+from presage.searches.budget import Budget
+from presage.searches.loop import Parts, Search
+from presage.searches.state import State
 from presage.store.store import Event, Store
 
 SOURCE = "// presage: entry f\n#define A {number}\nvoid f(void) {{ }}\n"

@@ -249,4 +249,4 @@ def test_missing_compiler_names_the_command_that_installs_it(inspect, monkeypatc
     monkeypatch.setenv("PATH", "")
     status, _, errors = inspect("softmax", "block_row.cu")
     assert status == 2
-    assert "pip install 'presage[cuda]'" in errors
+    assert "pip install 'presage-kernels[cuda]'" in errors

@@ -165,7 +165,7 @@ def test_without_the_extra_it_says_what_to_install(llm, endpoint, monkeypatch):
     monkeypatch.setitem(sys.modules, "openai", None)
     status, _, errors = llm("check")
     assert status == 2
-    assert "presage[llm]" in errors
+    assert "presage-kernels[llm]" in errors
 
 
 def test_the_client_library_is_loaded_only_when_it_is_needed():

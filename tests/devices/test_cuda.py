@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from presage.devices import cuda, lane
+from presage.devices import cuda, exclusive
 from presage.devices.base import CaseTiming, Effort, Measurement, speedup
 from presage.devices.child import VerdictError
 from presage.devices.cuda import CudaDevice
@@ -270,7 +270,7 @@ class CrowdedDevice(FakeDevice):
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(cuda, "_LOOK_AGAIN", 0.001)
-    monkeypatch.setattr(lane, "PLACES", (str(tmp_path),))
+    monkeypatch.setattr(exclusive, "PLACES", (str(tmp_path),))
 
 
 @pytest.mark.usefixtures("impatient")
@@ -280,7 +280,7 @@ def test_memory_that_others_have_is_waited_for_outside_of_the_lane() -> None:
     def tell(doing: str, share: float) -> None:
         said.append(doing)
         if doing.startswith("waiting"):
-            with lane.only("test", pytest.fail):  # others can have it meanwhile
+            with exclusive.only("test", pytest.fail):  # others can have it meanwhile
                 pass
 
     task = SimpleNamespace(problem=ADDITION, kernel=FAST)

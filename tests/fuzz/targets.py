@@ -35,7 +35,7 @@ from presage.problems import registry, task_file
 from presage.proposers import llm as proposing
 from presage.proposers.base import Ground
 from presage.report import run_page, run_view
-from presage.search.run import search
+from presage.searches.run import search
 from presage.static import cubin, ptx
 from presage.store.store import FILE, Store
 

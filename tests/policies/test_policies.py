@@ -26,7 +26,7 @@ def actions(name: str, forecasts: list[Forecast | None], seed: int = 0, **settin
     return "".join(decision.action[0] for decision in decisions)
 
 
-def test_every_policy_has_the_name_of_its_file() -> None:
+def test_policies_have_names() -> None:
     assert registry.names() == ("always", "confident", "random", "risk", "topk")
     assert registry.DEFAULT in registry.names()
     with pytest.raises(PresageError, match="no policy 'rsik'; there are: always, confident"):

@@ -24,9 +24,9 @@ from presage.problems import registry as problems
 from presage.problems.base import Problem
 from presage.proposers.base import Ground
 from presage.proposers.llm import LlmProposer
-from presage.search import registry as strategies
-from presage.search.budget import Budget
-from presage.search.loop import Parts, Search
+from presage.searches import registry as strategies
+from presage.searches.budget import Budget
+from presage.searches.loop import Parts, Search
 from presage.store.store import Store
 
 pytestmark = pytest.mark.skipif(find_spec("openai") is None, reason="needs the llm extra")

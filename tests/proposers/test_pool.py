@@ -83,7 +83,7 @@ def test_the_pool_needs_a_recorded_device(pool_ground: Ground) -> None:
         registry.get("pool", Ground(pool_ground.problem, StillDevice(), pool_ground.anchor))
 
 
-def test_every_proposer_has_the_name_of_its_file(pool_ground: Ground) -> None:
+def test_proposers_have_names(pool_ground: Ground) -> None:
     assert registry.names() == ("knobs", "llm", "pool")
     with pytest.raises(PresageError, match="no proposer 'pol'; there are: knobs, llm, pool"):
         registry.get("pol", pool_ground)

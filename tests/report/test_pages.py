@@ -15,7 +15,7 @@ from presage.core.errors import PresageError
 from presage.core.forecast import Forecast
 from presage.core.statistics import Interval
 from presage.core.text import printable
-from presage.evaluate.evaluation import Evaluation
+from presage.evaluations.evaluation import Evaluation
 from presage.report import evaluate_page, page, run_page
 from presage.report.run_view import RunView, Seen
 

@@ -15,8 +15,8 @@ from presage.devices.recording import RecordedCase, Row
 from presage.devices.status import Status
 from presage.kernels.normalise import digest
 from presage.report import run_page, run_view
-from presage.search.run import search
-from presage.search.state import State
+from presage.searches.run import search
+from presage.searches.state import State
 from presage.store.store import Event
 
 

@@ -17,7 +17,7 @@ from presage.devices.status import Status
 from presage.kernels import header as headers
 from presage.kernels.kernel import Kernel
 from presage.report import run_page
-from presage.search.run import search
+from presage.searches.run import search
 from presage.store.lock import Lock, owner
 from presage.store.store import FILE, LOCK, OWN, Store
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from presage.cli import terminal
 from presage.core.errors import PresageError
 from presage.devices import recorded
-from presage.evaluate.evaluation import NAMES, evaluate
+from presage.evaluations.evaluation import NAMES, evaluate
 from presage.forecasters import registry
 
 _PAGE = Path("presage-evaluation.html")

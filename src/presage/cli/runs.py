@@ -8,7 +8,7 @@ from typing import Any
 
 from presage.cli import terminal
 from presage.core.errors import PresageError
-from presage.search.run import RUNS, Run, folders
+from presage.searches.run import RUNS, Run, folders
 
 _ASKED = ("problem", "device", "forecaster", "policy", "strategy", "seed")
 

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from presage.cli import terminal
-from presage.search import words
-from presage.search.budget import Amounts, Budget
-from presage.search.run import REPORT, RUNS, Configuration, Run, search, write_best
-from presage.search.state import State
+from presage.searches import words
+from presage.searches.budget import Amounts, Budget
+from presage.searches.run import REPORT, RUNS, Configuration, Run, search, write_best
+from presage.searches.state import State
 from presage.store.store import Event
 
 _WORDS = {"device_seconds": "s of the device", "wall_seconds": "s", "dollars": "dollars"}

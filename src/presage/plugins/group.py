@@ -14,7 +14,7 @@ from functools import cached_property
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
-from presage.core.errors import PresageError, hint
+from presage.core.errors import PresageError
 
 _WORDS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 
@@ -44,7 +44,7 @@ class Group:
         imported."""
         points = self._found.get(name, [])
         if not points:
-            raise PresageError(f"there is no {self.noun} '{name}'; {hint(name, self.names(), self._listed())}")
+            raise PresageError(f"there is no {self.noun} '{name}'; {self._listed()}")
         if len(points) > 1:
             packages = " and ".join(sorted(_package(point) for point in points))
             raise PresageError(f"{packages} both declare the {self.noun} '{name}'; uninstall one of them")

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from presage.core.statistics import Interval
-from presage.evaluate.evaluation import Evaluation
+from presage.evaluations.evaluation import Evaluation
 from presage.report import page
 from presage.report.figure import Axis, Series, figure
 from presage.report.page import Section

@@ -15,7 +15,7 @@ from presage.report import page
 from presage.report.figure import Axis, Series, figure
 from presage.report.page import Section
 from presage.report.run_view import RunView, Seen, read
-from presage.search import words
+from presage.searches import words
 
 FILE = "report.html"
 _MOST_DECISIONS = 500

@@ -15,10 +15,10 @@ from presage.core.forecast import Forecast
 from presage.core.statistics import Interval
 from presage.core.text import excerpt
 from presage.policies import registry as policies
-from presage.search import registry as strategies
-from presage.search import words
-from presage.search.run import Run
-from presage.search.state import State
+from presage.searches import registry as strategies
+from presage.searches import words
+from presage.searches.run import Run
+from presage.searches.state import State
 from presage.store.store import Event, Store
 
 _LARGEST = 1000

@@ -24,11 +24,11 @@ from presage.forecasters.blend import BlendForecaster
 from presage.kernels.kernel import Kernel
 from presage.problems.base import Problem
 from presage.proposers.base import Ground, Proposer
-from presage.search import loop, registry, words
-from presage.search.base import Node, Strategy
-from presage.search.budget import Budget
-from presage.search.loop import Parts, Search
-from presage.search.state import State
+from presage.searches import loop, registry, words
+from presage.searches.base import Node, Strategy
+from presage.searches.budget import Budget
+from presage.searches.loop import Parts, Search
+from presage.searches.state import State
 from presage.static.report import StaticReport
 from presage.store import store as store_module
 from presage.store.store import Event, Store
@@ -204,7 +204,7 @@ def test_nobody_is_chosen_for_what_was_hoped_of_it_before_more_was_known(
                 return list(super().forecast(task, candidates))
             return [Prediction(Forecast.from_quantiles([0.1, 0.5, 0.9], [-1.0, 1.0, 9.0]))] * len(candidates)
 
-    monkeypatch.setattr("presage.search.loop._AGAIN", 2)
+    monkeypatch.setattr("presage.searches.loop._AGAIN", 2)
     finish(folder, make_parts(Learning()), Budget(8), batch=24)
     first, second = of_kind(folder, "forecast")[:2]
     assert set(first["hopes"]) <= {
@@ -228,7 +228,7 @@ def test_undecided_candidates_are_forecast_again_also_when_little_is_hoped_of_th
     folder: Path, make_parts: MakeParts, knowing: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """More is known later."""
-    monkeypatch.setattr("presage.search.loop._AGAIN", 4)
+    monkeypatch.setattr("presage.searches.loop._AGAIN", 4)
     finish(folder, make_parts(knowing()), Budget(40), batch=24)
     first, second = of_kind(folder, "forecast")[:2]
     decided = {hash for hash, _, _ in of_kind(folder, "decided")[0]["decisions"]}

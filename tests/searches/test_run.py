@@ -18,8 +18,8 @@ from presage.devices import recorded, recording
 from presage.devices.recording import Recording
 from presage.kernels import kernel as kernels
 from presage.report import run_page, run_view
-from presage.search.run import Configuration, Run, _has_gpu, folders, search
-from presage.search.state import State
+from presage.searches.run import Configuration, Run, _has_gpu, folders, search
+from presage.searches.state import State
 from presage.store.store import FILE, Event, Store
 
 DOCUMENTATION = Path(__file__).resolve().parents[2] / "docs" / "search.md"

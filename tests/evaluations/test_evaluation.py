@@ -16,10 +16,10 @@ from presage.core.forecast import Forecast
 from presage.core.statistics import Interval
 from presage.devices.recording import Recording
 from presage.devices.status import Status
-from presage.evaluate import outcomes
-from presage.evaluate.evaluation import NAMES, Evaluation, evaluate
-from presage.evaluate.outcomes import OTHER_ANCHORS
-from presage.evaluate.suites import SHARES
+from presage.evaluations import outcomes
+from presage.evaluations.evaluation import NAMES, Evaluation, evaluate
+from presage.evaluations.outcomes import OTHER_ANCHORS
+from presage.evaluations.suites import SHARES
 from presage.forecasters.base import Candidate, Forecaster, Prediction, Task
 from presage.forecasters.uniform import NOTHING_KNOWN
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-from presage.search.base import Node, Strategy
+from presage.searches.base import Node, Strategy
 
 
 class Greedy(Strategy):

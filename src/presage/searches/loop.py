@@ -32,10 +32,10 @@ from presage.llm.cost import Allowance
 from presage.policies.base import Policy, Standing
 from presage.problems.base import Problem
 from presage.proposers.base import Ground, Parent, Proposal, Proposer
-from presage.search import words
-from presage.search.base import Strategy
-from presage.search.budget import Amounts, Budget
-from presage.search.state import REMEMBERED, UNDECIDED, State, Step
+from presage.searches import words
+from presage.searches.base import Strategy
+from presage.searches.budget import Amounts, Budget
+from presage.searches.state import REMEMBERED, UNDECIDED, State, Step
 from presage.static.report import StaticReport
 from presage.store.store import Event, Store
 

@@ -9,8 +9,8 @@ import pytest
 
 from presage.core.forecast import Forecast
 from presage.devices.recording import Recording
-from presage.evaluate.evaluation import evaluate
-from presage.evaluate.injection import variants
+from presage.evaluations.evaluation import evaluate
+from presage.evaluations.injection import variants
 from presage.forecasters.base import Candidate, Forecaster, Prediction, Task
 from presage.forecasters.nearest import NearestForecaster
 from presage.kernels.kernel import Kernel, from_source

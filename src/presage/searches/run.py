@@ -27,11 +27,11 @@ from presage.policies.base import Policy
 from presage.problems import registry as problems
 from presage.problems.base import Problem
 from presage.proposers import registry as proposers
-from presage.search import registry as strategies
-from presage.search import words
-from presage.search.budget import Budget
-from presage.search.loop import Parts, Search, Watch
-from presage.search.state import State
+from presage.searches import registry as strategies
+from presage.searches import words
+from presage.searches.budget import Budget
+from presage.searches.loop import Parts, Search, Watch
+from presage.searches.state import State
 from presage.store import lock
 from presage.store.store import FILE, LOCK, StorageError, Store
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from presage.search import words
+from presage.searches import words
 
 
 def ended(trusted: int = 0, promoted: int = 0, most: int | None = 0, likely: float = 0.0, **others: Any) -> Any:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from presage.core import scoring
 from presage.core.scale import BINS
 from presage.core.statistics import Interval
-from presage.evaluate.outcomes import Outcomes
+from presage.evaluations.outcomes import Outcomes
 
 Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.intp]

@@ -6,7 +6,7 @@ import bisect
 import random
 from collections.abc import Sequence
 
-from presage.search.base import Node, Strategy
+from presage.searches.base import Node, Strategy
 
 ISLANDS = 4
 SURVIVORS = 16

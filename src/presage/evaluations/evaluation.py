@@ -12,9 +12,9 @@ import numpy.typing as npt
 from presage.core.errors import PresageError
 from presage.core.statistics import Interval
 from presage.devices.recording import Recording
-from presage.evaluate import outcomes
-from presage.evaluate.injection import injection
-from presage.evaluate.suites import SUITES, Metric
+from presage.evaluations import outcomes
+from presage.evaluations.injection import injection
+from presage.evaluations.suites import SUITES, Metric
 from presage.forecasters.base import Forecaster
 
 NAMES = (*SUITES, "injection")

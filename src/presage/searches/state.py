@@ -43,8 +43,8 @@ from typing import Any
 
 from presage.core.forecast import Forecast
 from presage.policies.base import Action, Decision, Policy, Standing
-from presage.search.base import Node, Strategy
-from presage.search.budget import Amounts
+from presage.searches.base import Node, Strategy
+from presage.searches.budget import Amounts
 from presage.store.store import Event
 
 REMEMBERED = 256

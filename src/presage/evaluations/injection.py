@@ -13,8 +13,8 @@ import numpy as np
 from presage.core import scoring
 from presage.core.forecast import Forecast
 from presage.core.statistics import Interval
-from presage.evaluate.outcomes import Pool, ask, questions
-from presage.evaluate.suites import Findings
+from presage.evaluations.outcomes import Pool, ask, questions
+from presage.evaluations.suites import Findings
 from presage.forecasters.base import Candidate, Forecaster
 from presage.kernels import header as headers
 from presage.kernels.kernel import Kernel

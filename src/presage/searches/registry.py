@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from presage.plugins.group import STRATEGIES
-from presage.search.base import Strategy
+from presage.searches.base import Strategy
 
 DEFAULT = "puct"
 names = STRATEGIES.names

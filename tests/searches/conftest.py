@@ -20,8 +20,8 @@ from presage.kernels.kernel import Kernel
 from presage.policies.base import Policy
 from presage.policies.registry import get as get_policy
 from presage.proposers.base import Ground, Parent, Proposal, Proposer
-from presage.search import registry as strategies
-from presage.search.loop import Parts
+from presage.searches import registry as strategies
+from presage.searches.loop import Parts
 
 FAMILY = """\
 // presage: problem toy

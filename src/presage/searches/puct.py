@@ -20,8 +20,8 @@ import random
 from array import array
 from collections.abc import Iterator, Sequence
 
-from presage.search.base import Node, Strategy
-from presage.search.ranks import Ranks, cell
+from presage.searches.base import Node, Strategy
+from presage.searches.ranks import Ranks, cell
 
 EXPLORATION = 1.0
 _SHIFT = 20

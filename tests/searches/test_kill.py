@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from presage.core.errors import PresageError
-from presage.search.budget import Budget
-from presage.search.loop import Parts, Search
+from presage.searches.budget import Budget
+from presage.searches.loop import Parts, Search
 from presage.store.store import Store
 
 BUDGET = Budget(30)

@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from presage.core.errors import PresageError
-from presage.search import registry
-from presage.search.base import Node, Strategy
-from presage.search.islands import ISLANDS
-from presage.search.puct import EXPLORATION, WINDOW, Puct
-from presage.search.random import Random
-from presage.search.ranks import cell
+from presage.searches import registry
+from presage.searches.base import Node, Strategy
+from presage.searches.islands import ISLANDS
+from presage.searches.puct import EXPLORATION, WINDOW, Puct
+from presage.searches.random import Random
+from presage.searches.ranks import cell
 
 NAMES = ["greedy", "islands", "puct", "random"]
 

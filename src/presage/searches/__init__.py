@@ -1,0 +1,1 @@
+"""Searches: strategies, the archive, the loop, its budgets, and the run on disk."""
