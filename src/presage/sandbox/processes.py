@@ -95,15 +95,15 @@ def start(task: Task) -> Process:
     return _OwnProcess(popen, group)
 
 
-def fork(zygote: Zygote, task: Task) -> ForkedProcess:
-    """A child forked from a zygote, in milliseconds."""
+def fork(zygote: Zygote, task: Task, watched: bool = False) -> ForkedProcess:
+    """A child forked from a zygote, in milliseconds. Every stop and resume of a `watched` one is told."""
     group = memory.group(task.rules.memory_bytes)
     try:
-        pid = zygote.fork(task.message(group), (task.output, *task.descriptors))
+        pid = zygote.fork(task.message(group), task.output, task.descriptors, task.listener)
     except BaseException:
         memory.release(group)
         raise
-    return ForkedProcess(zygote, pid, group)
+    return (WatchedProcess if watched else ForkedProcess)(zygote, pid, group)
 
 
 class _OwnProcess:
@@ -176,6 +176,18 @@ class ForkedProcess:
             if self.status() is None:
                 time.sleep(0.002)
         memory.release(self._group)
+
+
+class WatchedProcess(ForkedProcess):
+    """A forked process of which Linux tells each stop and resume, by way of the one who forked it."""
+
+    def news(self) -> int | None:
+        if self._ended is not None:
+            return None
+        status = self._zygote.news(self.pid)
+        if status is not None and not (os.WIFSTOPPED(status) or os.WIFCONTINUED(status)):
+            self._ended = status
+        return status
 
 
 def _state(folder: str) -> str:
@@ -256,13 +268,16 @@ def zygote(name: str, imports: Sequence[str], more: dict[str, str] | None = None
         return found
 
 
+_PLAIN = "plain"
+
+
 def _plain() -> Zygote:
-    return zygote("plain", ("presage.sandbox.launch",))
+    return zygote(_PLAIN, ("presage.sandbox.launch",))
 
 
-def rest() -> None:
-    """End the zygote that programs are forked from; the next program gets a new one."""
+def rest(name: str = _PLAIN) -> None:
+    """End the zygote of this name, by default the one that programs are forked from; who needs it gets a new one."""
     with _lock:
-        found = _zygotes.pop(f"{os.getpid()}/plain", None)
+        found = _zygotes.pop(f"{os.getpid()}/{name}", None)
     if found is not None:
         found.close()

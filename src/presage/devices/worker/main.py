@@ -11,6 +11,7 @@ import mmap
 import os
 import re
 import signal
+import sys
 import time
 import traceback
 from collections.abc import Callable
@@ -258,6 +259,8 @@ def start(settings: dict[str, Any], gate: Gate) -> None:
         held = gate.close()
         for name in settings["imports"]:
             __import__(name)
+        if "torch" in settings["imports"]:  # it may have been loaded with another number
+            sys.modules["torch"].set_num_threads(settings["threads"])
         arena = mmap.mmap(others[0], settings["arena_bytes"])
         address = ctypes.addressof(ctypes.c_char.from_buffer(arena))
 
