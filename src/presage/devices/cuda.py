@@ -33,6 +33,7 @@ from presage.static.hardware import Hardware
 
 _IMPORTS = (
     *("numpy", "torch", "triton", "triton.language", "triton.runtime.autotuner", "cuda.bindings.driver"),
+    "cuda.bindings.nvrtc",
     *triton_module.IMPORTED_LATE,
     *("presage.devices.worker.main", "presage.devices.worker.triton_launches:warm_up"),
 )

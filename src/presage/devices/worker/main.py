@@ -15,22 +15,12 @@ import sys
 import time
 import traceback
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 from presage.devices.worker import tensors, wire
 from presage.devices.worker.module import load_candidate
 from presage.devices.worker.reference import ReferenceRunner
 from presage.sandbox.launch import Gate
-
-
-class Runner(Protocol):
-    """Something that can be called in windows."""
-
-    def lay_out(self, layout: dict[str, Any]) -> None:
-        """Take note of where the arguments of each call lie."""
-
-    def run(self, command: dict[str, Any]) -> dict[str, Any]:
-        """Make all the calls, and say how long they took."""
 
 
 class BareRunner:
