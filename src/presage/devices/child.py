@@ -21,7 +21,7 @@ from presage.devices.status import Status
 from presage.devices.worker import wire
 from presage.sandbox import processes, rules, scratch
 from presage.sandbox.listener import Listener
-from presage.sandbox.processes import Process, Task
+from presage.sandbox.processes import ChildProcess, Task
 from presage.sandbox.rules import Rules
 from presage.sandbox.zygote import Zygote
 
@@ -137,7 +137,7 @@ class Child:
         os.close(commands_in)
         os.close(answers_out)
 
-    def _launch(self, task: Task) -> Process:
+    def _launch(self, task: Task) -> ChildProcess:
         return processes.fork(self._zygote, task, watched=True) if self._zygote else processes.start(task)
 
     # -- life ---------------------------------------------------------------------------------------------------------

@@ -209,7 +209,7 @@ class CpuDevice(Device):
         return self._idles.setdefault(language, child)
 
     @contextmanager
-    def _reference_child(self) -> Iterator[Child]:
+    def _examiner_child(self) -> Iterator[Child]:
         _refuse_without_torch()
         child = self._start_child("torch", self.threads)
         child.lenient = True  # its code is the user's own, and may try what is refused

@@ -31,7 +31,7 @@ _END_SECONDS = 30.0
 _STOPPED, _CONTINUED = signal.SIGSTOP << 8 | 0x7F, 0xFFFF
 
 
-class Process(Protocol):
+class ChildProcess(Protocol):
     """A child as its parent sees it. It leads a process group of its own, which is stopped and ended as one."""
 
     pid: int
@@ -73,7 +73,7 @@ class Task:
         }
 
 
-def start(task: Task) -> Process:
+def start(task: Task) -> ChildProcess:
     """A child of our own, made from nothing."""
     group = memory.group(task.rules.memory_bytes)
     told = task.message(group) | {"descriptors": task.descriptors}
@@ -199,7 +199,7 @@ def _state(folder: str) -> str:
         return ""
 
 
-def end(process: Process) -> None:
+def end(process: ChildProcess) -> None:
     """End its whole group at once."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)

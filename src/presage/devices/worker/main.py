@@ -18,8 +18,8 @@ from collections.abc import Callable
 from typing import Any
 
 from presage.devices.worker import tensors, wire
+from presage.devices.worker.examiner import ExaminerRunner
 from presage.devices.worker.module import load_candidate
-from presage.devices.worker.reference import ReferenceRunner
 from presage.sandbox.launch import Gate
 
 
@@ -161,17 +161,17 @@ class NullRunner:
         return {"ns": 0}
 
 
-def _reference(command: dict[str, Any], arena: int) -> ReferenceRunner:
+def _examiner(command: dict[str, Any], arena: int) -> ExaminerRunner:
     import torch
 
-    return ReferenceRunner(command, "cpu", lambda offset, size: tensors.host_bytes(arena + offset, size, torch))
+    return ExaminerRunner(command, "cpu", lambda offset, size: tensors.host_bytes(arena + offset, size, torch))
 
 
 _RUNNERS: dict[str, Callable[[dict[str, Any], int], Any]] = {
     "bare": BareRunner,
     "module": ModuleRunner,
     "torch": TorchRunner,
-    "reference": _reference,
+    "examiner": _examiner,
     "null": NullRunner,
 }
 
