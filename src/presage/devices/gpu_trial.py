@@ -13,9 +13,9 @@ from typing import Any, ClassVar
 from presage.core.statistics import median_interval
 from presage.devices.base import Effort
 from presage.devices.child import Child, TimingError, VerdictError, Window
+from presage.devices.examiner import CheckingError
 from presage.devices.gpu_memory import CrowdedError, Shortage, is_shortage
 from presage.devices.observation import BLIND_LIE_SHARE, CLOCK_SLACK, Observation
-from presage.devices.reference import CheckingError
 from presage.devices.status import Status
 from presage.devices.trial import Inputs, Plan, Roof, Trial, worker_settings
 from presage.kernels import expression
