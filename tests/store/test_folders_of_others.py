@@ -88,7 +88,7 @@ def test_what_unpacks_to_gigabytes_is_refused(table: str, store: Path) -> None:
     changed(store, f"UPDATE {table} = ?", values=(zlib.compress(b" " * (80 << 20)),))
     with Store(store, writes=False) as opened:
         asked = {"kernels SET source": opened.kernel, "kernels SET reports": opened.reports}
-        with pytest.raises(PresageError, match="unpack to more than"):
+        with pytest.raises(PresageError, match="unpacks to more than"):
             asked.get(table, opened.measurements)(KERNEL.hash)
 
 

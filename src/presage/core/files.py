@@ -30,16 +30,7 @@ def inflate(packed: bytes, most: int) -> bytes:
     >>> inflate(zlib.compress(b"abc"), 3)
     b'abc'
     """
-    try:
-        unpacking = zlib.decompressobj()
-        found = unpacking.decompress(packed, most + 1)
-    except zlib.error as error:
-        raise ValueError(f"what is packed in it is damaged: {error}") from error
-    if len(found) > most:
-        raise ValueError(f"{len(packed)} bytes in it unpack to more than the {most} that are allowed")
-    if not unpacking.eof:
-        raise ValueError("what is packed in it was cut short")
-    return found
+    return _unpack(zlib.decompressobj(), packed, most, most)
 
 
 def gunzip(packed: bytes, most: int) -> bytes:
@@ -47,18 +38,23 @@ def gunzip(packed: bytes, most: int) -> bytes:
     parts, left = [], most
     while packed:
         unpacking = zlib.decompressobj(_GZIP)
-        try:
-            part = unpacking.decompress(packed, left + 1)
-        except zlib.error as error:
-            raise ValueError(f"what is packed in it is damaged: {error}") from error
-        if len(part) > left:
-            raise ValueError(f"it unpacks to more than the {most} bytes that are allowed")
-        if not unpacking.eof:
-            raise ValueError("what is packed in it was cut short")
-        parts.append(part)
-        left -= len(part)
+        parts.append(_unpack(unpacking, packed, left, most))
+        left -= len(parts[-1])
         packed = unpacking.unused_data.lstrip(b"\0")
     return b"".join(parts)
+
+
+def _unpack(unpacking: zlib._Decompress, packed: bytes, left: int, most: int) -> bytes:
+    """One packed piece, of which no more than `left` bytes of the `most` that are allowed may come."""
+    try:
+        found = unpacking.decompress(packed, left + 1)
+    except zlib.error as error:
+        raise ValueError(f"what is packed in it is damaged: {error}") from error
+    if len(found) > left:
+        raise ValueError(f"it unpacks to more than the {most} bytes that are allowed")
+    if not unpacking.eof:
+        raise ValueError("what is packed in it was cut short")
+    return found
 
 
 def read_limited(path: Path, most: int) -> bytes:
