@@ -15,8 +15,6 @@ import pytest
 import presage as package
 from presage import __version__
 
-pytestmark = pytest.mark.alone
-
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(str(package.__file__)).parents[1])}
 SLOW_SUM = """
 // presage: problem vector_add
@@ -190,6 +188,7 @@ def check_document(document: dict[str, Any]) -> None:
         assert document["speedup"]["low"] <= document["speedup"]["value"] <= document["speedup"]["high"]
 
 
+@pytest.mark.alone
 def test_one_kernel_is_one_json_document() -> None:
     done = presage("measure", "vector_add", "stream.c@THREADS=1", "--json", *QUICK)
     assert done.returncode == 0, done.stderr
@@ -203,6 +202,7 @@ def test_one_kernel_is_one_json_document() -> None:
     assert "timing n=524288" in done.stderr
 
 
+@pytest.mark.alone
 def test_two_kernels_are_compared(tmp_path: Path) -> None:
     (tmp_path / "slow.c").write_text(SLOW_SUM)
     (tmp_path / "broken.c").write_text("// presage: entry vector_add\nvoid vector_add(void) { oops }\n")
@@ -219,6 +219,7 @@ def test_two_kernels_are_compared(tmp_path: Path) -> None:
     assert nothing["speedup"] is None
 
 
+@pytest.mark.alone
 def test_people_get_a_table_and_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "wrong.py").write_text("def custom_kernel(data):\n    return data[0] * 2\n")
     text = ran("measure", "vector_add", "naive.c", str(tmp_path / "wrong.py"), *QUICK)
@@ -231,6 +232,7 @@ def test_people_get_a_table_and_a_sentence(tmp_path: Path) -> None:
     assert "wrong_result" in text
 
 
+@pytest.mark.alone
 @pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
 def test_a_problem_from_elsewhere(tmp_path: Path) -> None:
     (tmp_path / "1_Doubling.py").write_text(DOUBLING)
@@ -246,6 +248,7 @@ def test_a_problem_from_elsewhere(tmp_path: Path) -> None:
     assert "data[0] float32[1000] -> output float32[1000]; 0.008 MB at least" in text
 
 
+@pytest.mark.alone
 def test_the_readme_s_kernels_are_ok(tmp_path: Path) -> None:
     readme = (Path(__file__).resolve().parents[2] / "README.md").read_text()
     for language, name in (("c", "mine.c"), ("python", "mine.py")):

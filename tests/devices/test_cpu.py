@@ -26,7 +26,7 @@ from presage.devices.trial import Trial
 from presage.kernels.kernel import Kernel, from_source
 from presage.problems.base import Case, Problem
 
-pytestmark = pytest.mark.alone
+alone = pytest.mark.alone
 
 Measure = Callable[..., list[Measurement]]
 
@@ -52,6 +52,7 @@ def quiet(doing: str, share: float) -> None:
 # -- honest kernels ---------------------------------------------------------------------------------------------------
 
 
+@alone
 def test_a_right_kernel_is_ok_with_all_its_numbers(measure: Measure) -> None:
     (measured,) = measure(HONEST)
     document = json.loads(json.dumps(measured.to_json()))
@@ -66,11 +67,13 @@ def test_a_right_kernel_is_ok_with_all_its_numbers(measure: Measure) -> None:
     assert case["roofline"] == pytest.approx(case["floor_ns"] / case["median_ns"])
 
 
+@alone
 def test_a_python_module_is_measured_on_numpy(measure: Measure) -> None:
     (measured,) = measure(MODULE)
     assert (measured.status, measured.reason, measured.kernel.language) == (Status.OK, "", "numpy")
 
 
+@alone
 @pytest.mark.usefixtures("on_an_idle_machine")
 def test_the_same_kernel_twice_is_about_as_fast_and_a_slow_one_is_slower(measure: Measure) -> None:
     first, slow, second = measure(HONEST, SLOW, HONEST, effort=Effort(precision=0.1, case_seconds=5, timeout=120))
@@ -84,6 +87,7 @@ def test_the_same_kernel_twice_is_about_as_fast_and_a_slow_one_is_slower(measure
     assert len(set(first.cases[0].rounds) & set(second.cases[0].rounds)) > 0
 
 
+@alone
 def test_progress_is_told(addition: Problem, naive: Kernel) -> None:
     told: list[tuple[str, float]] = []
     with contextlib.closing(CpuDevice()) as device:
@@ -94,6 +98,7 @@ def test_progress_is_told(addition: Problem, naive: Kernel) -> None:
     assert [share for _, share in told] == sorted(share for _, share in told)
 
 
+@alone
 def test_two_measurements_take_turns(addition: Problem, naive: Kernel, monkeypatch: pytest.MonkeyPatch) -> None:
     """Kernels are compiled and loaded beside a measurement, and neither checked nor timed."""
     there, leave, said = threading.Event(), threading.Event(), list[str]()
@@ -161,6 +166,7 @@ BROKEN = {
 }
 
 
+@alone
 def test_every_broken_kernel_gets_its_status_and_a_reason(measure: Measure) -> None:
     """All at once, beside an honest one that must not suffer from their company."""
     honest, *broken = measure(HONEST, *(source for source, _, _ in BROKEN.values()))
@@ -172,6 +178,7 @@ def test_every_broken_kernel_gets_its_status_and_a_reason(measure: Measure) -> N
         assert json.loads(json.dumps(measured.to_json()))["speedup"] is None
 
 
+@alone
 def test_an_endless_kernel_is_stopped_in_time(measure: Measure) -> None:
     endless = HONEST.replace("{ for", "{ volatile int go = 1; while (go); for")
     (measured,) = measure(endless, effort=Effort(timeout=0.5))
@@ -230,6 +237,7 @@ def test_a_place_that_cannot_be_written_is_named(measure: Measure, monkeypatch: 
         measure(HONEST, device=device)
 
 
+@alone
 @pytest.mark.parametrize("when", ["running", "stopped"])
 def test_a_worker_killed_from_outside_is_tried_again(
     measure: Measure, monkeypatch: pytest.MonkeyPatch, when: str
@@ -277,6 +285,7 @@ class AbsurdRoof:
     witness_ns = floor_ns
 
 
+@alone
 def test_a_time_under_the_floor_is_not_believed(measure: Measure) -> None:
     device = CpuDevice()
     roof = device.__dict__["peaks"] = AbsurdRoof()
@@ -286,6 +295,7 @@ def test_a_time_under_the_floor_is_not_believed(measure: Measure) -> None:
     assert "at this device's measured peak" in measured.reason
 
 
+@alone
 def test_peaks_of_a_busy_machine_accuse_nobody(measure: Measure, monkeypatch: pytest.MonkeyPatch) -> None:
     """A copy kernel in the same rounds shows what the machine can do, whatever was measured before."""
     device = CpuDevice()
@@ -298,6 +308,7 @@ def test_peaks_of_a_busy_machine_accuse_nobody(measure: Measure, monkeypatch: py
     assert measured.cases[0].floor_ns < 1.5 * measured.cases[0].median.value
 
 
+@alone
 def test_nothing_is_left_behind(measure: Measure, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     device = CpuDevice()
     assert device.peaks.flops > 0

@@ -22,7 +22,8 @@ from presage.problems.base import Problem
 from presage.problems.external import ExternalProblem
 
 needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
-pytestmark = [pytest.mark.slow, pytest.mark.alone]
+pytestmark = pytest.mark.slow
+alone = pytest.mark.alone
 PATIENT = Effort(precision=5.0, case_seconds=20.0, timeout=120.0)
 DEVICE = CpuDevice()
 
@@ -131,6 +132,7 @@ def measure(
     return dict(zip(["reference", *kernels], measured, strict=True))
 
 
+@alone
 @needs_torch
 def test_kernelbench_candidates(device: Device, tmp_path: Path) -> None:
     path = tmp_path / "linear.py"
@@ -170,6 +172,7 @@ class ModelNew(torch.nn.Module):
 """
 
 
+@alone
 @needs_torch
 def test_kernelbench_without_weights_and_with_other_kinds_of_data(device: Device, tmp_path: Path) -> None:
     path = tmp_path / "plain.py"
@@ -219,6 +222,7 @@ STRANGERS = {
 }
 
 
+@alone
 @needs_torch
 @pytest.mark.parametrize("keeps", [False, True], ids=["relative to the scale", "as KernelBench does"])
 def test_what_has_nothing_to_do_with_the_inputs_does_not_pass(device: Device, tmp_path: Path, keeps: bool) -> None:
@@ -248,6 +252,7 @@ REACHABLE = {
 }
 
 
+@alone
 @needs_torch
 @pytest.mark.parametrize(("model", "right", "wrong"), REACHABLE.values(), ids=REACHABLE)
 def test_an_honest_kernel_is_held_to_no_more_than_it_can_reach(
@@ -263,6 +268,7 @@ def test_an_honest_kernel_is_held_to_no_more_than_it_can_reach(
     assert measured["wrong"].status is Status.WRONG_RESULT
 
 
+@alone
 @needs_torch
 def test_where_the_tolerance_does_not_matter_nothing_is_said(device: Device, tmp_path: Path) -> None:
     path = tmp_path / "linear.py"
@@ -356,6 +362,7 @@ def task(tmp_path: Path) -> Path:
     return folder
 
 
+@alone
 @needs_torch
 def test_gpu_mode_submissions(device: Device, task: Path) -> None:
     measured = measure(device, task, {name: _dedent(source) for name, (source, _, _) in SUBMISSIONS.items()})
@@ -431,6 +438,7 @@ FOR_A_GPU = {
 }
 
 
+@alone
 @pytest.mark.cuda
 def test_kernels_as_kernelbench_s_community_writes_them_for_a_gpu(gpu: Device, tmp_path: Path) -> None:
     path = tmp_path / "linear.py"
@@ -471,6 +479,7 @@ def test_a_broken_reference_is_no_kernel_s_fault(device: Device, task: Path, nam
         measure(device, task, {}, Effort(precision=5.0, case_seconds=1.0, timeout=5.0))
 
 
+@alone
 @needs_torch
 def test_a_check_that_only_says_what_is_wrong(device: Device, task: Path) -> None:
     """An older form: nothing, or a text."""
@@ -508,6 +517,7 @@ TORCH = {
 MODEL = "import torch\nclass ModelNew(torch.nn.Module):\n    def forward(self, x, y):\n        return x + y\n"
 
 
+@alone
 @needs_torch
 def test_the_catalogue_s_problems_take_torch_modules(addition: Problem) -> None:
     sources = [
