@@ -1,0 +1,83 @@
+"""The documentation is a site without broken links, which needs no network, and its reference shows what there is."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import presage
+from presage.cli import main
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def generated() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("generated", ROOT / "docs" / "generated.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(importlib.util.find_spec("mkdocs") is None, reason="the extra [docs] is not installed")
+def test_the_site_is_built_without_a_warning_and_needs_no_network(tmp_path: Path) -> None:
+    source = os.pathsep.join(filter(None, (str(ROOT / "src"), os.environ.get("PYTHONPATH"))))
+    done = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path)],
+        cwd=ROOT, env=os.environ | {"PYTHONPATH": source}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    for page in tmp_path.rglob("*.html"):
+        text = page.read_text()
+        assert "<!-- generated" not in text
+        assert not re.search(r'<(?:script|img|iframe)[^>]* src="?(?:https?:)?//', text), page
+        assert not re.search(r'<link[^>]* rel="?stylesheet"?[^>]*https?://', text), page
+    api = (tmp_path / "reference" / "api.html").read_text()
+    assert all(f'id="presage.{name}"' in api for name in presage.__all__)
+
+
+def test_the_reference_shows_every_command_and_option(generated: ModuleType) -> None:
+    page = generated.on_page_markdown((ROOT / "docs" / "reference" / "cli.md").read_text())
+    for name in main.COMMANDS:
+        assert f"## presage {name}\n" in page
+        for parser in _with_children(generated, generated._parser(name)):
+            assert f"# {parser.prog}\n" in page
+            section = page.split(f"# {parser.prog}\n")[1].split("\n#")[0]
+            options = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", parser.format_help())) - {"--help"}
+            if not generated._choices(parser):
+                assert {option for option in options if option not in section} == set(), parser.prog
+
+
+def test_the_reference_shows_every_gpu(generated: ModuleType) -> None:
+    page = generated.on_page_markdown((ROOT / "docs" / "reference" / "targets.md").read_text())
+    assert "| `h200` | NVIDIA H200 SXM 141 GB | sm\\_90 | 132 | 4,800 |" in page
+
+
+def test_links_of_the_readme_lead_to_a_heading_that_exists() -> None:
+    for target in re.findall(r"\]\(([^)#]*(?:#[^)]*)?)\)", (ROOT / "README.md").read_text()):
+        name, _, anchor = target.partition("#")
+        if name.startswith("http"):
+            continue
+        file = ROOT / name
+        assert file.exists(), target
+        if anchor:
+            headings = re.findall(r"^#+ (.*)$", file.read_text(), re.MULTILINE)
+            assert anchor in {_slug(heading) for heading in headings}, target
+
+
+def _slug(heading: str) -> str:
+    return re.sub(r"[\s-]+", "-", re.sub(r"[^\w\s-]", "", heading.lower())).strip("-")
+
+
+def _with_children(generated: ModuleType, parser: object) -> list[object]:
+    return [parser, *(each for child in generated._choices(parser).values() for each in _with_children(generated, child))]
