@@ -79,7 +79,7 @@ def test_a_forecaster_and_an_anchor_can_be_objects() -> None:
     anchor = presage.load_kernel("softmax", "block_row.cu")
     [said] = presage.forecast("softmax", ["naive.cu"], forecaster=Sure(), anchor=anchor)
     assert said.forecast
-    assert said.forecast.mean() == pytest.approx(1.0, abs=0.01)
+    assert said.forecast.mean() == pytest.approx(1.0, abs=0.05)
 
 
 def test_a_recording_is_loaded_and_a_forecaster_judged_on_it() -> None:
