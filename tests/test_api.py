@@ -72,9 +72,8 @@ def test_a_forecaster_and_an_anchor_can_be_objects() -> None:
     class Sure(presage.Forecaster):
         def forecast(self, task: presage.Task, candidates: Sequence[presage.Candidate]) -> list[presage.Prediction]:
             assert task.anchor.kernel.hash == presage.load_kernel("softmax", "block_row.cu").hash
-            return [
-                presage.Prediction(presage.Forecast.from_quantiles([0, 0.5, 1], [0.9, 1.0, 1.1])) for _ in candidates
-            ]
+            doubled = presage.Forecast.from_quantiles([0.1, 0.5, 0.9], [0.9, 1.0, 1.1])
+            return [presage.Prediction(doubled) for _ in candidates]
 
     anchor = presage.load_kernel("softmax", "block_row.cu")
     [said] = presage.forecast("softmax", ["naive.cu"], forecaster=Sure(), anchor=anchor)
