@@ -3,8 +3,8 @@
 - A block with a title is the file of that name. `sh` and `console` blocks run in a shell, `python` blocks in Python.
 - What a `console` block shows after a command is what the command prints. The same holds for a `text` block with the
   title "output", which follows a `python` block. `…` stands for any text, on its own in a line for any lines.
-- `<!-- needs: gpu -->` before a block names what a machine that runs tests may lack; `HERE` lists the words. A block that
-  cannot run is parsed: its commands take the arguments that they are given.
+- `<!-- needs: gpu -->` before a block names what a machine that runs tests may lack; `HERE` lists the words. A block
+  that cannot run is parsed: its commands take the arguments that they are given.
 
 `python tests/docs/test_examples.py` writes what is printed today into the pages.
 """
@@ -73,9 +73,9 @@ class Block:
 
 
 def blocks(page: Path) -> list[Block]:
-    found = BLOCK.finditer(page.read_text())
     return [
-        Block(m["kind"], m["title"], tuple(filter(None, re.split(r"[ ,]+", m["needs"] or ""))), m["text"]) for m in found
+        Block(found["kind"], found["title"], tuple(re.findall(r"\w+", found["needs"] or "")), found["text"])
+        for found in BLOCK.finditer(page.read_text())
     ]
 
 
@@ -90,7 +90,7 @@ def dialogue(text: str) -> list[tuple[str, str]]:
 
 
 class Folder:
-    """Where a page's examples run: `presage` and `./presage` are this one, and `python` is the one that runs the tests."""
+    """Where a page's examples run. `presage` and `./presage` are the one under test, `python` runs the tests."""
 
     def __init__(self, path: Path) -> None:
         self.path, bin = path, path / ".bin"
@@ -154,6 +154,7 @@ def commands(line: str) -> Iterator[list[str]]:
     [['runs'], ['report', 'x']]
     """
     lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
+    lexer.whitespace_split = True
     words: list[str] = []
     for word in [*lexer, ";"]:
         if not set(word) <= set("();<>|&"):

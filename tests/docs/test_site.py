@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -79,5 +80,7 @@ def _slug(heading: str) -> str:
     return re.sub(r"[\s-]+", "-", re.sub(r"[^\w\s-]", "", heading.lower())).strip("-")
 
 
-def _with_children(generated: ModuleType, parser: object) -> list[object]:
-    return [parser, *(each for child in generated._choices(parser).values() for each in _with_children(generated, child))]
+def _with_children(generated: ModuleType, parser: object) -> Iterator[object]:
+    yield parser
+    for child in generated._choices(parser).values():
+        yield from _with_children(generated, child)
