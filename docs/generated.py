@@ -9,6 +9,7 @@ import argparse
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import presage
 from presage.cli import main
 from presage.static import hardware
 
@@ -72,6 +73,20 @@ def _help(parser: argparse.ArgumentParser, action: argparse.Action) -> str:
     return parser._get_formatter()._expand_help(action) if action.help else ""
 
 
+def verbs() -> str:
+    """The functions of the public API, for mkdocstrings."""
+    return _objects([name for name in presage.__all__ if name.islower()])
+
+
+def nouns() -> str:
+    """The classes of the public API, for mkdocstrings."""
+    return _objects([name for name in presage.__all__ if not name.islower()])
+
+
+def _objects(names: Sequence[str]) -> str:
+    return "\n\n".join(f"::: presage.{name}" for name in names)
+
+
 def targets() -> str:
     """The GPUs that `--target` knows."""
     rows = []
@@ -92,4 +107,4 @@ def _cell(text: str) -> str:
     return text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").replace("*", "\\*").replace("_", "\\_")
 
 
-GENERATED = {"commands": commands, "targets": targets}
+GENERATED = {"commands": commands, "nouns": nouns, "targets": targets, "verbs": verbs}

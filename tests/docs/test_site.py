@@ -44,7 +44,7 @@ def test_the_site_is_built_without_a_warning_and_needs_no_network(tmp_path: Path
         assert not re.search(r'<(?:script|img|iframe)[^>]* src="?(?:https?:)?//', text), page
         assert not re.search(r'<link[^>]* rel="?stylesheet"?[^>]*https?://', text), page
     api = (tmp_path / "reference" / "api.html").read_text()
-    assert all(f'id="presage.{name}"' in api for name in presage.__all__)
+    assert [name for name in presage.__all__ if f'id="presage.{name}"' not in api] == []
 
 
 def test_the_reference_shows_every_command_and_option(generated: ModuleType) -> None:
