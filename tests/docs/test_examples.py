@@ -215,7 +215,8 @@ def rewrite(page: Path) -> None:
             if not agree(shown, output):
                 before = f"$ {command}\n" if f"$ {command}\n{shown}" in text else ""
                 clean = re.sub(r" +$", "", output, flags=re.MULTILINE)
-                text = text.replace(f"{before}{shown}```", f"{before}{clean}```", 1) if before or shown else text
+                after = "" if before else "```"
+                text = text.replace(f"{before}{shown}{after}", f"{before}{clean}{after}", 1)
                 print(f"{page.relative_to(ROOT)}: {command.splitlines()[0]}")
     page.write_text(text)
 

@@ -54,7 +54,7 @@ def test_the_reference_shows_every_command_and_option(generated: ModuleType) -> 
         for parser in _with_children(generated, generated._parser(name)):
             assert f"# {parser.prog}\n" in page
             section = page.split(f"# {parser.prog}\n")[1].split("\n#")[0]
-            options = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", parser.format_help())) - {"--help"}
+            options = set(re.findall(r"^ +(?:-\w[^,]*, )?(--[a-z-]+)", parser.format_help(), re.MULTILINE)) - {"--help"}
             if not generated._choices(parser):
                 assert {option for option in options if option not in section} == set(), parser.prog
 
