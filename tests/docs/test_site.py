@@ -76,6 +76,13 @@ def test_links_of_the_readme_lead_to_a_heading_that_exists() -> None:
             assert anchor in {_slug(heading) for heading in headings}, target
 
 
+def test_files_of_the_code_that_pages_name_exist() -> None:
+    for page in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]:
+        for name in re.findall(r"`((?:[a-z_]+/)+\w+\.(?:py|toml))`", page.read_text()):
+            places = (ROOT, ROOT / "src", ROOT / "src" / "presage")
+            assert any((place / name).exists() for place in places), f"{page.name} names {name}"
+
+
 def _slug(heading: str) -> str:
     return re.sub(r"[\s-]+", "-", re.sub(r"[^\w\s-]", "", heading.lower())).strip("-")
 
