@@ -29,6 +29,7 @@ FOLDERS = [
     "searches",
     "corpus",
     "evaluations",
+    "authoring",
     "report",
     "cli",
     "__main__",

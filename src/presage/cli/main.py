@@ -27,8 +27,11 @@ COMMANDS = {
     "evaluate": "score forecasters on recorded measurements",
     "train": "train a forecaster from recorded measurements",
     "corpus": "collect, check and look into recorded measurements",
-    "problems": "list the catalogue, or show one problem",
+    "problems": "list the catalogue, or show one problem; start or check one of your own",
+    "policies": "list policies; start or check one of your own",
+    "forecasters": "list forecasters; start or check one of your own",
     "devices": "list the places where kernels can be measured",
+    "plugins": "list what installed packages add, and what is broken",
     "llm": "check an endpoint of a language model, or serve a small one",
 }
 """Each name is a module of presage.cli, imported only when it is asked for, so that --help stays quick."""

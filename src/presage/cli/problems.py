@@ -1,14 +1,16 @@
-"""`presage problems [NAME]`."""
+"""`presage problems [NAME]`, `presage problems new NAME`, `presage problems check NAME`."""
 
 from __future__ import annotations
 
 import argparse
+import sys
 from typing import Any
 
-from presage.cli import terminal
+from presage.cli import authoring, terminal
 from presage.core.errors import PresageError
 from presage.devices import registry as devices
 from presage.kernels.kernel import Kernel
+from presage.plugins.group import PROBLEMS
 from presage.problems import registry
 from presage.problems.base import Array, Case, Problem
 from presage.problems.external import KERNELBENCH, ExternalProblem
@@ -17,17 +19,22 @@ _PATIENCE_SECONDS = 60.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "name", nargs="?", metavar="PROBLEM",
-        help="show this problem: its statement, signature, cases and seed kernels; a path shows a KernelBench file or a"
+    authoring.add_arguments(
+        parser, PROBLEMS,
+        "show this problem: its statement, signature, cases and seed kernels; a path shows a KernelBench file or a"
         " GPU MODE folder",
     )  # fmt: skip
     parser.add_argument("--device", default="cpu", help="where a problem from elsewhere is run to learn its shapes")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    if arguments.name:
-        problem = registry.get(arguments.name)
+    verb, name = authoring.asked(arguments, PROBLEMS)
+    if verb == "new":
+        return authoring.new(arguments, PROBLEMS, name)
+    if verb == "check":
+        return _check(name, arguments)
+    if name:
+        problem = registry.get(name)
         if isinstance(problem, ExternalProblem):
             return _show_external(problem, arguments)
         document = _detail(problem)
@@ -37,6 +44,8 @@ def run(arguments: argparse.Namespace) -> int:
             _print_detail(problem, document)
         return 0
     problems = [registry.get(name) for name in registry.names()]
+    for said in registry.broken().values():
+        print(f"presage: {said}", file=sys.stderr)
     if arguments.json:
         terminal.print_json({"problems": [_summary(problem) for problem in problems]})
         return 0
@@ -46,6 +55,17 @@ def run(arguments: argparse.Namespace) -> int:
     ]
     print(terminal.table(rows, ["problem", "room", "kernels in", "what it computes"]))
     return 0
+
+
+def _check(name: str, arguments: argparse.Namespace) -> int:
+    from presage.authoring import problem_check
+
+    problem = registry.get(name)
+    if isinstance(problem, ExternalProblem):
+        raise PresageError(
+            f"{name} is a {problem.convention} problem; 'presage measure {name} KERNEL' checks kernels of it"
+        )
+    return authoring.report(arguments, problem.name, problem_check.check(problem))
 
 
 def _summary(problem: Problem) -> dict[str, Any]:

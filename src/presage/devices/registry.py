@@ -23,7 +23,8 @@ def get(spec: str, compiler: str | None = None) -> Device:
     make = DEVICES.load(name)
     device: Device
     if hasattr(make, "from_text"):
-        device = make.from_text(text)
+        with DEVICES.blamed(name, "cannot be made"):
+            device = make.from_text(text)
         return device
     device = DEVICES.make(spec, **({"compiler": compiler} if compiler else {}))
     return device

@@ -29,6 +29,8 @@ _C_TYPES = {
     "int32": "int32_t",
     "int64": "int64_t",
 }
+DTYPES = tuple(_C_TYPES)
+"""The types that an array may have."""
 
 
 _NOT_IN_NUMPY = {"bfloat16": "int16"}
@@ -193,8 +195,10 @@ class Problem(ABC):
 
     @property
     def kernel_folders(self) -> tuple[Path, Path]:
-        """Where its own kernels lie, and the families that it shares with its room."""
-        return self.folder, self.folder.parent / "families"
+        """Where its own kernels lie, and the families that it shares with its room. A folder that is named after the
+        problem holds its kernels; else they lie in a folder of that name beside its file."""
+        own = self.folder if self.folder.name == self.name else self.folder / self.name
+        return own, own.parent / "families"
 
     def shape(self, array: Array, case: Case) -> tuple[int, ...]:
         return tuple(int(expression.evaluate(part, case.dims)) for part in array.shape.split(","))
