@@ -129,7 +129,7 @@ def files(tmp_path: Path) -> Path:
         ("measure softmax naive.c --timeout soon", "argument --timeout: 'soon' is not a positive number"),
         ("measure softmax naive.c --timeout inf", "argument --timeout: 'inf' is not a positive number"),
         ("problems zzz", "presage: there is no problem 'zzz'"),
-        ("problems softmax gelu", "unrecognized arguments: gelu"),
+        ("problems softmax gelu", "presage: write 'presage problems', 'presage problems NAME'"),
     ],
 )
 def test_a_mistake_exits_with_2_and_says_how_to_mend_it(files: Path, arguments: str, complaint: str) -> None:

@@ -1,4 +1,4 @@
-"""`presage evaluate --forecaster learned --split test_op`."""
+"""`presage evaluate [FORECASTER…]`."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pathlib import Path
 from presage.cli import terminal
 from presage.core.errors import PresageError
 from presage.devices import recorded
+from presage.evaluations.comparison import compare
 from presage.evaluations.evaluation import NAMES, evaluate
 from presage.forecasters import registry
 
@@ -21,9 +22,12 @@ _SHOWN = ("learned", "nearest", "roofline", "prior", "uniform")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--forecaster", action="append", metavar="NAME",
-        help=f"one of {', '.join(registry.names())}, or blend:A,B; several may be named (default: {', '.join(_SHOWN)})",
+        "forecasters", nargs="*", metavar="FORECASTER",
+        help=f"one of {', '.join(registry.names())}, or blend:A,B; several are compared with the first"
+        f" (default: {', '.join(_SHOWN)})",
     )  # fmt: skip
+    parser.add_argument("--forecaster", action="append", metavar="NAME", help="the same; may be given several times")
+    parser.add_argument("--baseline", metavar="NAME", help="compare with this one of them (default: the first)")
     parser.add_argument("--split", default="test_op", help="of the recording's operations, or 'all' (default: test_op)")
     parser.add_argument(
         "--suite", type=lambda text: text.split(","), default=NAMES, metavar="NAME,…",
@@ -47,7 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     _check_writable(arguments.html)
     found = recorded.find(arguments.recording or _default_recording())
-    names = arguments.forecaster or [name for name in _SHOWN if name in registry.names()]
+    names = _names(arguments)
     evaluations = []
     for name in names:
         forecaster = registry.get(name, found)
@@ -66,15 +70,35 @@ def run(arguments: argparse.Namespace) -> int:
             )
         finally:
             forecaster.close()
+    comparisons = compare(evaluations, arguments.baseline)
     if arguments.json:
-        terminal.print_json([each.to_json() for each in evaluations])
+        terminal.print_json(
+            {
+                "recording": found.name,
+                "split": arguments.split,
+                "forecasters": [each.to_json() for each in evaluations],
+                "comparisons": [each.to_json() for each in comparisons],
+            }
+        )
     else:
         rows, header = evaluate_page.numbers(evaluations)
         print(f"{evaluations[0].operations} operations of {found.name}, split {arguments.split}\n")
         print(terminal.table(rows, header))
-    page.write(arguments.html, evaluate_page.render(evaluations))
+        if comparisons:
+            print(f"\n{evaluate_page.how_compared(comparisons)}\n")
+            print(terminal.table(*evaluate_page.differences(comparisons)))
+    page.write(arguments.html, evaluate_page.render(evaluations, comparisons))
     print(f"figures are in {arguments.html}", file=sys.stderr)
     return 0
+
+
+def _names(arguments: argparse.Namespace) -> list[str]:
+    """The forecasters that are named, each once. A baseline that is not one of them is noticed before any is asked."""
+    named = [*arguments.forecasters, *(arguments.forecaster or ())]
+    names = list(dict.fromkeys(named)) or [name for name in _SHOWN if name in registry.names()]
+    if arguments.baseline and arguments.baseline not in names:
+        raise PresageError(f"--baseline {arguments.baseline} is not evaluated; name it among the forecasters")
+    return names
 
 
 def _count(text: str) -> int:
