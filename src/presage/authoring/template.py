@@ -11,11 +11,14 @@ from pathlib import Path
 from string import Template
 
 from presage.core.errors import PresageError
-from presage.plugins.group import Group
+from presage.plugins.group import PROBLEMS, Group
+from presage.problems import registry as problems
 
 _TEMPLATES = Path(__file__).with_name("templates")
 _SUFFIX = ".template"
 _LONGEST = 40
+VERBS = ("new", "check")
+"""Words of the command line that stand where a name may stand."""
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 
@@ -56,10 +59,10 @@ def write(group: Group, name: str, into: Path = Path()) -> Written:
 
 
 def _check_name(group: Group, name: str) -> None:
-    if not _NAME.fullmatch(name) or keyword.iskeyword(name) or len(name) > _LONGEST:
+    if not _NAME.fullmatch(name) or keyword.iskeyword(name) or name in VERBS or len(name) > _LONGEST:
         rule = f"lower-case letters, digits and underscores, a letter first, {_LONGEST} characters at most"
         raise PresageError(f"'{name}' cannot be the name of a {group.noun}: it has {rule}")
-    if name in group.names():
+    if name in (problems.names() if group is PROBLEMS else group.names()):
         raise PresageError(f"there is a {group.noun} '{name}' already; choose another name")
 
 

@@ -14,8 +14,6 @@ from presage.core.errors import PresageError
 from presage.plugins.group import Group
 from presage.plugins.installed import declared
 
-_VERBS = ("new", "check")
-
 
 def add_arguments(parser: argparse.ArgumentParser, group: Group, shows: str) -> None:
     """The words after the command: a name, `new NAME` or `check NAME`."""
@@ -32,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser, group: Group, shows: str) -> 
 def asked(arguments: argparse.Namespace, group: Group) -> tuple[str, str]:
     """The verb, or nothing, and the name, or nothing."""
     words: list[str] = arguments.words
-    verb = words[0] if words and words[0] in _VERBS else ""
+    verb = words[0] if words and words[0] in template.VERBS else ""
     names = words[1:] if verb else words
     if len(names) > 1 or (verb and not names):
         usual = f"presage {group.plural}"

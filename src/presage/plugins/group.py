@@ -78,7 +78,8 @@ class Group:
 
     @property
     def _base_name(self) -> str:
-        return self.base.replace(":", ".")
+        """As authors import it."""
+        return f"presage.{self.base.partition(':')[2]}"
 
     @contextmanager
     def blamed(self, name: str, what: str) -> Iterator[None]:
