@@ -78,7 +78,7 @@ def evaluate(made: Path, capsys: pytest.CaptureFixture[str]) -> Evaluate:
 def test_json_has_the_promised_names(evaluate: Evaluate) -> None:
     status, output, _ = evaluate("--forecaster", "prior", "--forecaster", "nearest", "--json")
     whole = json.loads(output)
-    first, second = whole["forecasters"]
+    first, second = whole["evaluations"]
     assert status == 0
     assert (whole["recording"], whole["split"]) == ("made", "test_op")
     assert [first["forecaster"], second["forecaster"]] == ["prior", "nearest"]
@@ -151,13 +151,13 @@ def test_neighbours_are_counted(evaluate: Evaluate, count: str, capsys: pytest.C
 
 def test_suites_can_be_chosen(evaluate: Evaluate) -> None:
     _, output, _ = evaluate("--forecaster", "uniform", "--suite", "failures,calibration", "--split", "all", "--json")
-    (document,) = json.loads(output)["forecasters"]
+    (document,) = json.loads(output)["evaluations"]
     assert set(document["metrics"]) == {"failure_auroc", "ece", "coverage_90", "width_90"}
     assert document["n"] == 3 * 3 * 23
 
 
 def _metrics(output: str) -> dict[str, Any]:
-    metrics: dict[str, Any] = json.loads(output)["forecasters"][0]["metrics"]
+    metrics: dict[str, Any] = json.loads(output)["evaluations"][0]["metrics"]
     return metrics
 
 

@@ -7,12 +7,13 @@ import errno
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 from presage.cli import terminal
 from presage.core.errors import PresageError
 from presage.devices import recorded
-from presage.evaluations.comparison import compare
-from presage.evaluations.evaluation import NAMES, evaluate
+from presage.evaluations.comparison import Comparison, compare
+from presage.evaluations.evaluation import NAMES, Evaluation, evaluate
 from presage.forecasters import registry
 
 _PAGE = Path("presage-evaluation.html")
@@ -72,14 +73,7 @@ def run(arguments: argparse.Namespace) -> int:
             forecaster.close()
     comparisons = compare(evaluations, arguments.baseline)
     if arguments.json:
-        terminal.print_json(
-            {
-                "recording": found.name,
-                "split": arguments.split,
-                "forecasters": [each.to_json() for each in evaluations],
-                "comparisons": [each.to_json() for each in comparisons],
-            }
-        )
+        terminal.print_json(_document(arguments, found.name, evaluations, comparisons))
     else:
         rows, header = evaluate_page.numbers(evaluations)
         print(f"{evaluations[0].operations} operations of {found.name}, split {arguments.split}\n")
@@ -90,6 +84,19 @@ def run(arguments: argparse.Namespace) -> int:
     page.write(arguments.html, evaluate_page.render(evaluations, comparisons))
     print(f"figures are in {arguments.html}", file=sys.stderr)
     return 0
+
+
+def _document(
+    arguments: argparse.Namespace, recording: str, evaluations: list[Evaluation], comparisons: list[Comparison]
+) -> dict[str, Any]:
+    return {
+        "recording": recording,
+        "split": arguments.split,
+        "operations": evaluations[0].operations,
+        "evaluations": [each.to_json() for each in evaluations],
+        "comparisons": [each.to_json() for each in comparisons],
+        "page": str(arguments.html),
+    }
 
 
 def _names(arguments: argparse.Namespace) -> list[str]:
