@@ -26,7 +26,8 @@ from presage.proposers.base import Ground
 from presage.proposers.llm import LlmProposer
 from presage.searches import registry as strategies
 from presage.searches.budget import Budget
-from presage.searches.loop import Parts, Search
+from presage.searches.loop import Search
+from presage.searches.session import Parts
 from presage.store.store import Store
 
 pytestmark = pytest.mark.skipif(find_spec("openai") is None, reason="needs the llm extra")

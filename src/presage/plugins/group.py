@@ -72,6 +72,20 @@ class Group:
         given = parse_settings(make, text, f"the {self.noun} {name}") if text else {}
         return make(*arguments, **checked(make, settings | given, f"the {self.noun} {name}", len(arguments)))
 
+    def canonical(self, spec: str, **settings: Any) -> str:
+        """The spec with further settings, and without those that are the defaults: the same text for the same part.
+
+        Raises PresageError where `make` does, and for a setting that is given twice."""
+        name, _, text = spec.partition(":")
+        make, owner = self.load(name), f"the {self.noun} {name}"
+        given = parse_settings(make, text, owner) if text else {}
+        for twice in sorted(given.keys() & settings.keys()):
+            raise PresageError(f"{twice} of {owner} is given twice; leave one out")
+        given = checked(make, settings | given, owner)
+        known = settings_of(make)
+        told = [each for each in known if each in given and given[each] != known[each].default]
+        return f"{name}:{','.join(f'{each}={_text(given[each])}' for each in told)}" if told else name
+
 
 def parse_settings(make: Callable[..., Any], text: str, owner: str) -> dict[str, Any]:
     """The settings in `k=4,share=0.5`, each of the type that the constructor's argument has.
@@ -126,6 +140,11 @@ def _value(text: str, wanted: Any, what: str) -> Any:
     except (KeyError, ValueError):
         kind = {bool: "yes or no", int: "a whole number", float: "a number"}[wanted]
         raise PresageError(f"{what} must be {kind}, not '{text}'") from None
+
+
+def _text(value: Any) -> str:
+    """A setting as it is written in a spec."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _package(point: EntryPoint) -> str:

@@ -20,11 +20,11 @@ class Node(NamedTuple):
 
 
 class Strategy(ABC):
-    """Keeps the archive and chooses parents. Its name on the command line is its file's.
+    """Keeps the archive and chooses parents. Its name on the command line is its entry point's.
 
     Failed kernels are never told, so they never take a slot; nor are duplicates. Everything is rebuilt on resuming by
-    telling the same things in the same order, with `visited` in place of `ask`, so all chance comes from `rng`. No call
-    may take longer than logarithmically in the number of nodes.
+    telling the same things in the same order, with `visited` in place of `ask`, so all chance comes from `rng`. There
+    may be a hundred thousand nodes: no call may walk all of them in Python.
     """
 
     @abstractmethod
