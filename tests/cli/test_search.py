@@ -297,9 +297,18 @@ def test_a_name_of_any_length_is_answered_in_a_line(
         ("search add --device recorded:gpu.parquet --policy topk --alpha 0.1", "topk has no setting 'alpha'"),
         ("search add --device recorded:gpu.parquet --policy risk:alpha=0.1 --alpha 0.2", "risk is given twice"),
         ("search add --device recorded:gpu.parquet --forecaster none --alpha 0.1", "always has no setting 'alpha'"),
-        ("search add --device recorded:gpu.parquet --forecaster none --policy risk", "nothing to decide on; leave out"),
-        ("search add --device recorded:gpu.parquet --forecaster none --acquisition mean", "leave out --acquisition"),
-        ("search add --device recorded:gpu.parquet --tokens 500", "pool nor the forecaster surrogate asks one"),
+        (
+            "search add --device recorded:gpu.parquet --forecaster none --policy risk --run idle",
+            "nothing to decide on; leave out",
+        ),
+        (
+            "search add --device recorded:gpu.parquet --forecaster none --acquisition mean --run idle",
+            "leave out --acquisition",
+        ),
+        (
+            "search add --device recorded:gpu.parquet --tokens 500 --run idle",
+            "pool nor the forecaster surrogate asks one",
+        ),
         ("search vector_add --device cpu --dollars 1", "leave out --tokens and --dollars"),
         ("search add --device recorded:gpu.parquet --policy topk:n=4", "topk has no setting 'n'; it has: k"),
         ("search add --device recorded:gpu.parquet --strategy puct:c=x", "c of the strategy puct must be a number"),

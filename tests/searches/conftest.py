@@ -21,7 +21,8 @@ from presage.policies.base import Policy
 from presage.policies.registry import get as get_policy
 from presage.proposers.base import Ground, Parent, Proposal, Proposer
 from presage.searches import registry as strategies
-from presage.searches.acquisition import Acquisition, ExpectedImprovement
+from presage.searches.acquisition import ExpectedImprovement
+from presage.searches.base import Acquisition
 from presage.searches.session import Parts
 
 FAMILY = """\

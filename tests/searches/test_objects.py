@@ -17,7 +17,8 @@ from presage.devices.recording import Recording
 from presage.policies.base import Action, Decision, Policy, Standing
 from presage.policies.topk import TopK
 from presage.problems import registry as problems
-from presage.searches.acquisition import Acquisition, UpperBound
+from presage.searches.acquisition import UpperBound
+from presage.searches.base import Acquisition
 from presage.searches.objects import describe
 from presage.searches.puct import Puct
 from presage.searches.run import search

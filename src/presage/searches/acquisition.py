@@ -1,4 +1,4 @@
-"""Acquisition: the small base class, and ours. It scores candidates; those that score highest are decided on first.
+"""Acquisitions: they score candidates, and a search decides on those that score highest first.
 
 A search has more candidates than it can measure. After every measurement it forecasts candidates again, scores each
 forecast, and asks the policy about the best few. The others wait.
@@ -8,30 +8,18 @@ from __future__ import annotations
 
 import math
 import random
-from abc import ABC, abstractmethod
 from statistics import NormalDist
 from typing import Any
 
 from presage.core.errors import PresageError
 from presage.core.forecast import Forecast
 from presage.plugins.group import ACQUISITIONS
+from presage.searches.base import Acquisition
 
 DEFAULT = "expected_improvement"
 names = ACQUISITIONS.names
 _FAILED = -64.0
 """log2 S of a kernel that fails, where it is compared with those that work."""
-
-
-class Acquisition(ABC):
-    """Scores a forecast. Its name on the command line is its entry point's in `presage.acquisitions`.
-
-    Scores are kept with the run, so one that draws is not asked again when the run goes on.
-    """
-
-    @abstractmethod
-    def score(self, forecast: Forecast, best: float, rng: random.Random) -> float:
-        """How soon a candidate should be decided on; higher is sooner. Of equal scores, the higher mean is first.
-        `best` is log2 S of the best kernel measured so far, 0 while that is the anchor. All chance comes from `rng`."""
 
 
 class ExpectedImprovement(Acquisition):

@@ -17,8 +17,7 @@ from presage.plugins.group import settings_of
 from presage.policies.base import Policy
 from presage.problems import registry as problems
 from presage.problems.base import Problem
-from presage.searches.acquisition import Acquisition
-from presage.searches.base import Strategy
+from presage.searches.base import Acquisition, Strategy
 
 _KINDS: dict[str, type] = {
     "problem": Problem,

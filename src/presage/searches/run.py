@@ -25,9 +25,8 @@ from presage.proposers.base import Ground, Proposer
 from presage.searches import objects as given_objects
 from presage.searches import registry as strategies
 from presage.searches import result, words
-from presage.searches.acquisition import Acquisition
 from presage.searches.assembly import assemble
-from presage.searches.base import Strategy
+from presage.searches.base import Acquisition, Strategy
 from presage.searches.configuration import RUNS, Configuration, extend, modern
 from presage.searches.listeners import Listeners
 from presage.searches.loop import Search

@@ -19,8 +19,8 @@ from presage.llm.cost import Allowance
 from presage.policies.base import Policy
 from presage.problems.base import Problem
 from presage.proposers.base import Ground, Proposer
-from presage.searches.acquisition import Acquisition, ExpectedImprovement
-from presage.searches.base import Strategy
+from presage.searches.acquisition import ExpectedImprovement
+from presage.searches.base import Acquisition, Strategy
 from presage.searches.briefing import Briefing
 from presage.searches.budget import Budget
 from presage.searches.listeners import Listeners
