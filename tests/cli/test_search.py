@@ -103,8 +103,40 @@ def test_another_configuration_is_refused_with_the_difference(
 ) -> None:
     done = presage(here, "search", "add", *DEVICE, "--forecaster", "uniform", "--budget", "25", "--alpha", "0.1")
     assert done.returncode == 2
-    assert "budget was 24, is 25; alpha was 0.05, is 0.1" in done.stderr
+    assert "another configuration: policy was risk, is risk:alpha=0.1. Ask as before" in done.stderr
     assert done.stdout == ""
+
+
+def test_a_larger_budget_goes_on_with_a_finished_run(here: Path) -> None:
+    asked = ("search", "add", *DEVICE, "--forecaster", "uniform", "--run", "more")
+    assert presage(here, *asked, "--budget", "8").returncode == 0
+    done = presage(here, *asked, "--budget", "12")
+    assert done.returncode == 0, done.stderr
+    assert "goes on after" in done.stderr.splitlines()[0]
+    assert "12; the budget of 12 measurements is spent" in done.stdout
+    less = presage(here, *asked, "--budget", "6")
+    assert less.returncode == 2
+    assert "budget was 12, is 6. A run can be given a larger budget, not a smaller one." in less.stderr
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        ("--policy", "topk:k=4"), ("--strategy", "puct:c=1.2,window=8"), ("--policy", "risk:alpha=0.1,delta=0.02"),
+        ("--acquisition", "upper_bound:beta=2"), ("--alpha", "0.1", "--delta", "0.02"),
+    ],
+)  # fmt: skip
+def test_settings_of_parts_are_typed_with_their_names(
+    here: Path, settings: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(here)
+    asked = ("search", "add", *DEVICE, "--forecaster", "surrogate", "--budget", "8", "--json")
+    assert typed(*asked, "--run", "-".join(settings).replace("-", "").replace(":", ""), *settings) == 0
+    kept = json.loads(capsys.readouterr().out)
+    if "--alpha" in settings:
+        assert kept["policy"] == "risk:alpha=0.1,delta=0.02", "which are short for the policy's own"
+    elif settings[0] != "--acquisition":
+        assert kept[settings[0].removeprefix("--")] == settings[1]
 
 
 def test_a_second_process_is_refused(here: Path) -> None:
@@ -262,6 +294,24 @@ def test_a_name_of_any_length_is_answered_in_a_line(
         ("search add --device recorded:gpu.parquet --proposer llm", "can measure only what was recorded"),
         ("search add --device recorded:gpu.parquet --budgt 3", "[--budget N]"),
         ("search vector_add --device cpu --proposer llm", "no base URL is set"),
+        ("search add --device recorded:gpu.parquet --policy topk --alpha 0.1", "topk has no setting 'alpha'"),
+        ("search add --device recorded:gpu.parquet --policy risk:alpha=0.1 --alpha 0.2", "risk is given twice"),
+        ("search add --device recorded:gpu.parquet --forecaster none --alpha 0.1", "always has no setting 'alpha'"),
+        (
+            "search add --device recorded:gpu.parquet --forecaster none --policy risk --run idle",
+            "nothing to decide on; leave out",
+        ),
+        (
+            "search add --device recorded:gpu.parquet --forecaster none --acquisition mean --run idle",
+            "leave out --acquisition",
+        ),
+        (
+            "search add --device recorded:gpu.parquet --tokens 500 --run idle",
+            "pool nor the forecaster surrogate asks one",
+        ),
+        ("search vector_add --device cpu --dollars 1", "leave out --tokens and --dollars"),
+        ("search add --device recorded:gpu.parquet --policy topk:n=4", "topk has no setting 'n'; it has: k"),
+        ("search add --device recorded:gpu.parquet --strategy puct:c=x", "c of the strategy puct must be a number"),
     ],
 )
 def test_a_mistake_is_explained(

@@ -8,7 +8,8 @@ from typing import Any
 
 from presage.cli import terminal
 from presage.core.errors import PresageError
-from presage.searches.run import RUNS, Run, folders
+from presage.searches.configuration import RUNS
+from presage.searches.run import Run, folders
 
 _ASKED = ("problem", "device", "forecaster", "policy", "strategy", "seed")
 

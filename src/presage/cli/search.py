@@ -15,7 +15,8 @@ from typing import Any
 from presage.cli import terminal
 from presage.searches import words
 from presage.searches.budget import Amounts, Budget
-from presage.searches.run import REPORT, RUNS, Configuration, Run, search, write_best
+from presage.searches.configuration import RUNS, Configuration
+from presage.searches.run import REPORT, Run, search, write_best
 from presage.searches.state import State
 from presage.store.store import Event
 
@@ -27,11 +28,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("problem", metavar="PROBLEM", help="what 'presage problems' lists, a file, or a recorded name")
     parser.add_argument("--device", help="default: cuda where there is a GPU, else the recorded H200, else cpu")
     parser.add_argument("--forecaster", help="default: learned, where it is there; 'none' measures everything")
-    parser.add_argument("--policy", help="default: risk, and without a forecaster always")
-    parser.add_argument("--strategy", default=default.strategy, help="default: %(default)s")
+    parser.add_argument("--policy", help="such as topk:k=4; default: risk, and without a forecaster always")
+    parser.add_argument("--strategy", default=default.strategy, help="such as puct:c=1.2; default: %(default)s")
+    parser.add_argument(
+        "--acquisition", help="the order of candidates, such as upper_bound:beta=2; default: expected_improvement"
+    )
     parser.add_argument("--proposer", help="default: pool on a recorded device, else knobs")
     parser.add_argument("--anchor", metavar="KERNEL", help="what speedups are relative to; default: the device's own")
-    limits = parser.add_argument_group("budgets, none of which is ever exceeded")
+    limits = parser.add_argument_group(
+        "budgets, none of which is ever exceeded; a larger one goes on with a finished run"
+    )
     limits.add_argument(
         "--budget", type=_count, default=default.budget, metavar="N", help="measurements (default: %(default)s)"
     )
@@ -40,12 +46,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     limits.add_argument("--tokens", type=_count, metavar="N", help="tokens of language models")
     limits.add_argument("--dollars", type=terminal.positive, metavar="D", help="dollars, where prices are known")
     parser.add_argument(
-        "--alpha", type=terminal.positive, default=default.alpha, metavar="SHARE",
-        help="for risk: how many of the winners may be passed over (default: %(default)s)",
+        "--alpha", type=terminal.positive, metavar="SHARE",
+        help="short for risk:alpha=SHARE: how many of the winners may be passed over (default: 0.05)",
     )  # fmt: skip
     parser.add_argument(
-        "--delta", type=terminal.positive, default=default.delta, metavar="SHARE",
-        help="for risk: a winner is faster than the best by more than this (default: %(default)s)",
+        "--delta", type=terminal.positive, metavar="SHARE",
+        help="short for risk:delta=SHARE: a winner is faster than the best by more than this (default: 0.05)",
     )  # fmt: skip
     parser.add_argument(
         "--no-early-stop", dest="early_stop", action="store_false",
@@ -131,7 +137,7 @@ def _print(found: Run, worked: bool) -> None:
         ("measured", f"{summary['measurements']}; {summary['why']}"),
         ("forecasts", str(summary["forecasts"])),
         ("decisions", words.decisions(summary)),
-        ("missed", words.missed(summary, found.configuration["delta"])),
+        ("missed", words.missed(summary, found.delta)),
         ("report", summary["report"] or "none was written"),
     ]
     for name, text in rows:

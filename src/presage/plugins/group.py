@@ -126,10 +126,19 @@ class Group:
         self.check_made(name, made)
         return made
 
+    def canonical(self, spec: str, **settings: Any) -> str:
+        """The spec with further settings, and without those that are the defaults: the same text for the same part.
 
-def declared_twice(noun: str, name: str, packages: Iterable[str]) -> str:
-    """What to say of a name that several packages declare."""
-    return f"{' and '.join(sorted(packages))} both declare the {noun} '{name}'; uninstall one of them"
+        Raises PresageError where `make` does, and for a setting that is given twice."""
+        name, _, text = spec.partition(":")
+        make, owner = self.load(name), f"the {self.noun} {name}"
+        given = parse_settings(make, text, owner) if text else {}
+        for twice in sorted(given.keys() & settings.keys()):
+            raise PresageError(f"{twice} of {owner} is given twice; leave one out")
+        given = checked(make, settings | given, owner)
+        known = settings_of(make)
+        told = [each for each in known if each in given and given[each] != known[each].default]
+        return f"{name}:{','.join(f'{each}={_text(given[each])}' for each in told)}" if told else name
 
 
 def parse_settings(make: Callable[..., Any], text: str, owner: str) -> dict[str, Any]:
@@ -190,9 +199,19 @@ def _value(text: str, wanted: Any, what: str) -> Any:
         raise PresageError(f"{what} must be {kind}, not '{text}'") from None
 
 
+def _text(value: Any) -> str:
+    """A setting as it is written in a spec."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
 def package(point: EntryPoint) -> str:
     """The package that declares an entry point, with its version."""
     return f"{point.dist.name} {point.dist.version}" if point.dist else point.value
+
+
+def declared_twice(noun: str, name: str, packages: Iterable[str]) -> str:
+    """What to say of a name that several packages declare."""
+    return f"{' and '.join(sorted(packages))} both declare the {noun} '{name}'; uninstall one of them"
 
 
 PROBLEMS = Group("problem", "problems", "presage.problems.base:Problem")

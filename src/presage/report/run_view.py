@@ -14,8 +14,6 @@ from presage.core.errors import PresageError
 from presage.core.forecast import Forecast
 from presage.core.statistics import Interval
 from presage.core.text import excerpt
-from presage.policies import registry as policies
-from presage.searches import registry as strategies
 from presage.searches import words
 from presage.searches.run import Run
 from presage.searches.state import State
@@ -81,7 +79,7 @@ class RunView:
 def read(run_folder: Path) -> RunView:
     """What the store of a run tells, whether the run has ended or not."""
     with Store(run_folder, writes=False) as store, _readable(run_folder):
-        state = State(strategies.get("random"), policies.get("always"))  # neither is asked anything
+        state = State()
         kernels: dict[str, Seen] = {}
         for event in store.events():
             state.apply(event)
@@ -91,7 +89,8 @@ def read(run_folder: Path) -> RunView:
         names = store.names()
         named = [replace(seen, name=Path(names[hash]).name) for hash, seen in kernels.items()]
         best, speedup = _best(state)
-        ended = Run(run_folder).summary() if state.finished else None
+        run = Run(run_folder)
+        ended = run.summary() if state.finished else None
         return RunView(
             run=run_folder.name,
             problem=str((state.configuration or {}).get("problem", "")),
@@ -101,7 +100,7 @@ def read(run_folder: Path) -> RunView:
             speedup=speedup,
             anchor_source=store.kernel(state.hashes[0]).source,
             best_source=store.kernel(best).source,
-            missed=words.missed(ended, (state.configuration or {})["delta"]) if ended else "",
+            missed=words.missed(ended, run.delta) if ended else "",
             notes=ended["notes"] if ended else (),
             early_stop=words.early_stop(ended) if ended else "",
             ended=str(ended["why"]) if ended else "",
