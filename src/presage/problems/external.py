@@ -87,6 +87,7 @@ class ExternalProblem(Problem):
         self, path: Path, convention: str, files: Mapping[str, str], summary: str, checks: Sequence[Case],
         timed: Sequence[Case],
     ) -> None:  # fmt: skip
+        super().__init__(path.stem)
         self.path, self.convention, self.files, self.summary = path, convention, dict(files), summary
         self.checks, self.timed = tuple(checks), {"cpu": tuple(timed), "gpu": tuple(timed)}
         self.layouts: Mapping[str, Layout] = {}
@@ -103,10 +104,6 @@ class ExternalProblem(Problem):
     @cached_property
     def folder(self) -> Path:
         return self.path if self.path.is_dir() else self.path.parent
-
-    @property
-    def name(self) -> str:
-        return self.path.stem
 
     @property
     def room(self) -> str:

@@ -16,7 +16,8 @@ from presage.problems.base import Problem
 from presage.problems.external import ExternalProblem
 
 _KERNEL_SUFFIXES = (".c", ".cu", ".py")
-_NO_KERNELS = ("problem.py", "__init__.py")
+_PIECES = {".c": ".h", ".cu": ".cuh", ".py": ".pyh"}
+"""How files end that hold a piece of kernels of each kind."""
 
 
 @dataclass(frozen=True)
@@ -101,24 +102,39 @@ def _kernels(problem: Problem) -> tuple[Kernel, ...]:
 
 
 def _own_kernels(problem: Problem) -> Iterator[Kernel]:
-    own, _ = problem.kernel_folders
-    for file in sorted(own.iterdir()) if own.is_dir() else ():
-        if file.suffix in _KERNEL_SUFFIXES and file.name not in _NO_KERNELS:
-            yield from_source(file.read_text(), file.suffix, str(file))
+    for file, text, places in _kernel_files(problem.kernel_folders[0]):
+        whole = headers.fill(text, _given(problem, file.suffix), problem.name) if places else text
+        yield from_source(whole, file.suffix, str(file))
 
 
 def _shared_kernels(problem: Problem) -> Iterator[Kernel]:
     """The families of the problem's room, all places of which it has something for."""
-    for file, text, places in _shared_families(problem.kernel_folders[1]):
-        given = problem.given(file.suffix)
+    for file, text, places in _kernel_files(problem.kernel_folders[1]):
+        given = _given(problem, file.suffix)
         if places <= given.keys():
             yield from_source(headers.fill(text, given, problem.name), file.suffix, str(file))
 
 
+def _given(problem: Problem, suffix: str) -> dict[str, str]:
+    """What the problem gives for the places of kernels, and the pieces of text beside them."""
+    given = dict(problem.given(suffix))
+    for folder in problem.kernel_folders:
+        for name, text in _pieces(folder, suffix).items():
+            if headers.places(text) <= given.keys():
+                given.setdefault(name, headers.insert(text, given))
+    return given
+
+
 @cache
-def _shared_families(folder: Path) -> tuple[tuple[Path, str, frozenset[str]], ...]:
-    files = sorted(file for file in folder.glob("*") if file.suffix in _KERNEL_SUFFIXES)
+def _kernel_files(folder: Path) -> tuple[tuple[Path, str, frozenset[str]], ...]:
+    files = sorted(file for file in folder.glob("*") if file.suffix in _KERNEL_SUFFIXES and file.stem != "__init__")
     return tuple((file, text := file.read_text(), headers.places(text)) for file in files)
+
+
+@cache
+def _pieces(folder: Path, suffix: str) -> dict[str, str]:
+    """The files that kernels of this kind share text from, by the name of their place, in alphabetical order."""
+    return {file.stem: file.read_text().strip() for file in sorted(folder.glob(f"*{_PIECES[suffix]}"))}
 
 
 _ANCHORS = {"cpu": "naive.c", "gpu": "eager.py"}
