@@ -245,12 +245,13 @@ def test_a_random_choice_is_the_mean_over_all_subsets(rows, k: int) -> None:
     subsets = [max(c) for c in itertools.combinations(speedups, min(k, len(speedups)))]
     groups, best = [0] * len(rows), max(speedups)
     assert scoring.random_k_regret(speedups, groups, k) == pytest.approx([np.mean([best / f - 1 for f in subsets])])
-    assert scoring.random_k_recovery(speedups, groups, k) == pytest.approx([np.mean([f == best for f in subsets])])
+    recovered = scoring.top_k_recovery(np.zeros(len(rows)), speedups, groups, k)
+    assert recovered == pytest.approx([np.mean([f == best for f in subsets])])
 
 
 def test_a_large_group_needs_no_large_numbers() -> None:
     S = np.arange(1.0, 5001.0)
-    assert scoring.random_k_recovery(S, np.zeros(5000), 2500) == pytest.approx([0.5])
+    assert scoring.top_k_recovery(np.zeros(5000), S, np.zeros(5000), 2500) == pytest.approx([0.5])
     assert np.all(np.isfinite(scoring.random_k_regret(S, np.zeros(5000), 2500)))
 
 
@@ -303,7 +304,7 @@ def test_nothing_has_no_value_and_no_warning() -> None:
     assert math.isnan(scoring.ece([], [], binning="equal_mass"))
     assert math.isnan(scoring.interval_coverage([], [], []))
     assert scoring.spearman([], [], []).shape == scoring.top_k_regret([], [], [], 1).shape == (0,)
-    assert scoring.random_k_recovery([], [], 1).shape == scoring.risk_coverage([], []).risk.shape == (0,)
+    assert scoring.top_k_recovery([], [], [], 1).shape == scoring.risk_coverage([], []).risk.shape == (0,)
     assert scoring.hits(NOTHING, []).shape == scoring.reliability_curve([], []).weight.shape == (0,)
     assert all(map(math.isnan, scoring.bootstrap(lambda rows: 1.0, [])))
 

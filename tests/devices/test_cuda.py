@@ -38,7 +38,7 @@ class FakeTrial:
     def __init__(self, task: Any, process: int, shift: float, fate: tuple[Status, str]) -> None:
         self.problem, self.kernel, self.process = task.problem, task.kernel, process
         self.shift, self.fate = shift, fate
-        self.records: dict[str, CaseTiming] = {}
+        self.observations: dict[str, CaseTiming] = {}
         self.checks: Sequence[Case] = ()
         self.verdict: VerdictError | None = None
 
@@ -54,13 +54,13 @@ class FakeTrial:
         for case in plan.timed:
             ns = self.shift**self.process * (5e3 if case is SHORT else 5e4) * (2 if self.kernel is SLOW else 1)
             rounds = tuple(range(first, first + ROUNDS))
-            self.records[case.name] = CaseTiming(case.name, (ns,) * ROUNDS, rounds, 1.0, 1)
+            self.observations[case.name] = CaseTiming(case.name, (ns,) * ROUNDS, rounds, 1.0, 1)
 
     def differs_by_process(self, case: Case) -> bool:
         return case is SHORT
 
     def timing(self, case: Case, floor_ns: float) -> CaseTiming:
-        return replace(self.records[case.name], floor_ns=floor_ns)
+        return replace(self.observations[case.name], floor_ns=floor_ns)
 
     def measurement(self, device: str, cases: Sequence[Case], floors: Sequence[float]) -> Measurement:
         if self.verdict:
@@ -166,7 +166,7 @@ def test_what_was_checked_once_is_not_checked_again(how: Any) -> None:
     how(device, Effort())
     mine = [trial for trial in device.trials if trial.kernel is FAST]
     assert [trial.checks for trial in mine] == [PLAN.checks, (), (), ()]
-    assert [list(trial.records) for trial in mine[1:]] == [[SHORT.name]] * 3
+    assert [list(trial.observations) for trial in mine[1:]] == [[SHORT.name]] * 3
 
 
 @pytest.mark.parametrize("how", [measure, measure_each])

@@ -15,7 +15,7 @@ torch = pytest.importorskip("torch")
 from presage.devices.base import Effort  # noqa: E402
 from presage.devices.child import VerdictError, Window  # noqa: E402
 from presage.devices.gpu_memory import CrowdedError  # noqa: E402
-from presage.devices.gpu_trial import MOST_HOLD_NS, GpuRecord, GpuTrial, shared_out  # noqa: E402
+from presage.devices.gpu_trial import MOST_HOLD_NS, GpuObservation, GpuTrial, shared_out  # noqa: E402
 from presage.devices.status import Status  # noqa: E402
 from presage.devices.worker.gpu import TorchRunner  # noqa: E402
 from presage.devices.worker.triton_launches import OwnLaunches  # noqa: E402
@@ -65,11 +65,11 @@ LATE = window(parent_us=9000)
 """Nobody waited."""
 
 
-def record_of(windows: list[Window]) -> GpuRecord:
-    record = GpuRecord(CALLS, ROUNDS)
-    record.windows, record.rounds = windows, [*range(len(windows))]
-    record.pulses = [PULSE] * len(windows)
-    return record
+def observation_of(windows: list[Window]) -> GpuObservation:
+    observation = GpuObservation(CALLS, ROUNDS)
+    observation.windows, observation.rounds = windows, [*range(len(windows))]
+    observation.pulses = [PULSE] * len(windows)
+    return observation
 
 
 class Roof:
@@ -90,7 +90,7 @@ class Roof:
 
 def judged(windows: list[Window], kernel: Kernel = EAGER) -> tuple[Status, str]:
     trial = GpuTrial(ADDITION, kernel, Effort(rounds=ROUNDS))
-    trial.records[CASE.name] = record_of(windows)
+    trial.observations[CASE.name] = observation_of(windows)
     trial.attempt(trial.judge, CASE, Roof())
     return (trial.verdict.status, trial.verdict.reason) if trial.verdict else (Status.OK, "")
 
@@ -113,21 +113,21 @@ def judged(windows: list[Window], kernel: Kernel = EAGER) -> tuple[Status, str]:
 def test_the_parents_clock_bounds_the_calls(windows: list[Window], status: Status, believed: int) -> None:
     got, reason = judged(windows)
     assert got == status, reason
-    assert len(record_of(windows).believed()) == believed
+    assert len(observation_of(windows).believed()) == believed
     if status is Status.CHEATING:
         assert "the clocks disagree" in reason
 
 
 def test_late_windows_are_no_lies_where_pulses_are_late_too() -> None:
-    record = record_of([HONEST, LATE, LATE] * 6)
-    assert record.is_lied_about
+    observation = observation_of([HONEST, LATE, LATE] * 6)
+    assert observation.is_lied_about
     late = dataclasses.replace(PULSE, parent_ns=9000 * US)
-    record.pulses = [PULSE, late, late] * 6
-    assert not record.is_lied_about
+    observation.pulses = [PULSE, late, late] * 6
+    assert not observation.is_lied_about
 
 
 def test_what_a_window_hides_counts_as_its_calls_time() -> None:
-    samples = record_of([HONEST] * 18 + [UNDERSTATED] * 2).samples()
+    samples = observation_of([HONEST] * 18 + [UNDERSTATED] * 2).samples()
     assert len(samples) == 20 * CALLS
     assert min([*samples.values()][-2 * CALLS :]) > 150 * US
 
@@ -151,8 +151,8 @@ def test_an_audit_shows_what_was_done_elsewhere(
     trial = GpuTrial(ADDITION, EAGER, Effort(rounds=ROUNDS))
     usual = window(usual_us, accounted_us=1120 + 8 * (usual_us - 100), parent_us=1400 + 8 * (usual_us - 100))
     usual.answer["queued_ns"] = int(queued_us * US)
-    record = trial.records[CASE.name] = record_of([usual] * ROUNDS)
-    record.audits = [window(audited_us)]
+    observation = trial.observations[CASE.name] = observation_of([usual] * ROUNDS)
+    observation.audits = [window(audited_us)]
     trial._audit = lambda case, inputs: window(audited_us)  # type: ignore[method-assign]
     trial.attempt(trial.judge, CASE, Roof())
     if complaint is None:
@@ -176,7 +176,7 @@ def test_what_is_timed_in_several_processes(call_us: float, queued_us: float, di
     usual = window(call_us, accounted_us=1120 + 8 * (call_us - 100), parent_us=1400 + 8 * (call_us - 100))
     usual.answer["queued_ns"] = int(queued_us * US)
     usual.answer["samples_ns"] = [call_us * US * (1 + 0.001 * call) for call in range(CALLS)]
-    trial.records[CASE.name] = record_of([usual] * ROUNDS)
+    trial.observations[CASE.name] = observation_of([usual] * ROUNDS)
     assert trial.differs_by_process(CASE) == differs
     assert trial.precise(CASE) == differs
     assert said in trial.facts()["timing"]
@@ -184,8 +184,8 @@ def test_what_is_timed_in_several_processes(call_us: float, queued_us: float, di
 
 def test_where_times_depend_on_the_inputs_one_audit_is_no_proof() -> None:
     trial = GpuTrial(ADDITION, EAGER, Effort(rounds=ROUNDS))
-    record = trial.records[CASE.name] = record_of([HONEST] * ROUNDS)
-    record.audits = [window(115)]
+    observation = trial.observations[CASE.name] = observation_of([HONEST] * ROUNDS)
+    observation.audits = [window(115)]
     others = iter([window(98), window(120)])
     trial._audit = lambda case, inputs: next(others)  # type: ignore[method-assign]
     trial.attempt(trial.judge, CASE, Roof())
@@ -213,16 +213,16 @@ def alternating(call_us: float, other_us: float) -> Window:
 )
 def test_sampling_ends_when_the_median_is_known(windows: list[Window], processes: int, enough: bool) -> None:
     trial = GpuTrial(ADDITION, EAGER, Effort(rounds=ROUNDS, processes=processes))
-    trial.records[CASE.name] = record_of(windows)
+    trial.observations[CASE.name] = observation_of(windows)
     assert trial.precise(CASE) == enough
 
 
 def test_a_window_cannot_be_made_long_enough_to_hide_in() -> None:
     """Windows with nothing in them hold the GPU as long as the worker says that queueing takes, but not longer."""
     lead = MOST_HOLD_NS // US
-    record = record_of([window(call_us=10, accounted_us=22_000, parent_us=22_000)] * 6)
-    record.pulses = [Window(CALLS * lead * US, CALLS * (lead + 40) * US, 0, CALLS, {})] * 6
-    assert record.believed() == []
+    observation = observation_of([window(call_us=10, accounted_us=22_000, parent_us=22_000)] * 6)
+    observation.pulses = [Window(CALLS * lead * US, CALLS * (lead + 40) * US, 0, CALLS, {})] * 6
+    assert observation.believed() == []
 
 
 @pytest.mark.parametrize(
@@ -240,7 +240,7 @@ def test_work_done_for_other_calls_is_shared_out(samples: list[float], counted: 
 
 
 def test_a_sample_is_never_less_than_its_share() -> None:
-    samples = record_of([lump(first_us=793, others_us=1)] * 6).samples()
+    samples = observation_of([lump(first_us=793, others_us=1)] * 6).samples()
     assert len(samples) == 6 * CALLS
     assert set(samples.values()) == {100.0 * US}
 
@@ -260,18 +260,18 @@ def test_nothing_may_run_on(tail_us: float, call_us: float, status: Status) -> N
 
 def test_where_asking_takes_long_that_is_no_work() -> None:
     trial = GpuTrial(ADDITION, EAGER, Effort(rounds=ROUNDS))
-    record = trial.records[CASE.name] = record_of([window(tail_us=60)] * ROUNDS)
-    record.pulses = [dataclasses.replace(PULSE, answer={"tails_ns": [55 * US] * CALLS})] * ROUNDS
+    observation = trial.observations[CASE.name] = observation_of([window(tail_us=60)] * ROUNDS)
+    observation.pulses = [dataclasses.replace(PULSE, answer={"tails_ns": [55 * US] * CALLS})] * ROUNDS
     trial.attempt(trial.judge, CASE, Roof())
     assert trial.verdict is None
 
 
 def test_what_copying_an_output_takes_on_a_slow_gpu_is_not_hidden_time() -> None:
     copying = window(accounted_us=1120 + CALLS * 500, parent_us=1400 + CALLS * 500)
-    record = record_of([copying] * 6)
-    assert record.believed() == []
-    record.copy_ns = 600 * US
-    assert len(record.believed()) == 6
+    observation = observation_of([copying] * 6)
+    assert observation.believed() == []
+    observation.copy_ns = 600 * US
+    assert len(observation.believed()) == 6
 
 
 @pytest.mark.parametrize(("call_ms", "calls"), [(0.02, 8), (20, 8), (100, 3), (1000, 1), (20_000, 1)])

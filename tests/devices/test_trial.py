@@ -8,8 +8,9 @@ import pytest
 
 from presage.devices.base import Effort
 from presage.devices.child import TimingError, VerdictError, Window
+from presage.devices.observation import SURPRISES, Observation
 from presage.devices.status import Status
-from presage.devices.trial import SURPRISES, Inputs, Plan, Record, Surprises, Trial
+from presage.devices.trial import Inputs, Plan, Surprises, Trial
 from presage.kernels.kernel import Kernel
 from presage.problems.base import Case, Problem
 
@@ -56,23 +57,25 @@ def problem_case(problem: Problem) -> tuple[Case]:
     return problem.timed["cpu"]  # type: ignore[return-value]  # it has one
 
 
-def trial_of(problem: Problem, kernel: Kernel, windows: list[Window], pulse_ms: float = 0.05) -> tuple[Trial, Record]:
+def trial_of(
+    problem: Problem, kernel: Kernel, windows: list[Window], pulse_ms: float = 0.05
+) -> tuple[Trial, Observation]:
     trial = Trial(problem, kernel, Effort(rounds=8))
     (case,) = problem_case(problem)
-    record = trial.records[case.name] = Record(calls=10, least_rounds=8)
-    record.windows, record.rounds = windows, [*range(len(windows))]
-    record.pulses = [window(0, pulse_ms)] * len(windows)
-    return trial, record
+    observation = trial.observations[case.name] = Observation(calls=10, least_rounds=8)
+    observation.windows, observation.rounds = windows, [*range(len(windows))]
+    observation.pulses = [window(0, pulse_ms)] * len(windows)
+    return trial, observation
 
 
 def judged(
     problem: Problem, kernel: Kernel, windows: list[Window], roof: Roof, untimed: list[Window], pulse_ms: float = 0.05
 ) -> tuple[Status, str, int]:
-    trial, record = trial_of(problem, kernel, windows, pulse_ms)
+    trial, observation = trial_of(problem, kernel, windows, pulse_ms)
     trial._repeated = untimed
     trial.attempt(trial.judge, *problem_case(problem), roof)
     verdict = trial.verdict or VerdictError(Status.OK, "")
-    return verdict.status, verdict.reason, len(record.believed())
+    return verdict.status, verdict.reason, len(observation.believed())
 
 
 GOOD, LATE, LIE = window(3, 3.1), window(3, 9), window(0.3, 3.1, 3.1)
@@ -116,8 +119,8 @@ def test_late_windows_are_no_lies_where_pulses_are_late_too(addition: Problem, n
     late = window(3, 9, 6, main_ms=3)
     pulses = [window(0, 0.05), window(0, 0.05), window(0, 6)]
     for windows, status in (([TWO, TWO, late], Status.OK), ([TWO, late, TWO], Status.CHEATING)):
-        trial, record = trial_of(addition, naive, windows * 8)
-        record.pulses = pulses * 8
+        trial, observation = trial_of(addition, naive, windows * 8)
+        observation.pulses = pulses * 8
         trial.attempt(trial.judge, *problem_case(addition), Roof(1.0))
         assert (trial.verdict.status if trial.verdict else Status.OK) == status
 
@@ -125,15 +128,15 @@ def test_late_windows_are_no_lies_where_pulses_are_late_too(addition: Problem, n
 def test_a_kernel_does_not_choose_which_windows_are_samples(addition: Problem, naive: Kernel) -> None:
     """Slow ones that it lies about count at the parent's time."""
     slow = window(0.1, 9, 9)
-    _, record = trial_of(addition, naive, [GOOD] * 18 + [slow] * 2)
-    assert len(record.samples()) == 20
-    assert sorted(record.samples().values())[-2:] == pytest.approx([0.9 * MS] * 2, rel=0.02)
+    _, observation = trial_of(addition, naive, [GOOD] * 18 + [slow] * 2)
+    assert len(observation.samples()) == 20
+    assert sorted(observation.samples().values())[-2:] == pytest.approx([0.9 * MS] * 2, rel=0.02)
 
 
 @pytest.mark.parametrize("child_ms", [0.01, 1, 2.5])
 def test_no_sample_is_less_than_the_parents_clock_says(addition: Problem, naive: Kernel, child_ms: float) -> None:
-    _, record = trial_of(addition, naive, [window(child_ms, 3.1, 6, main_ms=child_ms)] * 8)
-    assert min(record.samples().values()) == pytest.approx(0.3 * MS, rel=0.02)
+    _, observation = trial_of(addition, naive, [window(child_ms, 3.1, 6, main_ms=child_ms)] * 8)
+    assert min(observation.samples().values()) == pytest.approx(0.3 * MS, rel=0.02)
 
 
 @pytest.mark.parametrize(
@@ -207,7 +210,7 @@ def test_kernels_of_our_own_are_asked_no_more_than_before(addition: Problem) -> 
 
 def test_among_timed_windows_are_some_on_other_inputs(addition: Problem, naive: Kernel) -> None:
     """They are checked, and are no samples."""
-    trial, record = trial_of(addition, naive, [])
+    trial, observation = trial_of(addition, naive, [])
     (case,) = problem_case(addition)
     seen: list[tuple[Inputs, int]] = []
 
@@ -216,13 +219,13 @@ def test_among_timed_windows_are_some_on_other_inputs(addition: Problem, naive: 
         seen.append((inputs, checked))
         return GOOD
 
-    trial.run, trial._pulse = run, lambda case, record: window(0, 0.05)  # type: ignore[method-assign]
-    for number in range(record.least_rounds):
+    trial.run, trial._pulse = run, lambda case, observation: window(0, 0.05)  # type: ignore[method-assign]
+    for number in range(observation.least_rounds):
         trial.sample(case, trial.draw(case), number)
     surprises = [checked for inputs, checked in seen if isinstance(inputs, Surprises)]
     assert len(surprises) >= SURPRISES
     assert min(surprises) >= 1
-    assert len(record.windows) == record.least_rounds == len(seen) - len(surprises)
+    assert len(observation.windows) == observation.least_rounds == len(seen) - len(surprises)
 
 
 def test_a_surprise_has_a_style_for_each_call_and_its_own_answer(addition: Problem, naive: Kernel) -> None:

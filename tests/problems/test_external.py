@@ -10,7 +10,8 @@ import pytest
 from presage.core.errors import PresageError
 from presage.kernels.kernel import from_source
 from presage.problems import registry
-from presage.problems.external import ExternalProblem, Layout, Tensor, read
+from presage.problems.external import ExternalProblem, Layout, read
+from presage.static.launch_request import TensorSpec
 
 MODEL = '''
 import torch
@@ -142,7 +143,7 @@ class Silent:
 
 
 def test_what_is_described_is_counted(file: Path) -> None:
-    vector, half = Tensor((4, 8), "float32", (8, 1)), Tensor((4, 8), "bfloat16", (1, 4))
+    vector, half = TensorSpec((4, 8), "float32", (8, 1)), TensorSpec((4, 8), "bfloat16", (1, 4))
     layout = Layout((vector, half, half), (vector,), ("data[0]", "data[1]", "data[2]"), {})
     problem = read(file).described({"as written": layout}, [2], Silent())
     (case,) = problem.checks
@@ -155,7 +156,7 @@ def test_what_is_described_is_counted(file: Path) -> None:
 
 
 def test_every_case_has_as_many_tensors(folder: Path) -> None:
-    vector = Tensor((4,), "float32", (1,))
+    vector = TensorSpec((4,), "float32", (1,))
     one, two = Layout((vector,), (vector,), ("data",), {}), Layout((vector,) * 2, (vector,), ("data[0]", "data[1]"), {})
     with pytest.raises(PresageError, match="different numbers of tensors"):
         read(folder).described({"size=3": one, "size=64": two}, [], Silent())

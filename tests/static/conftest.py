@@ -6,7 +6,7 @@ import pytest
 
 from presage.kernels.kernel import from_source
 from presage.static import hardware, reporting, toolkit
-from presage.static.launch_request import Job, Tensor
+from presage.static.launch_request import Job, TensorSpec
 
 ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
 
@@ -38,7 +38,7 @@ def inspect_sources():
     """inspect_sources(texts, suffix, *inputs, target=, dims=): the static reports of kernels given as text."""
 
     def inspect(texts, suffix, *inputs, target="sm_90", dims=None, timeout=120.0):
-        tensors, gpu = tuple(Tensor(*each) for each in inputs), hardware.find(target)
+        tensors, gpu = tuple(TensorSpec(*each) for each in inputs), hardware.find(target)
         kernels = [from_source(text, suffix, f"kernel{suffix}").render() for text in texts]
         return reporting.reports([Job(kernel, dims or {}, tensors, gpu) for kernel in kernels], timeout=timeout)
 

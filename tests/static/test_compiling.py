@@ -15,7 +15,7 @@ import pytest
 from presage.kernels.kernel import from_source
 from presage.static import compiling, cuda_source, reporting
 from presage.static.hardware import find
-from presage.static.launch_request import Job, Tensor
+from presage.static.launch_request import Job, TensorSpec
 from presage.static.report import StaticReport
 
 SOURCE = """// presage: entry f
@@ -56,7 +56,7 @@ def statuses(*values: str) -> list[str]:
 
 def report(source: str, suffix: str) -> StaticReport:
     kernel = from_source(source, suffix, f"mine{suffix}")
-    inputs = () if suffix == ".cu" else (Tensor((1000,), "float32"),)
+    inputs = () if suffix == ".cu" else (TensorSpec((1000,), "float32"),)
     return reporting.reports([Job(kernel, {}, inputs, find("h200"))])[0]
 
 

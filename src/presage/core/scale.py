@@ -23,8 +23,6 @@ BINS = len(EDGES) + 1
 LOG2_KNOTS: tuple[float, ...] = (LOG2_EDGES[0] - 1, *LOG2_EDGES, LOG2_EDGES[-1] + 1)
 """The ends of every bin in log2 S, shape (BINS + 1,); the outer bins reach one octave beyond their edge."""
 
-LOG2_MIDPOINTS: tuple[float, ...] = tuple((LOG2_KNOTS[k] + LOG2_KNOTS[k + 1]) / 2 for k in range(BINS))
-
 KEYS: tuple[str, ...] = tuple(f"p{k + 1}" for k in range(BINS))
 """The name of each bin's probability in an answer."""
 

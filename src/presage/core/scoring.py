@@ -243,15 +243,6 @@ def random_k_regret(speedups: npt.ArrayLike, groups: npt.ArrayLike, k: int) -> F
     return top_k_regret(np.zeros(np.shape(speedups)), speedups, groups, k)
 
 
-def random_k_recovery(speedups: npt.ArrayLike, groups: npt.ArrayLike, k: int) -> Floats:
-    """The probability that k drawn at random hold the group's best: k / size when the best is one.
-
-    >>> random_k_recovery([1.0, 2.0, 3.0, 4.0], ["a"] * 4, k=1).tolist()
-    [0.25]
-    """
-    return top_k_recovery(np.zeros(np.shape(speedups)), speedups, groups, k)
-
-
 def spearman(predicted: npt.ArrayLike, truth: npt.ArrayLike, groups: npt.ArrayLike) -> Floats:
     """The rank correlation in each group, average ranks for ties, missing predictions last.
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from presage.core.errors import PresageError
 from presage.core.statistics import Interval, Parts, median_of_processes, speedup_interval
-from presage.devices.reference import Reference
+from presage.devices.examiner import ChildExaminer
 from presage.devices.status import Status
 from presage.kernels.kernel import Kernel
 from presage.problems import registry as problems
@@ -218,17 +218,17 @@ class Device(ABC):
                 raise PresageError(f"{problem.name} has no cases for a {self.kind} device; it is for a GPU")
             yield problem
             return
-        with self._reference_child() as child:
-            reference = Reference(problem, child, seconds)
-            described = reference.describe()
-            reference.share(self._reference_arena(described))
+        with self._examiner_child() as child:
+            examiner = ChildExaminer(problem, child, seconds)
+            described = examiner.describe()
+            examiner.share(self._examiner_arena(described))
             yield described
 
-    def _reference_child(self) -> AbstractContextManager[Any]:
+    def _examiner_child(self) -> AbstractContextManager[Any]:
         """A worker for code of the user's."""
         raise PresageError(f"the {self.name} device cannot run problems from elsewhere")
 
-    def _reference_arena(self, problem: Problem) -> Any:
+    def _examiner_arena(self, problem: Problem) -> Any:
         """An arena that a call of each case fits into, where workers do not bring their own."""
         return None
 

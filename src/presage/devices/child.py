@@ -21,8 +21,9 @@ from presage.devices.status import Status
 from presage.devices.worker import wire
 from presage.sandbox import processes, rules, scratch
 from presage.sandbox.listener import Listener
-from presage.sandbox.processes import Process, Task
+from presage.sandbox.processes import ChildProcess, Task
 from presage.sandbox.rules import Rules
+from presage.sandbox.zygote import Zygote
 
 MEMORY_BYTES = min(6 << 30, machine.memory())
 FILE_BYTES = 32 << 20
@@ -89,7 +90,11 @@ class Child:
     lenient = False
     """Whether system calls that no kernel needs are only refused, and not deadly."""
 
-    def __init__(self, imports: Sequence[str] = ("numpy",), threads: int = 1) -> None:
+    _zygote: Zygote | None = None
+    """What it is forked from; by default, it is started from nothing."""
+
+    def __init__(self, imports: Sequence[str] = ("numpy",), threads: int = 1, zygote: Zygote | None = None) -> None:
+        self._zygote = zygote
         self._take_place(Arena(), Listener())
         limits = Rules(
             self.scratch,
@@ -98,7 +103,7 @@ class Child:
             FILE_BYTES,
             reserves="torch" in imports,
         )
-        settings = {"imports": list(imports), "arena_bytes": ARENA_BYTES}
+        settings = {"imports": list(imports), "arena_bytes": ARENA_BYTES, "threads": threads}
         self._start(limits, rules.environment(self.scratch, threads), settings, (self.arena.fd,))
 
     def _take_place(self, arena: Any, listener: Listener | None) -> None:
@@ -132,8 +137,8 @@ class Child:
         os.close(commands_in)
         os.close(answers_out)
 
-    def _launch(self, task: Task) -> Process:
-        return processes.start(task)
+    def _launch(self, task: Task) -> ChildProcess:
+        return processes.fork(self._zygote, task, watched=True) if self._zygote else processes.start(task)
 
     # -- life ---------------------------------------------------------------------------------------------------------
 
@@ -290,11 +295,11 @@ class Child:
             os.killpg(self._process.pid, number)
 
     def _refuse_motion(self) -> None:
-        """A process that is stopped does not wake up by itself; Linux remembers whether it did."""
+        """A process that is stopped does not wake up by itself; Linux remembers whether it did, or stopped again."""
         if not self._frozen:
             return
         status = self._process.news()
-        if status is not None and os.WIFCONTINUED(status):
+        if status is not None and (os.WIFCONTINUED(status) or os.WIFSTOPPED(status)):
             raise VerdictError(Status.CHEATING, "resumed itself while it had been stopped")
         if status is not None:
             self._died(status)

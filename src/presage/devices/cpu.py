@@ -7,6 +7,7 @@ import importlib.util
 import json
 import os
 import platform
+import sys
 import weakref
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -25,13 +26,14 @@ from presage.devices.status import Status
 from presage.devices.trial import Plan, Trial, conduct, worker_settings
 from presage.kernels.kernel import Kernel
 from presage.problems.base import Case, Problem
-from presage.sandbox import processes, scratch
+from presage.sandbox import processes, rules, scratch
 
 FLOOR_MARGIN = 0.7
 """Measured peaks are themselves uncertain; a time under this share of the floor is impossible, not just good."""
 _IDLE_SECONDS = 24 * 3600.0
 _IDLE_MODULE = Path(__file__).with_name("worker") / "idle.py"
 _WITH_TORCH = ("numpy", "torch")
+_IMPORTED_LATE = ("torch._subclasses.fake_tensor", "presage.devices.worker.main")
 _IMPORTS = {"torch": _WITH_TORCH, "numpy": ("numpy",)}
 """What a worker loads beforehand. For a bare kernel nothing, so that it has one thread, whose lies are easy to tell."""
 
@@ -49,12 +51,15 @@ class CpuDevice(Device):
         self._named_compiler = compiler
         self.threads = machine.cores()
         self._idles: dict[str, Child] = {}
+        self._trampolines: dict[str, bytes] = {}
+        """What is compiled for each problem, by its source: the same for all of its kernels."""
         weakref.finalize(self, _kill, self._idles)
 
     def close(self) -> None:
-        """End the workers that compute nothing, and what compilers are started from."""
+        """End the workers that compute nothing, and what compilers and workers are started from."""
         _kill(self._idles)
         processes.rest()
+        processes.rest(self._torch_zygote)
 
     @cached_property
     def compiler(self) -> Compiler:
@@ -106,7 +111,7 @@ class CpuDevice(Device):
         try:
             progress("compiling", 0.0)
             for trial in trials:
-                trial.child = Child(_IMPORTS.get(trial.kernel.language, ()), self.threads)
+                trial.child = self._start_child(trial.kernel.language, self.threads)
             for trial in trials:
                 trial.idle = self._idle(trial.kernel.language)
             self._load(problem, trials)
@@ -136,7 +141,7 @@ class CpuDevice(Device):
                 return {
                     "kind": "bare",
                     "library": self.compiler.compile(kernel.source, folder, "kernel", kernel.family),
-                    "trampoline": self.compiler.compile(trampoline_source(problem), folder, "trampoline"),
+                    "trampoline": self._trampoline(trampoline_source(problem), folder),
                     "entry": kernel.header.launches[0].entry,
                 }
             path = Path(folder, "candidate.py")
@@ -147,15 +152,24 @@ class CpuDevice(Device):
         except VerdictError as verdict:
             return verdict
 
+    def _trampoline(self, source: str, folder: str) -> str:
+        if source not in self._trampolines:
+            library = self.compiler.compile(source, folder, "trampoline")
+            self._trampolines[source] = Path(library).read_bytes()
+            return library
+        path = Path(folder, "trampoline.so")
+        path.write_bytes(self._trampolines[source])
+        return str(path)
+
     def _try_again(self, problem: Problem, kernel: Kernel, effort: Effort, progress: Progress) -> Trial:
         """A second, lone try for a kernel whose clocks disagree, or whose worker was killed from outside. If that
         happens again while a worker with nothing in it survives, it is the kernel's doing, and the machine's otherwise.
         """
         trial = Trial(problem, kernel, effort)
-        self.close()  # it may have been an idle worker that was killed
+        _kill(self._idles)  # it may have been one of them that was killed
         self._conduct(problem, [trial], effort, progress)
         if isinstance(trial.verdict, ChildLostError):
-            self.close()
+            _kill(self._idles)
             try:
                 self._idle("c")
             except VerdictError:
@@ -165,12 +179,24 @@ class CpuDevice(Device):
             )
         return trial
 
+    def _start_child(self, language: str, threads: int) -> Child:
+        """A worker for kernels of this language. Importing torch takes seconds, so that is done once, for all."""
+        zygote = None
+        if language == "torch":
+            imports = (*_WITH_TORCH, *_IMPORTED_LATE)
+            zygote = processes.zygote(self._torch_zygote, imports, rules.environment("/", self.threads))
+        return Child(_IMPORTS.get(language, ()), threads, zygote)
+
+    @property
+    def _torch_zygote(self) -> str:
+        return f"torch/{self.threads}/{os.pathsep.join(sys.path)}"
+
     def _idle(self, language: str) -> Child:
         """A worker that computes nothing: its windows show what stopping, resuming and talking cost at this moment.
         It has one thread, so that the processor time of its copying is the time that it says has passed."""
         if language in self._idles:
             return self._idles[language]
-        child = Child(_IMPORTS.get(language, ()), threads=1)
+        child = self._start_child(language, threads=1)
         try:
             child.wait_ready()
             child.give(_IDLE_SECONDS)
@@ -183,9 +209,9 @@ class CpuDevice(Device):
         return self._idles.setdefault(language, child)
 
     @contextmanager
-    def _reference_child(self) -> Iterator[Child]:
+    def _examiner_child(self) -> Iterator[Child]:
         _refuse_without_torch()
-        child = Child(_WITH_TORCH, self.threads)
+        child = self._start_child("torch", self.threads)
         child.lenient = True  # its code is the user's own, and may try what is refused
         try:
             yield child

@@ -33,6 +33,7 @@ from presage.static.hardware import Hardware
 
 _IMPORTS = (
     *("numpy", "torch", "triton", "triton.language", "triton.runtime.autotuner", "cuda.bindings.driver"),
+    "cuda.bindings.nvrtc",
     *triton_module.IMPORTED_LATE,
     *("presage.devices.worker.main", "presage.devices.worker.triton_launches:warm_up"),
 )
@@ -100,7 +101,7 @@ class _Task:
 
     def timing(self, case: Case, floor_ns: float) -> CaseTiming:
         """Of all processes together."""
-        trials = [trial for trial in self.trials if trial.live and case.name in trial.records]
+        trials = [trial for trial in self.trials if trial.live and case.name in trial.observations]
         timings: list[CaseTiming] = [trial.timing(case, floor_ns) for trial in trials]
         if len(timings) == 1:
             return timings[0]
@@ -333,7 +334,7 @@ class CudaDevice(Device):
             yield _Task(problem, kernel, *self._posed[key], replace(effort, processes=1))
 
     @contextmanager
-    def _reference_child(self) -> Iterator[Any]:
+    def _examiner_child(self) -> Iterator[Any]:
         child = self.start_child()
         try:
             yield child
@@ -472,7 +473,7 @@ class CudaDevice(Device):
         """The one used last, if it will do, since shared workers have that open."""
         return self._arena(self._sizes(problem)[1])
 
-    def _reference_arena(self, problem: Problem) -> Any:
+    def _examiner_arena(self, problem: Problem) -> Any:
         """For one call at a time. There is no lane to be had for that, but others may have to let go of memory."""
         size, patience = self._sizes(problem)[0], time.monotonic() + MEMORY_SECONDS
         while True:

@@ -62,6 +62,7 @@ class GpuChild(Child):
         }
 
     def _launch(self, task: Task) -> ForkedProcess:
+        assert self._zygote is not None
         return processes.fork(self._zygote, task)
 
     @property

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from presage.core.errors import PresageError
 from presage.devices.child import VerdictError
-from presage.devices.reference import CheckingError
+from presage.devices.examiner import CheckingError
 from presage.devices.status import Status
 
 GIB = 1 << 30

@@ -14,9 +14,10 @@ from presage.core.statistics import median_interval
 from presage.devices.base import Effort
 from presage.devices.child import Child, TimingError, VerdictError, Window
 from presage.devices.gpu_memory import CrowdedError, Shortage, is_shortage
+from presage.devices.observation import BLIND_LIE_SHARE, CLOCK_SLACK, Observation
 from presage.devices.reference import CheckingError
 from presage.devices.status import Status
-from presage.devices.trial import BLIND_LIE_SHARE, CLOCK_SLACK, Inputs, Plan, Record, Roof, Trial, worker_settings
+from presage.devices.trial import Inputs, Plan, Roof, Trial, worker_settings
 from presage.kernels import expression
 from presage.kernels.kernel import Kernel
 from presage.problems.base import Array, Case, Problem
@@ -55,7 +56,7 @@ _COPIES = 4
 
 
 @dataclass
-class GpuRecord(Record):
+class GpuObservation(Observation):
     """A window's samples are its calls, each timed by events. The parent's clock bounds their sum."""
 
     copy_ns: float = 0.0
@@ -148,7 +149,7 @@ class GpuRecord(Record):
 
 
 @dataclass
-class OwnRecord(GpuRecord):
+class OwnObservation(GpuObservation):
     """Of a kernel of our own, which does not lie about its time."""
 
     doubted: ClassVar[bool] = False
@@ -218,7 +219,7 @@ class GpuTrial(Trial):
         """How many were free when it was prepared, and again when it entered the lane."""
         self._hold_ns, self._gap_ns = LEAST_HOLD_NS, 0
         self._draws, self.is_own = draws, draws is not None
-        self.record_type = OwnRecord if self.is_own else GpuRecord
+        self.observation_type = OwnObservation if self.is_own else GpuObservation
         self.rehearses = self.surprises = not self.is_own
 
     def draw(self, case: Case) -> Inputs:
@@ -331,11 +332,11 @@ class GpuTrial(Trial):
 
     def _begin(self, case: Case, calls: int) -> None:
         super()._begin(case, calls)
-        record = self.records[case.name]
-        assert isinstance(record, GpuRecord)
+        observation = self.observations[case.name]
+        assert isinstance(observation, GpuObservation)
         if not self.kernel.is_bare:
             copied = sum(self.problem.array_bytes(array, case) for array in self.problem.outputs)
-            record.copy_ns = _COPIES * 2e9 * copied / self.bandwidth
+            observation.copy_ns = _COPIES * 2e9 * copied / self.bandwidth
 
     def run(self, case: Case, inputs: Inputs, checked: int, timed: bool) -> Window:
         if self.is_own and not checked and not any(array.written for array in self.problem.inputs):
@@ -349,15 +350,15 @@ class GpuTrial(Trial):
 
     def sample(self, case: Case, inputs: Inputs, round_number: int) -> None:
         super().sample(case, inputs, round_number)
-        record = self.records[case.name]
-        assert isinstance(record, GpuRecord)
-        if not self.is_own and len(record.windows) == record.audited + 1 and not record.audits:
-            record.audits.append(self._audit(case, inputs))
+        observation = self.observations[case.name]
+        assert isinstance(observation, GpuObservation)
+        if not self.is_own and len(observation.windows) == observation.audited + 1 and not observation.audits:
+            observation.audits.append(self._audit(case, inputs))
 
     def _audit(self, case: Case, inputs: Inputs) -> Window:
         self._gap_ns = GAP_NS
         try:
-            return self.run(case, inputs, self.records[case.name].whole, timed=True)
+            return self.run(case, inputs, self.observations[case.name].whole, timed=True)
         finally:
             self._gap_ns = 0
 
@@ -377,9 +378,9 @@ class GpuTrial(Trial):
             self._hold_ns = max(LEAST_HOLD_NS, min(MOST_HOLD_NS, int(queued * 1.5)))
         return window
 
-    def _pulse(self, case: Case, record: Record) -> Window:
+    def _pulse(self, case: Case, observation: Observation) -> Window:
         assert self.idle is not None
-        return self.idle.window(record.calls, hold_ns=self._hold_ns)
+        return self.idle.window(observation.calls, hold_ns=self._hold_ns)
 
     def _outputs(self, case: Case, slot: int, window: Window, timed: bool) -> tuple[Any, ...]:
         outputs = tuple(self._child.arena.outputs(slot))
@@ -419,42 +420,42 @@ class GpuTrial(Trial):
         if self.is_own:
             super().judge(case, roof)
             return
-        record = self.records[case.name]
-        tail = median(tail for window in record.windows for tail in window.answer["tails_ns"])
-        typical = median(ns for window in record.windows for ns in window.answer["samples_ns"])
-        asking = median(tail for pulse in record.pulses for tail in pulse.answer["tails_ns"])
+        observation = self.observations[case.name]
+        tail = median(tail for window in observation.windows for tail in window.answer["tails_ns"])
+        typical = median(ns for window in observation.windows for ns in window.answer["samples_ns"])
+        asking = median(tail for pulse in observation.pulses for tail in pulse.answer["tails_ns"])
         if tail > max(TAIL_NS, _ASKINGS * asking) + CLOCK_SLACK * typical:
             raise TimingError(
                 f"case {case.name}: the GPU went on working for {tail / 1e3:.0f} us after the call's stream was done",
             )
-        self._refuse_fallback(case, record)
-        self._refuse_working_ahead(case, record)
-        self._refuse_what_an_audit_shows(case, record)
+        self._refuse_fallback(case, observation)
+        self._refuse_working_ahead(case, observation)
+        self._refuse_what_an_audit_shows(case, observation)
         super().judge(case, roof)
 
-    def _refuse_what_an_audit_shows(self, case: Case, record: Record) -> None:
+    def _refuse_what_an_audit_shows(self, case: Case, observation: Observation) -> None:
         """A call takes as long after a pause as right behind the lead, if it was queued in time and does its work on
         its own stream with what is in memory. Times may depend on the inputs, too: more of them tell."""
-        assert isinstance(record, GpuRecord)
-        if record.shown_by_audits(surely=False):
-            more = -(-AUDITED_CALLS // record.calls) - len(record.audits)
-            record.audits += [self._audit(case, self.draw(case)) for _ in range(more)]
-            if shown := record.shown_by_audits(surely=True):
+        assert isinstance(observation, GpuObservation)
+        if observation.shown_by_audits(surely=False):
+            more = -(-AUDITED_CALLS // observation.calls) - len(observation.audits)
+            observation.audits += [self._audit(case, self.draw(case)) for _ in range(more)]
+            if shown := observation.shown_by_audits(surely=True):
                 raise TimingError(f"case {case.name}: {shown}")
 
-    def _refuse_working_ahead(self, case: Case, record: Record) -> None:
+    def _refuse_working_ahead(self, case: Case, observation: Observation) -> None:
         """Calls on inputs of one kind take alike; a window with idle calls in it has others that did their work."""
-        windows = [window.answer["samples_ns"] for window in record.windows]
+        windows = [window.answer["samples_ns"] for window in observation.windows]
         idle = sum(min(calls) < IDLE_SHARE * fmean(calls) - LUMP_NS for calls in windows)
         if 2 * idle > len(windows):
             raise TimingError(
                 f"case {case.name}: in {idle} of {len(windows)} windows some calls did the work of others",
             )
 
-    def _refuse_fallback(self, case: Case, record: Record) -> None:
+    def _refuse_fallback(self, case: Case, observation: Observation) -> None:
         """A module that is offered as Triton must not leave the work to torch."""
-        assert isinstance(record, GpuRecord)
-        silent, calls = record.without_launch() if self.kernel.language == "triton" else (0, 0)
+        assert isinstance(observation, GpuObservation)
+        silent, calls = observation.without_launch() if self.kernel.language == "triton" else (0, 0)
         if silent:
             raise VerdictError(
                 Status.CHEATING,
@@ -462,14 +463,14 @@ class GpuTrial(Trial):
                 " timed calls",
             )
 
-    def _refuse_sleep(self, record: Record, typical: float) -> None:
+    def _refuse_sleep(self, observation: Observation, typical: float) -> None:
         return  # a call is timed by the GPU's own clock, whatever its host does before
 
     def differs_by_process(self, case: Case) -> bool:
         """It is short, or waits for the host, which is fast in one process and slow in another."""
-        record = self.records[case.name]
-        assert isinstance(record, GpuRecord)
-        return self.live and (record.typical_ns() < SHORT_NS or record.queued_ns() > MOST_HOLD_NS)
+        observation = self.observations[case.name]
+        assert isinstance(observation, GpuObservation)
+        return self.live and (observation.typical_ns() < SHORT_NS or observation.queued_ns() > MOST_HOLD_NS)
 
     def precise(self, case: Case) -> bool:
         """Or as precise as it need be: what other processes say counts for more."""
@@ -478,8 +479,12 @@ class GpuTrial(Trial):
 
     def facts(self) -> dict[str, Any]:
         launching = "so that launching is not part of the time"
-        records = [record for record in self.records.values() if isinstance(record, GpuRecord) and record.windows]
-        if any(record.queued_ns() > MOST_HOLD_NS for record in records):
+        observations = [
+            observation
+            for observation in self.observations.values()
+            if isinstance(observation, GpuObservation) and observation.windows
+        ]
+        if any(observation.queued_ns() > MOST_HOLD_NS for observation in observations):
             launching = "too short for this kernel's host code, whose time is part of its own"
         return {
             **super().facts(),

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import ctypes
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
-
-_SM_CLOCK, _MEMORY_CLOCK, _GPU_TEMPERATURE = 1, 2, 0
 
 
 class Nvml:
@@ -14,37 +13,39 @@ class Nvml:
 
     def __init__(self, uuid: object) -> None:
         self._library: Any = None
-        self._device = ctypes.c_void_p()
+        self._device: Any = None
         try:
-            library = ctypes.CDLL("libnvidia-ml.so.1")
-        except OSError:
+            import pynvml
+        except ImportError:
             return
-        if library.nvmlInit_v2() == 0:
-            self._library = library
+        with suppress(pynvml.NVMLError):
+            pynvml.nvmlInit()
+            self._library = pynvml
             for name in (f"GPU-{uuid}", f"MIG-{uuid}"):
-                if library.nvmlDeviceGetHandleByUUID(name.encode(), ctypes.byref(self._device)) == 0:
+                with suppress(pynvml.NVMLError):
+                    self._device = pynvml.nvmlDeviceGetHandleByUUID(name)
                     return
-            self._device = ctypes.c_void_p()
 
     def read(self) -> dict[str, Any]:
         """What the sensors say now: MHz, degrees Celsius, watts, and why the clocks are held back, as a bit mask."""
+        if self._device is None:
+            return {}
+        nvml, device = self._library, self._device
+        sensors: dict[str, Callable[[], Any]] = {
+            "sm_mhz": lambda: nvml.nvmlDeviceGetClockInfo(device, nvml.NVML_CLOCK_SM),
+            "memory_mhz": lambda: nvml.nvmlDeviceGetClockInfo(device, nvml.NVML_CLOCK_MEM),
+            "celsius": lambda: nvml.nvmlDeviceGetTemperature(device, nvml.NVML_TEMPERATURE_GPU),
+            "watts": lambda: nvml.nvmlDeviceGetPowerUsage(device) / 1000,
+            "throttled": lambda: nvml.nvmlDeviceGetCurrentClocksThrottleReasons(device),
+        }
         facts: dict[str, Any] = {}
-        if not self._device:
-            return facts
-        value, wide = ctypes.c_uint(), ctypes.c_ulonglong()
-        for name, kind in (("sm_mhz", _SM_CLOCK), ("memory_mhz", _MEMORY_CLOCK)):
-            if self._library.nvmlDeviceGetClockInfo(self._device, kind, ctypes.byref(value)) == 0:
-                facts[name] = value.value
-        if self._library.nvmlDeviceGetTemperature(self._device, _GPU_TEMPERATURE, ctypes.byref(value)) == 0:
-            facts["celsius"] = value.value
-        if self._library.nvmlDeviceGetPowerUsage(self._device, ctypes.byref(value)) == 0:
-            facts["watts"] = value.value / 1000
-        if self._library.nvmlDeviceGetCurrentClocksThrottleReasons(self._device, ctypes.byref(wide)) == 0:
-            facts["throttled"] = wide.value
+        for name, sensor in sensors.items():
+            with suppress(nvml.NVMLError):
+                facts[name] = sensor()
         return facts
 
     def driver(self) -> str:
-        text = ctypes.create_string_buffer(96)
-        if self._library is None or self._library.nvmlSystemGetDriverVersion(text, 96):
-            return "unknown"
-        return text.value.decode()
+        if self._library is not None:
+            with suppress(self._library.NVMLError):
+                return str(self._library.nvmlSystemGetDriverVersion())
+        return "unknown"

@@ -12,7 +12,7 @@ import random
 import secrets
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from statistics import median
 from typing import Any, ClassVar, Protocol
 
@@ -22,6 +22,7 @@ from presage.core.statistics import median_interval
 from presage.devices.arena import ARENA_BYTES, SLOT_BUDGET
 from presage.devices.base import CaseTiming, Effort, Measurement, Progress
 from presage.devices.child import Child, TimingError, VerdictError, Window
+from presage.devices.observation import Observation
 from presage.devices.status import Status
 from presage.devices.worker.tensors import is_dense
 from presage.kernels.kernel import Kernel
@@ -38,18 +39,8 @@ FRESH_CHECKS = 4
 """Checking cases drawn anew for every measurement."""
 MAX_CALLS, MAX_MODULE_CALLS = 512, 128
 """A module's calls are fewer, since what each has returned must be described."""
-CHECKED_SHARE = 0.25
-WHOLE_CALLS = 24
-"""The share of the later windows of which calls are checked. Of the first rounds each is, and of them so many wholly
-that they have about so many calls."""
-SURPRISES, SURPRISING_SHARE, SURPRISING_CALLS = 2, 0.1, 3
-"""After so many of the first windows, and such a share of all, there is one on inputs of other styles, of which so many
-calls are checked. It is no sample, so that times are those of one kind of input."""
-CLOCK_SLACK = 0.05
-"""How far the child's clock may lag the parent's, as a share of the window, beyond what talking to it costs."""
-LIE_SHARE, BLIND_LIE_SHARE = 0.25, 0.9
-"""The share of windows that hide time beyond which that is no chance, and where the system does not tell how long
-threads wait for a processor. Fewer gain nothing: they count at the parent's time."""
+SURPRISING_CALLS = 3
+"""Of a window on inputs of other styles, so many calls are checked."""
 PATIENCE = 3
 """On a machine too busy for the clocks to agree, keep trying for this many times the rounds and the time cap."""
 STEADY = 1.5
@@ -152,119 +143,11 @@ class Plan:
         return cls(tuple(every), problem.timed[kind])
 
 
-@dataclass
-class Record:
-    """What was seen of one timed case: a window each round, beside a pulse, which is a window that calls nothing."""
-
-    calls: int
-    least_rounds: int
-    rounds: list[int] = field(default_factory=list)
-    windows: list[Window] = field(default_factory=list)
-    pulses: list[Window] = field(default_factory=list)
-    checked_wholly: frozenset[int] = frozenset()
-    surprised: frozenset[int] = frozenset()
-    """After which windows there is one with other inputs, which is no sample."""
-    doubted: ClassVar[bool] = True
-    """Whether the worker's clock is held against the parent's."""
-
-    def __post_init__(self) -> None:
-        self.checked_wholly = frozenset(_secret.sample(range(self.least_rounds), self.whole_windows))
-        self.surprised = frozenset(_secret.sample(range(self.least_rounds), min(SURPRISES, self.least_rounds)))
-
-    @property
-    def whole(self) -> int:
-        """How many calls of a window are checked when it is checked wholly."""
-        return self.calls
-
-    @property
-    def whole_windows(self) -> int:
-        """How many windows are checked wholly: of short ones more, so that leaving out one call in five shows."""
-        return min(self.least_rounds, math.ceil(WHOLE_CALLS / self.calls))
-
-    def checks(self) -> int:
-        """How many calls of the next window to check, which the kernel cannot foresee."""
-        if len(self.windows) in self.checked_wholly:
-            return self.whole
-        return 1 if len(self.windows) < self.least_rounds or _secret.random() < CHECKED_SHARE else 0
-
-    def surprises(self) -> bool:
-        """Whether a window with other inputs follows, which the kernel cannot foresee."""
-        return len(self.windows) - 1 in self.surprised or _secret.random() < SURPRISING_SHARE
-
-    @property
-    def unexplained_ns(self) -> float:
-        """The most that may pass on the parent's clock and not on the child's; a busy machine slows pulses too."""
-        return 3 * median(pulse.unseen_ns for pulse in self.pulses) + 30_000
-
-    def talk(self, times: float) -> tuple[float, float]:
-        """So many times what talking to a worker takes, on the parent's clock and in processor time."""
-        wall = median(pulse.unseen_ns for pulse in self.pulses)
-        used = [pulse.cpu_ns - pulse.child_ns for pulse in self.pulses]
-        cpu = median([ns for ns in used if ns > 0] or [wall])  # less than nothing: another process had its processor
-        return times * wall + 30_000, times * cpu + 30_000
-
-    def hidden(self) -> list[float]:
-        """How much of each window passed outside the time that the worker reported, beyond what talking takes: on the
-        parent's clock and in processor time, since a worker that only waits for its processor hides nothing."""
-        wall, (_, cpu) = self.unexplained_ns, self.talk(3.0)
-        return [min(w.unseen_ns - wall, w.cpu_ns - w.child_ns - cpu) for w in self.windows]
-
-    def believed(self) -> list[int]:
-        """The windows in which both clocks agree. Others were interrupted, or are lies."""
-        return [i for i, ns in enumerate(self.hidden()) if ns <= CLOCK_SLACK * self.windows[i].child_ns]
-
-    def lies(self) -> list[float]:
-        """How much each window hides for which no busy machine is an explanation. The thread that reads the clock
-        cannot have used its processor for longer than the clock says, however busy the machine is. What others did
-        meanwhile is hidden if neither that thread nor ours waited so long, and the pulse beside it was not late."""
-        _, cpu = self.talk(3.0)
-        found = []
-        for w, hidden, calm in zip(self.windows, self.hidden(), self.calm(), strict=True):
-            alone = w.main_ns if w.main_ns is not None else w.cpu_ns if w.threads == 1 else 0
-            ns = max(alone - w.child_ns - cpu, hidden - w.waited_ns if calm else 0.0)
-            if ns > CLOCK_SLACK * w.child_ns:
-                found.append(ns)
-        return found
-
-    def calm(self) -> list[bool]:
-        """Beside which windows the machine did not keep a worker waiting that computes nothing."""
-        allowed = self.unexplained_ns
-        return [pulse.unseen_ns - pulse.waited_ns <= allowed for pulse in self.pulses]
-
-    @property
-    def is_lied_about(self) -> bool:
-        """Whether more windows hide time than chance explains: where the system does not say how long threads waited,
-        nearly all."""
-        known = all(window.main_ns is not None for window in self.windows)
-        return len(self.lies()) > (LIE_SHARE if known else BLIND_LIE_SHARE) * len(self.windows)
-
-    @property
-    def is_disturbed(self) -> bool:
-        """Whether so many windows were interrupted that those that were not do not decide the median."""
-        believed = len(self.believed())
-        return believed < self.least_rounds or 2 * believed < len(self.windows)
-
-    def samples(self) -> dict[int, float]:
-        """Nanoseconds a call, by round. The child's clock is the finer one, but no sample is less than the parent's
-        clock and the processor time used make plausible; and where they do not agree, the parent's counts, so that a
-        kernel cannot choose which of its windows are samples."""
-        wall, cpu = self.talk(1.5)
-        believed = set(self.believed())
-        return {
-            self.rounds[i]: max(w.child_ns, min(w.parent_ns - wall, w.cpu_ns - cpu if i in believed else math.inf))
-            / w.calls
-            for i, w in enumerate(self.windows)
-        }
-
-    def typical_ns(self) -> float:
-        return median(self.samples().values())
-
-
 class Trial:
     """One kernel, its child, and what has been seen so far. Its verdict, once there, is final."""
 
     backend: ClassVar[Backend] = NUMPY
-    record_type: type[Record] = Record
+    observation_type: type[Observation] = Observation
     rehearses = True
     """Whether a window is run before the first that counts."""
     asked_twice: ClassVar[float] = 0.6
@@ -282,7 +165,7 @@ class Trial:
         """A worker of the same kind that computes nothing, by which all of its kind are judged."""
         self.verdict: VerdictError | None = None
         self.output = ""
-        self.records: dict[str, Record] = {}
+        self.observations: dict[str, Observation] = {}
         self._repeated: list[Window] = []
         """Untimed calls right after one of the same shape."""
 
@@ -362,7 +245,7 @@ class Trial:
     def _window(self, calls: int) -> Window:
         return self._child.window(calls)
 
-    def _pulse(self, case: Case, record: Record) -> Window:
+    def _pulse(self, case: Case, observation: Observation) -> Window:
         """A window of the idle worker: what stopping, resuming and talking cost at this moment. One for modules has a
         module that copies what it is given, so that its windows end as a kernel's do, with as many outputs."""
         assert self.idle is not None
@@ -371,10 +254,10 @@ class Trial:
         outputs = [
             {"dtype": self.problem.dtype(a, case), "shape": self.problem.shape(a, case)} for a in self.problem.outputs
         ]
-        slots = [[0] * len(outputs)] * record.calls
+        slots = [[0] * len(outputs)] * observation.calls
         self.idle.command("forget")
         self.idle.command("lay out", slots=slots, inputs=outputs, parameters=[])
-        return self.idle.window(record.calls)
+        return self.idle.window(observation.calls)
 
     def _outputs(self, case: Case, slot: int, window: Window, timed: bool) -> tuple[Any, ...]:
         if self._in_arena:
@@ -471,64 +354,64 @@ class Trial:
         return max(1, min(fits, round(max(WINDOW_NS, TALKS * talk_ns) / max(1.0, call_ns))))
 
     def _begin(self, case: Case, calls: int) -> None:
-        self.records[case.name] = self.record_type(calls, self.effort.rounds)
+        self.observations[case.name] = self.observation_type(calls, self.effort.rounds)
         self.lay_out(case, calls)
         if self.rehearses:
             self.run(case, self.draw(case), checked=1, timed=True)
 
     def sample(self, case: Case, inputs: Inputs, round_number: int) -> None:
-        record = self.records[case.name]
-        self._take(case, record, inputs, round_number)
-        if self.surprises and record.surprises() and self.problem.restyled(case):
+        observation = self.observations[case.name]
+        self._take(case, observation, inputs, round_number)
+        if self.surprises and observation.surprises() and self.problem.restyled(case):
             self.run(case, Surprises(self.problem, case, self.backend), SURPRISING_CALLS, timed=True)
-        if len(record.windows) >= self.effort.rounds // 2:
-            self._refuse_short_windows(case, record)
+        if len(observation.windows) >= self.effort.rounds // 2:
+            self._refuse_short_windows(case, observation)
 
-    def _take(self, case: Case, record: Record, inputs: Inputs, round_number: int) -> None:
-        if record.doubted:
-            record.pulses.append(self._pulse(case, record))
-        record.windows.append(self.run(case, inputs, record.checks(), timed=True))
-        record.rounds.append(round_number)
+    def _take(self, case: Case, observation: Observation, inputs: Inputs, round_number: int) -> None:
+        if observation.doubted:
+            observation.pulses.append(self._pulse(case, observation))
+        observation.windows.append(self.run(case, inputs, observation.checks(), timed=True))
+        observation.rounds.append(round_number)
 
-    def _refuse_short_windows(self, case: Case, record: Record) -> None:
+    def _refuse_short_windows(self, case: Case, observation: Observation) -> None:
         """Whoever dawdles before it is timed gets short windows, in which a lie weighs more: those do not count."""
-        recent = median(w.parent_ns / w.calls for w in record.windows[-self.effort.rounds // 2 :])
-        wanted = self._calls_for(case, recent, min((pulse.unseen_ns for pulse in record.pulses), default=0.0))
-        if wanted >= 2 * record.calls:
+        recent = median(w.parent_ns / w.calls for w in observation.windows[-self.effort.rounds // 2 :])
+        wanted = self._calls_for(case, recent, min((pulse.unseen_ns for pulse in observation.pulses), default=0.0))
+        if wanted >= 2 * observation.calls:
             self._begin(case, wanted)
 
     def windows(self, case: Case) -> int:
-        return len(self.records[case.name].windows)
+        return len(self.observations[case.name].windows)
 
     def disturbed(self, case: Case) -> bool:
-        return not self.windows(case) or self.records[case.name].is_disturbed
+        return not self.windows(case) or self.observations[case.name].is_disturbed
 
     def precise(self, case: Case) -> bool:
         if self.disturbed(case):
             return False
-        samples = list(self.records[case.name].samples().values())
+        samples = list(self.observations[case.name].samples().values())
         return median_interval(samples).relative_half_width <= self.effort.precision
 
     # -- belief -------------------------------------------------------------------------------------------------------
 
     def judge(self, case: Case, roof: Roof) -> None:
         """Believe a case's samples, or say why not."""
-        record = self.records[case.name]
-        self._compare_clocks(case, record)
-        if record.typical_ns() < roof.impossible_ns(self.problem, case):
+        observation = self.observations[case.name]
+        self._compare_clocks(case, observation)
+        if observation.typical_ns() < roof.impossible_ns(self.problem, case):
             roof.refresh()  # the peak may have been measured on a busy machine
-        if record.typical_ns() < roof.impossible_ns(self.problem, case):
-            self._confront(case, record, roof)
-        self._refuse_sleep(record, record.typical_ns())
+        if observation.typical_ns() < roof.impossible_ns(self.problem, case):
+            self._confront(case, observation, roof)
+        self._refuse_sleep(observation, observation.typical_ns())
 
-    def _confront(self, case: Case, record: Record, roof: Roof) -> None:
+    def _confront(self, case: Case, observation: Observation, roof: Roof) -> None:
         """A time under the floor is impossible, or the machine was busy whenever its peaks were measured. Code of ours
         that does no more than any kernel must, in turns with this one, tells which."""
         witness = []
         for _ in range(self.effort.rounds):
             witness.append(roof.witness_ns(self.problem, case))
-            self._take(case, record, self.draw(case), next(_rounds))
-        typical, floor = record.typical_ns(), roof.floor_ns(self.problem, case)
+            self._take(case, observation, self.draw(case), next(_rounds))
+        typical, floor = observation.typical_ns(), roof.floor_ns(self.problem, case)
         if typical >= roof.impossible_ns(self.problem, case):
             return
         seen = (
@@ -546,25 +429,25 @@ class Trial:
             " same rounds",
         )
 
-    def _refuse_sleep(self, record: Record, typical: float) -> None:
+    def _refuse_sleep(self, observation: Observation, typical: float) -> None:
         """On a machine that keeps it from working for half the time, only one that slept in most calls is told. One
         that rests when it meets a new shape does not do so in the next call."""
         slept = [w for w in self._repeated if w.parent_ns - w.cpu_ns > max(_SLEEP_NS, 0.8 * w.parent_ns, 5 * typical)]
-        awake = sorted(w.cpu_ns / w.parent_ns for w in record.windows)
+        awake = sorted(w.cpu_ns / w.parent_ns for w in observation.windows)
         mostly, at_times = median(awake) > 0.5, awake[len(awake) * 9 // 10] > 0.5
         if len(slept) >= 2 and (mostly or (at_times and 2 * len(slept) > len(self._repeated))):
             raise TimingError(f"slept in {len(slept)} calls before it was timed, and not afterwards")
 
-    def _compare_clocks(self, case: Case, record: Record) -> None:
+    def _compare_clocks(self, case: Case, observation: Observation) -> None:
         """A busy machine delays windows, but it delays pulses, too, or makes threads wait; a lie does neither."""
-        if record.is_lied_about:
-            lies = record.lies()
+        if observation.is_lied_about:
+            lies = observation.lies()
             raise TimingError(
-                f"case {case.name}: the clocks disagree: in {len(lies)} of {len(record.windows)} windows about"
+                f"case {case.name}: the clocks disagree: in {len(lies)} of {len(observation.windows)} windows about"
                 f" {median(lies) / 1e3:.0f} us passed outside the time that the worker reported, beyond what talking"
                 " to it explains",
             )
-        if record.is_disturbed:
+        if observation.is_disturbed:
             raise VerdictError(Status.DEVICE_FAULT, "this machine is too busy to time anything; try when it is idle")
 
     def measurement(self, device: str, cases: Sequence[Case], floors: Sequence[float]) -> Measurement:
@@ -583,9 +466,9 @@ class Trial:
         )
 
     def timing(self, case: Case, floor: float) -> CaseTiming:
-        record = self.records[case.name]
-        samples = record.samples()
-        return CaseTiming(case.name, tuple(samples.values()), tuple(samples), floor, record.calls)
+        observation = self.observations[case.name]
+        samples = observation.samples()
+        return CaseTiming(case.name, tuple(samples.values()), tuple(samples), floor, observation.calls)
 
     def facts(self) -> dict[str, Any]:
         """What else is worth keeping of how it was measured."""

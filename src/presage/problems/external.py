@@ -1,6 +1,6 @@
 """Problems from elsewhere, read in place: a KernelBench file, or a GPU MODE folder.
 
-Their code is the user's own, but it never runs in this process. A device has a child run it (see devices/reference.py),
+Their code is the user's own, but it never runs in this process. A device has a child run it (see devices/examiner.py),
 which describes the cases' inputs and outputs, makes inputs from a seed, and compares outputs with the right ones.
 """
 
@@ -21,6 +21,7 @@ from presage.kernels.kernel import Kernel, from_source
 from presage.problems import task_file
 from presage.problems.base import Array, Case, Problem, Tolerance
 from presage.problems.sampler import Sampler
+from presage.static.launch_request import TensorSpec
 
 KERNELBENCH, GPU_MODE = "KernelBench", "GPU MODE"
 _DEFINES = {
@@ -43,28 +44,19 @@ class ExternalCase(Case):
 
 
 @dataclass(frozen=True)
-class Tensor:
-    """One tensor of a case as the problem's own code made it."""
-
-    shape: tuple[int, ...]
-    dtype: str
-    stride: tuple[int, ...]
-
-
-@dataclass(frozen=True)
 class Layout:
     """What one case's data is: its tensors, and how they are nested among numbers, texts, lists and dictionaries."""
 
-    inputs: tuple[Tensor, ...]
-    outputs: tuple[Tensor, ...]
+    inputs: tuple[TensorSpec, ...]
+    outputs: tuple[TensorSpec, ...]
     names: tuple[str, ...]
     """Where in the data each input is, as one would write it in Python."""
     data: Any
     """What `worker.tensors.join` builds the data from."""
 
 
-class Reference(Protocol):
-    """The child that runs a problem's own code, as the problem sees it."""
+class Examiner(Protocol):
+    """Makes a problem's inputs and says which outputs are wrong, by the problem's own code."""
 
     def make(self, case: Case, seed: int) -> tuple[Any, ...]:
         """The input tensors of one call."""
@@ -97,7 +89,7 @@ class ExternalProblem(Problem):
         """Whether KernelBench's own tolerance holds even where it swallows the output."""
         self.notes: dict[str, str] = {}
         """What is odd about comparing the outputs of a case, by its name; known once some were compared."""
-        self._reference: Reference | None = None
+        self._examiner: Examiner | None = None
 
     # -- what it is, before any of its code has run -------------------------------------------------------------------
 
@@ -146,19 +138,19 @@ class ExternalProblem(Problem):
 
     # -- what its own code has told ------------------------------------------------------------------------------------
 
-    def described(self, layouts: Mapping[str, Layout], written: Sequence[int], reference: Reference) -> ExternalProblem:
+    def described(self, layouts: Mapping[str, Layout], written: Sequence[int], examiner: Examiner) -> ExternalProblem:
         """This problem, ready to be measured. `written` says which inputs only offer room for an output."""
         kinds = {(layout.names, len(layout.outputs)) for layout in layouts.values()}
         if len(kinds) != 1:
             raise PresageError(f"{self.path}: its cases have different numbers of tensors, which cannot be measured")
         ((names, outputs),) = kinds
         known = copy.copy(self)
-        known.layouts, known._reference, known.notes = layouts, reference, {}
+        known.layouts, known._examiner, known.notes = layouts, examiner, {}
         known.inputs = tuple(Array(name, "", "", i in written) for i, name in enumerate(names))
         known.outputs = tuple(Array(f"output {i}" if outputs > 1 else "output", "", "") for i in range(outputs))
         return known
 
-    def _tensor(self, array: Array, case: Case) -> Tensor:
+    def _tensor(self, array: Array, case: Case) -> TensorSpec:
         layout = self.layouts[case.name]
         if array in self.inputs:
             return layout.inputs[self.inputs.index(array)]
@@ -190,9 +182,9 @@ class ExternalProblem(Problem):
         raise NotImplementedError("the right outputs stay in the child that knows them; ask for the difference")
 
     @property
-    def _asked(self) -> Reference:
-        assert self._reference is not None, "only a device can run a problem from elsewhere"
-        return self._reference
+    def _asked(self) -> Examiner:
+        assert self._examiner is not None, "only a device can run a problem from elsewhere"
+        return self._examiner
 
     def tolerance(self, case: Case) -> Tolerance:
         if self.convention == GPU_MODE:

@@ -9,7 +9,7 @@ from presage.problems.base import Case, Problem
 from presage.problems.external import ExternalProblem
 from presage.static import reporting
 from presage.static.hardware import Hardware
-from presage.static.launch_request import Job, Tensor
+from presage.static.launch_request import Job, TensorSpec
 from presage.static.report import StaticReport
 
 
@@ -17,7 +17,7 @@ def job(problem: Problem, kernel: Kernel, case: Case, target: Hardware) -> Job:
     """What to compile and how it is launched for this case."""
     if isinstance(problem, ExternalProblem):
         return Job(kernel, case.dims, (), target, files=problem.files)
-    inputs = tuple(Tensor(problem.shape(array, case), problem.dtype(array, case)) for array in problem.inputs)
+    inputs = tuple(TensorSpec(problem.shape(array, case), problem.dtype(array, case)) for array in problem.inputs)
     parameters = tuple(case.dims[name] for name in problem.parameters)
     return Job(kernel, case.dims, inputs, target, parameters)
 

@@ -20,8 +20,6 @@ from collections.abc import Iterable
 from presage.sandbox import syscalls
 from presage.sandbox.rules import Rules
 
-LAYERS = ("limits", "memory", "namespaces", "mounts", "landlock", "seccomp")
-
 _libc = ctypes.CDLL(None, use_errno=True)
 
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS = 1, 4, 24, 38

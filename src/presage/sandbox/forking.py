@@ -29,7 +29,9 @@ def serve(control: socket.socket) -> None:
             break
         message = json.loads(data)
         if "reap" in message:
-            answer: Any = _reap(message["reap"], folders)
+            answer: Any = _wait(message["reap"], 0, folders)
+        elif "news" in message:
+            answer = _wait(message["news"], os.WUNTRACED | os.WCONTINUED, folders)
         else:
             answer = _fork(message, descriptors, control)
             folders[answer] = message["rules"]["scratch"]
@@ -40,15 +42,16 @@ def serve(control: socket.socket) -> None:
         scratch.remove(folder)
 
 
-def _reap(pid: int, folders: dict[int, str]) -> int | None:
-    """A child's wait status, or None while it lives. The folder of one that has ended is its parent's to remove."""
+def _wait(pid: int, options: int, folders: dict[int, str]) -> int | None:
+    """A child's wait status, or None where nothing has happened. The folder of one that has ended is its parent's to
+    remove."""
     try:
-        ended, status = os.waitpid(pid, os.WNOHANG)
+        found, status = os.waitpid(pid, options | os.WNOHANG)
     except ChildProcessError:
         return 0
-    if ended:
+    if found and (os.WIFEXITED(status) or os.WIFSIGNALED(status)):
         folders.pop(pid, None)
-    return status if ended else None
+    return status if found else None
 
 
 def _fork(settings: dict[str, Any], descriptors: list[int], control: socket.socket) -> int:
@@ -73,6 +76,8 @@ def _become_child(settings: dict[str, Any], descriptors: list[int], control: soc
     for stream in (1, 2):
         os.dup2(output, stream)
     os.close(output)
+    if settings.pop("has_listener"):
+        settings["listener"] = descriptors.pop()
     settings["descriptors"] = descriptors
     os.chdir(settings["rules"]["scratch"])
     os.environ.update(settings["environment"])

@@ -31,7 +31,7 @@ _END_SECONDS = 30.0
 _STOPPED, _CONTINUED = signal.SIGSTOP << 8 | 0x7F, 0xFFFF
 
 
-class Process(Protocol):
+class ChildProcess(Protocol):
     """A child as its parent sees it. It leads a process group of its own, which is stopped and ended as one."""
 
     pid: int
@@ -73,7 +73,7 @@ class Task:
         }
 
 
-def start(task: Task) -> Process:
+def start(task: Task) -> ChildProcess:
     """A child of our own, made from nothing."""
     group = memory.group(task.rules.memory_bytes)
     told = task.message(group) | {"descriptors": task.descriptors}
@@ -95,15 +95,15 @@ def start(task: Task) -> Process:
     return _OwnProcess(popen, group)
 
 
-def fork(zygote: Zygote, task: Task) -> ForkedProcess:
-    """A child forked from a zygote, in milliseconds."""
+def fork(zygote: Zygote, task: Task, watched: bool = False) -> ForkedProcess:
+    """A child forked from a zygote, in milliseconds. Every stop and resume of a `watched` one is told."""
     group = memory.group(task.rules.memory_bytes)
     try:
-        pid = zygote.fork(task.message(group), (task.output, *task.descriptors))
+        pid = zygote.fork(task.message(group), task.output, task.descriptors, task.listener)
     except BaseException:
         memory.release(group)
         raise
-    return ForkedProcess(zygote, pid, group)
+    return (WatchedProcess if watched else ForkedProcess)(zygote, pid, group)
 
 
 class _OwnProcess:
@@ -178,6 +178,18 @@ class ForkedProcess:
         memory.release(self._group)
 
 
+class WatchedProcess(ForkedProcess):
+    """A forked process of which Linux tells each stop and resume, by way of the one who forked it."""
+
+    def news(self) -> int | None:
+        if self._ended is not None:
+            return None
+        status = self._zygote.news(self.pid)
+        if status is not None and not (os.WIFSTOPPED(status) or os.WIFCONTINUED(status)):
+            self._ended = status
+        return status
+
+
 def _state(folder: str) -> str:
     """One letter, as in ps; empty when there is no such process or thread."""
     try:
@@ -187,7 +199,7 @@ def _state(folder: str) -> str:
         return ""
 
 
-def end(process: Process) -> None:
+def end(process: ChildProcess) -> None:
     """End its whole group at once."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
@@ -256,13 +268,16 @@ def zygote(name: str, imports: Sequence[str], more: dict[str, str] | None = None
         return found
 
 
+_PLAIN = "plain"
+
+
 def _plain() -> Zygote:
-    return zygote("plain", ("presage.sandbox.launch",))
+    return zygote(_PLAIN, ("presage.sandbox.launch",))
 
 
-def rest() -> None:
-    """End the zygote that programs are forked from; the next program gets a new one."""
+def rest(name: str = _PLAIN) -> None:
+    """End the zygote of this name, by default the one that programs are forked from; who needs it gets a new one."""
     with _lock:
-        found = _zygotes.pop(f"{os.getpid()}/plain", None)
+        found = _zygotes.pop(f"{os.getpid()}/{name}", None)
     if found is not None:
         found.close()

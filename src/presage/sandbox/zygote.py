@@ -47,15 +47,19 @@ class Zygote:
     def is_alive(self) -> bool:
         return self._owner == os.getpid() and self._process.poll() is None
 
-    def fork(self, settings: dict[str, Any], descriptors: Sequence[int]) -> int:
-        """A new child's process id; the first descriptor is its output, -1 for none."""
-        output, *others = descriptors
-        given = [output, *others] if output >= 0 else others
-        return int(self._ask({**settings, "has_output": output >= 0}, given))
+    def fork(self, settings: dict[str, Any], output: int, descriptors: Sequence[int], listener: int = -1) -> int:
+        """A new child's process id. `output` and `listener` are descriptors, -1 for none."""
+        given = {"has_output": output >= 0, "has_listener": listener >= 0}
+        return int(self._ask({**settings, **given}, [fd for fd in (output, *descriptors, listener) if fd >= 0]))
 
     def reap(self, pid: int) -> int | None:
         """The wait status of a child that has ended, or None while it lives."""
         status = self._ask({"reap": pid})
+        return None if status is None else int(status)
+
+    def news(self, pid: int) -> int | None:
+        """A child's wait status that has not been told yet: it stopped, went on, or ended."""
+        status = self._ask({"news": pid})
         return None if status is None else int(status)
 
     def close(self) -> None:

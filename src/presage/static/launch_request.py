@@ -10,11 +10,13 @@ from presage.static.hardware import Hardware
 
 
 @dataclass(frozen=True)
-class Tensor:
-    """An input's shape and dtype; there are no values."""
+class TensorSpec:
+    """What a tensor is, without its values."""
 
     shape: tuple[int, ...]
     dtype: str
+    stride: tuple[int, ...] = ()
+    """Of one that need not lie row by row."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +25,7 @@ class Job:
 
     kernel: Kernel
     dims: Mapping[str, int]
-    inputs: tuple[Tensor, ...]
+    inputs: tuple[TensorSpec, ...]
     target: Hardware
     parameters: tuple[int, ...] = ()
     """Numbers that a module gets after its inputs."""

@@ -1,4 +1,4 @@
-"""Compiles CUDA C++ to a cubin with NVRTC, called through ctypes: no GPU and no toolkit installation are needed.
+"""Compiles CUDA C++ to a cubin with NVRTC, called through cuda.bindings: no GPU and no toolkit installation are needed.
 
 The code is what nvcc would take for a kernel file: names from <math.h>, <stdint.h> and the like are there.
 """
@@ -9,6 +9,7 @@ import ctypes
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 _INTEGERS = """#pragma once
 typedef signed char int8_t; typedef short int16_t; typedef int int32_t; typedef long long int64_t;
@@ -89,52 +90,48 @@ class Compiled:
 def compile(source: str, arch: str, library: str, includes: Sequence[str] = (), name: str = "kernel.cu") -> Compiled:
     """Compile for one architecture (`sm_90a`) with the NVRTC at `library`; raises CompileError."""
     nvrtc = _load(library)
-    program = ctypes.c_void_p()
     texts, names = [text.encode() for text in _HEADERS.values()], [key.encode() for key in _HEADERS]
-    strings = ctypes.c_char_p * len(_HEADERS)
-    created = nvrtc.nvrtcCreateProgram(
-        ctypes.byref(program), source.encode(), name.encode(), len(texts), strings(*texts), strings(*names)
-    )
+    created, program = nvrtc.nvrtcCreateProgram(source.encode(), name.encode(), len(texts), texts, names)
     if created:
         raise CompileError(f"NVRTC cannot start: {_message(nvrtc, created)}")
     try:
         options = [*_OPTIONS, f"--gpu-architecture={arch}", *(f"--include-path={folder}" for folder in includes)]
-        result = nvrtc.nvrtcCompileProgram(
-            program, len(options), (ctypes.c_char_p * len(options))(*(option.encode() for option in options))
-        )
-        log = _text(nvrtc, program, "ProgramLog").decode(errors="replace").rstrip("\0")
+        (result,) = nvrtc.nvrtcCompileProgram(program, len(options), [option.encode() for option in options])
+        log = _text(nvrtc, program, "ProgramLog")
         if result:
-            lines = log.replace("\0", "").splitlines()
-            said = [line for line in lines if not line.startswith(("ptxas info", "ptxas  "))]
+            said = [line for line in log.splitlines() if not line.startswith(("ptxas info", "ptxas  "))]
             raise CompileError("\n".join(said).strip() or _message(nvrtc, result))
-        ptx = _text(nvrtc, program, "PTX").decode(errors="replace").rstrip("\0")
-        return Compiled(_text(nvrtc, program, "CUBIN"), log, ptx)
+        return Compiled(_bytes(nvrtc, program, "CUBIN"), log, _text(nvrtc, program, "PTX"))
     finally:
-        nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
+        nvrtc.nvrtcDestroyProgram(program)
 
 
 def version(library: str) -> str:
     """The compiler's version, as in `13.0`."""
-    major, minor = ctypes.c_int(), ctypes.c_int()
-    _load(library).nvrtcVersion(ctypes.byref(major), ctypes.byref(minor))
-    return f"{major.value}.{minor.value}"
+    _, major, minor = _load(library).nvrtcVersion()
+    return f"{major}.{minor}"
 
 
-def _text(nvrtc: ctypes.CDLL, program: ctypes.c_void_p, what: str) -> bytes:
-    size = ctypes.c_size_t()
-    getattr(nvrtc, f"nvrtcGet{what}Size")(program, ctypes.byref(size))
-    buffer = ctypes.create_string_buffer(size.value)
+def _bytes(nvrtc: Any, program: Any, what: str) -> bytes:
+    _, size = getattr(nvrtc, f"nvrtcGet{what}Size")(program)
+    buffer = bytes(size)  # which the library writes into
     getattr(nvrtc, f"nvrtcGet{what}")(program, buffer)
-    return buffer.raw
+    return buffer
 
 
-def _message(nvrtc: ctypes.CDLL, result: int) -> str:
-    text: bytes = nvrtc.nvrtcGetErrorString(result)
+def _text(nvrtc: Any, program: Any, what: str) -> str:
+    return _bytes(nvrtc, program, what).decode(errors="replace").replace("\0", "")
+
+
+def _message(nvrtc: Any, result: Any) -> str:
+    text: bytes = nvrtc.nvrtcGetErrorString(result)[1]
     return text.decode()
 
 
 @cache
-def _load(library: str) -> ctypes.CDLL:
-    nvrtc = ctypes.CDLL(library)
-    nvrtc.nvrtcGetErrorString.restype = ctypes.c_char_p
+def _load(library: str) -> Any:
+    """NVIDIA's bindings, which use the library that is loaded already."""
+    ctypes.CDLL(library)
+    from cuda.bindings import nvrtc
+
     return nvrtc

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import shutil
 import sys
@@ -18,7 +19,9 @@ class ToolkitError(PresageError):
 
 
 def nvrtc() -> Path:
-    """The run-time compiler's library."""
+    """The run-time compiler's library, where NVIDIA's bindings for it are installed, too."""
+    if not _is_installed("cuda.bindings"):
+        raise ToolkitError(f"cuda-bindings, by which the CUDA run-time compiler is called, is not installed; {INSTALL}")
     for root in _roots():
         found = sorted(root.glob("lib*/libnvrtc.so.1[2-9]*"))
         if found:
@@ -58,6 +61,13 @@ def home() -> Path | None:
     beside = os.path.dirname(os.path.dirname(os.path.realpath(on_path))) if on_path else None
     folders = (os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH"), beside, "/usr/local/cuda")
     return next((Path(folder) for folder in folders if folder and Path(folder, "bin", "nvcc").is_file()), None)
+
+
+def _is_installed(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ImportError:
+        return False
 
 
 def _roots() -> Iterator[Path]:

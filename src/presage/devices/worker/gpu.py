@@ -12,8 +12,8 @@ from itertools import zip_longest
 from typing import Any
 
 from presage.devices.worker import tensors
+from presage.devices.worker.examiner import ExaminerRunner
 from presage.devices.worker.module import load_candidate
-from presage.devices.worker.reference import ReferenceRunner
 from presage.devices.worker.triton_launches import NoLaunches, OwnLaunches
 
 _PERSISTING_L2_LIMIT = 0x06  # CU_LIMIT_PERSISTING_L2_CACHE_SIZE
@@ -64,7 +64,7 @@ class Gpu:
             torch.zeros(1, device="cuda")
 
     def load(self, command: dict[str, Any]) -> Any:
-        kinds = {"cuda": CudaRunner, "torch": TorchRunner, "reference": GpuReference, "null": IdleRunner}
+        kinds = {"cuda": CudaRunner, "torch": TorchRunner, "examiner": GpuExaminer, "null": IdleRunner}
         return kinds[command["kind"]](command, self)
 
     def __call__(self, result: Any) -> Any:
@@ -308,7 +308,7 @@ class TorchRunner(GpuRunner):
         return answer | {"outputs": self._described, "launches": self._launched}
 
 
-class GpuReference(GpuRunner, ReferenceRunner):
+class GpuExaminer(GpuRunner, ExaminerRunner):
     """The reference of a problem from elsewhere, on the GPU."""
 
     def __init__(self, command: dict[str, Any], gpu: Gpu) -> None:

@@ -11,25 +11,16 @@ import mmap
 import os
 import re
 import signal
+import sys
 import time
 import traceback
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 from presage.devices.worker import tensors, wire
+from presage.devices.worker.examiner import ExaminerRunner
 from presage.devices.worker.module import load_candidate
-from presage.devices.worker.reference import ReferenceRunner
 from presage.sandbox.launch import Gate
-
-
-class Runner(Protocol):
-    """Something that can be called in windows."""
-
-    def lay_out(self, layout: dict[str, Any]) -> None:
-        """Take note of where the arguments of each call lie."""
-
-    def run(self, command: dict[str, Any]) -> dict[str, Any]:
-        """Make all the calls, and say how long they took."""
 
 
 class BareRunner:
@@ -170,17 +161,17 @@ class NullRunner:
         return {"ns": 0}
 
 
-def _reference(command: dict[str, Any], arena: int) -> ReferenceRunner:
+def _examiner(command: dict[str, Any], arena: int) -> ExaminerRunner:
     import torch
 
-    return ReferenceRunner(command, "cpu", lambda offset, size: tensors.host_bytes(arena + offset, size, torch))
+    return ExaminerRunner(command, "cpu", lambda offset, size: tensors.host_bytes(arena + offset, size, torch))
 
 
 _RUNNERS: dict[str, Callable[[dict[str, Any], int], Any]] = {
     "bare": BareRunner,
     "module": ModuleRunner,
     "torch": TorchRunner,
-    "reference": _reference,
+    "examiner": _examiner,
     "null": NullRunner,
 }
 
@@ -258,6 +249,8 @@ def start(settings: dict[str, Any], gate: Gate) -> None:
         held = gate.close()
         for name in settings["imports"]:
             __import__(name)
+        if "torch" in settings["imports"]:  # it may have been loaded with another number
+            sys.modules["torch"].set_num_threads(settings["threads"])
         arena = mmap.mmap(others[0], settings["arena_bytes"])
         address = ctypes.addressof(ctypes.c_char.from_buffer(arena))
 

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-SCALE_SHARE = 1e-4
-"""Of what an output's values differ by, the error that is allowed where a fixed tolerance would swallow it."""
 NOISE, ROUNDINGS = 16.0, 4.0
-"""Or so many times the reference's own error, or the value's rounding, where that is more."""
+"""So many times the reference's own error, or the value's rounding, is allowed where a fixed tolerance would swallow
+the output, if that is more than a share of what its values differ by."""
 
 
 def strangers(right: Any, other: Any, torch: Any) -> dict[str, Any]:

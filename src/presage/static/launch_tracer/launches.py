@@ -26,14 +26,14 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from triton.backends.compiler import GPUTarget
 
 from presage.static import cubin, triton_module, walk
-from presage.static.launch_recorder import host_code, pretended_gpu
+from presage.static.launch_tracer import host_code, pretended_gpu
 
 _NEEDS_VALUES = ("DataDependentOutputException", "DynamicOutputShapeException", "UnsupportedFakeTensorException")
 _NEEDS_GPU = ("Torch not compiled with CUDA", "no fake impl or Meta kernel", "arguments from the 'CUDA' backend")
 _FREE_OPERATORS = ("empty", "new_empty", "detach", "alias", "lift_fresh", "_local_scalar_dense", "prim::")
 
 
-class Recorder:
+class LaunchTracer:
     """A driver for Triton that launches nothing."""
 
     def __init__(self, request: Mapping[str, Any]) -> None:
@@ -163,27 +163,27 @@ def warm_up() -> None:
 def run(request: Mapping[str, Any]) -> dict[str, Any]:
     """Import the module, call it on tensors without values, and hand back every distinct launch of each case, compiled.
     Cases follow each other in one process, so that Triton compiles what they share only once."""
-    recorder, fakes = Recorder(request), FakeTensorMode(allow_non_fake_inputs=True)
-    triton.runtime.driver.set_active(recorder)
-    pretended_gpu.pretend(request, recorder)
+    tracer, fakes = LaunchTracer(request), FakeTensorMode(allow_non_fake_inputs=True)
+    triton.runtime.driver.set_active(tracer)
+    pretended_gpu.pretend(request, tracer)
     try:
         with fakes, pretended_gpu.WithoutGpu():
-            reference = host_code.Reference(request["files"]) if request["files"] else None
+            reference = host_code.InputMaker(request["files"]) if request["files"] else None
             call = host_code.entry(host_code.load(request["source"]), reference)
     except BaseException as error:
         return {"status": _status(error), "error": _explain(error)}
-    cases = [[case, _run_case(call, reference, case, recorder, fakes)] for case in request["cases"]]
+    cases = [[case, _run_case(call, reference, case, tracer, fakes)] for case in request["cases"]]
     return {"status": "ok", "cases": cases}
 
 
 def _run_case(
     call: Callable[..., Any],
-    reference: host_code.Reference | None,
+    reference: host_code.InputMaker | None,
     case: Mapping[str, Any],
-    recorder: Recorder,
+    tracer: LaunchTracer,
     fakes: FakeTensorMode,
 ) -> dict[str, Any]:
-    recorder.begin_case()
+    tracer.begin_case()
     operators = _Operators()
     try:
         with fakes, operators, pretended_gpu.WithoutGpu():
@@ -191,20 +191,20 @@ def _run_case(
             operators.counts.clear()
             call(data)
     except BaseException as error:
-        return {"status": _status(error), "error": _explain(error), "notes": list(recorder.notes)}
-    if not recorder.launches:
-        recorder.notes["the host code launched no Triton kernel"] = None
+        return {"status": _status(error), "error": _explain(error), "notes": list(tracer.notes)}
+    if not tracer.launches:
+        tracer.notes["the host code launched no Triton kernel"] = None
     return {
         "status": "ok",
-        "cubins": [base64.b64encode(each).decode() for each in recorder.cubins],
-        "launches": [_launch(recorder, json.loads(entry), count) for entry, count in recorder.launches.items()],
+        "cubins": [base64.b64encode(each).decode() for each in tracer.cubins],
+        "launches": [_launch(tracer, json.loads(entry), count) for entry, count in tracer.launches.items()],
         "operators": dict(operators.counts),
-        "notes": list(recorder.notes),
+        "notes": list(tracer.notes),
     }
 
 
-def _launch(recorder: Recorder, entry: dict[str, Any], count: int) -> dict[str, Any]:
-    text, options = _ptx(entry["name"], recorder.cubins[entry["cubin"]]), entry["options"]
+def _launch(tracer: LaunchTracer, entry: dict[str, Any], count: int) -> dict[str, Any]:
+    text, options = _ptx(entry["name"], tracer.cubins[entry["cubin"]]), entry["options"]
     block = (entry["threads"] or 32 * options["num_warps"], 1, 1)
     values = entry.pop("values")
     walked = walk.of_call(text, entry["name"], values, entry["grid"], block) if values is not None else None

@@ -18,7 +18,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.overrides import TorchFunctionMode
 
 if TYPE_CHECKING:
-    from presage.static.launch_recorder.launches import Recorder
+    from presage.static.launch_tracer.launches import LaunchTracer
 
 
 class WithoutGpu(TorchFunctionMode):  # type: ignore[misc]
@@ -56,7 +56,7 @@ class _Stream:
         return
 
 
-def _graphs(recorder: Recorder) -> tuple[type, type]:
+def _graphs(tracer: LaunchTracer) -> tuple[type, type]:
     """CUDAGraph, which launches when it is replayed what was launched while it was captured; and its context."""
 
     class Graph:
@@ -65,15 +65,15 @@ def _graphs(recorder: Recorder) -> tuple[type, type]:
             self.pool = self.reset = lambda *_: None
 
         def capture_begin(self, *_: Any, **__: Any) -> None:
-            self._before = recorder.launches.copy()
+            self._before = tracer.launches.copy()
 
         def capture_end(self) -> None:
-            self.launches = recorder.launches - self._before
-            recorder.launches.subtract(self.launches)
-            recorder.launches = +recorder.launches
+            self.launches = tracer.launches - self._before
+            tracer.launches.subtract(self.launches)
+            tracer.launches = +tracer.launches
 
         def replay(self) -> None:
-            recorder.launches.update(self.launches)
+            tracer.launches.update(self.launches)
 
     class Capture:
         def __init__(self, graph: Graph, *_: Any, **__: Any) -> None:
@@ -137,7 +137,7 @@ def _addresses() -> Callable[[Any], int]:
     return data_ptr
 
 
-def pretend(request: Mapping[str, Any], recorder: Recorder) -> None:
+def pretend(request: Mapping[str, Any], tracer: LaunchTracer) -> None:
     """Make torch.cuda answer for the target, also where torch was built without CUDA."""
     major, minor = request["capability"]
     device = request["device"]
@@ -146,7 +146,7 @@ def pretend(request: Mapping[str, Any], recorder: Recorder) -> None:
         @property
         def multi_processor_count(self) -> int:
             if not device["multiprocessors"]:
-                recorder.notes["the host code asks for the number of multiprocessors, and is told 1: name a GPU"] = None
+                tracer.notes["the host code asks for the number of multiprocessors, and is told 1: name a GPU"] = None
             return device["multiprocessors"] or 1
 
     properties = Properties(
@@ -189,24 +189,24 @@ def pretend(request: Mapping[str, Any], recorder: Recorder) -> None:
     torch.cuda.device = _Device
     torch.Generator = _generators()
     torch.distributions.Distribution.set_default_validate_args(False)  # it would look at values
-    torch.cuda.CUDAGraph, torch.cuda.graph = _graphs(recorder)
+    torch.cuda.CUDAGraph, torch.cuda.graph = _graphs(tracer)
     FakeTensor.data_ptr = _addresses()
     FakeTensor.get_device = lambda self: 0 if self.device.type == "cuda" else -1
     torch.nn.Module._apply = _move_parameters
     torch.library.custom_op = torch.library.triton_op = _plain_operator
     torch.library.wrap_triton = lambda kernel: kernel
-    _tune_without_timing(recorder)
+    _tune_without_timing(tracer)
     torch.Tensor.to = _move_tensors(torch.Tensor.to)
     torch.Tensor.cuda = lambda self, *_, **__: self.to("cuda")
     torch.nn.Module.cuda = lambda self, *_: self  # its parameters were made there: see _entry
     _register_cuda_guard()
 
 
-def _tune_without_timing(recorder: Recorder) -> None:
+def _tune_without_timing(tracer: LaunchTracer) -> None:
     """Timing, by Triton's autotuner or by the module's own, calls and is told nothing."""
 
     def do_bench(call: Callable[[], Any], *_: Any, quantiles: Any = None, **__: Any) -> Any:
-        recorder.without_listening(call)
+        tracer.without_listening(call)
         return [0.0] * len(quantiles) if quantiles else 0.0
 
     triton.testing.do_bench = triton.testing.do_bench_cudagraph = do_bench
@@ -214,7 +214,7 @@ def _tune_without_timing(recorder: Recorder) -> None:
     prune = autotuner.prune_configs
 
     def prune_configs(self: Any, *arguments: Any, **named: Any) -> Any:
-        recorder.begin_tuning()
+        tracer.begin_tuning()
         return prune(self, *arguments, **named)
 
     autotuner.prune_configs = prune_configs

@@ -15,7 +15,7 @@ _SEED_OF_OTHERS = 7_182_818
 """For inputs whose answer is no answer to any that are asked about."""
 
 
-class ReferenceRunner:
+class ExaminerRunner:
     """Describes a problem's cases, makes inputs, and compares outputs, by way of memory shared with the parent."""
 
     def __init__(self, command: dict[str, Any], device: str, memory: Callable[[int, int], Any]) -> None:

@@ -1,4 +1,4 @@
-"""Reference: the parent's handle on the child that runs the code of a problem from elsewhere."""
+"""ChildExaminer: the parent\'s handle on the child that runs the code of a problem from elsewhere."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from presage.core.errors import PresageError
 from presage.devices.child import Child, VerdictError
 from presage.devices.status import Status
 from presage.problems.base import Case
-from presage.problems.external import ExternalProblem, Layout, Tensor
+from presage.problems.external import ExternalProblem, Layout
+from presage.static.launch_request import TensorSpec
 
 
 class CheckingError(VerdictError):
@@ -20,7 +21,7 @@ class CheckingError(VerdictError):
         super().__init__(Status.DEVICE_FAULT, "out of memory beside this kernel, so its results cannot be checked")
 
 
-class Reference:
+class ChildExaminer:
     """Asks the child; what goes wrong there is the problem's fault and no kernel's, so it ends the measurement.
 
     Tensors go through the child's arena. Each request may take `seconds`.
@@ -37,7 +38,7 @@ class Reference:
             child.wait_ready()
         except VerdictError as fault:
             raise PresageError(f"a worker for the problem's reference cannot be had: {fault.reason}") from fault
-        self._ask("load", kind="reference", problem=settings)
+        self._ask("load", kind="examiner", problem=settings)
 
     def describe(self) -> ExternalProblem:
         """The problem with its tensors' shapes and types, which it can now be measured with."""
@@ -113,5 +114,5 @@ def _layout(found: dict[str, Any]) -> Layout:
     )
 
 
-def _tensor(found: dict[str, Any]) -> Tensor:
-    return Tensor(tuple(found["shape"]), found["dtype"], tuple(found["stride"]))
+def _tensor(found: dict[str, Any]) -> TensorSpec:
+    return TensorSpec(tuple(found["shape"]), found["dtype"], tuple(found["stride"]))

@@ -26,7 +26,7 @@ def load(source: str) -> ModuleType:
     return foreign.load_module(str(path), "kernel_module")
 
 
-def entry(module: ModuleType, reference: Reference | None) -> Callable[[Any], Any]:
+def entry(module: ModuleType, reference: InputMaker | None) -> Callable[[Any], Any]:
     """The function that takes a call's data; for a KernelBench problem it is a model."""
     wants_model = reference is not None and not reference.is_task
     if hasattr(module, "custom_kernel") and not wants_model:
@@ -51,7 +51,7 @@ class ReferenceFailedError(Exception):
     """It is not the kernel's fault."""
 
 
-class Reference:
+class InputMaker:
     """The reference of a problem from elsewhere, which makes its inputs here without values."""
 
     def __init__(self, files: Mapping[str, str]) -> None:
