@@ -7,38 +7,45 @@ import errno
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
-from presage.cli import terminal
+from presage.cli import documents, terminal
 from presage.core.errors import PresageError
 from presage.devices import recorded
-from presage.evaluations.evaluation import NAMES, evaluate
+from presage.evaluations.evaluation import NAMES, Evaluation, evaluate
 from presage.forecasters import registry
 
 _PAGE = Path("presage-evaluation.html")
 _SHOWN = ("learned", "nearest", "roofline", "prior", "uniform")
-"""What is evaluated when no forecaster is named: the default, where there is one, and what it must beat."""
+"""The forecasters to evaluate unless others are named: the default one, and baselines that it must beat."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--forecaster", action="append", metavar="NAME",
-        help=f"one of {', '.join(registry.names())}, or blend:A,B; several may be named (default: {', '.join(_SHOWN)})",
+        help=f"one of {', '.join(registry.names())}, or blend:A,B; may be repeated (default: {', '.join(_SHOWN)})",
     )  # fmt: skip
-    parser.add_argument("--split", default="test_op", help="of the recording's operations, or 'all' (default: test_op)")
+    parser.add_argument(
+        "--split", default="test_op", help="the split of the recording to score on, or 'all' (default: test_op)"
+    )
     parser.add_argument(
         "--suite", type=lambda text: text.split(","), default=NAMES, metavar="NAME,…",
-        help=f"of {', '.join(NAMES)} (default: all)",
+        help=f"some of {', '.join(NAMES)} (default: all)",
     )  # fmt: skip
     parser.add_argument(
-        "--recording", help="a recording that comes with presage, or a .parquet file (default: h200, or the first)"
+        "--recording", help="the name of an installed recording, or a .parquet file (default: h200, or the first)"
     )
     parser.add_argument(
         "--neighbours", type=_count, default=0, metavar="N",
-        help="show so many measured kernels of each operation to the forecaster, as a search would (default: 0)",
+        help="show the forecaster this many measured kernels of each operation, as a search would (default: 0)",
     )  # fmt: skip
-    parser.add_argument("--seed", type=int, default=0, help="of the random anchors and neighbours (default: 0)")
+    parser.add_argument("--seed", type=int, default=0, help="the seed that chooses anchors and neighbours (default: 0)")
     parser.add_argument(
-        "--html", type=Path, default=_PAGE, metavar="FILE", help=f"where the page with figures goes (default: {_PAGE})"
+        "--html",
+        type=Path,
+        default=_PAGE,
+        metavar="FILE",
+        help=f"where to write the page with figures (default: {_PAGE})",
     )
 
 
@@ -67,7 +74,7 @@ def run(arguments: argparse.Namespace) -> int:
         finally:
             forecaster.close()
     if arguments.json:
-        terminal.print_json([each.to_json() for each in evaluations])
+        documents.write("evaluate", _document(arguments, found.name, evaluations))
     else:
         rows, header = evaluate_page.numbers(evaluations)
         print(f"{evaluations[0].operations} operations of {found.name}, split {arguments.split}\n")
@@ -75,6 +82,16 @@ def run(arguments: argparse.Namespace) -> int:
     page.write(arguments.html, evaluate_page.render(evaluations))
     print(f"figures are in {arguments.html}", file=sys.stderr)
     return 0
+
+
+def _document(arguments: argparse.Namespace, recording: str, evaluations: list[Evaluation]) -> dict[str, Any]:
+    return {
+        "recording": recording,
+        "split": arguments.split,
+        "operations": evaluations[0].operations,
+        "evaluations": [each.to_json() for each in evaluations],
+        "page": str(arguments.html),
+    }
 
 
 def _count(text: str) -> int:
@@ -85,7 +102,7 @@ def _count(text: str) -> int:
 
 
 def _check_writable(page: Path) -> None:
-    """Before minutes are spent on what a page cannot be made of."""
+    """Fail now, and not after minutes of work, if the page cannot be written."""
     part = page.with_name(f".{page.name}.part") if page.name else page
     try:
         if page.is_dir():
@@ -98,5 +115,5 @@ def _check_writable(page: Path) -> None:
 
 def _default_recording() -> str:
     if not recorded.packaged():
-        raise PresageError("no recording comes with this presage; name a .parquet file with --recording")
+        raise PresageError("no recording is installed; name a .parquet file with --recording")
     return recorded.packaged()[0]
