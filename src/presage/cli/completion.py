@@ -162,7 +162,7 @@ _presage() {
     if [[ $cur == --*=* ]]; then prev=${cur%%=*} cur=${cur#*=}; fi
     case "$path $prev" in
 @VALUES@
-        *) case "$path${cur:0:1}" in
+        *) case "$path|${cur:0:1}" in
 @WORDS@
         esac ;;
     esac
@@ -189,10 +189,9 @@ def _bash(nodes: list[Node]) -> str:
                 cases = "|".join(shlex.quote(f"{node.path} {spelling}") for spelling in option.spellings)
                 values.append(f"        {cases}) {_bash_value(option.value)} ;;")
         spellings = " ".join(spelling for option in node.options for spelling in option.spellings)
-        words.append(f"            {shlex.quote(f'{node.path}-')}) names={shlex.quote(spellings)} ;;")
+        words.append(f"            {shlex.quote(f'{node.path}|-')}) names={shlex.quote(spellings)} ;;")
         given = Value((*(name for name, _ in node.commands), *node.arguments.names), node.arguments.files)
-        words.append(f"            {shlex.quote(node.path)}*) {_bash_value(given)} ;;")
-    words.sort(key=lambda line: -len(line.split(")")[0]))  # `corpus ls` before `corpus`, of which it begins with
+        words.append(f"            {shlex.quote(f'{node.path}|')}*) {_bash_value(given)} ;;")
     paths = "|".join(shlex.quote(node.path) for node in nodes if node.path)
     text = _BASH.replace("@PATHS@", paths).replace("@VALUES@", "\n".join(values))
     return text.replace("@WORDS@", "\n".join(words))
@@ -231,7 +230,7 @@ def _zsh_function(node: Node) -> str:
 
 
 def _zsh_option(option: Option) -> str:
-    help = re.sub(r"([\[\]:'])", r"\\\1", option.help)
+    help = re.sub(r"([\[\]:])", r"\\\1", option.help)
     tail = "" if option.value is None else f":value:{_zsh_value(option.value)}"
     return " ".join(shlex.quote(f"*{spelling}[{help}]{tail}") for spelling in option.spellings)
 
@@ -240,7 +239,7 @@ def _zsh_value(value: Value) -> str:
     """An action of `_arguments`: names, files, or both."""
     names = " ".join(name.replace(":", r"\:") for name in value.names)
     if names and value.files:
-        return f'_alternative "names\\:name\\:({names})" "files\\:file\\:_files"'
+        return f'{{_alternative "names\\:name\\:({names})" "files\\:file\\:_files"}}'
     return f"({names})" if names else "_files" if value.files else " "
 
 

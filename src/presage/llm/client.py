@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from presage.core.errors import PresageError
+from presage.core.errors import PresageError, install
 from presage.llm.cache import Cache, digest
 from presage.llm.cost import Allowance, Bound, Claim, NotCoveredError, Spent
 from presage.llm.settings import Settings
@@ -385,9 +385,7 @@ def _import_openai() -> Any:
     try:
         import openai
     except ImportError as error:
-        raise PresageError(
-            "asking a language model needs the 'llm' extra: pip install 'presage-kernels[llm]'"
-        ) from error
+        raise PresageError(f"asking a language model needs the openai package; {install('llm')}") from error
     return openai
 
 

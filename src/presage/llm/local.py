@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any
 
 from presage.core import machine
-from presage.core.errors import PresageError
+from presage.core.errors import PresageError, install
 
 MODEL = "smollm2-135m"
 CONTEXT = 8192
@@ -83,7 +83,5 @@ def _import_xllamacpp() -> Any:
     try:
         import xllamacpp
     except ImportError as error:
-        raise PresageError(
-            "a model of your own needs the 'local-llm' extra: pip install 'presage-kernels[local-llm]'"
-        ) from error
+        raise PresageError(f"serving a model needs the xllamacpp package; {install('local-llm')}") from error
     return xllamacpp
