@@ -34,7 +34,7 @@ def copy_tree(to: Path) -> Path:
     """What a checkout needs to run, in `to`; the script's path is returned. It needs numpy alone, to be quick."""
     to.mkdir(parents=True)
     shutil.copytree(ROOT / "src", to / "src", ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("presage", "pyproject.toml", "constraints.txt", "LICENSE"):
+    for name in ("presage", "pyproject.toml", "constraints.txt", "LICENSE", "README.md"):
         shutil.copy2(ROOT / name, to / name)
     project = to / "pyproject.toml"
     named, needs, rest = project.read_text().partition("\ndependencies = [\n")
