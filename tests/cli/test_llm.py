@@ -107,7 +107,7 @@ def test_an_endpoint_that_calls_max_tokens_otherwise_and_thinks_long(llm, endpoi
 
 @pytest.mark.parametrize(
     ("behaviour", "words"),
-    [(fake.fails(500, "out of order"), "out of order"), (fake.body("<html>"), "no JSON")],
+    [(fake.fails(500, "out of order"), "out of order"), (fake.body("<html>"), "not a JSON")],
 )
 def test_an_endpoint_that_cannot_answer_exits_with_1(llm, endpoint, behaviour, words):
     endpoint.otherwise = behaviour

@@ -140,7 +140,7 @@ def test_runs_are_listed(
     assert lines[0].split() == ["run", "problem", "device", "strategy", "measured", "broken", "best", "state"]
     assert lines[1].split()[1:6] == ["add", "recorded:gpu.parquet", "puct", "24", "0"]
     assert lines[1].endswith("finished")
-    assert "is no run of presage, or is damaged" in lines[2]
+    assert "is not a run of presage, or is damaged" in lines[2]
     assert typed("runs", "--json") == 0
     found = json.loads(capsys.readouterr().out)["runs"]
     assert [each["state"] == "finished" for each in found] == [True, False]
