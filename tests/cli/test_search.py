@@ -59,15 +59,19 @@ def test_a_search_ends_with_one_document_and_tells_its_way_on_stderr(
     assert searched.returncode == 0, searched.stderr
     document = json.loads(searched.stdout)
     assert list(document) == [
-        "run", "problem", "device", "forecaster", "policy", "strategy", "measurements", "why", "forecasts", "decisions",
-        "broken", "missed", "early_stop", "best", "notes", "spent", "report",
+        "schema", "run", "stopped", "problem", "device", "forecaster", "policy", "strategy", "measurements", "why",
+        "forecasts", "decisions", "broken", "missed", "early_stop", "best", "notes", "spent", "report",
     ]  # fmt: skip
     assert document["measurements"] == 24
-    assert document["best"]["low"] <= document["best"]["speedup"] <= document["best"]["high"]
+    assert (
+        document["best"]["speedup"]["low"]
+        <= document["best"]["speedup"]["value"]
+        <= document["best"]["speedup"]["high"]
+    )
     assert (here / document["best"]["path"]).exists()
     assert (here / document["report"]).exists()
     lines = searched.stderr.splitlines()
-    assert lines[0] == "measuring the anchor"
+    assert lines[0] == "measuring the anchor on recorded:gpu.parquet"
     assert lines[1].startswith("measurement 1: 1x; best 1x; add@block=32")
     assert any(line.startswith("step 1: ") for line in lines)
     assert any(", forecast " in line for line in lines)
@@ -78,7 +82,7 @@ def test_the_same_command_prints_the_result_of_a_finished_run(
 ) -> None:
     again = presage(here, "search", "add", *DEVICE, "--forecaster", "uniform", "--budget", "24")
     assert again.returncode == 0, again.stderr
-    assert again.stdout.startswith("this run had finished before")
+    assert again.stdout.startswith("this run was finished before")
     document = json.loads(searched.stdout)
     assert f" the anchor's speed, found at measurement {document['best']['found_at']} of 24\n" in again.stdout
     assert "missed     nothing: nothing was left unmeasured on a forecast's word\n" in again.stdout
@@ -168,7 +172,7 @@ def test_runs_are_listed(
     assert lines[0].split() == ["run", "problem", "device", "strategy", "measured", "broken", "best", "state"]
     assert lines[1].split()[1:6] == ["add", "recorded:gpu.parquet", "puct", "24", "0"]
     assert lines[1].endswith("finished")
-    assert "is no run of presage, or is damaged" in lines[2]
+    assert "is not a run of presage, or is damaged" in lines[2]
     assert typed("runs", "--json") == 0
     found = json.loads(capsys.readouterr().out)["runs"]
     assert [each["state"] == "finished" for each in found] == [True, False]
@@ -213,15 +217,15 @@ def test_a_search_that_is_stopped_tells_what_it_has_and_goes_on(
     if form:
         document = json.loads(out)
         assert (document["stopped"], document["run"]) == (True, name)
-        assert document["best"]["speedup"] >= 1
+        assert document["best"]["speedup"]["value"] >= 1
     else:
         assert "the anchor's speed, so far" in out
-        assert "it was stopped, and the same command goes on with it" in out
+        assert "it was stopped; the same command continues it" in out
     assert (here / name / "report.html").exists()
     assert list((here / name).glob("best.*"))
     done = presage(here, *asked)
     assert done.returncode == 0
-    assert "goes on after" in done.stderr.splitlines()[0]
+    assert "continues after" in done.stderr.splitlines()[0]
 
 
 def test_a_measurement_that_is_stopped_leaves_no_scratch_folder(tmp_path: Path) -> None:

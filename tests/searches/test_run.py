@@ -180,7 +180,7 @@ def test_what_a_full_disk_has_kept_stays(device: str, here: Path, monkeypatch: p
 
     with monkeypatch.context() as patch:
         patch.setattr(Store, "append", full)
-        with pytest.raises(PresageError, match="what was kept before is safe"):
+        with pytest.raises(PresageError, match="what was written before is safe"):
             search("toy", device=device, forecaster="none", budget=8, run="mine")
     assert _events(Path("mine")) == ["begun", "session", "measured"]
     assert search("toy", device=device, forecaster="none", budget=8, run="mine").measurements == 8
@@ -245,7 +245,7 @@ def test_a_foreign_database_in_the_folder_is_explained(device: str, here: Path) 
     with sqlite3.connect(here / "mine" / FILE) as other:
         other.execute("CREATE TABLE friends (name)")
     other.close()
-    with pytest.raises(PresageError, match="is a database of something else"):
+    with pytest.raises(PresageError, match="is a database of another program"):
         search("toy", device=device, run=here / "mine")
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from presage.authoring import template
 from presage.authoring.finding import Finding, Verdict
-from presage.cli import plugins, terminal
+from presage.cli import documents, plugins
 from presage.core.errors import PresageError
 from presage.plugins.group import Group
 from presage.plugins.installed import declared
@@ -44,7 +44,8 @@ def new(arguments: argparse.Namespace, group: Group, name: str) -> int:
     then = [f"pip install -e {written.folder}", f"presage {group.plural} check {name}"]
     if arguments.json:
         files = [str(file) for file in written.files]
-        terminal.print_json({group.noun: name, "folder": str(written.folder), "files": files, "then": then})
+        document = {"name": name, "folder": str(written.folder), "files": files, "then": then}
+        documents.write(f"{group.plural}.new", document)
         return 0
     for file in written.files:
         print(file)
@@ -54,7 +55,7 @@ def new(arguments: argparse.Namespace, group: Group, name: str) -> int:
     return 0
 
 
-def report(arguments: argparse.Namespace, name: str, findings: Iterable[Finding]) -> int:
+def report(arguments: argparse.Namespace, group: Group, name: str, findings: Iterable[Finding]) -> int:
     """Print findings as they come. The exit status is 1 where a rule failed."""
     found = []
     for finding in findings:
@@ -64,7 +65,8 @@ def report(arguments: argparse.Namespace, name: str, findings: Iterable[Finding]
             print(f"{finding.verdict:12} {finding.rule}: {said}", flush=True)
     wrong = sum(finding.verdict is Verdict.FAILED for finding in found)
     if arguments.json:
-        terminal.print_json({"name": name, "ok": not wrong, "findings": [finding.to_json() for finding in found]})
+        document = {"name": name, "ok": not wrong, "findings": [finding.to_json() for finding in found]}
+        documents.write(f"{group.plural}.check", document)
     else:
         print(f"\n{name}: {f'{wrong} of {len(found)} failed' if wrong else 'nothing failed'}")
     return 1 if wrong else 0
@@ -76,7 +78,7 @@ def show(arguments: argparse.Namespace, group: Group, name: str) -> int:
         group.load(name)  # says what is wrong with it
     found = [each for each in declared([group]) if name in ("", each.name)]
     if arguments.json:
-        terminal.print_json({group.plural: [asdict(each) for each in found]})
+        documents.write(group.plural, {group.plural: [asdict(each) for each in found]})
         return 0
     print(plugins.table(found))
     for each in found:

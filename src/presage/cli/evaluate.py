@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from presage.cli import terminal
+from presage.cli import documents, terminal
 from presage.core.errors import PresageError
 from presage.devices import recorded
 from presage.evaluations.comparison import Comparison, compare
@@ -18,7 +18,7 @@ from presage.forecasters import registry
 
 _PAGE = Path("presage-evaluation.html")
 _SHOWN = ("learned", "nearest", "roofline", "prior", "uniform")
-"""What is evaluated when no forecaster is named: the default, where there is one, and what it must beat."""
+"""The forecasters to evaluate unless others are named: the default one, and baselines that it must beat."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,21 +29,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument("--forecaster", action="append", metavar="NAME", help="the same; may be given several times")
     parser.add_argument("--baseline", metavar="NAME", help="compare with this one of them (default: the first)")
-    parser.add_argument("--split", default="test_op", help="of the recording's operations, or 'all' (default: test_op)")
+    parser.add_argument(
+        "--split", default="test_op", help="the split of the recording to score on, or 'all' (default: test_op)"
+    )
     parser.add_argument(
         "--suite", type=lambda text: text.split(","), default=NAMES, metavar="NAME,…",
-        help=f"of {', '.join(NAMES)} (default: all)",
+        help=f"some of {', '.join(NAMES)} (default: all)",
     )  # fmt: skip
     parser.add_argument(
-        "--recording", help="a recording that comes with presage, or a .parquet file (default: h200, or the first)"
+        "--recording", help="the name of an installed recording, or a .parquet file (default: h200, or the first)"
     )
     parser.add_argument(
         "--neighbours", type=_count, default=0, metavar="N",
-        help="show so many measured kernels of each operation to the forecaster, as a search would (default: 0)",
+        help="show the forecaster this many measured kernels of each operation, as a search would (default: 0)",
     )  # fmt: skip
-    parser.add_argument("--seed", type=int, default=0, help="of the random anchors and neighbours (default: 0)")
+    parser.add_argument("--seed", type=int, default=0, help="the seed that chooses anchors and neighbours (default: 0)")
     parser.add_argument(
-        "--html", type=Path, default=_PAGE, metavar="FILE", help=f"where the page with figures goes (default: {_PAGE})"
+        "--html",
+        type=Path,
+        default=_PAGE,
+        metavar="FILE",
+        help=f"where to write the page with figures (default: {_PAGE})",
     )
 
 
@@ -73,7 +79,7 @@ def run(arguments: argparse.Namespace) -> int:
             forecaster.close()
     comparisons = compare(evaluations, arguments.baseline)
     if arguments.json:
-        terminal.print_json(_document(arguments, found.name, evaluations, comparisons))
+        documents.write("evaluate", _document(arguments, found.name, evaluations, comparisons))
     else:
         rows, header = evaluate_page.numbers(evaluations)
         print(f"{evaluations[0].operations} operations of {found.name}, split {arguments.split}\n")
@@ -116,7 +122,7 @@ def _count(text: str) -> int:
 
 
 def _check_writable(page: Path) -> None:
-    """Before minutes are spent on what a page cannot be made of."""
+    """Fail now, and not after minutes of work, if the page cannot be written."""
     part = page.with_name(f".{page.name}.part") if page.name else page
     try:
         if page.is_dir():
@@ -129,5 +135,5 @@ def _check_writable(page: Path) -> None:
 
 def _default_recording() -> str:
     if not recorded.packaged():
-        raise PresageError("no recording comes with this presage; name a .parquet file with --recording")
+        raise PresageError("no recording is installed; name a .parquet file with --recording")
     return recorded.packaged()[0]

@@ -29,6 +29,6 @@ def _check(arguments: argparse.Namespace, name: str) -> int:
 
     forecaster = registry.get(name, recorded.find(arguments.recording) if arguments.recording else None)
     try:
-        return authoring.report(arguments, name, forecaster_check.check(forecaster))
+        return authoring.report(arguments, FORECASTERS, name, forecaster_check.check(forecaster))
     finally:
         forecaster.close()

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 
-from presage.cli import terminal
+from presage.cli import documents, terminal
 from presage.plugins.group import GROUPS
 from presage.plugins.installed import Declared, declared
 from presage.problems import registry as problems
@@ -25,7 +25,7 @@ def run(arguments: argparse.Namespace) -> int:
     found = [replace(each, error=each.error or _late(each, broken)) for each in found]
     errors = list(dict.fromkeys([*(each.error for each in found if each.error), *broken.values()]))
     if arguments.json:
-        terminal.print_json({"plugins": [asdict(each) for each in found], "errors": errors})
+        documents.write("plugins", {"plugins": [asdict(each) for each in found], "errors": errors})
         return 0
     print(table(found))
     for error in errors:

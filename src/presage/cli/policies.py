@@ -20,5 +20,5 @@ def run(arguments: argparse.Namespace) -> int:
         from presage.authoring import policy_check
 
         POLICIES.make(name)  # says what is wrong with its name or its constructor
-        return authoring.report(arguments, name, policy_check.check(POLICIES.load(name)))
+        return authoring.report(arguments, POLICIES, name, policy_check.check(POLICIES.load(name)))
     return authoring.show(arguments, POLICIES, name)
