@@ -102,8 +102,8 @@ def test_the_problem_passes_its_check_and_is_measured(presage: Presage) -> None:
 def test_the_forecaster_and_the_policy_search(presage: Presage) -> None:
     names = ("--forecaster", "my_forecaster", "--policy", "my_policy", "--device", "recorded:h200")
     found = json.loads(presage("search", "softmax", *names, "--budget", "6", "--json"))
-    assert found["measurements"] <= 6
-    assert found["best"]["speedup"] >= 1
+    assert 0 < found["measurements"] <= 6
+    assert found["forecasts"] > 0
 
 
 @pytest.mark.parametrize("kind", ["forecasters", "policies"])

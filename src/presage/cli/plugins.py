@@ -9,18 +9,19 @@ from dataclasses import asdict, replace
 from presage.cli import terminal
 from presage.plugins.group import GROUPS
 from presage.plugins.installed import Declared, declared
-from presage.problems import registry as problems
 
-_KINDS = {group.plural: group for group in GROUPS}
+KINDS = {group.plural: group for group in GROUPS}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("kind", nargs="?", choices=list(_KINDS), metavar="KIND", help=f"one of {', '.join(_KINDS)}")
+    parser.add_argument("kind", nargs="?", choices=list(KINDS), metavar="KIND", help=f"one of {', '.join(KINDS)}")
     parser.epilog = "A setting follows the name on the command line: --policy topk:k=4."
 
 
 def run(arguments: argparse.Namespace) -> int:
-    found = list(declared([_KINDS[arguments.kind]] if arguments.kind else GROUPS))
+    from presage.problems import registry as problems
+
+    found = list(declared([KINDS[arguments.kind]] if arguments.kind else GROUPS))
     broken = problems.broken() if arguments.kind in (None, "problems") else {}
     found = [replace(each, error=each.error or _late(each, broken)) for each in found]
     errors = list(dict.fromkeys([*(each.error for each in found if each.error), *broken.values()]))

@@ -127,11 +127,6 @@ class Group:
         return made
 
 
-def declared_twice(noun: str, name: str, packages: Iterable[str]) -> str:
-    """What to say of a name that several packages declare."""
-    return f"{' and '.join(sorted(packages))} both declare the {noun} '{name}'; uninstall one of them"
-
-
 def parse_settings(make: Callable[..., Any], text: str, owner: str) -> dict[str, Any]:
     """The settings in `k=4,share=0.5`, each of the type that the constructor's argument has.
 
@@ -193,6 +188,11 @@ def _value(text: str, wanted: Any, what: str) -> Any:
 def package(point: EntryPoint) -> str:
     """The package that declares an entry point, with its version."""
     return f"{point.dist.name} {point.dist.version}" if point.dist else point.value
+
+
+def declared_twice(noun: str, name: str, packages: Iterable[str]) -> str:
+    """What to say of a name that several packages declare."""
+    return f"{' and '.join(sorted(packages))} both declare the {noun} '{name}'; uninstall one of them"
 
 
 PROBLEMS = Group("problem", "problems", "presage.problems.base:Problem")
