@@ -17,7 +17,7 @@ from presage.devices.status import Status
 from presage.kernels.normalise import digest
 
 Presage = Callable[..., str]
-KINDS = ("problem", "device", "forecaster", "policy", "proposer", "strategy", "recording")
+KINDS = ("problem", "device", "forecaster", "policy", "proposer", "strategy", "acquisition", "recording")
 
 
 def recorded_rows(operation: str) -> list[Row]:
@@ -76,7 +76,7 @@ def test_the_forecaster(presage: Presage) -> None:
 
 
 def test_the_policy_the_proposer_and_the_strategy_search_on_the_device(presage: Presage, here: Path) -> None:
-    kinds = ("device", "forecaster", "policy", "proposer", "strategy")
+    kinds = ("device", "forecaster", "policy", "proposer", "strategy", "acquisition")
     names = (word for kind in kinds for word in (f"--{kind}", "tiny"))
     presage("search", "tiny_scale", *names, "--budget", "8", "--run", "found")
     assert "#define STEP 32" in (here / "found" / "best.c").read_text()
@@ -102,7 +102,8 @@ measured = presage.measure("tiny_scale", "steps.c@STEP=8", device="tiny")
 print(round(measured.speedup.value))
 print(presage.forecast("tiny_scale", "steps.c@STEP=4", target="cpu", forecaster="tiny").forecast.mean())
 run = presage.search(
-    "tiny_scale", device="tiny", forecaster="tiny", policy="tiny", proposer="tiny", strategy="tiny", budget=8
+    "tiny_scale", device="tiny", forecaster="tiny", policy="tiny", proposer="tiny", strategy="tiny",
+    acquisition="tiny", budget=8,
 )
 print(round(run.best.speedup.value))
 print(presage.evaluate(parts.TinyForecaster(), recording="tiny", suites=("accuracy",)).numbers["exact"].value)
