@@ -22,7 +22,7 @@ from presage.devices.cuda import OWN_EFFORT, CudaDevice
 from presage.kernels.kernel import Kernel
 from presage.problems import registry
 from presage.problems.base import Problem
-from presage.searches.loop import EFFORT
+from presage.searches.measuring import EFFORT
 
 PLAIN = """
 import sys, torch, triton.testing

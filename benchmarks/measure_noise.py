@@ -138,7 +138,7 @@ def slowdown(bench: Bench, problem: Problem, work: str, extra: int) -> Interval:
 
 def keep_order(bench: Bench, problem: Problem, difference: float, repeats: int) -> dict[str, object]:
     """In what share of repeats the kernel with less work comes out as the faster one."""
-    work = (problem.folder / "naive.c").read_text().replace("void softmax(", "static void work(")
+    work = (problem.kernel_folders[0] / "naive.c").read_text().replace("void softmax(", "static void work(")
     work = "\n".join(line for line in work.splitlines() if "presage:" not in line)
     extra = calibrate(bench, problem, work, difference)
     ratios = []

@@ -40,7 +40,8 @@ from presage.problems.base import Problem
 from presage.proposers.base import Parent, Proposal, Proposer
 from presage.searches import registry as strategies
 from presage.searches.budget import Budget
-from presage.searches.loop import Parts, Search
+from presage.searches.loop import Search
+from presage.searches.session import Parts
 from presage.searches.state import State
 from presage.store.store import Event, Store
 
@@ -189,7 +190,7 @@ def resume(folder: Path, policy: str, strategy: str) -> dict[str, Any]:
         steps, at = [], time.process_time()
         while len(steps) <= TIMED:
             number = search.state.step.number if search.state.step else 0
-            search._advance()
+            search.advance()
             if search.state.step and search.state.step.number > number:
                 steps.append(time.process_time() - at)
                 at = time.process_time()

@@ -34,7 +34,7 @@ def copy_tree(to: Path) -> Path:
     """What a checkout needs to run, in `to`; the script's path is returned. It needs numpy alone, to be quick."""
     to.mkdir(parents=True)
     shutil.copytree(ROOT / "src", to / "src", ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("presage", "pyproject.toml", "constraints.txt", "LICENSE"):
+    for name in ("presage", "pyproject.toml", "constraints.txt", "LICENSE", "README.md"):
         shutil.copy2(ROOT / name, to / name)
     project = to / "pyproject.toml"
     named, needs, rest = project.read_text().partition("\ndependencies = [\n")
@@ -94,7 +94,7 @@ def stamp(script: Path) -> Path:
 
 def test_two_first_uses_at_once_install_once(first_uses: tuple[Path, list[tuple[int, str, str]]]) -> None:
     _, seen = first_uses
-    assert [(status, out) for status, out, _ in seen] == [(0, "presage 0.1.0\n")] * 2, seen
+    assert [(status, out.splitlines()[:1]) for status, out, _ in seen] == [(0, ["presage 0.1.0"])] * 2, seen
     waiting, making = sorted((err for _, _, err in seen), key=len)
     assert waiting == "presage: waiting for another presage, which is installing here\n"
     assert "making a Python environment" in making
@@ -126,7 +126,8 @@ def test_a_changed_constraint_installs_again(installed: Path) -> None:
     with (installed.parent / "constraints.txt").open("a") as constraints:
         constraints.write("# changed\n")
     result = run(installed, "--version", **OFFLINE)
-    assert (result.returncode, result.stdout) == (0, "presage 0.1.0\n"), result.stderr
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.startswith("presage 0.1.0\n")
     assert result.stderr == "presage: installing presage and what it needs\n"
     assert stamp(installed).read_text() != before
 
@@ -137,7 +138,8 @@ def test_an_interrupted_environment_is_made_again(installed: Path) -> None:
     (venv / "presage.making").touch()
     shutil.rmtree(next(venv.glob("lib/python3*/site-packages")))
     result = run(installed, "--version")
-    assert (result.returncode, result.stdout) == (0, "presage 0.1.0\n"), result.stderr
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.startswith("presage 0.1.0\n")
     assert "making a Python environment" in result.stderr
 
 
@@ -145,7 +147,7 @@ def test_a_symbolic_link_to_the_script_works(installed: Path, tmp_path: Path) ->
     (tmp_path / "presage").symlink_to(installed)
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder" / "link").symlink_to("../presage")
-    assert run(tmp_path / "folder" / "link", "--version").stdout == "presage 0.1.0\n"
+    assert run(tmp_path / "folder" / "link", "--version").stdout.startswith("presage 0.1.0\n")
 
 
 def test_a_failed_install_shows_the_log_and_is_tried_again(installed: Path) -> None:
@@ -158,7 +160,7 @@ def test_a_failed_install_shows_the_log_and_is_tried_again(installed: Path) -> N
     assert "numpy==99." in result.stderr
     assert result.stderr.endswith("presage.log\n")
     constraints.write_text(good)
-    assert run(installed, "--version", **OFFLINE).stdout == "presage 0.1.0\n"
+    assert run(installed, "--version", **OFFLINE).stdout.startswith("presage 0.1.0\n")
 
 
 def test_a_missing_python_is_explained(fresh: Path, few_tools: Path) -> None:

@@ -29,6 +29,7 @@ FOLDERS = [
     "searches",
     "corpus",
     "evaluations",
+    "authoring",
     "report",
     "api",
     "cli",
@@ -86,8 +87,8 @@ def loaded_with(module: str) -> set[str]:
 
 
 def is_foreign(file: Path) -> bool:
-    """Kernel modules beside a problem.py, and those that a room shares, are data, not part of the house."""
-    return file.parent.name == "families" or ((file.parent / "problem.py").exists() and file.name != "problem.py")
+    """Folders in a room of the catalogue hold kernels, which are data, not part of the house."""
+    return file.relative_to(SOURCE).parts[0] == "presage_catalogue" and len(file.relative_to(SOURCE).parts) == 4
 
 
 OURS = [file for file in MODULES if not is_foreign(file)]

@@ -247,6 +247,6 @@ def test_a_seed_kernel_is_found_by_name_or_explained(spec: str, complaint: str) 
 
 
 def test_a_kernel_of_another_problem_is_refused() -> None:
-    kernel = registry.get("softmax").folder / "naive.c"
+    kernel = registry.get("softmax").kernel_folders[0] / "naive.c"
     with pytest.raises(PresageError, match="says it solves 'softmax', not 'gelu'"):
         registry.find_kernel(registry.get("gelu"), str(kernel))

@@ -65,7 +65,7 @@ def test_an_import_is_listed_shown_measured_checked_and_exported(recording: Path
         (["corpus", "import", "nosuch.json", "-o", "x.parquet"], "there is no file nosuch.json"),
         (["corpus", "collect", "nosuch", "--into", "x"], "there is no problem or room 'nosuch'"),
         (["corpus", "collect", "--into", "x", "--seconds", "-1"], "is not a positive number"),
-        (["corpus", "pack", "nosuch", "-o", "x.parquet"], "holds no collected kernels"),
+        (["corpus", "pack", "nosuch", "-o", "x.parquet"], "has no collected kernels"),
         (["measure", "softmax", "naive.cu", "--device", "recorded:nosuch"], "there is no recording 'nosuch'"),
     ],
 )

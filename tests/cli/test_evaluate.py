@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -74,10 +75,12 @@ def evaluate(made: Path, capsys: pytest.CaptureFixture[str]) -> Evaluate:
     return run
 
 
-def test_json_is_a_list_with_the_promised_names(evaluate: Evaluate) -> None:
+def test_json_has_the_promised_names(evaluate: Evaluate) -> None:
     status, output, _ = evaluate("--forecaster", "prior", "--forecaster", "nearest", "--json")
-    first, second = json.loads(output)
+    whole = json.loads(output)
+    first, second = whole["evaluations"]
     assert status == 0
+    assert (whole["recording"], whole["split"]) == ("made", "test_op")
     assert [first["forecaster"], second["forecaster"]] == ["prior", "nearest"]
     for document in (first, second):
         assert set(document) == {"forecaster", "split", "n", "metrics"}
@@ -139,23 +142,49 @@ def test_a_page_that_cannot_be_written_is_noticed_first(evaluate: Evaluate, here
 
 
 @pytest.mark.parametrize("count", ["-3", "1.5", "²", "many"])
-def test_neighbours_are_counted(evaluate: Evaluate, count: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as exit:
-        evaluate("--neighbours", count)
-    assert exit.value.code == 2
-    assert "is not a whole number, 0 or more" in capsys.readouterr().err
+def test_neighbours_are_counted(evaluate: Evaluate, count: str) -> None:
+    status, _, errors = evaluate("--neighbours", count)
+    assert status == 2
+    assert "is not a whole number, 0 or more" in errors
 
 
 def test_suites_can_be_chosen(evaluate: Evaluate) -> None:
     _, output, _ = evaluate("--forecaster", "uniform", "--suite", "failures,calibration", "--split", "all", "--json")
-    (document,) = json.loads(output)
+    (document,) = json.loads(output)["evaluations"]
     assert set(document["metrics"]) == {"failure_auroc", "ece", "coverage_90", "width_90"}
     assert document["n"] == 3 * 3 * 23
 
 
+def _metrics(output: str) -> dict[str, Any]:
+    metrics: dict[str, Any] = json.loads(output)["evaluations"][0]["metrics"]
+    return metrics
+
+
+def test_forecasters_are_compared_with_the_first_or_a_baseline(evaluate: Evaluate, here: Path) -> None:
+    status, output, _ = evaluate("nearest", "uniform", "--suite", "accuracy", "--split", "all")
+    assert status == 0
+    assert "less nearest" in output
+    lines = [line.split() for line in output.splitlines() if "uniform" in line and line.startswith("rps")]
+    assert lines
+    assert " ".join(lines[0][-3:]) == "no difference shown"  # three operations are too few to show anything
+    assert "Compared with nearest" in (here / "presage-evaluation.html").read_text()
+    _, output, _ = evaluate("nearest", "uniform", "--suite", "accuracy", "--baseline", "uniform", "--json")
+    found = json.loads(output)["comparisons"]
+    assert [(each["forecaster"], each["baseline"]) for each in found] == [("nearest", "uniform")] * 3
+    assert {each["score"] for each in found} == {"exact", "rps", "nll"}
+    for each in found:
+        assert each["difference"]["low"] <= each["difference"]["value"] <= each["difference"]["high"]
+        assert 0 < each["p"] <= 1
+
+
+def test_one_forecaster_is_compared_with_none(evaluate: Evaluate) -> None:
+    _, output, _ = evaluate("uniform", "uniform", "--suite", "accuracy", "--json")
+    assert json.loads(output)["comparisons"] == []
+
+
 def test_a_forest_learns_from_the_neighbours_it_is_shown(evaluate: Evaluate) -> None:
     chosen = ("--forecaster", "forest", "--suite", "accuracy,ranking", "--json")
-    without, with_ = (json.loads(evaluate(*chosen, "--neighbours", n)[1])[0]["metrics"] for n in ("0", "12"))
+    without, with_ = (_metrics(evaluate(*chosen, "--neighbours", n)[1]) for n in ("0", "12"))
     assert without["missing"]["value"] == 1
     assert with_["missing"]["value"] == 0
     assert with_["spearman"]["value"] > 0.5
@@ -165,6 +194,7 @@ def test_a_forest_learns_from_the_neighbours_it_is_shown(evaluate: Evaluate) -> 
     ("arguments", "said"),
     [
         (("--forecaster", "oracle"), "there is no forecaster 'oracle'"),
+        (("uniform", "--baseline", "prior"), "--baseline prior is not evaluated; name it among the forecasters"),
         (("--forecaster", "uniform", "--suite", "vibes"), "there is no suite 'vibes'"),
         (("--forecaster", "uniform", "--split", "test"), "made has no split 'test'; it has: all, test_op, train"),
         (("--forecaster", "uniform", "--recording", "none.parquet"), "there is no recording none.parquet"),

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -65,7 +66,12 @@ def forecast(device: str, capsys: pytest.CaptureFixture[str]) -> Forecast:
 
     def run(*arguments: str) -> tuple[int, str, str]:
         status = main.main(
-            ["forecast", "softmax", *arguments, *(() if "--device" in arguments else ("--device", device))]
+            [
+                "forecast",
+                "softmax",
+                *arguments,
+                *(() if "--target" in arguments or "--device" in arguments else ("--target", device)),
+            ]
         )
         return status, *capsys.readouterr()
 
@@ -86,19 +92,25 @@ def test_one_that_knows_nothing_says_measure(forecast: Forecast) -> None:
     assert "Measure: confidence 0.50 is not above 0.80." in output
 
 
-def test_json(forecast: Forecast) -> None:
+def test_json(forecast: Forecast, device: str) -> None:
     status, output, _ = forecast("block_row.cu@THREADS=512", "--forecaster", "roofline", "--json")
     document = json.loads(output)
     assert status == 0
     assert document["problem"] == "softmax"
-    assert "block_row.cu@THREADS=512" in document["kernel"]["name"]
+    assert document["target"] == device
     assert document["anchor"]["name"].endswith("naive.cu")
-    found = document["forecast"]
-    assert set(found) == {"p_fail", "p_faster", "speedup", "mean_log2", "confidence", "probabilities"}
-    assert found["speedup"]["low"] < found["speedup"]["median"] < found["speedup"]["high"]
-    assert sum(found["probabilities"].values()) == pytest.approx(1)
-    assert document["decision"]["action"] == "measure"
-    assert any("the hardware allows at most" in note for note in document["notes"])
+    (told,) = document["forecasts"]
+    assert "block_row.cu@THREADS=512" in told["kernel"]["name"]
+    found = told["forecast"]
+    assert found["speedup"]["low"] < found["speedup"]["value"] < found["speedup"]["high"]
+    assert sum(each["probability"] for each in found["bins"]) == pytest.approx(1)
+    assert told["decision"]["action"] == "measure"
+    assert any("the hardware allows at most" in note for note in told["notes"])
+
+
+def highest(document: dict[str, Any]) -> float:
+    (told,) = document["forecasts"]
+    return float(told["forecast"]["speedup"]["high"])
 
 
 def test_another_anchor(forecast: Forecast) -> None:
@@ -106,7 +118,7 @@ def test_another_anchor(forecast: Forecast) -> None:
         json.loads(forecast("block_row.cu@THREADS=512", "--forecaster", "roofline", "--json", "--anchor", anchor)[1])
         for anchor in ("naive.cu", "block_row.cu@THREADS=512")
     )
-    ratio = slow["forecast"]["speedup"]["high"] / fast["forecast"]["speedup"]["high"]
+    ratio = highest(slow) / highest(fast)
     assert ratio > 2, "a quicker anchor leaves less room"
 
 
@@ -115,9 +127,22 @@ def test_a_kernel_that_does_not_compile_is_not_forecast_but_said_to_fail(forecas
     assert status == 0
     assert output.endswith("Will fail: it does not compile: k.cu(3): error: no such thing.\n")
     assert "confidence" not in output
-    document = json.loads(forecast("block_row.cu", "--forecaster", "nearest", "--json")[1])
-    assert document["forecast"] is None
-    assert document["decision"] == {"action": "broken", "reason": "it does not compile: k.cu(3): error: no such thing"}
+    (told,) = json.loads(forecast("block_row.cu", "--forecaster", "nearest", "--json")[1])["forecasts"]
+    assert told["forecast"] is None
+    assert told["decision"] == {"action": "broken", "reason": "it does not compile: k.cu(3): error: no such thing"}
+
+
+def test_a_kernel_that_cannot_work_is_an_exit_status_for_scripts(forecast: Forecast) -> None:
+    assert forecast("block_row.cu", "--forecaster", "nearest", "--fail")[0] == 1
+    assert forecast("block_row.cu@THREADS=512", "--forecaster", "nearest", "--fail")[0] == 0
+
+
+def test_device_is_an_old_spelling_of_target(forecast: Forecast, device: str) -> None:
+    new, old = (
+        forecast("block_row.cu@THREADS=512", "--forecaster", "uniform", *how)[1]
+        for how in (("--target", device), ("--device", device))
+    )
+    assert new == old
 
 
 def test_a_kernel_that_lacks_a_parameter_is_expected_to_fail_with_the_reason(
@@ -125,14 +150,14 @@ def test_a_kernel_that_lacks_a_parameter_is_expected_to_fail_with_the_reason(
 ) -> None:
     file = tmp_path / "short.c"
     file.write_text("// presage: entry f\nvoid f(const float *x, float *y, int rows) { y[0] = x[0]; }\n")
-    _, output, _ = forecast(str(file), "--device", "cpu", "--forecaster", "uniform")
+    _, output, _ = forecast(str(file), "--target", "cpu", "--forecaster", "uniform")
     assert "fails                   95%" in output
     assert "Trust: confidence 0.95 that it fails is above 0.80." in output
     assert "Note: it does not take cols: it is called as void f(const float *x, float *y, int rows, int cols)" in output
 
 
 def test_without_the_anchor_s_time_it_says_so(forecast: Forecast) -> None:
-    status, output, _ = forecast("rows.c", "--device", "cpu", "--forecaster", "roofline")
+    status, output, _ = forecast("rows.c", "--target", "cpu", "--forecaster", "roofline")
     assert status == 0
     assert "Measure: there is no forecast" in output
     assert "the anchor's time is not known: there is no recording of this device" in output
@@ -144,8 +169,8 @@ def test_without_the_anchor_s_time_it_says_so(forecast: Forecast) -> None:
     [
         (("block_row.cu", "--forecaster", "oracle"), "there is no forecaster 'oracle'"),
         (("nothing.cu", "--forecaster", "uniform"), "there is no kernel file nothing.cu"),
-        (("rows.c", "--device", "h2000", "--forecaster", "uniform"), "there is no target 'h2000'; did you mean"),
-        (("rows.c", "--device", "cpu", "--forecaster", "prior"), "prior learns from a recording"),
+        (("rows.c", "--target", "h2000", "--forecaster", "uniform"), "there is no target 'h2000'; did you mean"),
+        (("rows.c", "--target", "cpu", "--forecaster", "prior"), "prior learns from a recording"),
     ],
 )
 def test_mistakes_are_explained(forecast: Forecast, arguments: tuple[str, ...], said: str) -> None:

@@ -30,8 +30,9 @@ def _compiler():
 
 @pytest.mark.usefixtures("_compiler")
 def test_table(inspect):
-    status, output, _ = inspect("softmax", "block_row.cu@THREADS=512", "--target", "h200")
+    status, output, _ = inspect("softmax", "block_row.cu@THREADS=512", "--target", "h200", "--fail")
     assert status == 0
+    assert inspect("softmax", "block_row.cu@THREADS=512", "--device", "recorded:h200")[1] == output
     assert "NVIDIA H200" in output
     assert "16384  512" in output
     assert "rows=1024 cols=32768" in output
@@ -93,6 +94,7 @@ def test_a_kernel_that_does_not_compile_is_a_result(inspect, tmp_path):
     status, output, _ = inspect("softmax", str(file))
     assert status == 0
     assert output.count("nonsense") == 2
+    assert inspect("softmax", str(file), "--fail")[0] == 1
     assert "all cases: compile_error" in output
 
 

@@ -59,15 +59,19 @@ def test_a_search_ends_with_one_document_and_tells_its_way_on_stderr(
     assert searched.returncode == 0, searched.stderr
     document = json.loads(searched.stdout)
     assert list(document) == [
-        "run", "problem", "device", "forecaster", "policy", "strategy", "measurements", "why", "forecasts", "decisions",
-        "broken", "missed", "early_stop", "best", "notes", "spent", "report",
+        "schema", "run", "stopped", "problem", "device", "forecaster", "policy", "strategy", "measurements", "why",
+        "forecasts", "decisions", "broken", "missed", "early_stop", "best", "notes", "spent", "report",
     ]  # fmt: skip
     assert document["measurements"] == 24
-    assert document["best"]["low"] <= document["best"]["speedup"] <= document["best"]["high"]
+    assert (
+        document["best"]["speedup"]["low"]
+        <= document["best"]["speedup"]["value"]
+        <= document["best"]["speedup"]["high"]
+    )
     assert (here / document["best"]["path"]).exists()
     assert (here / document["report"]).exists()
     lines = searched.stderr.splitlines()
-    assert lines[0] == "measuring the anchor"
+    assert lines[0] == "measuring the anchor on recorded:gpu.parquet"
     assert lines[1].startswith("measurement 1: 1x; best 1x; add@block=32")
     assert any(line.startswith("step 1: ") for line in lines)
     assert any(", forecast " in line for line in lines)
@@ -78,7 +82,7 @@ def test_the_same_command_prints_the_result_of_a_finished_run(
 ) -> None:
     again = presage(here, "search", "add", *DEVICE, "--forecaster", "uniform", "--budget", "24")
     assert again.returncode == 0, again.stderr
-    assert again.stdout.startswith("this run had finished before")
+    assert again.stdout.startswith("this run was finished before")
     document = json.loads(searched.stdout)
     assert f" the anchor's speed, found at measurement {document['best']['found_at']} of 24\n" in again.stdout
     assert "missed     nothing: nothing was left unmeasured on a forecast's word\n" in again.stdout
@@ -103,8 +107,40 @@ def test_another_configuration_is_refused_with_the_difference(
 ) -> None:
     done = presage(here, "search", "add", *DEVICE, "--forecaster", "uniform", "--budget", "25", "--alpha", "0.1")
     assert done.returncode == 2
-    assert "budget was 24, is 25; alpha was 0.05, is 0.1" in done.stderr
+    assert "another configuration: policy was risk, is risk:alpha=0.1. Ask as before" in done.stderr
     assert done.stdout == ""
+
+
+def test_a_larger_budget_goes_on_with_a_finished_run(here: Path) -> None:
+    asked = ("search", "add", *DEVICE, "--forecaster", "uniform", "--run", "more")
+    assert presage(here, *asked, "--budget", "8").returncode == 0
+    done = presage(here, *asked, "--budget", "12")
+    assert done.returncode == 0, done.stderr
+    assert "goes on after" in done.stderr.splitlines()[0]
+    assert "12; the budget of 12 measurements is spent" in done.stdout
+    less = presage(here, *asked, "--budget", "6")
+    assert less.returncode == 2
+    assert "budget was 12, is 6. A run can be given a larger budget, not a smaller one." in less.stderr
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        ("--policy", "topk:k=4"), ("--strategy", "puct:c=1.2,window=8"), ("--policy", "risk:alpha=0.1,delta=0.02"),
+        ("--acquisition", "upper_bound:beta=2"), ("--alpha", "0.1", "--delta", "0.02"),
+    ],
+)  # fmt: skip
+def test_settings_of_parts_are_typed_with_their_names(
+    here: Path, settings: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(here)
+    asked = ("search", "add", *DEVICE, "--forecaster", "surrogate", "--budget", "8", "--json")
+    assert typed(*asked, "--run", "-".join(settings).replace("-", "").replace(":", ""), *settings) == 0
+    kept = json.loads(capsys.readouterr().out)
+    if "--alpha" in settings:
+        assert kept["policy"] == "risk:alpha=0.1,delta=0.02", "which are short for the policy's own"
+    elif settings[0] != "--acquisition":
+        assert kept[settings[0].removeprefix("--")] == settings[1]
 
 
 def test_a_second_process_is_refused(here: Path) -> None:
@@ -136,7 +172,7 @@ def test_runs_are_listed(
     assert lines[0].split() == ["run", "problem", "device", "strategy", "measured", "broken", "best", "state"]
     assert lines[1].split()[1:6] == ["add", "recorded:gpu.parquet", "puct", "24", "0"]
     assert lines[1].endswith("finished")
-    assert "is no run of presage, or is damaged" in lines[2]
+    assert "is not a run of presage, or is damaged" in lines[2]
     assert typed("runs", "--json") == 0
     found = json.loads(capsys.readouterr().out)["runs"]
     assert [each["state"] == "finished" for each in found] == [True, False]
@@ -181,15 +217,15 @@ def test_a_search_that_is_stopped_tells_what_it_has_and_goes_on(
     if form:
         document = json.loads(out)
         assert (document["stopped"], document["run"]) == (True, name)
-        assert document["best"]["speedup"] >= 1
+        assert document["best"]["speedup"]["value"] >= 1
     else:
         assert "the anchor's speed, so far" in out
-        assert "it was stopped, and the same command goes on with it" in out
+        assert "it was stopped; the same command continues it" in out
     assert (here / name / "report.html").exists()
     assert list((here / name).glob("best.*"))
     done = presage(here, *asked)
     assert done.returncode == 0
-    assert "goes on after" in done.stderr.splitlines()[0]
+    assert "continues after" in done.stderr.splitlines()[0]
 
 
 def test_a_measurement_that_is_stopped_leaves_no_scratch_folder(tmp_path: Path) -> None:
@@ -262,6 +298,24 @@ def test_a_name_of_any_length_is_answered_in_a_line(
         ("search add --device recorded:gpu.parquet --proposer llm", "can measure only what was recorded"),
         ("search add --device recorded:gpu.parquet --budgt 3", "[--budget N]"),
         ("search vector_add --device cpu --proposer llm", "no base URL is set"),
+        ("search add --device recorded:gpu.parquet --policy topk --alpha 0.1", "topk has no setting 'alpha'"),
+        ("search add --device recorded:gpu.parquet --policy risk:alpha=0.1 --alpha 0.2", "risk is given twice"),
+        ("search add --device recorded:gpu.parquet --forecaster none --alpha 0.1", "always has no setting 'alpha'"),
+        (
+            "search add --device recorded:gpu.parquet --forecaster none --policy risk --run idle",
+            "nothing to decide on; leave out",
+        ),
+        (
+            "search add --device recorded:gpu.parquet --forecaster none --acquisition mean --run idle",
+            "leave out --acquisition",
+        ),
+        (
+            "search add --device recorded:gpu.parquet --tokens 500 --run idle",
+            "pool nor the forecaster surrogate asks one",
+        ),
+        ("search vector_add --device cpu --dollars 1", "leave out --tokens and --dollars"),
+        ("search add --device recorded:gpu.parquet --policy topk:n=4", "topk has no setting 'n'; it has: k"),
+        ("search add --device recorded:gpu.parquet --strategy puct:c=x", "c of the strategy puct must be a number"),
     ],
 )
 def test_a_mistake_is_explained(

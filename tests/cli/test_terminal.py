@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import presage as package
-from presage.cli import terminal
+from presage.cli import documents, terminal
 from presage.cli.main import main
 
 HOSTILE = "a\x1b[2J\x1b]0;owned\x07\x9b31m\u202eb\ud800"
@@ -42,9 +42,9 @@ def test_so_does_whatever_a_command_prints(capsys: pytest.CaptureFixture[str]) -
 
 def test_json_stays_json(capsys: pytest.CaptureFixture[str]) -> None:
     with terminal.shown():
-        terminal.print_json({"text": f"{HOSTILE}\x7f"})
+        documents.write("test", {"text": f"{HOSTILE}\x7f"})
     said = capsys.readouterr().out
-    assert json.loads(said) == {"text": f"{HOSTILE}\x7f"}
+    assert json.loads(said) == {"schema": "test/1", "text": f"{HOSTILE}\x7f"}
     assert all(sign.isprintable() or sign == "\n" for sign in said)
 
 

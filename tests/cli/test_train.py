@@ -42,11 +42,11 @@ def test_train_and_forecast(
     model = {"cpu.json", "cpu_time.txt", "cpu_spread.txt", "cpu_fail.txt"}
     assert set(told["files"]) == {*model, "CARD.md", "importance.svg"}
     assert (
-        main(["forecast", "sum", "rows.c", "--device", "cpu", "--forecaster", "learned:models/learned", "--json"]) == 0
+        main(["forecast", "sum", "rows.c", "--target", "cpu", "--forecaster", "learned:models/learned", "--json"]) == 0
     )
-    document = json.loads(capsys.readouterr().out)
-    assert document["forecast"]["speedup"]["median"] > 0
-    assert any("was not measured" in note for note in document["notes"])
+    (told,) = json.loads(capsys.readouterr().out)["forecasts"]
+    assert told["forecast"]["speedup"]["value"] > 0
+    assert any("was not measured" in note for note in told["notes"])
 
 
 def test_nothing_to_learn_from(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -40,5 +40,5 @@ def test_a_search_of_an_unseen_operation_beats_its_seed(tmp_path: Path, capsys: 
     run = json.loads(capsys.readouterr().out)
     assert run["forecaster"] == "learned"
     assert run["forecasts"] > 16
-    assert run["best"]["low"] > 2.0
+    assert run["best"]["speedup"]["low"] > 2.0
     assert Path(run["best"]["path"]).suffix in (".cu", ".py")

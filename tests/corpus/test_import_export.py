@@ -99,7 +99,7 @@ def test_t4_files_have_their_own_unit(tmp_path: Path) -> None:
         (gzip.compress(json.dumps(CACHE).encode())[:-20], "was cut short"),
         (b"[1]", "is JSON, but no object"),
         (b'{"a": 1}', "neither a Kernel Tuner cache"),
-        (json.dumps({**CACHE, "cache": {}}).encode(), "holds no results"),
+        (json.dumps({**CACHE, "cache": {}}).encode(), "has no results"),
         (json.dumps({**CACHE, "cache": {"1": {"block": 32}}}).encode(), "configuration '1' cannot be read"),
         (json.dumps({**T4, "results": [{}]}).encode(), "result 1 cannot be read"),
     ],

@@ -100,8 +100,11 @@ class Folder:
             script.write_text(f'#!/bin/sh\nexec "{sys.executable}" {arguments} "$@"\n')
             script.chmod(0o755)
         (path / "presage").symlink_to(bin / "presage")
-        source = os.pathsep.join(filter(None, (str(ROOT / "src"), os.environ.get("PYTHONPATH"))))
+        source = os.pathsep.join(filter(None, (str(ROOT / "src"), os.environ.get("PYTHONPATH"), str(path / ".site"))))
         self.environment = os.environ | {"PATH": f"{bin}:{os.environ['PATH']}", "PYTHONPATH": source, "COLUMNS": "120"}
+        # What a page installs goes into its folder, and comes from no network. (pip reads 0 as "no isolation".)
+        self.environment |= {"PIP_TARGET": str(path / ".site"), "PIP_NO_DEPS": "1", "PIP_NO_INDEX": "1"}
+        self.environment |= {"PIP_NO_BUILD_ISOLATION": "0", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
 
     def run(self, *command: str) -> str:
         done = subprocess.run(

@@ -60,9 +60,9 @@ def test_samples_are_averaged_whatever_they_sum_to(ask, endpoint):
 
 BAD = [
     (fake.says(GOOD[:40], finish="length"), "cut off"),
-    (fake.says(GOOD[:40]), "no whole JSON object"),
-    (fake.says("I think it is faster."), "no whole JSON object"),
-    (fake.says(""), "no whole JSON object"),
+    (fake.says(GOOD[:40]), "no complete JSON object"),
+    (fake.says("I think it is faster."), "no complete JSON object"),
+    (fake.says(""), "no complete JSON object"),
     (fake.says("", refusal="I cannot help with that."), "refused"),
     (fake.says("", finish="content_filter"), "refused"),
     (fake.says(fake.forecast_text(p3=None)), "lacks p3"),
@@ -74,9 +74,9 @@ BAD = [
     (fake.says(fake.forecast_text(p1=10**400)), "p1 is inf"),
     (fake.says(fake.forecast_text([1e308] * 8)), "sum to inf"),
     (fake.says(fake.forecast_text(p_fail=1.5)), "p_fail is 1.5"),
-    (fake.says(GOOD.replace("0.5", "NaN", 1)), "no whole JSON object"),
+    (fake.says(GOOD.replace("0.5", "NaN", 1)), "no complete JSON object"),
     (fake.says("x" * 300_000), "one short JSON object"),
-    (fake.body(json.dumps({"choices": [{"message": {"content": 7}}]})), "no whole JSON object"),
+    (fake.body(json.dumps({"choices": [{"message": {"content": 7}}]})), "no complete JSON object"),
 ]
 
 

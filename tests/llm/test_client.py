@@ -139,7 +139,7 @@ def test_patience_ends(endpoint, make_client, time, fault):
 def test_a_slow_drip_ends_at_the_timeout(endpoint, make_client):
     endpoint.otherwise = fake.drips
     start = real_time.monotonic()
-    with pytest.raises(NoAnswerError, match=r"no whole answer in 0\.15 s"):
+    with pytest.raises(NoAnswerError, match=r"no complete answer in 0\.15 s"):
         make_client(timeout=0.15, patience=0.3).ask(QUESTION, SCHEMA)
     assert real_time.monotonic() - start < 2
 

@@ -26,14 +26,14 @@ def test_found(text):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("", "no whole JSON object"),
-        ("none", "no whole JSON object"),
-        ('{"p": 0.', "no whole JSON object"),
-        ("[1]", "no whole JSON object"),
-        ('{"p": NaN}', "no whole JSON object"),
+        ("", "no complete JSON object"),
+        ("none", "no complete JSON object"),
+        ('{"p": 0.', "no complete JSON object"),
+        ("[1]", "no complete JSON object"),
+        ('{"p": NaN}', "no complete JSON object"),
         ('{"q": 1}', "lacks p"),
-        ("{" * 5000, "no whole JSON object"),
-        ('{"a":' * 5000, "no whole JSON object"),
+        ("{" * 5000, "no complete JSON object"),
+        ('{"a":' * 5000, "no complete JSON object"),
         ("x" * 300_000, "one short JSON object"),
     ],
 )

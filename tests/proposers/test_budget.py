@@ -24,9 +24,11 @@ from presage.problems import registry as problems
 from presage.problems.base import Problem
 from presage.proposers.base import Ground
 from presage.proposers.llm import LlmProposer
+from presage.searches import measuring
 from presage.searches import registry as strategies
 from presage.searches.budget import Budget
-from presage.searches.loop import Parts, Search
+from presage.searches.loop import Search
+from presage.searches.session import Parts
 from presage.store.store import Store
 
 pytestmark = pytest.mark.skipif(find_spec("openai") is None, reason="needs the llm extra")
@@ -126,7 +128,7 @@ def test_what_a_killed_process_had_asked_for_counts(
 ) -> None:
     endpoint.otherwise = ledger = Ledger()
     first = searching(Budget(64, tokens=60_000), max_tokens=2_000)
-    first._measure_anchor()
+    measuring.measure_anchor(first.session)
     append = Store.append
 
     def killed(store: Store, kind: str, *arguments: Any, **more: Any) -> Any:
@@ -138,7 +140,7 @@ def test_what_a_killed_process_had_asked_for_counts(
         patch.setattr(Store, "append", killed)
         with pytest.raises(KeyboardInterrupt):
             first.run()
-    first.store.close()
+    first.session.store.close()
     before = ledger.tokens
     assert before > 0
     second = searching(Budget(64, tokens=60_000), max_tokens=2_000)

@@ -217,7 +217,7 @@ def test_an_answer_that_would_come_too_late_is_not_waited_for(
     proposer = LlmProposer(make_ground("softmax"), make_client(timeout=60.0))
     proposer.seconds = 0.3
     assert proposer.propose(parent_of(kernel()), [], 1, set(), random.Random(0)) == []
-    assert "gave no whole answer in 0." in proposer.notes[0]
+    assert "gave no complete answer in 0." in proposer.notes[0]
 
 
 def test_what_could_not_be_used_is_said(endpoint: Any, make_client: Any, make_ground: Any) -> None:

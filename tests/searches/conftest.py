@@ -21,7 +21,9 @@ from presage.policies.base import Policy
 from presage.policies.registry import get as get_policy
 from presage.proposers.base import Ground, Parent, Proposal, Proposer
 from presage.searches import registry as strategies
-from presage.searches.loop import Parts
+from presage.searches.acquisition import ExpectedImprovement
+from presage.searches.base import Acquisition
+from presage.searches.session import Parts
 
 FAMILY = """\
 // presage: problem toy
@@ -135,6 +137,7 @@ def make_parts(device: RecordedDevice) -> Callable[..., Parts]:
         strategy: str = "puct",
         proposer: Callable[[Ground], Proposer] = Draws,
         device: RecordedDevice | None = None,
+        acquisition: Acquisition | None = None,
     ) -> Parts:
         if device is None:
             device = RecordedDevice(read.recording)
@@ -143,7 +146,8 @@ def make_parts(device: RecordedDevice) -> Callable[..., Parts]:
         anchor = device.anchor(problem)
         assert anchor is not None
         chosen = get_policy(policy) if isinstance(policy, str) else policy
-        return Parts(problem, device, anchor, proposer, strategies.get(strategy), chosen, forecaster)
+        scored = acquisition or ExpectedImprovement()
+        return Parts(problem, device, anchor, proposer, strategies.get(strategy), chosen, forecaster, scored)
 
     return make
 

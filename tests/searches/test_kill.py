@@ -15,7 +15,8 @@ import pytest
 
 from presage.core.errors import PresageError
 from presage.searches.budget import Budget
-from presage.searches.loop import Parts, Search
+from presage.searches.loop import Search
+from presage.searches.session import Parts
 from presage.store.store import Store
 
 BUDGET = Budget(30)

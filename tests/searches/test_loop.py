@@ -24,10 +24,11 @@ from presage.forecasters.blend import BlendForecaster
 from presage.kernels.kernel import Kernel
 from presage.problems.base import Problem
 from presage.proposers.base import Ground, Proposer
-from presage.searches import loop, registry, words
+from presage.searches import forecasting, measuring, registry, spending, words
 from presage.searches.base import Node, Strategy
 from presage.searches.budget import Budget
-from presage.searches.loop import Parts, Search
+from presage.searches.loop import Search
+from presage.searches.session import Parts, Session
 from presage.searches.state import State
 from presage.static.report import StaticReport
 from presage.store import store as store_module
@@ -204,7 +205,7 @@ def test_nobody_is_chosen_for_what_was_hoped_of_it_before_more_was_known(
                 return list(super().forecast(task, candidates))
             return [Prediction(Forecast.from_quantiles([0.1, 0.5, 0.9], [-1.0, 1.0, 9.0]))] * len(candidates)
 
-    monkeypatch.setattr("presage.searches.loop._AGAIN", 2)
+    monkeypatch.setattr(forecasting, "AGAIN", 2)
     finish(folder, make_parts(Learning()), Budget(8), batch=24)
     first, second = of_kind(folder, "forecast")[:2]
     assert set(first["hopes"]) <= {
@@ -215,12 +216,12 @@ def test_nobody_is_chosen_for_what_was_hoped_of_it_before_more_was_known(
     assert second["hopes"][chosen] == max(second["hopes"].values())
     # When time is up in the middle of that, it ends.
     answers = iter([True, True])
-    predictions = Search._predictions
+    predictions = forecasting.predictions
 
-    def late(search: Search, *asked: Any) -> Any:
-        return predictions(search, *asked) if next(answers, False) else ({}, Spent())
+    def late(session: Session, *asked: Any) -> Any:
+        return predictions(session, *asked) if next(answers, False) else ({}, Spent())
 
-    monkeypatch.setattr(Search, "_predictions", late)
+    monkeypatch.setattr(forecasting, "predictions", late)
     finish(folder.with_name("late"), make_parts(Learning()), Budget(8), batch=24)
 
 
@@ -228,7 +229,7 @@ def test_undecided_candidates_are_forecast_again_also_when_little_is_hoped_of_th
     folder: Path, make_parts: MakeParts, knowing: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """More is known later."""
-    monkeypatch.setattr("presage.searches.loop._AGAIN", 4)
+    monkeypatch.setattr(forecasting, "AGAIN", 4)
     finish(folder, make_parts(knowing()), Budget(40), batch=24)
     first, second = of_kind(folder, "forecast")[:2]
     decided = {hash for hash, _, _ in of_kind(folder, "decided")[0]["decisions"]}
@@ -534,8 +535,8 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr(loop, "time", clock)
-    monkeypatch.setattr(store_module, "time", clock)
+    for module in (spending, measuring, store_module):
+        monkeypatch.setattr(module, "time", clock)
     return clock
 
 
@@ -558,7 +559,7 @@ def test_time_is_never_exceeded(
     start = clock.now
     search = finish(folder, make_parts(device=Slow(toy)), budget)
     assert seconds - 14 <= clock.now - start <= seconds
-    assert getattr(search.spent(), limit) == clock.now - start
+    assert getattr(search.session.spending.spent(), limit) == clock.now - start
     assert all(timeout <= seconds for timeout in timeouts)
     assert bool(of_kind(folder, "finals")) == (seconds > 56)  # the anchor and one more fit into a quarter
     assert search.state.finished
@@ -589,7 +590,7 @@ def test_compiling_ends_with_the_time(
 
 def test_the_time_before_the_first_event_counts(folder: Path, make_parts: MakeParts, clock: Clock) -> None:
     with Store(folder) as store:
-        assert Search(store, make_parts(), Budget(8), 4, getting_ready=3.0).spent().wall_seconds == 3.0
+        assert Search(store, make_parts(), Budget(8), 4, getting_ready=3.0).session.spending.spent().wall_seconds == 3.0
 
 
 @pytest.mark.parametrize("forecast", [True, False])
@@ -644,14 +645,14 @@ def test_the_time_of_killed_processes_counts(folder: Path, make_parts: MakeParts
         clock.now += 100.0  # nobody worked on it
     with Store(folder) as store:
         store.last_alive = 0.0
-        search = Search(store, make_parts(), Budget(8), 4)
-        assert search.spent().wall_seconds == 5.0
+        spent = Search(store, make_parts(), Budget(8), 4).session.spending.spent
+        assert spent().wall_seconds == 5.0
         clock.now += 2.0
-        assert search.spent().wall_seconds == 7.0
+        assert spent().wall_seconds == 7.0
         last_alive = clock.now + 1.0
     with Store(folder) as store:
         store.last_alive = last_alive  # it lived for a while after its last event
-        assert Search(store, make_parts(), Budget(8), 4).spent().wall_seconds == 8.0
+        assert Search(store, make_parts(), Budget(8), 4).session.spending.spent().wall_seconds == 8.0
 
 
 @pytest.mark.parametrize(("limit", "cost"), [("tokens", Spent(30, 0.0)), ("dollars", Spent(1, 30.0))])

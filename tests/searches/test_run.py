@@ -18,7 +18,8 @@ from presage.devices import recorded, recording
 from presage.devices.recording import Recording
 from presage.kernels import kernel as kernels
 from presage.report import run_page, run_view
-from presage.searches.run import Configuration, Run, _has_gpu, folders, search
+from presage.searches.configuration import Configuration, _has_gpu
+from presage.searches.run import Run, folders, search
 from presage.searches.state import State
 from presage.store.store import FILE, Event, Store
 
@@ -64,7 +65,7 @@ def test_a_finished_run_is_handed_back_and_another_configuration_refused(device:
     first = presage.search("toy", device=device, forecaster="none", budget=8)
     again = presage.search("toy", device=device, forecaster="none", budget=8)
     assert again.summary() == first.summary()
-    with pytest.raises(PresageError, match="another configuration: strategy was puct, is greedy; budget was 8, is 9"):
+    with pytest.raises(PresageError, match="another configuration: strategy was puct, is greedy"):
         presage.search("toy", device=device, forecaster="none", budget=9, strategy="greedy")
 
 
@@ -176,7 +177,7 @@ def test_what_a_full_disk_has_kept_stays(device: str, here: Path, monkeypatch: p
 
     with monkeypatch.context() as patch:
         patch.setattr(Store, "append", full)
-        with pytest.raises(PresageError, match="what was kept before is safe"):
+        with pytest.raises(PresageError, match="what was written before is safe"):
             search("toy", device=device, forecaster="none", budget=8, run="mine")
     assert _events(Path("mine")) == ["begun", "session", "measured"]
     assert search("toy", device=device, forecaster="none", budget=8, run="mine").measurements == 8
@@ -241,7 +242,7 @@ def test_a_foreign_database_in_the_folder_is_explained(device: str, here: Path) 
     with sqlite3.connect(here / "mine" / FILE) as other:
         other.execute("CREATE TABLE friends (name)")
     other.close()
-    with pytest.raises(PresageError, match="is a database of something else"):
+    with pytest.raises(PresageError, match="is a database of another program"):
         search("toy", device=device, run=here / "mine")
 
 
@@ -274,7 +275,9 @@ def as_older_versions_wrote_it(folder: Path) -> None:
     for seq, kind, payload in told:
         content = json.loads(payload)
         if kind == "begun":
-            del content["configuration"]["early_stop"]
+            for name in ("early_stop", "acquisition"):
+                del content["configuration"][name]
+            content["configuration"] |= {"alpha": 0.05, "delta": 0.05}
         elif kind == "measured":
             del content["surprise"]
         elif kind == "forecast":
@@ -284,7 +287,7 @@ def as_older_versions_wrote_it(folder: Path) -> None:
         elif kind == "finished":
             content["decisions"]["trust"] += content["broken"]
             content["missed"] = {"rate": 0.0, "low": 0.0, "high": 0.897}
-            for name in ("broken", "early_stop", "favourite"):
+            for name in ("broken", "early_stop", "favourite", "delta"):
                 del content[name]
             for name in ("found_at", "alone"):
                 del content["best"][name]

@@ -6,6 +6,7 @@ import math
 import random
 from collections import Counter
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,11 +14,12 @@ from hypothesis import strategies as st
 from presage.core.errors import PresageError
 from presage.searches import registry
 from presage.searches.base import Node, Strategy
-from presage.searches.islands import ISLANDS
-from presage.searches.puct import EXPLORATION, WINDOW, Puct
+from presage.searches.puct import Puct
+from presage.searches.puct import _highest as highest
 from presage.searches.random import Random
 from presage.searches.ranks import cell
 
+ISLANDS, EXPLORATION, WINDOW = 4, 1.0, 64
 NAMES = ["greedy", "islands", "puct", "random"]
 
 
@@ -97,23 +99,43 @@ def grow(strategy: Strategy, steps: int, seed: int, told: list[Node] | None = No
     return asked
 
 
-def test_many_tied_nodes_cost_no_more_than_a_few(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_many_tied_nodes_the_oldest_are_first() -> None:
     """Compilers make the same of many kernels: all of them are equally fast."""
-    scored = Counter[int]()
-    score = Puct._score
+    puct = Puct()
+    for id in range(16_000):
+        puct.tell(Node(id, 0 if id else None, 1.0 if id else 0.0, id % 3 != 0))
+    for first in range(1, 40, 4):
+        assert list(puct.ask(4, random.Random(0))) == [first, first + 1, first + 2, first + 3]
 
-    def counted(puct: Puct, *place: int) -> float:
-        scored[len(puct._values)] += 1
-        return score(puct, *place)
 
-    monkeypatch.setattr(Puct, "_score", counted)
-    for nodes in (100, 5_000):
-        puct = Puct()
-        for id in range(nodes):
-            puct.tell(Node(id, 0 if id else None, 1.0 if id else 0.0, id % 3 != 0))
-        for first in range(1, 40, 4):
-            assert list(puct.ask(4, random.Random(0))) == [first, first + 1, first + 2, first + 3]
-    assert scored[5_000] <= scored[100]
+@settings(max_examples=60)
+@given(st.lists(st.sampled_from([0.0, 0.25, 0.5, 1.0]) | st.floats(0, 1), min_size=1, max_size=400), st.integers(1, 70))
+def test_the_highest_scores_are_found_in_order(scores: list[float], count: int) -> None:
+    ranked = sorted(range(len(scores)), key=lambda place: (-scores[place], place))
+    assert highest(np.array(scores), count) == ranked[:count]
+
+
+@pytest.mark.parametrize(
+    ("spec", "complaint"),
+    [
+        ("puct:c=-1", "c, how much puct explores, is 0 or more"),
+        ("puct:window=0", "window, .* is 1 or more, not 0"),
+        ("islands:islands=0", "islands of the strategy islands is 1 or more, not 0"),
+        ("islands:migration=x", "migration of the strategy islands must be a whole number, not 'x'"),
+        ("greedy:c=1", "the strategy greedy has no setting 'c'; it has: none"),
+    ],
+)
+def test_a_setting_that_makes_no_sense_is_refused(spec: str, complaint: str) -> None:
+    with pytest.raises(PresageError, match=complaint):
+        registry.get(spec)
+
+
+def test_settings_are_arguments_of_the_constructor() -> None:
+    puct = registry.get("puct:c=0")
+    for id, value in enumerate([0.0, 2.0, 1.0]):
+        puct.tell(Node(id, 0 if id else None, value, True))
+    assert [list(puct.ask(1, random.Random(0))) for _ in range(5)] == [[0]] * 5, "without exploring it never moves on"
+    assert len(registry.get("islands:islands=2").ask(3, random.Random(0))) == 0
 
 
 @settings(max_examples=60)
@@ -128,7 +150,7 @@ def test_puct_chooses_what_its_definition_says(seed: int) -> None:
             self.slow.tell(node)
 
         def ask(self, count: int, rng: random.Random) -> list[int]:
-            assert {id: self.quick.score(id) for id in self.slow.nodes} == self.slow.scores()
+            assert dict(enumerate(self.quick.scores().tolist())) == self.slow.scores()
             parents = list(self.quick.ask(count, rng))
             assert parents == self.slow.ask(count)
             return parents
@@ -154,7 +176,7 @@ def test_puct_priors_sum_to_one_and_tied_nodes_share_them_equally() -> None:
     for id, value in enumerate([0.0, 1.0, 1.0, 2.0]):
         puct.tell(Node(id, 0 if id else None, value, True))
     # With T = 0 and n = 0 the score is Q + P; Q's mid-ranks sum to (n + 1) / 2. Node 0 has its best child's reward.
-    scores = [puct.score(id) for id in range(4)]
+    scores = puct.scores().tolist()
     assert sum(scores) == pytest.approx(5 / 2 + 1)
     assert scores[1] == scores[2]
     assert scores[0] == pytest.approx(3.5 / 4 + 0.1)

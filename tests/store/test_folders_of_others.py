@@ -49,7 +49,7 @@ def test_nothing_is_written_through_a_link(name: str, link: object, run: Path, t
     (run / name).unlink(missing_ok=True)
     link(victim, run / name)  # type: ignore[operator]
     for ask in (lambda: run_page.write(run), lambda: search("softmax", device="recorded:h200", budget=3, run=run)):
-        with pytest.raises(PresageError, match=rf"{name} is no file of its own"):
+        with pytest.raises(PresageError, match=rf"{name} is not a regular file"):
             ask()
     assert victim.read_text() == "precious"
 
@@ -104,7 +104,7 @@ def test_what_unpacks_to_gigabytes_is_refused(table: str, store: Path) -> None:
 def test_a_database_with_more_or_less_in_it_is_refused(statement: str, store: Path) -> None:
     changed(store, statement)
     for writes in (True, False):
-        with pytest.raises(PresageError, match="other tables than a run"):
+        with pytest.raises(PresageError, match="does not have the tables of a run"):
             Store(store, writes=writes)
 
 

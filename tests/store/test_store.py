@@ -133,7 +133,7 @@ def test_somebody_else_s_database_is_left_alone(tmp_path: Path) -> None:
         other.execute("CREATE TABLE events (x)")
     other.close()
     before = (tmp_path / FILE).read_bytes()
-    with pytest.raises(PresageError, match="is a database of something else"):
+    with pytest.raises(PresageError, match="is a database of another program"):
         Store(tmp_path)
     assert (tmp_path / FILE).read_bytes() == before
 
@@ -176,7 +176,7 @@ def test_a_full_disk_is_explained_and_nothing_is_lost(tmp_path: Path) -> None:
         store.append("begun", {})
         pages = store._database.execute("PRAGMA page_count").fetchone()[0]
         store._database.execute(f"PRAGMA max_page_count = {pages}")
-        with pytest.raises(PresageError, match="full; what was kept before is safe: make room and run the same"):
+        with pytest.raises(PresageError, match="full; what was written before is safe; make room and run the same"):
             store.append("proposed", {"text": "x" * 500_000})
         kept = [event.seq for event in store.events()]
         store._database.execute("PRAGMA max_page_count = 100000")

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from presage.cli import terminal
+from presage.cli import documents, terminal
 from presage.core.errors import PresageError
 from presage.devices import recorded, recording
 from presage.devices import registry as devices
@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     document = _COMMANDS[arguments.what][2](arguments)
     if arguments.json:
-        terminal.print_json(document)
+        documents.write(f"corpus.{arguments.what}", document)
     return 0
 
 
@@ -36,13 +36,13 @@ def _say(line: str) -> None:
 
 def _recording_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "recording", nargs="?", help="a recording that comes with presage, or a .parquet file (default: the first)"
+        "recording", nargs="?", help="the name of an installed recording, or a .parquet file (default: the first)"
     )
 
 
 def _open(name: str | None) -> Recording:
     if name is None and not recorded.packaged():
-        raise PresageError("no recording comes with this presage; name a .parquet file")
+        raise PresageError("no recording is installed; name a .parquet file")
     return recorded.find(name or recorded.packaged()[0])
 
 
@@ -50,19 +50,21 @@ def _open(name: str | None) -> Recording:
 
 
 def _collect_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("problems", nargs="*", metavar="PROBLEM", help="problems or rooms (default: the catalogue)")
-    parser.add_argument("--into", type=Path, required=True, metavar="FOLDER", help="where journals are kept")
+    parser.add_argument(
+        "problems", nargs="*", metavar="PROBLEM", help="problems, or rooms of the catalogue (default: all)"
+    )
+    parser.add_argument("--into", type=Path, required=True, metavar="FOLDER", help="the folder to write journals to")
     parser.add_argument("--device", default="cuda", help="where to measure (default: cuda)")
     parser.add_argument("--per-problem", type=int, default=250, metavar="N", help="kernels per problem (default: 250)")
-    parser.add_argument("--chunk", type=int, default=60, metavar="N", help="of which at a time (default: 60)")
+    parser.add_argument("--chunk", type=int, default=60, metavar="N", help="measure this many at a time (default: 60)")
     parser.add_argument(
-        "--seconds", type=terminal.positive, metavar="S", help="stop after this long; run again to go on"
+        "--seconds", type=terminal.positive, metavar="S", help="stop after this long; run the command again to continue"
     )
     parser.add_argument(
         "--repeat", type=float, default=0.05, metavar="SHARE",
-        help="measure this share of what earlier runs measured once more, in processes of their own (default: 0.05)",
+        help="measure this share of the kernels of earlier runs a second time (default: 0.05)",
     )  # fmt: skip
-    parser.add_argument("--again", action="store_true", help="measure again what is already there")
+    parser.add_argument("--again", action="store_true", help="measure everything again")
 
 
 def _collect(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -90,12 +92,14 @@ def _collect(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def _compile_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("folder", type=Path, help="what 'presage corpus collect' wrote into")
+    parser.add_argument("folder", type=Path, help="the folder that 'presage corpus collect' wrote to")
     parser.add_argument("--target", default="h200", help="the GPU that was measured (default: h200)")
     parser.add_argument(
-        "--seconds", type=terminal.positive, metavar="S", help="stop after this long; run again to go on"
+        "--seconds", type=terminal.positive, metavar="S", help="stop after this long; run the command again to continue"
     )
-    parser.add_argument("--processes", type=int, metavar="N", help="how many compile at once; default: one per core")
+    parser.add_argument(
+        "--processes", type=int, metavar="N", help="compile this many at a time (default: one per core)"
+    )
 
 
 def _compile(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -110,9 +114,11 @@ def _compile(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def _pack_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("folder", type=Path, help="what 'presage corpus collect' wrote into")
-    parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE.parquet", help="the recording")
-    parser.add_argument("--hardware", help="the device's name, where it did not say it itself")
+    parser.add_argument("folder", type=Path, help="the folder that 'presage corpus collect' wrote to")
+    parser.add_argument(
+        "-o", "--output", type=Path, required=True, metavar="FILE.parquet", help="the recording to write"
+    )
+    parser.add_argument("--hardware", help="the name of the device, if it did not report one")
 
 
 def _pack(arguments: argparse.Namespace) -> Any:
@@ -122,9 +128,9 @@ def _pack(arguments: argparse.Namespace) -> Any:
     summary = pack.summary(found)
     _say(f"{arguments.output}: {summary['kernels']} kernels of {summary['problems']} problems")
     if summary["left_out"]:
-        _say(f"{summary['left_out']} kernels are left out, since the machine failed whenever they were measured")
+        _say(f"{summary['left_out']} kernels are left out: the machine failed each time they were measured")
     if summary["unreadable_lines"]:
-        _say(f"{summary['unreadable_lines']} lines of the journals could not be read; collect again to fill the gap")
+        _say(f"{summary['unreadable_lines']} lines of the journals cannot be read; collect again to replace them")
     return summary
 
 
@@ -133,7 +139,9 @@ def _pack(arguments: argparse.Namespace) -> Any:
 
 def _check_arguments(parser: argparse.ArgumentParser) -> None:
     _recording_argument(parser)
-    parser.add_argument("--quick", action="store_true", help="leave out what takes a minute: every source's hash")
+    parser.add_argument(
+        "--quick", action="store_true", help="do not check the hash of every source, which takes a minute"
+    )
 
 
 def _check(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -159,13 +167,13 @@ def _print_card(card: dict[str, Any]) -> None:
     print(terminal.table(rows, ["split", "operations", "kernels"]))
     rows = [[name, str(r["operations"]), str(r["kernels"])] for name, r in card["rooms"].items()]
     print(terminal.table(rows, ["room", "operations", "kernels"]))
-    print("\n".join(card["problems"]) or "all promises are kept")
+    print("\n".join(card["problems"]) or "no problem was found")
 
 
 def _ls_arguments(parser: argparse.ArgumentParser) -> None:
     _recording_argument(parser)
     parser.add_argument("--problem", help="list the kernels of this problem, the fastest first")
-    parser.add_argument("-n", type=int, default=20, metavar="N", help="at most so many kernels (default: 20)")
+    parser.add_argument("-n", type=int, default=20, metavar="N", help="list at most this many kernels (default: 20)")
 
 
 def _ls(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -176,7 +184,7 @@ def _ls(arguments: argparse.Namespace) -> dict[str, Any]:
         if not arguments.json:
             cells = [[r.hash, r.language, str(r.status), _time(r), _speedup(r), r.name] for r in ordered]
             print(terminal.table(cells, ["hash", "language", "status", "time", "speedup", "kernel"]))
-        return {"recording": found.name, "kernels": [_row_document(row) for row in ordered]}
+        return {"recording": found.name, "problems": [], "kernels": [_row_document(row) for row in ordered]}
     columns = found.columns("problem", "room", "split", "status", "speedup")
     problems: dict[str, dict[str, Any]] = {}
     for name, room, split, status, speedup in zip(*columns.values(), strict=True):
@@ -192,12 +200,12 @@ def _ls(arguments: argparse.Namespace) -> dict[str, Any]:
             for p in problems.values()
         ]
         print(terminal.table(cells, ["problem", "room", "split", "kernels", "failures", "best over the seed"]))
-    return {"recording": found.name, "problems": list(problems.values())}
+    return {"recording": found.name, "problems": list(problems.values()), "kernels": []}
 
 
 def _show_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("problem")
-    parser.add_argument("kernel", help="its hash, or its name as 'presage corpus ls' prints it")
+    parser.add_argument("problem", help="a problem of the recording")
+    parser.add_argument("kernel", help="the hash or the name of a kernel, as 'presage corpus ls' prints it")
     _recording_argument(parser)
 
 
@@ -235,7 +243,7 @@ def _speedup(row: Row) -> str:
 def _row_document(row: Row) -> dict[str, Any]:
     return {
         "problem": row.problem,
-        "kernel": {"hash": row.hash, "language": row.language, "name": row.name, "values": dict(row.values)},
+        "kernel": {"name": row.name, "hash": row.hash, "language": row.language, "values": dict(row.values)},
         "split": row.split,
         "status": str(row.status),
         "reason": row.reason,
@@ -253,12 +261,16 @@ def _import_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "file",
         type=Path,
-        help="a Kernel Tuner cache or T4 file, or pairs of kernels: a Parquet file, JSON lines or a folder",
+        help="a Kernel Tuner cache, a T4 file, or pairs of kernels (a Parquet file, JSON lines or a folder)",
     )
-    parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE.parquet", help="the recording")
-    parser.add_argument("--source", type=Path, help="the kernel's source, which each candidate's #define lines precede")
-    parser.add_argument("--name", help="what to call the problem (default: what the file calls it)")
-    parser.add_argument("--hardware", help="the GPU it was measured on, where the file does not say it")
+    parser.add_argument(
+        "-o", "--output", type=Path, required=True, metavar="FILE.parquet", help="the recording to write"
+    )
+    parser.add_argument(
+        "--source", type=Path, help="the source of the kernel; each candidate is this file after its #define lines"
+    )
+    parser.add_argument("--name", help="the name of the problem (default: the name in the file)")
+    parser.add_argument("--hardware", help="the GPU that was measured, if the file does not say")
 
 
 def _import(arguments: argparse.Namespace) -> Any:
@@ -268,7 +280,7 @@ def _import(arguments: argparse.Namespace) -> Any:
         raise PresageError(f"there is no file {arguments.source}")
     if arguments.file.is_dir() or arguments.file.suffix in (".parquet", ".jsonl"):
         if arguments.name or arguments.source:
-            raise PresageError("pairs bring their own names and sources; leave out --name and --source")
+            raise PresageError("a file of pairs has its own names and sources; leave out --name and --source")
         found = importing.import_pairs(arguments.file, arguments.output, hardware=arguments.hardware)
     else:
         found = importing.import_tuning(
@@ -284,7 +296,8 @@ def _import(arguments: argparse.Namespace) -> Any:
     if not arguments.json:
         what = problems[0] if len(problems) == 1 else f"{len(problems)} problems"
         print(f"{arguments.output}: {summary['kernels']} kernels of {what} on {summary['hardware']}")
-        print(f"measure there with --device recorded:{arguments.output}")
+        named = problems[0] if len(problems) == 1 else "PROBLEM"
+        print(f"search it with: presage search {named} --device recorded:{arguments.output}")
     return summary
 
 
@@ -304,12 +317,16 @@ def _export(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 _COMMANDS = {
-    "collect": ("measure the catalogue's families on a device; run again to go on", _collect_arguments, _collect),
-    "compile": ("add what compiling alone tells to what was collected", _compile_arguments, _compile),
-    "pack": ("make a recording of what was collected", _pack_arguments, _pack),
-    "check": ("prove a recording's promises and print its numbers", _check_arguments, _check),
+    "collect": (
+        "measure the kernels of the catalogue on a device; run it again to continue",
+        _collect_arguments,
+        _collect,
+    ),
+    "compile": ("compile what was collected, and add what that tells", _compile_arguments, _compile),
+    "pack": ("write a recording of what was collected", _pack_arguments, _pack),
+    "check": ("check a recording and print its numbers", _check_arguments, _check),
     "ls": ("list the problems of a recording, or the kernels of one", _ls_arguments, _ls),
     "show": ("show one recorded kernel", _show_arguments, _show),
-    "import": ("make a recording of a Kernel Tuner cache, a T4 file or published pairs", _import_arguments, _import),
-    "export": ("write a folder that the Hugging Face datasets library loads", _export_arguments, _export),
+    "import": ("make a recording from a Kernel Tuner cache, a T4 file or published pairs", _import_arguments, _import),
+    "export": ("write a folder that the Hugging Face datasets library can load", _export_arguments, _export),
 }

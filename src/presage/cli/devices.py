@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from presage.cli import terminal
+from presage.cli import documents
 from presage.core.errors import PresageError
 from presage.devices import registry
 from presage.sandbox import processes
@@ -19,7 +19,7 @@ def run(arguments: argparse.Namespace) -> int:
     found = [_describe(name) for name in registry.names()]
     compiling = _compiling()
     if arguments.json:
-        terminal.print_json({"devices": found, "compiling": compiling})
+        documents.write("devices", {"devices": found, "compiling": compiling})
         return 0
     for device in found:
         if not device["available"]:
@@ -34,7 +34,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _compiling() -> dict[str, Any]:
-    """Which layers of the sandbox hold for compilers, and for the host code of modules in static reports."""
+    """The layers of the sandbox that compilers and static reports run in."""
     return {"sandbox": processes.layers()}
 
 
@@ -42,11 +42,11 @@ def _describe(name: str) -> dict[str, Any]:
     try:
         device = registry.get(name)
         try:
-            return {"name": name, "available": True, "facts": device.describe()}
+            return {"name": name, "available": True, "reason": "", "facts": device.describe()}
         finally:
             device.close()
     except PresageError as error:
-        return {"name": name, "available": False, "reason": str(error)}
+        return {"name": name, "available": False, "reason": str(error), "facts": {}}
 
 
 def _show(key: str, value: Any) -> str:

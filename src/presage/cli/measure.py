@@ -8,13 +8,14 @@ import sys
 from dataclasses import replace
 from typing import Any
 
-from presage.cli import terminal
+from presage.cli import documents, terminal
 from presage.core.errors import PresageError
 from presage.core.statistics import Interval
 from presage.devices import registry as devices
 from presage.devices.base import Device, Effort, Measurement, speedup
 from presage.devices.status import Status
 from presage.kernels.kernel import Kernel
+from presage.problems import registry as problems
 from presage.problems.base import Problem
 from presage.problems.external import KERNELBENCH, ExternalProblem
 
@@ -26,44 +27,55 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "kernels",
         nargs="+",
         metavar="KERNEL",
-        help="a kernel file, or one of the problem's own by name; PATH@NAME=VALUE,… sets tunables;"
-        " several are measured side by side and compared with the first",
+        help="a kernel file, or the name of one of the problem's own kernels; PATH@NAME=VALUE,… sets tunables;"
+        " several kernels are measured together and compared with the first",
     )
-    parser.add_argument("--device", default="cpu", help="where to measure (default: cpu)")
-    parser.add_argument("--anchor", metavar="KERNEL", help="what speedups are relative to; 'none' for no anchor")
+    parser.add_argument(
+        "--device",
+        help="where to measure (default: cpu for C and NumPy kernels; for others cuda where there is a GPU, else"
+        " recorded:h200 for CUDA and Triton, else cpu)",
+    )
+    parser.add_argument(
+        "--anchor", metavar="KERNEL",
+        help="the kernel that speedups are relative to (default: the problem's naive.c on a CPU, eager.py on a GPU);"
+        " 'none' for no speedups",
+    )  # fmt: skip
     parser.add_argument(
         "--precision", type=terminal.positive, default=default.precision, metavar="SHARE",
-        help="stop when each median's 95 %% interval is within this share of it (default: %(default)s)",
+        help="stop when the 95 %% interval of each median is within this share of it (default: %(default)s)",
     )  # fmt: skip
     parser.add_argument(
         "--seconds", type=terminal.positive, default=default.case_seconds, metavar="S",
-        help="stop sampling a case after this long in any event (default: %(default)s)",
+        help="time each case for at most this long (default: %(default)s)",
     )  # fmt: skip
     parser.add_argument(
         "--timeout", type=terminal.positive, default=default.timeout, metavar="S",
-        help="kill a kernel that has run for this long in all (default: %(default)s)",
+        help="kill a kernel that takes longer than this in total (default: %(default)s)",
     )  # fmt: skip
     parser.add_argument(
         "--tolerance", choices=["scale", "kernelbench"], default="scale",
-        help="how outputs of a KernelBench problem are compared where its tolerance would let zeros or a constant pass:"
-        " relative to their scale (the default), or as KernelBench does",
+        help="how to compare outputs where KernelBench's own tolerance would accept zeros or a constant:"
+        " relative to the scale of the output (the default), or as KernelBench does",
     )  # fmt: skip
-    parser.add_argument("--cc", metavar="PATH", help="the C compiler to use (default: $CC, gcc, clang or cc)")
+    parser.add_argument("--cc", metavar="PATH", help="the C compiler (default: $CC, gcc, clang or cc)")
+    terminal.add_fail(parser, "any kernel, or the anchor, is not ok")
 
 
 def run(arguments: argparse.Namespace) -> int:
     words = [word for word in (arguments.problem, arguments.first, *arguments.kernels) if word is not None]
     if len(words) < 2:
         raise PresageError("a problem and a kernel are needed; write 'presage measure PROBLEM KERNEL…'")
-    device = devices.get(arguments.device, arguments.cc)
+    device = devices.get(arguments.device or _default_device(words), arguments.cc)
     problem = device.problem(words[0])
     if arguments.tolerance == "kernelbench":
         if not isinstance(problem, ExternalProblem) or problem.convention != KERNELBENCH:
-            raise PresageError(f"--tolerance kernelbench is for KernelBench problems; {problem.name} is none")
+            raise PresageError(f"--tolerance kernelbench is for KernelBench problems; {problem.name} is not one")
         problem.keeps_tolerance = True
     kernels = [device.kernel(problem, spec) for spec in words[1:]]
     anchor = _anchor(device, problem, arguments.anchor)
     effort = Effort(arguments.precision, arguments.seconds, arguments.timeout)
+    if not arguments.device:
+        print(f"measuring on {device.name}; --device chooses another", file=sys.stderr, flush=True)
     progress = terminal.ProgressLine()
     try:
         measured = device.measure(problem, [*([anchor] if anchor else []), *kernels], effort, progress)
@@ -78,10 +90,19 @@ def run(arguments: argparse.Namespace) -> int:
         measured = [replace(m, speedup=speedup(reference, m)) for m in measured]
     ratios = [_ratio(measured[0], other) for other in measured[1:]]
     if arguments.json:
-        terminal.print_json(_document(measured, reference, ratios))
+        documents.write("measure", _document(measured, reference, ratios))
     else:
         _print(measured, reference, ratios)
-    return 0
+    failed = any(m.status is not Status.OK for m in (*measured, *([reference] if reference else [])))
+    return int(arguments.fail and failed)
+
+
+def _default_device(words: list[str]) -> str:
+    """The device that fits the kernels' languages. What a problem from elsewhere needs was never recorded."""
+    problem = problems.get(words[0])
+    if isinstance(problem, ExternalProblem):
+        return devices.default({"torch"})
+    return devices.default({problems.find_kernel(problem, spec).language for spec in words[1:]})
 
 
 def _anchor(device: Device, problem: Problem, spec: str | None) -> Kernel | None:
@@ -93,14 +114,25 @@ def _anchor(device: Device, problem: Problem, spec: str | None) -> Kernel | None
 
 
 def _ratio(first: Measurement, other: Measurement) -> dict[str, Any]:
-    """How many times as fast the second is as the first."""
+    """How many times as fast the other kernel is as the first."""
     ratio = speedup(first, other)
     return {"of": other.kernel.name, "to": first.kernel.name, "speedup": ratio._asdict() if ratio else None}
 
 
 def _document(measured: list[Measurement], anchor: Measurement | None, ratios: list[dict[str, Any]]) -> dict[str, Any]:
-    documents = [{**m.to_json(), "anchor": anchor.to_json()["kernel"] if anchor else None} for m in measured]
-    return documents[0] if len(documents) == 1 else {"measurements": documents, "ratios": ratios}
+    first = measured[0]
+    return {
+        "problem": first.problem,
+        "device": first.device,
+        "anchor": _measurement(anchor) if anchor else None,
+        "measurements": [_measurement(m) for m in measured],
+        "ratios": ratios,
+    }
+
+
+def _measurement(of: Measurement) -> dict[str, Any]:
+    own = {name: value for name, value in of.to_json().items() if name not in ("problem", "device")}
+    return own | {"kernel": documents.kernel(of.kernel)}
 
 
 def _print(measured: list[Measurement], anchor: Measurement | None, ratios: list[dict[str, Any]]) -> None:

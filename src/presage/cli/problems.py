@@ -1,14 +1,16 @@
-"""`presage problems [NAME]`."""
+"""`presage problems [NAME]`, `presage problems new NAME`, `presage problems check NAME`."""
 
 from __future__ import annotations
 
 import argparse
+import sys
 from typing import Any
 
-from presage.cli import terminal
+from presage.cli import authoring, documents, terminal
 from presage.core.errors import PresageError
 from presage.devices import registry as devices
 from presage.kernels.kernel import Kernel
+from presage.plugins.group import PROBLEMS
 from presage.problems import registry
 from presage.problems.base import Array, Case, Problem
 from presage.problems.external import KERNELBENCH, ExternalProblem
@@ -17,28 +19,37 @@ _PATIENCE_SECONDS = 60.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "name", nargs="?", metavar="PROBLEM",
-        help="show this problem: its statement, signature, cases and seed kernels; a path shows a KernelBench file or a"
-        " GPU MODE folder",
+    authoring.add_arguments(
+        parser, PROBLEMS,
+        "show this problem: its signature, cases and kernels; may be the path of a KernelBench file or a GPU MODE"
+        " folder",
     )  # fmt: skip
-    parser.add_argument("--device", default="cpu", help="where a problem from elsewhere is run to learn its shapes")
+    parser.add_argument(
+        "--device", default="cpu", help="where to run the code of a KernelBench or GPU MODE problem (default: cpu)"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
-    if arguments.name:
-        problem = registry.get(arguments.name)
+    verb, name = authoring.asked(arguments, PROBLEMS)
+    if verb == "new":
+        return authoring.new(arguments, PROBLEMS, name)
+    if verb == "check":
+        return _check(name, arguments)
+    if name:
+        problem = registry.get(name)
         if isinstance(problem, ExternalProblem):
             return _show_external(problem, arguments)
         document = _detail(problem)
         if arguments.json:
-            terminal.print_json(document)
+            documents.write("problems", {"problems": [document]})
         else:
             _print_detail(problem, document)
         return 0
     problems = [registry.get(name) for name in registry.names()]
+    for said in registry.broken().values():
+        print(f"presage: {said}", file=sys.stderr)
     if arguments.json:
-        terminal.print_json({"problems": [_summary(problem) for problem in problems]})
+        documents.write("problems", {"problems": [_summary(problem) for problem in problems]})
         return 0
     rows = [
         [p.name, p.room, ", ".join(sorted({k.language for k in registry.seed_kernels(p)})), p.summary]
@@ -46,6 +57,17 @@ def run(arguments: argparse.Namespace) -> int:
     ]
     print(terminal.table(rows, ["problem", "room", "kernels in", "what it computes"]))
     return 0
+
+
+def _check(name: str, arguments: argparse.Namespace) -> int:
+    from presage.authoring import problem_check
+
+    problem = registry.get(name)
+    if isinstance(problem, ExternalProblem):
+        raise PresageError(
+            f"{name} is a {problem.convention} problem; 'presage measure {name} KERNEL' checks kernels of it"
+        )
+    return authoring.report(arguments, PROBLEMS, problem.name, problem_check.check(problem))
 
 
 def _summary(problem: Problem) -> dict[str, Any]:
@@ -80,7 +102,7 @@ def _case(problem: Problem, case: Case) -> dict[str, Any]:
 
 def _kernel(kernel: Kernel) -> dict[str, Any]:
     return {
-        "path": kernel.name,
+        "name": kernel.name,
         "language": kernel.language,
         "configurations": sum(1 for _ in kernel.configurations()),
         "tunables": {name: list(values) for name, values in kernel.header.tunables.items()},
@@ -97,30 +119,30 @@ def _print_detail(problem: Problem, document: dict[str, Any]) -> None:
         for case in cases:
             cost = f"{case['bytes'] / 1e6:.4g} MB, {case['flops'] / 1e6:.4g} MFLOP at least"
             print(f"timed on {kind}  {case['case']}: {cost}")
-    print(f"checked on    {'; '.join(case['case'] for case in document['checks'])}; and sizes drawn anew each time\n")
+    print(f"checked on    {'; '.join(case['case'] for case in document['checks'])}; and random sizes, new each time\n")
     for kernel in document["kernels"]:
         tunables = ", ".join(kernel["tunables"])
         family = f"{kernel['configurations']} configurations of {tunables}" if tunables else "concrete"
-        print(f"{kernel['language']:7} {kernel['path']}  ({family})")
+        print(f"{kernel['language']:7} {kernel['name']}  ({family})")
 
 
 # -- problems from elsewhere ------------------------------------------------------------------------------------------
 
 
 def _show_external(problem: ExternalProblem, arguments: argparse.Namespace) -> int:
-    """What can be read of it, and what its own code tells where that can be run."""
+    """What its files say, and what its code says if it can be run."""
     document = _external(problem)
     try:
         device = devices.get(arguments.device)
         try:
             with device.posed(problem, _PATIENCE_SECONDS) as posed:
-                document |= {"tensors": {case.name: _tensors(posed, case) for case in problem.cases}}
+                document |= {"reason": "", "tensors": {case.name: _tensors(posed, case) for case in problem.cases}}
         finally:
             device.close()
     except PresageError as error:
         document |= {"tensors": None, "reason": str(error)}
     if arguments.json:
-        terminal.print_json(document)
+        documents.write("problems", {"problems": [document]})
     else:
         _print_external(problem, document)
     return 0
@@ -130,8 +152,8 @@ def _external(problem: ExternalProblem) -> dict[str, Any]:
     return {
         **_summary(problem),
         "path": str(problem.path),
-        "timed": [case.name for case in problem.timed["gpu"]],
-        "checks": [case.name for case in problem.checks],
+        "timed": {"gpu": [{"case": case.name} for case in problem.timed["gpu"]]},
+        "checks": [{"case": case.name} for case in problem.checks],
         "tolerance": problem.tolerance(problem.checks[0]).reason,
         "kernels": [_kernel(kernel) for kernel in registry.seed_kernels(problem)],
     }
@@ -153,10 +175,10 @@ def _print_external(problem: ExternalProblem, document: dict[str, Any]) -> None:
     call = "ModelNew(*get_init_inputs()), called on get_inputs()"
     print(f"module     {call if problem.convention == KERNELBENCH else 'custom_kernel(data)'}")
     print(f"right      {document['tolerance']}")
-    print(f"checked    {'; '.join(document['checks'])}; each with seeds drawn anew")
-    print(f"timed      {'; '.join(document['timed'])}\n")
+    print(f"checked    {'; '.join(case['case'] for case in document['checks'])}; each with new random seeds")
+    print(f"timed      {'; '.join(case['case'] for case in document['timed']['gpu'])}\n")
     if document["tensors"] is None:
-        print(f"its tensors are not known here: {document['reason']}")
+        print(f"its tensors are not known: {document['reason']}")
         return
     for name, case in document["tensors"].items():
         inputs, outputs = (", ".join(_tensor(tensor) for tensor in case[side]) for side in ("inputs", "outputs"))

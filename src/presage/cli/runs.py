@@ -6,21 +6,24 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from presage.cli import terminal
+from presage.cli import documents, terminal
 from presage.core.errors import PresageError
-from presage.searches.run import RUNS, Run, folders
+from presage.searches.configuration import RUNS
+from presage.searches.run import Run, folders
 
 _ASKED = ("problem", "device", "forecaster", "policy", "strategy", "seed")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("folder", nargs="?", type=Path, default=RUNS, help="where runs live (default: %(default)s)")
+    parser.add_argument(
+        "folder", nargs="?", type=Path, default=RUNS, help="the folder that holds runs (default: %(default)s)"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
     found = [_describe(folder) for folder in folders(arguments.folder)]
     if arguments.json:
-        terminal.print_json({"runs": found})
+        documents.write("runs", {"runs": found})
     elif not found:
         print(f"there is no run in {arguments.folder}; 'presage search PROBLEM' makes one")
     else:
@@ -35,7 +38,7 @@ def _describe(folder: Path) -> dict[str, Any]:
         found = Run(folder)
         about |= {name: found.configuration[name] for name in _ASKED}
         about |= {"measured": found.measurements, "broken": found.broken}
-        state = "finished" if found.result else f"worked on by {found.owner}" if found.owner else "can go on"
+        state = "finished" if found.result else f"worked on by {found.owner}" if found.owner else "can be continued"
         best = found.best.speedup.value if found.measurements else None
     except PresageError as error:
         return about | {"state": str(error)}

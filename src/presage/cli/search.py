@@ -6,16 +6,20 @@ import argparse
 import importlib
 import shutil
 import sys
+import textwrap
 import time
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from presage.cli import terminal
+from presage.cli import documents, terminal
+from presage.plugins.group import ACQUISITIONS, FORECASTERS, POLICIES, PROPOSERS, STRATEGIES
+from presage.plugins.summaries import summaries
 from presage.searches import words
 from presage.searches.budget import Amounts, Budget
-from presage.searches.run import REPORT, RUNS, Configuration, Run, search, write_best
+from presage.searches.configuration import RUNS, Configuration
+from presage.searches.run import REPORT, Run, search, write_best
 from presage.searches.state import State
 from presage.store.store import Event
 
@@ -24,39 +28,88 @@ _WORDS = {"device_seconds": "s of the device", "wall_seconds": "s", "dollars": "
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     default = Configuration("")
-    parser.add_argument("problem", metavar="PROBLEM", help="what 'presage problems' lists, a file, or a recorded name")
-    parser.add_argument("--device", help="default: cuda where there is a GPU, else the recorded H200, else cpu")
-    parser.add_argument("--forecaster", help="default: learned, where it is there; 'none' measures everything")
-    parser.add_argument("--policy", help="default: risk, and without a forecaster always")
-    parser.add_argument("--strategy", default=default.strategy, help="default: %(default)s")
-    parser.add_argument("--proposer", help="default: pool on a recorded device, else knobs")
-    parser.add_argument("--anchor", metavar="KERNEL", help="what speedups are relative to; default: the device's own")
-    limits = parser.add_argument_group("budgets, none of which is ever exceeded")
+    parser.add_argument(
+        "problem",
+        metavar="PROBLEM",
+        help="the name of a problem, the path of a problem file, or a name in the recording",
+    )
+    parser.add_argument(
+        "--device", help="where to measure (default: cuda where there is a GPU, else recorded:h200, else cpu)"
+    )
+    parser.add_argument(
+        "--forecaster", metavar="NAME",
+        help="what forecasts speedups (default: learned for problems of the catalogue, surrogate for other recordings,"
+        " else none); 'none' measures everything",
+    )  # fmt: skip
+    parser.add_argument(
+        "--policy", metavar="NAME",
+        help="what decides which candidates to measure, such as topk:k=4 (default: risk; always without a forecaster)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--strategy", metavar="NAME", default=default.strategy,
+        help="what chooses parents, such as puct:c=1.2 (default: %(default)s)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--acquisition", metavar="NAME",
+        help="the order of candidates, such as upper_bound:beta=2 (default: expected_improvement)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--proposer", metavar="NAME", help="what writes candidates (default: pool on a recorded device, else knobs)"
+    )
+    parser.add_argument(
+        "--anchor", metavar="KERNEL", help="the kernel that speedups are relative to (default: the device's own)"
+    )
+    limits = parser.add_argument_group("budgets, which are never exceeded; a larger one continues a finished run")
     limits.add_argument(
         "--budget", type=_count, default=default.budget, metavar="N", help="measurements (default: %(default)s)"
     )
-    limits.add_argument("--device-seconds", type=terminal.positive, metavar="S", help="seconds of the device")
-    limits.add_argument("--wall", type=terminal.positive, metavar="S", help="seconds, over all processes of the run")
+    limits.add_argument("--device-seconds", type=terminal.positive, metavar="S", help="seconds on the device")
+    limits.add_argument(
+        "--wall", type=terminal.positive, metavar="S", help="seconds in total, over every time the run is continued"
+    )
     limits.add_argument("--tokens", type=_count, metavar="N", help="tokens of language models")
-    limits.add_argument("--dollars", type=terminal.positive, metavar="D", help="dollars, where prices are known")
+    limits.add_argument(
+        "--dollars", type=terminal.positive, metavar="D", help="dollars for language models; needs their prices"
+    )
     parser.add_argument(
-        "--alpha", type=terminal.positive, default=default.alpha, metavar="SHARE",
-        help="for risk: how many of the winners may be passed over (default: %(default)s)",
+        "--alpha", type=terminal.positive, metavar="SHARE",
+        help="short for risk:alpha=SHARE: the share of winners that may be missed (default: 0.05)",
     )  # fmt: skip
     parser.add_argument(
-        "--delta", type=terminal.positive, default=default.delta, metavar="SHARE",
-        help="for risk: a winner is faster than the best by more than this (default: %(default)s)",
+        "--delta", type=terminal.positive, metavar="SHARE",
+        help="short for risk:delta=SHARE: a winner is faster than the best by more than this share (default: 0.05)",
     )  # fmt: skip
     parser.add_argument(
         "--no-early-stop", dest="early_stop", action="store_false",
-        help="go on although nothing left is likely to be faster",
+        help="continue even if nothing that is left is likely to be faster",
     )  # fmt: skip
-    parser.add_argument("--batch", type=_count, metavar="N", help="candidates of a step (default: as fits the policy)")
-    parser.add_argument("--seed", type=int, default=default.seed, help="default: %(default)s")
+    parser.add_argument(
+        "--batch", type=_count, metavar="N", help="candidates per step (default: depends on the proposer)"
+    )
+    parser.add_argument(
+        "--seed", type=int, default=default.seed, help="seed of all random choices (default: %(default)s)"
+    )
     parser.add_argument(
         "--run", metavar="FOLDER", dest="folder",
-        help=f"where the run lives; the same command goes on with it (default: {RUNS}/PROBLEM-DEVICE-SEED)",
+        help=f"the folder of the run; the same command continues it (default: {RUNS}/PROBLEM-DEVICE-SEED)",
     )  # fmt: skip
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = _names()
+
+
+def _names() -> str:
+    """What the options that take a NAME can be, with a line on each. Nothing is imported for it."""
+    parts = []
+    for group in (FORECASTERS, POLICIES, STRATEGIES, ACQUISITIONS, PROPOSERS):
+        told = summaries(group)
+        lines = [_wrapped(name, summary) for name, summary in told.items()]
+        parts += [f"{group.plural}:", *lines, ""] if told else []
+    return "\n".join([*parts, "Settings follow the name, as in --policy topk:k=4; 'presage plugins' lists them."])
+
+
+def _wrapped(name: str, summary: str) -> str:
+    width = max(40, shutil.get_terminal_size().columns - 2)
+    return textwrap.fill(summary or "-", width, initial_indent=f"  {name:12} ", subsequent_indent=" " * 15)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -72,10 +125,21 @@ def run(arguments: argparse.Namespace) -> int:
         view.leave()
     _write_page(found)
     if arguments.json:
-        terminal.print_json(found.summary())
+        documents.write("search", _document(found))
     else:
         _print(found, view.worked)
     return 0
+
+
+def _document(found: Run) -> dict[str, Any]:
+    summary = found.summary()
+    best = _best(found) | {"found_at": summary["best"]["found_at"]}
+    return {"run": summary.pop("run"), "stopped": False, **summary, "best": best}
+
+
+def _best(found: Run) -> dict[str, Any]:
+    best = found.best
+    return {"kernel": documents.kernel(best.kernel), "path": str(best.path), "speedup": best.speedup._asdict()}
 
 
 def _write_page(found: Run) -> None:
@@ -84,26 +148,26 @@ def _write_page(found: Run) -> None:
 
 
 def _say_stopped(folder: Path | None, as_json: bool) -> None:
-    """What a run that was stopped has so far, and how to go on."""
+    """What a run that was stopped has so far, and how to continue it."""
     if folder is None:
         return
     found = Run(folder)
     if not found.measurements:
-        print(f"nothing was measured yet; the same command begins again, in {folder}", file=sys.stderr)
+        print(f"nothing was measured yet; the same command starts again, in {folder}", file=sys.stderr)
         return
     write_best(found)
     _write_page(found)
     best, report = found.best, str(folder / REPORT)
     if as_json:
-        kernel = {"kernel": best.kernel.hash, "path": str(best.path), "speedup": best.speedup.value}
-        measured = {"run": str(folder), "stopped": True, "measurements": found.measurements}
-        terminal.print_json(measured | {"best": kernel, "report": report})
+        asked = {name: found.configuration[name] for name in ("problem", "device", "forecaster", "policy", "strategy")}
+        told = {"run": str(folder), "stopped": True, **asked, "measurements": found.measurements}
+        documents.write("search", told | {"best": _best(found), "report": report})
         return
     rows = [
         ("best", f"{best.speedup.value:.3g}x the anchor's speed, so far"),
         ("kernel", best.kernel.name.rsplit("/", 1)[-1]),
         ("file", str(best.path)),
-        ("measured", f"{found.measurements}; it was stopped, and the same command goes on with it"),
+        ("measured", f"{found.measurements}; it was stopped; the same command continues it"),
         ("report", report),
     ]
     for name, text in rows:
@@ -120,7 +184,7 @@ def _count(text: str) -> int:
 def _print(found: Run, worked: bool) -> None:
     summary, best = found.summary(), found.best
     if not worked:
-        print("this run had finished before; this is what it found\n")
+        print("this run was finished before; this is its result\n")
     found_at = f"found at measurement {summary['best']['found_at']} of {summary['measurements']}"
     times = f"{words.speedup(best.speedup)} the anchor's speed, {found_at}"
     rows = [
@@ -131,7 +195,7 @@ def _print(found: Run, worked: bool) -> None:
         ("measured", f"{summary['measurements']}; {summary['why']}"),
         ("forecasts", str(summary["forecasts"])),
         ("decisions", words.decisions(summary)),
-        ("missed", words.missed(summary, found.configuration["delta"])),
+        ("missed", words.missed(summary, found.delta)),
         ("report", summary["report"] or "none was written"),
     ]
     for name, text in rows:
@@ -139,7 +203,7 @@ def _print(found: Run, worked: bool) -> None:
 
 
 class View:
-    """What a search is doing, on stderr: a few lines that are redrawn on a terminal, a line per event elsewhere."""
+    """Shows the progress of a search on stderr: a panel on a terminal, a line per event elsewhere."""
 
     def __init__(self) -> None:
         self._terminal = sys.stderr.isatty()
@@ -153,7 +217,7 @@ class View:
         return self._state is not None
 
     def folder(self, named: str | None) -> Path | None:
-        """Where the run lives that was worked on; None before there was one."""
+        """The folder of the run; None before it has begun."""
         if self._state is None or self._state.configuration is None:
             return None
         return Path(named) if named else Configuration(**self._state.configuration).folder
@@ -171,7 +235,7 @@ class View:
             print(line, file=sys.stderr, flush=True)
 
     def leave(self) -> None:
-        """What was drawn last stays."""
+        """Stop redrawing; the last panel stays."""
         self._drawn = 0
 
     def _clear(self) -> None:
@@ -200,9 +264,7 @@ class View:
 def _line(event: Event, state: State) -> str:
     told = event.payload
     if event.kind == "session":
-        begins = (
-            f"process {told['pid']} goes on after {told['lived']:.0f} s" if state.hashes else "measuring the anchor"
-        )
+        begins = f"process {told['pid']} continues after {told['lived']:.0f} s" if state.hashes else _beginning(state)
         return "\n".join([*told.get("notes", ()), begins])
     if event.kind == "measured":
         found = told["status"] if told["value"] is None else _times(told["value"])
@@ -219,11 +281,16 @@ def _line(event: Event, state: State) -> str:
         said = ", ".join(f"{actions.count(action)} {action}" for action in dict.fromkeys(actions))
         return f"step {state.step.number}: {said}"
     if event.kind == "promoted":
-        return f"nothing new comes: measuring {len(told['nodes'])} that were trusted"
+        return f"no new candidates: measuring {len(told['nodes'])} that were trusted"
     if event.kind == "finals":
         finalists = len(told["results"]) - 1
         return f"measured again with the anchor: the best {f'{finalists} kernels' if finalists > 1 else 'kernel'}"
     return ""
+
+
+def _beginning(state: State) -> str:
+    device = (state.configuration or {}).get("device")
+    return f"measuring the anchor on {device}" if device else "measuring the anchor"
 
 
 def _left(asked: dict[str, Any], state: State) -> list[str]:
@@ -237,7 +304,7 @@ def _spent(state: State) -> Amounts:
 
 
 def _time(limits: Budget, state: State) -> str:
-    """How long it has taken and, where a budget tells, how long it may still take."""
+    """The time so far and, if a budget allows to tell, the time left."""
     spent = _spent(state)
     told = f"{_duration(spent.wall_seconds)} so far"
     if limits.wall_seconds is not None:

@@ -1,9 +1,8 @@
-"""What people see: aligned tables, readable numbers, and progress that is a bar on a terminal and lines elsewhere."""
+"""Output for people: aligned tables, readable numbers, and progress as a bar on a terminal, as lines elsewhere."""
 
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import shutil
 import sys
@@ -16,11 +15,13 @@ from presage.core.text import printable
 if TYPE_CHECKING:  # which needs numpy
     from presage.core.statistics import Interval
 
+TARGET = "h200"
+"""What forecast, inspect and corpus compile are about unless told otherwise."""
 _UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "us"), (1.0, "ns"))
 
 
 class _Shown:
-    """A stream that shows what is written to it and obeys none of it, whoever's words they are."""
+    """A stream that escapes control characters, so that text from kernels and compilers cannot control the terminal."""
 
     def __init__(self, stream: TextIO) -> None:
         self.stream = stream
@@ -35,8 +36,8 @@ class _Shown:
 
 @contextmanager
 def shown() -> Iterator[None]:
-    """While a command runs, control characters reach neither stdout nor stderr; what the terminal's encoding cannot
-    write is written out."""
+    """While a command runs, control characters are escaped on stdout and stderr, and so is what the terminal's encoding
+    cannot write."""
     before = sys.stdout, sys.stderr
     for stream in before:
         if hasattr(stream, "reconfigure"):
@@ -49,7 +50,7 @@ def shown() -> Iterator[None]:
 
 
 def control(text: str) -> None:
-    """Our own commands to the terminal on stderr, with text in between that was made printable."""
+    """Write control sequences of our own to stderr. Text from elsewhere in them must be made printable first."""
     stream = sys.stderr
     raw = stream.stream if isinstance(stream, _Shown) else stream
     raw.write(text)
@@ -86,22 +87,6 @@ def table(rows: Sequence[Sequence[str]], header: Sequence[str]) -> str:
     return "\n".join("  ".join(cell.ljust(w) for cell, w in zip(line, widths, strict=True)).rstrip() for line in lines)
 
 
-def print_json(document: Any) -> None:
-    """One document; numbers that JSON cannot hold become null."""
-    text = json.dumps(_finite(document), indent=2).replace("\x7f", "\\u007f")
-    sys.stdout.write(f"{text}\n")
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, dict):
-        return {str(key): _finite(part) for key, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(part) for part in value]
-    return value
-
-
 def positive(text: str) -> float:
     """An argument that is a positive number."""
     try:
@@ -114,7 +99,7 @@ def positive(text: str) -> float:
 
 
 class ProgressLine:
-    """Shows what is being done: redrawn in place on a terminal, one line a step otherwise. Always on stderr."""
+    """Shows progress on stderr: redrawn in place on a terminal, one line per step elsewhere."""
 
     def __init__(self) -> None:
         self._terminal = sys.stderr.isatty()
@@ -136,10 +121,21 @@ class ProgressLine:
 
 
 def add_problem(parser: argparse.ArgumentParser) -> None:
-    """The problem, as the first argument or by its name."""
+    """The problem: the first argument, or --problem."""
     parser.add_argument(
         "first", nargs="?", metavar="PROBLEM",
-        help="a problem of the catalogue, which 'presage problems' lists; or the path of a KernelBench file or of a"
-        " GPU MODE folder",
+        help="the name of a problem ('presage problems' lists them), or the path of a KernelBench file or a GPU MODE"
+        " folder",
     )  # fmt: skip
-    parser.add_argument("--problem", help="the problem, in place of the first argument, which is then a kernel")
+    parser.add_argument("--problem", help="the problem; the first argument is then a kernel")
+
+
+def add_target(parser: argparse.ArgumentParser, forms: str) -> None:
+    """The hardware that a command is about, and does not need. `--device` is an old spelling."""
+    parser.add_argument("--target", default=TARGET, metavar="HARDWARE", help=f"{forms} (default: {TARGET})")
+    parser.add_argument("--device", dest="target", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
+
+
+def add_fail(parser: argparse.ArgumentParser, when: str) -> None:
+    """An exit status for scripts. Without it a kernel that fails is a result like any other."""
+    parser.add_argument("--fail", action="store_true", help=f"exit with status 1 if {when}")

@@ -6,21 +6,25 @@ import argparse
 import time
 from pathlib import Path
 
-from presage.cli import terminal
+from presage.cli import documents
 from presage.core.errors import PresageError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("forecaster", choices=["learned"], help="what to train")
+    parser.add_argument("forecaster", choices=["learned"], help="the forecaster to train")
     parser.add_argument(
         "--recording",
         action="append",
         default=[],
         metavar="NAME|FILE",
-        help="a recording to learn from; may be given more than once; default: all that come with presage",
+        help="a recording to learn from; may be repeated (default: all recordings that are installed)",
     )
     parser.add_argument(
-        "--into", type=Path, default=Path("models/learned"), metavar="FOLDER", help="default: models/learned"
+        "--into",
+        type=Path,
+        default=Path("models/learned"),
+        metavar="FOLDER",
+        help="where to write the model (default: models/learned)",
     )
 
 
@@ -30,14 +34,15 @@ def run(arguments: argparse.Namespace) -> int:
 
     names = arguments.recording or recorded.packaged()
     if not names:
-        raise PresageError("no recording comes with this presage; name one with --recording FILE.parquet")
+        raise PresageError("no recording is installed; name one with --recording FILE.parquet")
     recordings = [recorded.find(name) for name in names]
     lines: list[str] = []
     start = time.monotonic()
     learned_training.train(recordings, arguments.into, lines.append if arguments.json else print)
     files = {file.name: file.stat().st_size for file in sorted(arguments.into.iterdir())}
     if arguments.json:
-        terminal.print_json({"into": str(arguments.into), "files": files, "seconds": time.monotonic() - start})
+        seconds = time.monotonic() - start
+        documents.write("train", {"into": str(arguments.into), "files": files, "seconds": seconds})
     else:
         total = sum(files.values())
         print(f"{arguments.into}: {len(files)} files, {total / 1e6:.1f} MB, in {time.monotonic() - start:.0f} s")

@@ -10,6 +10,15 @@ class PresageError(Exception):
     """A mistake of the caller (a bad file, flag or value), explained in the message; commands exit with 2."""
 
 
+def install(extra: str) -> str:
+    """How to install an optional part, for messages.
+
+    >>> install("llm")
+    "pip install 'presage-kernels[llm]', or in a checkout run PRESAGE_EXTRAS=llm ./presage"
+    """
+    return f"pip install 'presage-kernels[{extra}]', or in a checkout run PRESAGE_EXTRAS={extra} ./presage"
+
+
 def hint(name: str, known: Iterable[str], otherwise: str) -> str:
     """What to say to whoever wrote a name that is not known: names like it, if there are any.
 

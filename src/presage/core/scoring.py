@@ -20,6 +20,7 @@ from presage.core.statistics import Interval
 Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.intp]
 
+_EXACT_FLIPS = 12
 NLL_FLOOR = 1e-6
 """The least probability that nll takes a bin to have had; its worst value is so 13.8."""
 
@@ -286,6 +287,26 @@ def bootstrap(
         return Interval(value, math.nan, math.nan)
     low, high = np.quantile(draws, [0.025, 0.975])
     return Interval(value, float(low), float(high))
+
+
+def sign_flip_p(differences: npt.ArrayLike, *, flips: int = 9999, seed: int = 0) -> float:
+    """The two-sided p-value of a sum of paired differences (G,): how often a sum at least as far from 0 comes up where
+    each difference has the one sign or the other by chance. Exact up to 12 of them, from random flips beyond; NaN for
+    none.
+
+    >>> sign_flip_p([1.0] * 6), sign_flip_p([1.0, -1.0])
+    (0.03125, 1.0)
+    """
+    d = np.asarray(differences, dtype=np.float64)
+    if d.size == 0:
+        return math.nan
+    if d.size <= _EXACT_FLIPS:
+        signs = 1 - 2 * (np.arange(2**d.size)[:, None] >> np.arange(d.size) & 1)
+    else:
+        signs = np.random.default_rng(seed).choice([-1, 1], size=(flips, d.size))
+        signs = np.vstack([signs, np.ones(d.size)])  # what was seen is one of them
+    far = np.abs(d.sum()) * (1 - 1e-12)
+    return float(np.mean(np.abs(signs @ d) >= far))
 
 
 # --- The parts ----------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Proves what a recording promises, and works out the numbers of its data card."""
+"""Checks a recording, and computes the numbers of its data card."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from presage.kernels.normalise import digest, normalise
 from presage.problems import registry
 
 FLOOR_SHARE = 0.8
-"""A time under this share of the roofline is no time; peaks are uncertain by less."""
+"""A time below this share of the roofline is impossible; measured peaks are more exact than that."""
 SIMILAR_OPERATIONS, SIMILAR_FAMILIES = 0.985, 0.8
-"""How alike (Jaccard index of five-token shingles) the sources of two splits may be: an unseen operation shares its
-families' code with others by definition, an unseen family does not."""
+"""How similar the sources of two splits may be (Jaccard index of five-token shingles). An unseen operation may share
+its family's code with others; an unseen family may not."""
 _TOLD = re.compile(r"\b(naive|baseline|fast(?:er|est)?|slow(?:er|est)?|speed_?up|optimi[sz]ed|\d+(?:\.\d+)?x)\b", re.I)
 _TOKEN = re.compile(r"[A-Za-z_]\w*|\d[\w.]*|\S")
 _SHOWN = 5
 
 
 def check(found: Recording, hashes: bool = True, say: Callable[[str], None] = lambda line: None) -> dict[str, Any]:
-    """The data card's numbers and, under `problems`, every broken promise; an empty list proves them all."""
+    """The numbers of the data card and, under `problems`, everything that is wrong; an empty list if nothing is."""
     say("reading")
     rows = found.rows()
     problems: list[str] = [] if same_schema(found) else ["the columns are not those of a recording"]
@@ -117,7 +117,7 @@ def _splits(rows: Sequence[Row]) -> Iterator[str]:
 
 
 def _likeness(rows: Sequence[Row]) -> Iterator[str]:
-    """The first kernel of every family, against those of the other splits."""
+    """The first kernel of each family, compared with those of other splits."""
     firsts = {(row.problem, row.family, row.language): row for row in reversed(rows)}.values()
     seen = [(row, _shingles(row)) for row in firsts if row.split in ("train", "validation")]
     for row in firsts:
@@ -133,7 +133,7 @@ def _likeness(rows: Sequence[Row]) -> Iterator[str]:
 
 
 def _shingles(row: Row) -> frozenset[int]:
-    """Hashes of five tokens in a row, numbers alike, of the normalised source."""
+    """Hashes of five consecutive tokens of the normalised source; all numbers count as the same token."""
     text = normalise(row.source, row.language).replace(row.problem, "f")
     tokens = ["0" if token[0].isdigit() else token for token in _TOKEN.findall(text)]
     return frozenset(hash(tuple(tokens[i : i + 5])) for i in range(max(1, len(tokens) - 4)))
@@ -151,7 +151,7 @@ def _hashes(rows: Sequence[Row]) -> Iterator[str]:
 
 
 def _words(rows: Sequence[Row]) -> Iterator[str]:
-    """Nothing in a normalised source may tell how fast it is."""
+    """A normalised source must not say how fast it is."""
     seen: set[tuple[str, str]] = set()
     for row in rows:
         if (row.problem, row.family) in seen or row.room == "imported":
@@ -218,7 +218,7 @@ def _noise(found: Recording, rows: Sequence[Row]) -> dict[str, Any]:
 
 
 def spread(rows: Sequence[Row]) -> dict[str, float | None]:
-    """The best kernel of an operation over the seed, over PyTorch and over what PyTorch compiles."""
+    """The speedup of an operation's best kernel over the seed, over PyTorch and over compiled PyTorch."""
     best = min((row.total_ns for row in rows if row.family not in ("eager.py", "compiled.py")), default=math.inf)
 
     def over(*families: str) -> float | None:
@@ -233,7 +233,7 @@ def spread(rows: Sequence[Row]) -> dict[str, float | None]:
 
 
 def _near_best(rows: Sequence[Row]) -> float:
-    """The share of an operation's kernels that come within 5 % of its best."""
+    """The share of an operation's kernels within 5 % of its best."""
     times = [row.total_ns for row in rows if row.language != "torch"]
     return sum(time <= 1.05 * min(times) for time in times) / len(times) if times else math.nan
 

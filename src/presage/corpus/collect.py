@@ -1,4 +1,4 @@
-"""Collects the corpus: measures the catalogue's families on a device, in chunks, and goes on where it was stopped."""
+"""Collects the corpus: measures the catalogue's kernels on a device, in chunks. It can be stopped and continued."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from presage.problems import registry
 from presage.problems.base import Problem
 
 _ALWAYS = ("naive", "eager", "compiled")
-"""Kernels that every problem's first chunk has: the seed, and what PyTorch makes of it."""
+"""Kernels of each problem's first chunk: the seed, and PyTorch's own."""
 _SAY_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A kernel to measure: a family and values, rendered when it is asked for, which thousands never are."""
+    """A kernel to measure: a family and values. It is rendered only when needed, since most never are."""
 
     problem: Problem
     family: Kernel
     values: Mapping[str, Value] = field(default_factory=dict)
     known: str | None = None
-    """Its hash, where that is known without rendering."""
+    """Its hash, if that is known without rendering."""
 
     @cached_property
     def kernel(self) -> Kernel:
@@ -46,13 +46,10 @@ class Candidate:
 
 
 def plan(problem: Problem, device: Device, state: State | None = None) -> Iterator[Candidate]:
-    """Every kernel of the problem's families that the device runs, in an order whose every beginning is a fair sample:
-    the fixed kernels first, then each family's first configuration, then the families in turn, in an order that only
-    their names and values decide.
-
-    A family comes up as often as the square root of its size says, so that a large one does not drown the others.
-    What `state` knows needs no rendering.
-    """
+    """Every kernel of the problem's families that the device runs. Any first part of the list is a fair sample: fixed
+    kernels come first, then the first configuration of each family, then the families in turn. The order depends only
+    on names and values. A family's share grows with the square root of its size, so that large families do not crowd
+    out others. Kernels that `state` knows are not rendered."""
     state = state or State()
     families = [
         family
@@ -79,7 +76,7 @@ def plan(problem: Problem, device: Device, state: State | None = None) -> Iterat
 
 
 def _shuffled(problem: Problem, family: Kernel) -> list[dict[str, Value]]:
-    """The family's configurations: the first, and the others in an order that is random, but always the same."""
+    """The family's configurations: the first, then the others in a random order that is always the same."""
     first, *others = family.configurations()
     name = Path(family.name).name
     return [first, *sorted(others, key=lambda v: hashlib.sha256(f"{problem.name} {name} {v}".encode()).digest())]
@@ -98,7 +95,7 @@ def collect(
     again: bool = False,
     say: Callable[[str], None] = print,
 ) -> int:
-    """Measure until every problem has so many kernels, or time is up; returns how many measurements were made."""
+    """Measure until every problem has this many kernels or the time is up. Returns the number of measurements."""
     state = journal.read(folder)
     deadline = time.monotonic() + seconds if seconds else None
     own = Journal(folder, {"device": device.name, "kind_of_device": device.kind, "facts": device.describe()})
@@ -139,7 +136,7 @@ class _Run:
         self.count = 0
 
     def repeats(self, share: float, problems: Sequence[Problem]) -> Iterator[Candidate]:
-        """A random share of what earlier runs have measured, to be measured once more by this one."""
+        """A random share of what earlier runs measured, to be measured again."""
         by_name = {problem.name: problem for problem in problems}
         for known in self._state.kernels.values():
             drawn = int(hashlib.sha256(f"repeat {known.hash}".encode()).hexdigest()[:8], 16) / 2**32 < share
@@ -185,7 +182,7 @@ def _progress(where: str, statuses: Counter[str], seconds: float, repeat: bool) 
 
 
 def find_problems(names: Sequence[str]) -> list[Problem]:
-    """The problems of these names or rooms; all of the catalogue where none is named."""
+    """The problems with these names or in these rooms; all if none is named."""
     every = [registry.get(name) for name in registry.names()]
     if not names:
         return every

@@ -1,4 +1,4 @@
-"""Exports a recording as a folder that the Hugging Face `datasets` library loads: a file per split, and a card."""
+"""Exports a recording as a folder that the Hugging Face `datasets` library can load: a file per split, and a card."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from presage.devices.recording import Recording, Row
 
 
 def export(found: Recording, folder: Path) -> dict[str, Any]:
-    """Write the folder, which must not hold anything yet; returns the counts of its splits."""
+    """Write the folder, which must be empty. Returns the number of rows of each split."""
     import pyarrow
     import pyarrow.parquet
 
     if folder.exists() and any(folder.iterdir()):
-        raise PresageError(f"{folder} is not empty; name a folder that is")
+        raise PresageError(f"{folder} is not empty; name an empty folder")
     rows = found.rows(reports=False)
     names = [name for name in splits.NAMES if any(row.split == name for row in rows)] or ["train"]
     try:
@@ -38,7 +38,7 @@ def export(found: Recording, folder: Path) -> dict[str, Any]:
 
 
 def _records(chosen: Sequence[Row], rows: Sequence[Row], hardware: str) -> list[dict[str, Any]]:
-    """The research's columns, a pair of sources and how much faster the second is, and what else we know."""
+    """The columns of published pairs (two sources and a speedup), and what else is recorded."""
     sources = {(row.problem, row.hash): row.source for row in rows}
     return [
         {

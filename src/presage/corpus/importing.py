@@ -1,4 +1,4 @@
-"""Recordings from elsewhere: Kernel Tuner caches, T4 files, and data sets with the research's columns."""
+"""Makes recordings from Kernel Tuner caches, T4 files and published pairs of kernels."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _STATUSES = {
     "constraints": Status.COMPILE_ERROR,
 }
 _LARGEST = 512 << 20
-"""Bytes of a file, packed or unpacked; as Python's objects they take ten times as much."""
+"""The largest file in bytes, packed or unpacked. As Python objects it takes ten times as much memory."""
 _WRONG = (ArithmeticError, AttributeError, LookupError, RecursionError, StopIteration, TypeError, ValueError)
 _UNITS = {"miliseconds": 1e6, "milliseconds": 1e6, "microseconds": 1e3, "nanoseconds": 1.0, "seconds": 1e9}
 
@@ -41,8 +41,8 @@ _UNITS = {"miliseconds": 1e6, "milliseconds": 1e6, "microseconds": 1e3, "nanosec
 def import_tuning(
     path: Path, to: Path, *, name: str | None = None, hardware: str | None = None, source: Path | None = None
 ) -> Recording:
-    """Make a recording of a Kernel Tuner cache or a T4 file. A candidate's source is `#define` lines, and the kernel's
-    text where it is given, which is how Kernel Tuner compiles it."""
+    """Make a recording of a Kernel Tuner cache or a T4 file. The source of a candidate is its `#define` lines, then the
+    kernel's text if that is given, as Kernel Tuner compiles it."""
     document = _load(path)
     stem = path.name.removesuffix(".gz").removesuffix(".json").removesuffix("_T4")
     text = _text(source) if source else ""
@@ -59,15 +59,15 @@ def import_tuning(
                 f"{path} is neither a Kernel Tuner cache (it has no 'cache') nor T4 (it has no 'results')"
             )
         if not found:
-            raise PresageError(f"{path} holds no results")
+            raise PresageError(f"{path} has no results")
         rows = [_tuned(name or problem, case, text, *each) for each in found]
         return _write(to, rows, hardware or stem, path)
 
 
 def import_space(path: Path, to: Path) -> Recording:
-    """Make a recording of an exhaustively measured tuning space: a Parquet file with a row per configuration, beside it
-    `spaces.json`, which says what was tuned on what, and `sources.jsonl.zst`, the kernels' texts. The first sample of a
-    configuration is left out, since it warmed up the GPU."""
+    """Make a recording of a fully measured tuning space: a Parquet file with a row per configuration, `spaces.json`,
+    which describes it, and `sources.jsonl.zst`, the sources. The first sample of a configuration is left out: it warmed
+    up the GPU."""
     beside = f"{path} is no tuning space with spaces.json and sources.jsonl.zst beside it"
     try:
         spaces = json.loads(read_limited(path.parent / "spaces.json", _LARGEST))
@@ -86,7 +86,7 @@ def import_space(path: Path, to: Path) -> Recording:
 
 @contextmanager
 def _understood(path: Path) -> Iterator[None]:
-    """Whatever else is in a document than its format says."""
+    """Turn errors from a document of the wrong form into a message."""
     try:
         yield
     except _WRONG as error:
@@ -135,7 +135,7 @@ def _load(path: Path) -> dict[str, Any]:
             f"{path} is not complete JSON ({error}); a Kernel Tuner cache that is still open lacks its end: add '}}}}'"
         ) from error
     if not isinstance(document, dict):
-        raise PresageError(f"{path} is JSON, but no object")
+        raise PresageError(f"{path} is JSON, but not an object")
     return document
 
 
@@ -144,7 +144,7 @@ def _sizes(size: Any) -> list[Any]:
 
 
 _Result = tuple[dict[str, Value], Status, str, list[float], float | None]
-"""A configuration, its status, the file's word for it, its samples, and what the file itself says it takes."""
+"""A configuration, its status, the file's word for that, its samples, and the costs that the file gives."""
 
 
 def _kernel_tuner(document: Mapping[str, Any], path: Path) -> Iterator[_Result]:
@@ -188,7 +188,7 @@ def _t4(document: Mapping[str, Any], path: Path) -> Iterator[_Result]:
 
 def _positive(time: Any) -> float:
     if not 0 < float(time) < _LONGEST_TIME:
-        raise ValueError(f"{time} is no time")
+        raise ValueError(f"{time} is not a time")
     return float(time)
 
 
@@ -233,15 +233,15 @@ def _relative(row: Row, anchor: Row) -> Row:
 # -- pairs ------------------------------------------------------------------------------------------------------------
 
 PAIR_COLUMNS = ("anchor_code", "candidate_code", "hardware", "aggregated_speedup")
-"""What a data set of the research has at least; its labels are left aside, since they disagree with its own prompt."""
+"""The columns that published pairs need. Their labels are not used: they disagree with the published prompt."""
 _ANCHOR_NS = 1e6
-"""Where only ratios are published, the anchor took this long."""
+"""Where only ratios are published, every anchor takes this long."""
 _LIBRARY = "import torch\n\n\ndef custom_kernel(data):\n    return torch.matmul(*data)\n"
 
 
 @dataclass(frozen=True)
 class Pair:
-    """Two kernels for one problem, and how much faster the second is."""
+    """Two kernels for one problem, and the speedup of the second."""
 
     problem: str
     hardware: str
@@ -251,13 +251,13 @@ class Pair:
 
     @property
     def bin(self) -> int:
-        """By our scale."""
+        """The bin on our scale."""
         return int(scale.bin_of([self.speedup])[0])
 
 
 def import_pairs(path: Path, to: Path, *, hardware: str | None = None) -> Recording:
-    """Make a recording of published pairs on one GPU: a file with the research's columns, or a folder as
-    `read_pairs` reads them. Only ratios are known, so every anchor took as long."""
+    """Make a recording of published pairs on one GPU, from a file or a folder that `read_pairs` can read. Only ratios
+    are known, so all anchors get the same time."""
     with _understood(path):
         pairs = read_pairs(path)
         return _import_pairs(path, to, pairs, hardware)
@@ -306,9 +306,9 @@ def _paired(problem: str, text: str, speedup: float) -> Row:
 
 
 def read_pairs(path: Path) -> list[Pair]:
-    """Pairs from Parquet or JSON lines with the research's columns; or from a folder with texts in `codes.jsonl.zst`
-    and ratios in `pairs.parquet` (a candidate against several references) or `speedups.parquet` (products of matrices
-    against a library's)."""
+    """Pairs from Parquet or JSON lines; or from a folder with sources in `codes.jsonl.zst` and ratios in
+    `pairs.parquet` (a candidate against several references) or `speedups.parquet` (matrix products against a
+    library)."""
     if path.is_dir():
         return list(_folder_pairs(path))
     records = _table(path) if path.suffix == ".parquet" else _lines(path)
@@ -322,7 +322,7 @@ def read_pairs(path: Path) -> list[Pair]:
             if not 0 < speedup < math.inf:
                 raise ValueError
         except (TypeError, ValueError) as error:
-            raise PresageError(f"{path}: row {number} has no speedup that is a positive number") from error
+            raise PresageError(f"{path}: row {number} has no positive speedup") from error
         anchor, candidate = str(record["anchor_code"]), str(record["candidate_code"])
         problem = str(record.get("problem") or record.get("op_name") or digest(anchor, "torch"))
         found.append(Pair(problem, str(record["hardware"]), anchor, candidate, speedup))
@@ -343,11 +343,11 @@ def _folder_pairs(folder: Path) -> Iterator[Pair]:
                     text, ratio = codes[record["candidate_code_id"]], record["speedup_vs_torch_matmul"]
                     yield Pair(record["config"], record["hardware"], _LIBRARY, text, _positive(ratio))
     except KeyError as error:
-        raise PresageError(f"{folder}: {error} is missing; it is not one of the layouts that are known") from error
+        raise PresageError(f"{folder}: {error} is missing; this layout is not known") from error
 
 
 def _against_references(records: list[dict[str, Any]], codes: Mapping[str, str]) -> Iterator[Pair]:
-    """A candidate's ratios to several references say how these compare with each other, too."""
+    """A candidate's ratios to several references also say how these compare with each other."""
     groups: dict[tuple[str, str, str], dict[str, dict[str, Any]]] = {}
     for record in records:
         key = (record["problem_id"], record["hardware"], record["candidate_code_id"])
@@ -380,5 +380,5 @@ def _lines(path: Path) -> list[dict[str, Any]]:
             try:
                 records.append(dict(json.loads(line)))
             except (ValueError, TypeError, RecursionError) as error:
-                raise PresageError(f"{path}:{number}: is no JSON object: {error}") from error
+                raise PresageError(f"{path}:{number}: is not a JSON object: {error}") from error
     return records

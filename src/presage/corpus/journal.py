@@ -1,7 +1,7 @@
-"""Journal: what was collected, one JSON line each, in files that are only ever appended to.
+"""Journal: what was collected, one JSON line each, in files that are only appended to.
 
-A folder holds one file per run, so folders of several machines are joined by copying. A line that a kill or a full disk
-has cut short is left out when the folder is read; all others count.
+A folder holds one file per run, so folders from several machines are joined by copying. A line that was cut short by a
+kill or a full disk is ignored when the folder is read.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from presage.kernels.kernel import Kernel, from_source
 from presage.static.report import StaticReport
 
 MOST_FAULTS = 2
-"""After so many faults of the machine a kernel is left alone."""
+"""A kernel is not tried again after this many faults of the machine."""
 
 
 @dataclass
@@ -49,7 +49,7 @@ class Collected:
 
 @dataclass
 class State:
-    """A folder of journals, read."""
+    """What the journals of a folder hold."""
 
     kernels: dict[tuple[str, str], Collected] = field(default_factory=dict)
     families: dict[str, dict[str, str]] = field(default_factory=dict)
@@ -62,7 +62,7 @@ class State:
         return known is not None and (known.status is not None or known.faults >= MOST_FAULTS)
 
     def hash_of(self, problem: str, family: Kernel, values: Mapping[str, Any]) -> str | None:
-        """The hash of a kernel that was collected with these values of this very family; None if none was."""
+        """The hash of the kernel that was collected with these values of this family; None if there is none."""
         return self._hashes.get((family_key(problem, family), _frozen(values)))
 
     @cached_property
@@ -70,7 +70,7 @@ class State:
         return {(each.family, _frozen(each.values)): each.hash for each in self.kernels.values()}
 
     def render(self, found: Collected) -> tuple[Kernel, Kernel]:
-        """A kernel's family and the kernel, from the text as it was when it was measured."""
+        """A kernel and its family, from the text as it was when it was measured."""
         record = self.families.get(found.family)
         if record is None:
             raise PresageError(f"the source of {found.problem} {found.hash} is not in the journals: a file is missing")
@@ -82,7 +82,7 @@ class State:
 
 
 class Journal:
-    """This run's file. Every line is on disk before the next kernel is measured."""
+    """The file of this run. Every line is on disk before the next kernel is measured."""
 
     def __init__(self, folder: Path, about: Mapping[str, Any]) -> None:
         now = datetime.now(UTC)
@@ -99,7 +99,7 @@ class Journal:
         self._file.close()
 
     def add(self, family: Kernel, measurement: Measurement, seconds: float, repeat: bool = False) -> None:
-        """Keep what a device said of a kernel of this family."""
+        """Write the measurement of a kernel of this family."""
         cases = [
             {"case": c.case, "floor_ns": round(c.floor_ns, 1), "samples_ns": [round(ns, 1) for ns in c.samples_ns]}
             for c in measurement.cases
@@ -117,7 +117,7 @@ class Journal:
         )
 
     def add_reports(self, problem: str, hash: str, reports: list[StaticReport]) -> None:
-        """Keep what compiling a kernel tells."""
+        """Write the static reports of a kernel."""
         self._write({"kind": "reports", "problem": problem, "hash": hash, "reports": [r.to_json() for r in reports]})
 
     def _about(self, problem: str, family: Kernel, kernel: Kernel) -> dict[str, Any]:
@@ -141,7 +141,7 @@ class Journal:
                 raise OSError(0, "the disk is full")
         except OSError as error:
             raise PresageError(
-                f"cannot write to {self._file.name}: {error.strerror}; what was collected before is kept: make room and"
+                f"cannot write to {self._file.name}: {error.strerror}; what was collected before is safe; make room and"
                 " run the same command again"
             ) from error
 
@@ -155,7 +155,7 @@ def _frozen(values: Mapping[str, Any]) -> frozenset[tuple[str, Any]]:
 
 
 def read(folder: Path) -> State:
-    """Everything in a folder's journals; an empty or missing folder holds nothing."""
+    """Read all journals of a folder. An empty or missing folder holds nothing."""
     state = State()
     for file in sorted(folder.glob("*.jsonl")):
         for record in _records(file, state):

@@ -1,4 +1,4 @@
-"""Packs what was collected into a recording: sources rendered, splits named, speedups worked out."""
+"""Packs what was collected into a recording: renders sources, assigns splits, computes speedups."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from presage.problems.base import Problem
 from presage.static.hardware import Hardware
 
 _ANCHORS = {"cpu": "naive.c", "gpu": "naive.cu"}
-"""The seed kernels, which speedups in a corpus are relative to."""
+"""The seed kernels: speedups in a corpus are relative to them."""
 _REPORTED = ("cuda", "triton")
 _AT_ONCE = 256
 
@@ -29,7 +29,7 @@ _AT_ONCE = 256
 def add_reports(
     folder: Path, target: Hardware, seconds: float | None, processes: int | None = None, say: Any = print
 ) -> int:
-    """Compile every collected kernel that has no static report yet, and keep what that tells."""
+    """Compile every collected kernel without a static report, and write the report."""
     deadline = time.monotonic() + seconds if seconds else math.inf
     state = journal.read(folder)
     waiting = [
@@ -62,11 +62,11 @@ def pack(folder: Path, path: Path, name: str, hardware: str | None = None) -> Re
     state = journal.read(folder)
     runs = [run for run in state.runs if run.get("device")]
     if not runs or not state.kernels:
-        raise PresageError(f"{folder} holds no collected kernels; 'presage corpus collect --into {folder}' makes some")
+        raise PresageError(f"{folder} has no collected kernels; 'presage corpus collect --into {folder}' makes some")
     kinds = {run["kind_of_device"] for run in runs}
     if len(kinds) > 1:
         raise PresageError(
-            f"{folder} holds runs on devices of several kinds: {', '.join(sorted(kinds))}; keep them apart"
+            f"{folder} has runs on devices of several kinds: {', '.join(sorted(kinds))}; use a folder for each"
         )
     kind = kinds.pop()
     rows = [_row(state, each) for each in state.kernels.values() if each.status is not None]
@@ -131,7 +131,7 @@ def _with_speedups(rows: Sequence[Row], anchor: str) -> list[Row]:
 
 
 def _between_runs(kernels: Any) -> list[float]:
-    """How far, in logarithms, a second measurement in another run was from the first."""
+    """The log ratio of second measurements in another run to the first ones."""
     return [
         round(_log_time(kernel.repeat) - _log_time(kernel.cases), 5)
         for kernel in kernels
@@ -144,7 +144,7 @@ def _log_time(cases: Sequence[RecordedCase]) -> float:
 
 
 def summary(found: Recording) -> Mapping[str, Any]:
-    """What a person wants to know of a recording at a glance."""
+    """The main numbers of a recording."""
     return {
         "name": found.name,
         "hardware": found.facts.get("hardware"),

@@ -1,4 +1,4 @@
-"""Which problems are learnt from and which are kept for tests, fixed once in splits.toml."""
+"""The split of each problem, for training or for tests, fixed in splits.toml."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _table() -> dict[str, list[str]]:
 
 
 def of(problem: Problem) -> str:
-    """The split of a problem: its room's, where the whole room is unseen, or its own; `train` otherwise."""
+    """The split of a problem: that of its room if the whole room is unseen, else its own, else `train`."""
     return split(problem.name, problem.room)
 
 

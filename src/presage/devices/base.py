@@ -198,7 +198,7 @@ class Device(ABC):
                 yield from self.measure(some[0][0], kernels, effort, lambda doing, share: None)
 
     def resume(self, measured: Iterable[str]) -> None:  # noqa: B027  only what replays has to remember
-        """What a search has measured here in processes that have ended, by hash: what replays goes on from there."""
+        """A search begins or goes on, and has measured these so far, by hash: what replays goes on from there."""
 
     def close(self) -> None:  # noqa: B027  most devices keep nothing
         """Let go of what is kept warm between measurements."""

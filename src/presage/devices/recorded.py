@@ -136,7 +136,7 @@ class RecordedDevice(Device):
         return [self._measurement(rows[kernel.hash], kernel) for kernel in kernels]
 
     def resume(self, measured: Iterable[str]) -> None:
-        self._asked.update(measured)
+        self._asked = Counter(measured)
 
     def _measurement(self, row: Row, kernel: Kernel) -> Measurement:
         """What was recorded, drawn anew from the recorded samples and off by as much as two runs were."""

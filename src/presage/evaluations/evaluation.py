@@ -14,6 +14,7 @@ from presage.core.statistics import Interval
 from presage.devices.recording import Recording
 from presage.evaluations import outcomes
 from presage.evaluations.injection import injection
+from presage.evaluations.outcomes import Outcomes
 from presage.evaluations.suites import SUITES, Metric
 from presage.forecasters.base import Forecaster
 
@@ -32,6 +33,8 @@ class Evaluation:
     """How many forecasts were asked for: every kernel against every anchor of its operation."""
     metrics: Mapping[str, Metric]
     curves: Mapping[str, tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]]
+    outcomes: Outcomes | None = None
+    """What was said of each kernel and what was measured, for comparing forecasters."""
 
     @property
     def numbers(self) -> dict[str, Interval]:
@@ -80,7 +83,7 @@ def evaluate(
         each = injection(forecaster, among, seed, neighbours) if suite == "injection" else SUITES[suite](found)
         metrics |= each.metrics
         curves |= each.curves
-    return Evaluation(name, split, recording.name, len(among), found.operation.size, metrics, curves)
+    return Evaluation(name, split, recording.name, len(among), found.operation.size, metrics, curves, found)
 
 
 def _plain(metric: Metric) -> dict[str, Any]:

@@ -71,7 +71,7 @@ def injection(forecaster: Forecaster, pools: Sequence[Pool], seed: int, neighbou
         pairs = [Candidate(kernel, each.reports) for each, _, *both in tried for kernel in both]
         said = ask(forecaster, question.task, pairs)
         for (_, kind, *_), before, after in zip(tried, said[::2], said[1::2], strict=True):
-            changed.setdefault(kind, []).append(_differ(before, after))
+            changed.setdefault(kind, []).append(differ(before, after))
             operation.setdefault(kind, []).append(number)
     return Findings({"injection": {kind: _share(changed[kind], operation[kind]) for kind in changed}})
 
@@ -81,7 +81,7 @@ def _share(changed: Sequence[bool], operation: Sequence[int]) -> Interval:
     return scoring.bootstrap(lambda rows: float(values[rows].mean()), operation)
 
 
-def _differ(before: Forecast | None, after: Forecast | None) -> bool:
+def differ(before: Forecast | None, after: Forecast | None) -> bool:
     if before is None or after is None:
         return True
     same = before.knots == after.knots and np.allclose(before.cdf, after.cdf, atol=1e-9)

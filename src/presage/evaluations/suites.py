@@ -76,12 +76,12 @@ def ranking(outcomes: Outcomes) -> Findings:
     pool = outcomes.where(outcomes.seeded)
     ok = pool.where(pool.ok)
     metrics: dict[str, Metric] = {"spearman": _over_operations(scoring.spearman(ok.mean, ok.truth, ok.operation))}
-    losses = {share: _losses(pool, float(share)) for share in SHARES}
+    losses = {share: pool_losses(pool, float(share)) for share in SHARES}
     metrics["recovery"] = {share: _over_operations(ours) for share, (ours, _) in losses.items()}
     metrics["recovery_random"] = {share: _over_operations(random) for share, (_, random) in losses.items()}
     metrics["recovery_vs_random"] = {share: _ratio(ours, random) for share, (ours, random) in losses.items()}
     shares = np.array(_CURVE_SHARES)
-    drawn = [_losses(pool, share) for share in _CURVE_SHARES]
+    drawn = [pool_losses(pool, share) for share in _CURVE_SHARES]
     curves = {
         "recovery": (shares, np.array([_mean(ours) for ours, _ in drawn])),
         "recovery_random": (shares, np.array([_mean(random) for _, random in drawn])),
@@ -149,7 +149,7 @@ def _ratio(ours: Floats, random: Floats) -> Interval:
     return scoring.bootstrap(ratio, np.arange(ours.size))
 
 
-def _losses(pool: Outcomes, share: float) -> tuple[Floats, Floats]:
+def pool_losses(pool: Outcomes, share: float) -> tuple[Floats, Floats]:
     """Per operation, the loss of choosing a share of the pool by score, and that of drawing as many at random."""
     ours, random = [], []
     for number in np.unique(pool.operation[pool.ok]):

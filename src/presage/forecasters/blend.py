@@ -27,8 +27,9 @@ _FORGET = 0.01
 
 
 class BlendForecaster(Forecaster):
-    """The linear pool of its members' CDFs, and of their p_fail. Weights are multiplied by the likelihood that a member
-    gave to what was then measured; speed and failure have weights of their own.
+    """Averages several forecasters, and gives more weight to those that were right. It is the linear pool of their CDFs
+    and of their p_fail. Weights are multiplied by the likelihood that a member gave to what was then measured; speed
+    and failure have weights of their own.
 
     It remembers what its members said of each kernel, and learns when the kernel comes back in a task's neighbours. A
     member without a forecast has no weight in that pool, and neither gains nor loses by its outcome.

@@ -42,8 +42,9 @@ _SETTINGS = {
 
 
 class ForestForecaster(Forecaster):
-    """A quantile regression forest (Meinshausen, 2006): a candidate is like the measured kernels that share its leaves,
-    each tree sharing one vote among them. Failed kernels take part, as slower than all others."""
+    """A random forest on tunables, trained on the measurements of the search. It is a quantile regression forest
+    (Meinshausen, 2006): a candidate is like the measured kernels in its leaves, and each tree has one vote. Failed
+    kernels take part, as slower than all others."""
 
     def forecast(self, task: Task, candidates: Sequence[Candidate]) -> list[Prediction]:
         neighbours = [(measured, task.log2_speedup(measured)) for measured in task.neighbours]

@@ -65,7 +65,7 @@ def installed() -> Path:
 
 
 class LearnedForecaster(Forecaster):
-    """The embedded default. Says in a note when it had to do without a compiler's report."""
+    """Boosted trees, trained on recordings, that read what compiling tells. A note says if nothing was compiled."""
 
     @classmethod
     def from_text(cls, text: str, get: Callable[[str], Forecaster]) -> LearnedForecaster:

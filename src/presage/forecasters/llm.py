@@ -39,7 +39,7 @@ class Sample:
 
 
 class LlmForecaster(Forecaster):
-    """Asks the endpoint of its settings; see `presage.llm`. `client.spent` says what it has cost."""
+    """Asks a language model several times and averages its answers. `client.spent` has the cost; see `presage.llm`."""
 
     is_paid = True
 

@@ -37,8 +37,8 @@ _NAME = re.compile(r"n\d+")
 
 
 class NearestForecaster(Forecaster):
-    """Looks among the search's own measurements; where there are none, among the train split of a recording, whose
-    kernels solve other problems."""
+    """Expects what the most similar measured kernels did. They come from the search, or before it has any, from the
+    train split of a recording."""
 
     def __init__(self, recording: Recording | None = None) -> None:
         self._recording = recording

@@ -23,7 +23,7 @@ _ANY = ""
 
 
 class PriorForecaster(Forecaster):
-    """Knows two things of a question: the candidate's language, and whether the anchor is a seed kernel."""
+    """Expects what recorded kernels of the same language did. It also knows whether the anchor is a seed kernel."""
 
     def __init__(self, recording: Recording) -> None:
         columns = recording.columns("problem", "split", "language", "status", "speedup", "anchor")

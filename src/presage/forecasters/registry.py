@@ -23,7 +23,8 @@ def get(spec: str, recording: Recording | None = None, **settings: Any) -> Forec
     make = FORECASTERS.load(name)
     forecaster: Forecaster
     if hasattr(make, "from_text") and not settings:
-        forecaster = make.from_text(text, lambda member: get(member, recording))
+        with FORECASTERS.blamed(name, "cannot be made"):
+            forecaster = make.from_text(text, lambda member: get(member, recording))
         return forecaster
     wanted = settings_of(make).get("recording")
     if wanted and not recording and wanted.default is wanted.empty:

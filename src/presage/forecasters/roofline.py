@@ -18,7 +18,7 @@ _LEAST_RANGE = 1.0
 
 
 class RooflineForecaster(Forecaster):
-    """Says the same of every candidate: anything from far slower up to what the hardware allows, all alike."""
+    """Expects any speed up to what the hardware allows, the same for every candidate."""
 
     def forecast(self, task: Task, candidates: Sequence[Candidate]) -> list[Prediction]:
         try:

@@ -39,8 +39,8 @@ _FEW, _MANY = 64, 512
 
 
 class SurrogateForecaster(Forecaster):
-    """A Gaussian process over the search's measurements. What the same kernels took on other devices, where it is
-    known, is where it starts from."""
+    """A Gaussian process, trained on the measurements of the search. It can start from times of the same kernels on
+    other devices."""
 
     at_once = 1
 

@@ -12,7 +12,7 @@ NOTHING_KNOWN = Forecast.from_bins([1 / BINS] * BINS, p_fail=0.5)
 
 
 class UniformForecaster(Forecaster):
-    """Every bin is as likely as any other, and failing as likely as not."""
+    """Gives every speedup the same chance, and failure 50 %."""
 
     def forecast(self, task: Task, candidates: Sequence[Candidate]) -> list[Prediction]:
         return [Prediction(NOTHING_KNOWN) for _ in candidates]

@@ -144,7 +144,16 @@ def fill(source: str, given: Mapping[str, str], problem: str) -> str:
         b = 2;
     """
     comment = "//" if any(directive.comment == "//" for directive in directives(source)) else "#"
-    filled = [f"{comment} presage: problem {problem}"]
+    return f"{comment} presage: problem {problem}\n{insert(source, given)}"
+
+
+def insert(source: str, given: Mapping[str, str]) -> str:
+    """The source with the code for each of its places.
+
+    >>> insert("a = $x$ + $x$;", {"x": "1"})
+    'a = 1 + 1;'
+    """
+    filled = []
     for line in source.split("\n"):
         indent = line[: len(line) - len(line.lstrip())]
         for name in _PLACE.findall(line):

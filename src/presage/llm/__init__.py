@@ -1,1 +1,2 @@
-"""One client for any OpenAI-compatible endpoint: structured answers, retries, cost, cache. Knows no forecasts."""
+"""A client for any OpenAI-compatible endpoint: structured answers, retries, cost, cache. It knows nothing of
+forecasts."""

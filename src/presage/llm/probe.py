@@ -1,4 +1,4 @@
-"""What an endpoint can do, found by asking it: `presage llm check`."""
+"""`presage llm check`: finds out what an endpoint can do by asking it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _TOKENS = 200
 
 @dataclass(frozen=True)
 class Ability:
-    """Whether the endpoint does something; None where that cannot be told."""
+    """Whether the endpoint supports something; None if that cannot be told."""
 
     works: bool | None
     note: str = ""
@@ -31,22 +31,23 @@ class Ability:
 
 @dataclass(frozen=True)
 class Findings:
-    """What came of the check."""
+    """The result of the check."""
 
     reachable: bool
     reason: str = ""
-    """Why it is not reachable, or cannot be asked."""
+    """Why it cannot be reached or asked."""
     models: tuple[str, ...] = ()
     model: str = ""
     latency_s: float | None = None
-    """Of the first short answer."""
+    """Seconds until the first short answer."""
     abilities: Mapping[str, Ability] | None = None
 
 
 def check(client: Client, clock: Callable[[], float] = time.monotonic) -> tuple[Findings, Client]:
-    """Asks for the models, then a few tiny questions; also the client that has a model now, and counted the cost.
+    """Ask for the models, then a few short questions. Also returns the client with its model chosen, which counted the
+    cost.
 
-    Raises a PresageError for a wrong key, or when it is not clear which model is meant.
+    Raises PresageError for a wrong key, or if it is not clear which model is meant.
     """
     try:
         models = tuple(client.list_models())
@@ -55,7 +56,7 @@ def check(client: Client, clock: Callable[[], float] = time.monotonic) -> tuple[
     except RefusedError:
         if not client.settings.model:
             raise
-        models = ()  # some endpoints list nothing, and answer all the same
+        models = ()  # some endpoints list nothing and still answer
     model = _choose(client.settings.model, models)
     client = client.for_model(model)
     probe = _Probe(client, clock)
@@ -76,7 +77,7 @@ def _choose(asked: str, models: tuple[str, ...]) -> str:
 
 
 class _Probe:
-    """Tiny questions, each asked once."""
+    """Short questions, each asked once."""
 
     def __init__(self, client: Client, clock: Callable[[], float]) -> None:
         self._client, self._clock = client, clock
@@ -84,7 +85,7 @@ class _Probe:
         self.reason = ""
 
     def _ask(self, **extra: Any) -> list[Answer] | None:
-        """The answers, or None when this was not to be had; `reason` then says why."""
+        """The answers, or None if there were none; `reason` then says why."""
         start = self._clock()
         try:
             answers = self._client.ask_once(_QUESTION, _TOKENS, **extra)
@@ -109,7 +110,7 @@ class _Probe:
         except ValueError:
             if answers[0].finish == "length":
                 return Ability(None, f"no answer within {_TOKENS} tokens")
-            return Ability(False, "accepted, but the answer is no JSON")
+            return Ability(False, "accepted, but the answer is not JSON")
         if name == "json_schema" and not (isinstance(number, dict) and isinstance(number.get("number"), int)):
             return Ability(False, "accepted, but the answer does not follow the schema")
         return Ability(True)

@@ -1,4 +1,4 @@
-"""Which endpoint to ask and how: from the environment and, below it, a TOML file. Keys: the environment only."""
+"""Which endpoint to ask, and how: from the environment, then a TOML file. Keys come only from the environment."""
 
 from __future__ import annotations
 
@@ -23,31 +23,31 @@ _KINDS: dict[str, tuple[tuple[type, ...], str]] = {
     "float": ((int, float), "a number"),
 }
 _LEAST_SECRET = 8
-"""Shorter keys, such as the `none` that local servers take, are no secrets, and could be part of any word."""
+"""Shorter keys, such as the `none` of local servers, are not secrets and could be part of any word."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Everything the client needs to know of an endpoint."""
+    """All that the client needs to know of an endpoint."""
 
     base_url: str
     model: str = ""
-    """Empty: not chosen, which only `presage llm check` allows."""
+    """Empty if not chosen, which only `presage llm check` allows."""
     api_key: str = field(default="", repr=False)
     temperature: float = 1.0
     max_tokens: int = 2000
-    """The longest answer; a model that thinks before it answers needs more."""
+    """The longest answer; a model that thinks first needs more."""
     samples: int = 3
     """How many answers are averaged into one forecast."""
     timeout: float = 60.0
-    """Seconds until one attempt is given up."""
+    """Seconds until an attempt is given up."""
     patience: float = 180.0
-    """Seconds until a question is given up, with all its attempts and waits."""
+    """Seconds until a question is given up, with all attempts and waits."""
     concurrency: int = 4
-    """How many questions are under way at a time."""
+    """How many questions are asked at a time."""
     price: Price | None = None
     cache: Path | None = None
-    """The folder of answers already paid for; None for no cache."""
+    """The folder of the cache; None for no cache."""
 
     def __post_init__(self) -> None:
         address = urlsplit(self.base_url)
@@ -55,7 +55,7 @@ class Settings:
             raise PresageError("the base URL must look like http://localhost:8000/v1 or https://host/v1")
         if address.username or address.password or address.query or address.fragment:
             raise PresageError(
-                "the base URL holds a user, a password or a query, which would be shown; put the key into"
+                "the base URL has a user, a password or a query in it, which would be shown; put the key into"
                 f" {_KEYS[0]} instead"
             )
         for name in ("max_tokens", "samples", "concurrency"):
@@ -65,18 +65,18 @@ class Settings:
             if not 0 < (value := getattr(self, name)) < float("inf"):
                 raise PresageError(f"{name} must be a positive number of seconds, not {value}")
         if not 0 <= self.temperature <= 2:
-            raise PresageError(f"temperature must lie from 0 to 2, not {self.temperature}")
+            raise PresageError(f"temperature must be from 0 to 2, not {self.temperature}")
 
     def check_priced(self) -> None:
-        """Refuse a budget in dollars where nobody knows what a token costs."""
+        """Raise PresageError if a budget in dollars is set and no price is known."""
         if self.price is None:
             raise PresageError(
-                "a budget in dollars needs to know what tokens cost: set input and output under [llm.price] in a file"
+                "a budget in dollars needs the price of tokens: set input and output under [llm.price] in a file"
                 " that PRESAGE_LLM_CONFIG names, or give --tokens instead"
             )
 
     def redact(self, text: str) -> str:
-        """The text without the key, should an endpoint have echoed it."""
+        """The text without the key, in case an endpoint repeats it."""
         return text.replace(self.api_key, "[key]") if len(self.api_key) >= _LEAST_SECRET else text
 
 
@@ -86,7 +86,7 @@ def read(
     needs_model: bool = True,
     **overrides: Any,
 ) -> Settings:
-    """Settings from, in order: the arguments, the environment, the file (or the one that PRESAGE_LLM_CONFIG names)."""
+    """Settings from the arguments, else the environment, else the file (or the one that PRESAGE_LLM_CONFIG names)."""
     file = file or environment.get("PRESAGE_LLM_CONFIG") or None
     values: dict[str, Any] = {"cache": cache_folder(environment) / "llm"}
     values |= _from_file(Path(file)) if file else {}
@@ -109,12 +109,12 @@ def _from_file(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise PresageError(f"cannot read {path}: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise PresageError(f"{path} is no TOML: {type(error).__name__}; mend it") from error
+        raise PresageError(f"{path} is not valid TOML: {error}") from error
     if not isinstance(table, dict):
         raise PresageError(f"{path}: llm must be a table, [llm]")
     if "api_key" in table:
         raise PresageError(
-            f"{path} holds a key, which belongs in the environment: remove api_key and set {_KEYS[0]}, or name a"
+            f"{path} has a key in it, and keys belong in the environment: remove api_key and set {_KEYS[0]}, or name a"
             " variable of your own with api_key_env"
         )
     kinds = {field.name: field.type for field in dataclasses.fields(Settings)} | {"api_key_env": "str"}
@@ -124,7 +124,7 @@ def _from_file(path: Path) -> dict[str, Any]:
 def _checked(path: Path, name: str, value: Any, kinds: Mapping[str, Any]) -> Any:
     if name not in kinds:
         known = f"known are: {', '.join(sorted(set(kinds) - {'api_key'}))}"
-        raise PresageError(f"{path}: [llm] knows no '{name}'; {hint(name, kinds, known)}")
+        raise PresageError(f"{path}: [llm] has no setting '{name}'; {hint(name, kinds, known)}")
     if name == "price":
         return Price.read(value, str(path))
     if name == "cache":

@@ -1,4 +1,4 @@
-"""Finding the JSON object in what a model wrote: alone, in a code fence, or between sentences."""
+"""Finds the JSON object in what a model wrote: alone, in a code fence, or between sentences."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def find_object(text: str, keys: Collection[str]) -> dict[str, Any]:
         return chosen
     if nearest is not None:
         raise MalformedError(f"the JSON object lacks {', '.join(nearest)}")
-    raise MalformedError("there is no whole JSON object in the answer")
+    raise MalformedError("there is no complete JSON object in the answer")
 
 
 def _objects(text: str) -> list[dict[str, Any]]:
@@ -54,4 +54,4 @@ def _objects(text: str) -> list[dict[str, Any]]:
 
 
 def _refuse(constant: str) -> Any:
-    raise ValueError(f"{constant} is no number")
+    raise ValueError(f"{constant} is not a number")

@@ -1,7 +1,7 @@
-"""The words that are nobody's: those of the languages and libraries that kernels are written in.
+"""The words of the languages and libraries that kernels are written in.
 
-A name that is not here may be its author's, and a model does not see it. To add a word is safe when no author would
-choose it to make an impression.
+A name that is not listed may be its author's, and a model does not see it. A word may be added if no author would
+choose it to impress a model.
 """
 
 from __future__ import annotations
@@ -75,14 +75,14 @@ _FORMS = re.compile(
 
 
 def is_of_c(word: str) -> bool:
-    """Whether a word is C's, C++'s or CUDA's own."""
+    """Whether a word belongs to C, C++ or CUDA."""
     return word in _C or _FORMS.fullmatch(word) is not None
 
 
 COMMON = _words("min max abs clock norm round floor ceil pow log exp trunc hypot remainder assert free cuda at ptx")
-"""Library words that an author may well give to a variable: they are the library's where they are called."""
+"""Words of libraries that an author may use for a variable. They count as the library's where they are called."""
 NAMESPACES = _words("std torch at c10 cub thrust cg cooperative_groups wmma nvcuda cute cutlass cuda ptx")
-"""What follows `NAMESPACE::` is that library's."""
+"""What follows `NAMESPACE::` belongs to that library."""
 MEMBERS = _words("""
     x y z w size sizes numel data data_ptr options dim device dtype contiguous is_cuda is_contiguous scalar_type stride
     type toType zero_ fill_ push_back sync thread_rank num_threads shfl_down shfl_up shfl_xor shfl num_elements
@@ -120,7 +120,7 @@ ENTRIES = _words("""
     custom_kernel Model ModelNew forward backward __init__ __call__ __name__ __main__ setup_context get_inputs
     get_init_inputs input_t output_t
 """)
-"""What a harness calls, or Python itself: the author had no choice."""
+"""Names that a harness or Python calls, so the author had no choice."""
 MODULE = _words("__name__ __file__ __doc__")
 NAMING_CALLS = _words("register_buffer register_parameter register_module add_module setattr getattr hasattr delattr")
 """Calls that name an attribute by a string."""

@@ -5,10 +5,13 @@ The name may be followed by settings, which are arguments of the part's construc
 
 from __future__ import annotations
 
+import importlib
 import inspect
+import os
 import types
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import EntryPoint, entry_points
@@ -25,6 +28,8 @@ class Group:
 
     noun: str
     plural: str
+    base: str = ""
+    """The class that every part derives from, as MODULE:CLASS; empty where a part is the path of a file."""
 
     @cached_property
     def _found(self) -> Mapping[str, list[EntryPoint]]:
@@ -37,26 +42,70 @@ class Group:
         """Every name, in alphabetical order."""
         return tuple(sorted(self._found))
 
+    def points(self) -> list[EntryPoint]:
+        """Every entry point in order of its name; a name that several packages declare is there several times."""
+        return [point for name in self.names() for point in self._found[name]]
+
     def load(self, name: str) -> Any:
         """What the entry point of this name stands for.
 
-        Raises PresageError for a name that no package declares or that several do, and for a package that cannot be
-        imported."""
+        Raises PresageError for a name that no package declares or that several do, for a package that cannot be
+        imported, and for what is not a part of this kind."""
         points = self._found.get(name, [])
         if not points:
             raise PresageError(f"there is no {self.noun} '{name}'; {self._listed()}")
         if len(points) > 1:
-            packages = " and ".join(sorted(_package(point) for point in points))
-            raise PresageError(f"{packages} both declare the {self.noun} '{name}'; uninstall one of them")
+            raise PresageError(declared_twice(self.noun, name, map(package, points)))
+        with self.blamed(name, "cannot be loaded"):
+            part = points[0].load()
+        if wrong := self._why_wrong(part):
+            raise PresageError(f"{self._part(points[0])} {wrong}; see {points[0].value}")
+        return part
+
+    def _why_wrong(self, part: Any) -> str:
+        """Why this is not a part of this kind. A function is believed; what it returns is looked at when it is made."""
+        if not self.base:
+            return "" if isinstance(part, str | os.PathLike) else "is not the path of a file"
+        if isinstance(part, type):
+            return "" if issubclass(part, self._base) else f"does not derive from {self._base_name}"
+        return "" if callable(part) else f"is not a class that derives from {self._base_name}"
+
+    @property
+    def _base(self) -> type:
+        module, _, name = self.base.partition(":")
+        base: type = getattr(importlib.import_module(module), name)
+        return base
+
+    @property
+    def _base_name(self) -> str:
+        """As authors import it."""
+        return f"presage.{self.base.partition(':')[2]}"
+
+    @contextmanager
+    def blamed(self, name: str, what: str) -> Iterator[None]:
+        """Whatever the code of this part's package raises becomes a PresageError that names the package."""
         try:
-            return points[0].load()
+            yield
         except PresageError:
             raise
-        except Exception as error:
-            raise PresageError(
-                f"the {self.noun} '{name}' of {_package(points[0])} cannot be loaded:"
-                f" {type(error).__name__}: {error}; see {points[0].value}"
-            ) from error
+        except (Exception, SystemExit) as error:
+            point = self._found[name][0]
+            said = f"{type(error).__name__}: {error}".rstrip(": ")
+            raise PresageError(f"{self._part(point)} {what}: {said}; see {point.value}") from error
+
+    def check_made(self, name: str, made: Any) -> None:
+        """A PresageError unless this is a part of this kind."""
+        if not isinstance(made, self._base):
+            point = self._found[name][0]
+            gave = f"gave a {type(made).__name__}, which does not derive from {self._base_name}"
+            raise PresageError(f"{self._part(point)} {gave}; see {point.value}")
+
+    def package(self, name: str) -> str:
+        """The package that declares a name, for messages."""
+        return package(self._found[name][0])
+
+    def _part(self, point: EntryPoint) -> str:
+        return f"the {self.noun} '{point.name}' of {package(point)}"
 
     def _listed(self) -> str:
         if not self._found:
@@ -66,11 +115,30 @@ class Group:
     def make(self, spec: str, *arguments: Any, **settings: Any) -> Any:
         """A new part from `NAME` or `NAME:SETTING=VALUE,SETTING=VALUE`; other arguments come first.
 
-        Raises PresageError where `load` does, and for a setting that the part does not have."""
+        Raises PresageError where `load` does, for a setting that the part does not have or lacks, and where the part's
+        constructor raises anything."""
         name, _, text = spec.partition(":")
         make = self.load(name)
         given = parse_settings(make, text, f"the {self.noun} {name}") if text else {}
-        return make(*arguments, **checked(make, settings | given, f"the {self.noun} {name}", len(arguments)))
+        chosen = checked(make, settings | given, f"the {self.noun} {name}", len(arguments))
+        with self.blamed(name, "cannot be made"):
+            made = make(*arguments, **chosen)
+        self.check_made(name, made)
+        return made
+
+    def canonical(self, spec: str, **settings: Any) -> str:
+        """The spec with further settings, and without those that are the defaults: the same text for the same part.
+
+        Raises PresageError where `make` does, and for a setting that is given twice."""
+        name, _, text = spec.partition(":")
+        make, owner = self.load(name), f"the {self.noun} {name}"
+        given = parse_settings(make, text, owner) if text else {}
+        for twice in sorted(given.keys() & settings.keys()):
+            raise PresageError(f"{twice} of {owner} is given twice; leave one out")
+        given = checked(make, settings | given, owner)
+        known = settings_of(make)
+        told = [each for each in known if each in given and given[each] != known[each].default]
+        return f"{name}:{','.join(f'{each}={_text(given[each])}' for each in told)}" if told else name
 
 
 def parse_settings(make: Callable[..., Any], text: str, owner: str) -> dict[str, Any]:
@@ -89,10 +157,13 @@ def parse_settings(make: Callable[..., Any], text: str, owner: str) -> dict[str,
 
 
 def checked(make: Callable[..., Any], settings: Mapping[str, Any], owner: str, leading: int = 0) -> dict[str, Any]:
-    """The settings, if the constructor has them all; `leading` arguments of it are given otherwise."""
+    """The settings, if the constructor has them all and lacks none; `leading` arguments of it are given otherwise."""
     known = settings_of(make, leading)
     for setting in sorted(settings.keys() - known.keys()):
         raise PresageError(f"{owner} has no setting '{setting}'; it has: {', '.join(known) or 'none'}")
+    for setting, parameter in known.items():
+        if parameter.default is parameter.empty and setting not in settings:
+            raise PresageError(f"{owner} needs the setting '{setting}'; write NAME:{setting}=VALUE")
     return dict(settings)
 
 
@@ -128,16 +199,28 @@ def _value(text: str, wanted: Any, what: str) -> Any:
         raise PresageError(f"{what} must be {kind}, not '{text}'") from None
 
 
-def _package(point: EntryPoint) -> str:
-    return point.dist.name if point.dist else point.value
+def _text(value: Any) -> str:
+    """A setting as it is written in a spec."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-PROBLEMS = Group("problem", "problems")
-DEVICES = Group("device", "devices")
-FORECASTERS = Group("forecaster", "forecasters")
-POLICIES = Group("policy", "policies")
-PROPOSERS = Group("proposer", "proposers")
-STRATEGIES = Group("strategy", "strategies")
-ACQUISITIONS = Group("acquisition", "acquisitions")
+def package(point: EntryPoint) -> str:
+    """The package that declares an entry point, with its version."""
+    return f"{point.dist.name} {point.dist.version}" if point.dist else point.value
+
+
+def declared_twice(noun: str, name: str, packages: Iterable[str]) -> str:
+    """What to say of a name that several packages declare."""
+    return f"{' and '.join(sorted(packages))} both declare the {noun} '{name}'; uninstall one of them"
+
+
+PROBLEMS = Group("problem", "problems", "presage.problems.base:Problem")
+DEVICES = Group("device", "devices", "presage.devices.base:Device")
+FORECASTERS = Group("forecaster", "forecasters", "presage.forecasters.base:Forecaster")
+POLICIES = Group("policy", "policies", "presage.policies.base:Policy")
+PROPOSERS = Group("proposer", "proposers", "presage.proposers.base:Proposer")
+STRATEGIES = Group("strategy", "strategies", "presage.searches.base:Strategy")
+ACQUISITIONS = Group("acquisition", "acquisitions", "presage.searches.base:Acquisition")
 RECORDINGS = Group("recording", "recordings")
 MODELS = Group("model", "models")
+GROUPS = (PROBLEMS, DEVICES, FORECASTERS, POLICIES, PROPOSERS, STRATEGIES, ACQUISITIONS, RECORDINGS, MODELS)

@@ -10,7 +10,7 @@ from presage.policies.base import Action, Decision, Policy, Standing
 
 
 class Always(Policy):
-    """Measures everything."""
+    """Measures every candidate."""
 
     def decide(self, forecasts: Sequence[Forecast | None], standing: Standing, rng: random.Random) -> list[Decision]:
         return [Decision(Action.MEASURE, "every candidate is measured")] * len(forecasts)

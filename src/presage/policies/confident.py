@@ -12,7 +12,8 @@ from presage.policies.base import NO_FORECAST, Action, Decision, Policy, Standin
 
 
 class Confident(Policy):
-    """Trusts above a level of confidence and measures below it. One can be sure of a speedup, or of a failure."""
+    """Trusts a forecast whose confidence is above a level, and measures the rest. The confidence may be that the kernel
+    fails."""
 
     def __init__(self, level: float = 0.8, kind: Confidence = "max_probability") -> None:
         if not 0 <= level <= 1:

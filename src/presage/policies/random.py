@@ -11,7 +11,7 @@ from presage.policies.base import NO_FORECAST, Action, Decision, Policy, Standin
 
 
 class Random(Policy):
-    """Measures each candidate with the same probability."""
+    """Measures each candidate with the same probability, whatever its forecast."""
 
     def __init__(self, rate: float = 0.5) -> None:
         if not 0 < rate <= 1:

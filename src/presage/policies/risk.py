@@ -140,7 +140,7 @@ class _Recent:
 
 
 class Risk(Policy):
-    """Trusts where winners do not rank, as often as alpha allows, and audits a share of what it could trust."""
+    """Trusts forecasts as long as at most a share alpha of the winners is missed, and audits some of what it trusts."""
 
     alpha: float
 

@@ -11,8 +11,8 @@ from presage.policies.base import NO_FORECAST, Action, Decision, Policy, Standin
 
 
 class TopK(Policy):
-    """Measures the k candidates of a batch that are expected to improve most on the best so far; candidates without a
-    forecast are measured besides."""
+    """Measures the k candidates of a batch with the largest expected improvement. Candidates without a forecast are
+    measured in addition."""
 
     def __init__(self, k: int = 2) -> None:
         if k < 1:

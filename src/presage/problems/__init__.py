@@ -1,1 +1,1 @@
-"""The catalogue: one room per operation family, each problem in its folder beside its seed kernels."""
+"""Problems: what a kernel computes, the cases it is checked and timed on, and how its outputs are compared."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -29,6 +30,8 @@ _C_TYPES = {
     "int32": "int32_t",
     "int64": "int64_t",
 }
+DTYPES = tuple(_C_TYPES)
+"""The types that an array may have."""
 
 
 _NOT_IN_NUMPY = {"bfloat16": "int16"}
@@ -73,6 +76,22 @@ class Case:
         return " ".join(parts)
 
 
+def cases(table: str, dtype: str = "float32") -> tuple[Case, ...]:
+    """Cases from a table in one line: the names of the sizes, a colon, and a row of sizes for each case, perhaps with
+    the style of its inputs at the end.
+
+    >>> [case.name for case in cases("rows cols: 1 1; 9 1 large")]
+    ['rows=1 cols=1', 'rows=9 cols=1 large']
+    """
+    heading, _, rows = table.partition(":")
+    names = heading.split()
+    made = []
+    for row in rows.split(";"):
+        sizes, style = row.split()[: len(names)], " ".join(row.split()[len(names) :])
+        made.append(Case(dict(zip(names, map(int, sizes), strict=True)), dtype, style or "uniform"))
+    return tuple(made)
+
+
 @dataclass(frozen=True)
 class Cost:
     """The least a case costs any implementation: bytes that must move and operations that must be done."""
@@ -91,8 +110,15 @@ class Tolerance:
 
 
 class Problem(ABC):
-    """One operation. A subclass fills in the class attributes and four methods; see problems/softmax/softmax."""
+    """One operation. A subclass fills in the class attributes and the abstract methods.
 
+    Its module may lie in any package. Kernels of its own lie beside the module, in a folder of its name. Kernels in the
+    folder `families` there are shared by all problems that are declared in that folder: their text leaves places such
+    as `$apply$`, and `given` says what belongs there. A file `NAME.cuh` in either folder is the text for `$NAME$`.
+    """
+
+    name: str
+    """A class attribute, or the constructor's argument where one class serves several problems."""
     summary: str
     """One sentence: what is computed, with the constants that matter."""
     inputs: tuple[Array, ...]
@@ -109,9 +135,13 @@ class Problem(ABC):
     adds_up: ClassVar[bool] = True
     """Whether an output may be a sum of many terms."""
 
-    @abstractmethod
+    def __init__(self, name: str = "") -> None:
+        if name:
+            self.name = name
+
     def make_inputs(self, case: Case, sampler: Sampler) -> tuple[Any, ...]:
-        """The inputs, in the order of `inputs`, with the case's shapes and dtypes."""
+        """The inputs, in the order of `inputs`, with the case's shapes and dtypes; by default floats in its style."""
+        return tuple(sampler.values(self.shape(array, case), self.dtype(array, case)) for array in self.inputs)
 
     @abstractmethod
     def oracle(self, xp: ModuleType, case: Case, *inputs: Any) -> tuple[Any, ...]:
@@ -149,8 +179,8 @@ class Problem(ABC):
         return Cost(self.bytes(case), self.flops(case))
 
     def given(self, suffix: str) -> Mapping[str, str]:
-        """The code that families shared in this problem's room leave to it, by name, for kernel files that end in
-        `.c`, `.cu` or `.py`; see `Operation`."""
+        """The code that shared families leave to this problem, by name, for kernel files that end in `.c`, `.cu` or
+        `.py`."""
         return {}
 
     @property
@@ -179,22 +209,17 @@ class Problem(ABC):
 
     @cached_property
     def folder(self) -> Path:
-        import sys
-
+        """The folder of the module that declares it."""
         return Path(str(sys.modules[type(self).__module__].__file__)).parent
 
     @cached_property
-    def name(self) -> str:
-        return self.folder.name
-
-    @cached_property
     def room(self) -> str:
-        return self.folder.parent.name
+        return self.folder.name
 
     @property
     def kernel_folders(self) -> tuple[Path, Path]:
         """Where its own kernels lie, and the families that it shares with its room."""
-        return self.folder, self.folder.parent / "families"
+        return self.folder / self.name, self.folder / "families"
 
     def shape(self, array: Array, case: Case) -> tuple[int, ...]:
         return tuple(int(expression.evaluate(part, case.dims)) for part in array.shape.split(","))
@@ -231,15 +256,3 @@ class Problem(ABC):
             for array in arrays
         ]
         return f"void {entry}({', '.join([*pointers, *(f'int {name}' for name in self.scalars)])})"
-
-
-class Operation(Problem):
-    """A problem without a folder of its own: it lives in a table of its room, and the kernels in the room's `families/`
-    serve it and its like. A family's text leaves places such as `$apply$`; `given` says what belongs there."""
-
-    def __init__(self, name: str) -> None:
-        self.name, self.room = name, self.folder.name
-
-    @property
-    def kernel_folders(self) -> tuple[Path, Path]:
-        return self.folder / self.name, self.folder / "families"

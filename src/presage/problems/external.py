@@ -79,6 +79,7 @@ class ExternalProblem(Problem):
         self, path: Path, convention: str, files: Mapping[str, str], summary: str, checks: Sequence[Case],
         timed: Sequence[Case],
     ) -> None:  # fmt: skip
+        super().__init__(path.stem)
         self.path, self.convention, self.files, self.summary = path, convention, dict(files), summary
         self.checks, self.timed = tuple(checks), {"cpu": tuple(timed), "gpu": tuple(timed)}
         self.layouts: Mapping[str, Layout] = {}
@@ -95,10 +96,6 @@ class ExternalProblem(Problem):
     @cached_property
     def folder(self) -> Path:
         return self.path if self.path.is_dir() else self.path.parent
-
-    @property
-    def name(self) -> str:
-        return self.path.stem
 
     @property
     def room(self) -> str:
@@ -233,7 +230,11 @@ def _read_file(path: Path) -> ExternalProblem:
 def _read_folder(folder: Path) -> ExternalProblem:
     path = folder / "task.yml"
     if not path.is_file():
-        raise PresageError(f"{folder} is no GPU MODE task: there is no task.yml in it")
+        installed = (folder / "pyproject.toml").is_file()
+        otherwise = (
+            f"; if it is a package with a problem of its own, run 'pip install -e {folder}'" if installed else ""
+        )
+        raise PresageError(f"{folder} is no GPU MODE task: there is no task.yml in it{otherwise}")
     task = task_file.parse(_text(path), str(path))
     if task.get("lang", "py") != "py":
         raise PresageError(f"{path}: lang is '{task['lang']}'; only Python tasks ('py') can be measured")
@@ -264,9 +265,23 @@ def _refuse_missing(source: str, path: Path, convention: str) -> ast.Module:
         raise PresageError(f"{path} is no Python: {error}") from error
     defined = {name for node in tree.body for name in _names(node)}
     missing = [name for name in _DEFINES[convention] if name not in defined]
+    if missing and (own := _own_problem(tree)):
+        folder = next((each for each in path.absolute().parents if (each / "pyproject.toml").is_file()), path.parent)
+        raise PresageError(
+            f"{path} declares the problem {own}, which is not run from a path: install its package"
+            f" ('pip install -e {folder}') and name the problem instead"
+        )
     if missing and "*" not in defined:
         raise PresageError(f"{path} is no {convention} problem: it defines no {' and no '.join(missing)}")
     return tree
+
+
+def _own_problem(tree: ast.Module) -> str:
+    """The name of a class that derives from our own Problem; it is not asked by running it."""
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef) and any(ast.unparse(base).endswith("Problem") for base in node.bases):
+            return node.name
+    return ""
 
 
 def _names(node: ast.AST) -> list[str]:

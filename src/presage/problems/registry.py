@@ -2,98 +2,139 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from presage.core.errors import PresageError, hint
 from presage.kernels import header as headers
 from presage.kernels.kernel import Kernel, from_source, read, split_spec
-from presage.plugins.group import PROBLEMS
+from presage.plugins.group import PROBLEMS, declared_twice
 from presage.problems import external
 from presage.problems.base import Problem
 from presage.problems.external import ExternalProblem
 
 _KERNEL_SUFFIXES = (".c", ".cu", ".py")
-_NO_KERNELS = ("problem.py", "__init__.py")
+_PIECES = {".c": ".h", ".cu": ".cuh", ".py": ".pyh"}
+"""How files end that hold a piece of kernels of each kind."""
+
+
+@dataclass(frozen=True)
+class _Declared:
+    """What installed packages declare, and what is wrong with some of them."""
+
+    problems: dict[str, Problem]
+    twice: dict[str, str]
+    """What to say of each name that several packages declare."""
+    broken: dict[str, str]
+    """What is wrong with an entry point, by its name."""
 
 
 @cache
-def _declared() -> tuple[dict[str, Problem], list[str]]:
-    """Every problem by name, and what went wrong with packages that declare some."""
-    found: dict[str, Problem] = {}
-    wrong: list[str] = []
-    for name in PROBLEMS.names():
+def _declared() -> _Declared:
+    made: dict[str, dict[str, Problem]] = {}
+    broken: dict[str, str] = {}
+    for point in PROBLEMS.names():
         try:
-            made = PROBLEMS.load(name)()
-            for problem in (made,) if isinstance(made, Problem) else made:
-                if problem.name in found:
-                    raise PresageError(f"the entry point '{name}' declares '{problem.name}', which is already there")
-                found[problem.name] = problem
-        except PresageError as error:
-            wrong.append(str(error))
-        except Exception as error:  # whatever another package does wrong, the others are there
-            wrong.append(f"the entry point '{name}' in presage.problems failed: {type(error).__name__}: {error}")
-    return found, wrong
+            for problem in _made(point):
+                made.setdefault(problem.name, {})[point] = problem
+        except PresageError as error:  # whatever another package does wrong, the others are there
+            broken[point] = str(error)
+    twice = {
+        name: declared_twice("problem", name, map(PROBLEMS.package, by_point))
+        for name, by_point in made.items()
+        if len(by_point) > 1
+    }
+    problems = {name: next(iter(by_point.values())) for name, by_point in made.items() if name not in twice}
+    return _Declared(problems, twice, broken)
+
+
+def _made(point: str) -> list[Problem]:
+    """The problems of an entry point: a Problem class, or a function that gives one or several of them."""
+    make = PROBLEMS.load(point)
+    with PROBLEMS.blamed(point, "cannot be made"):
+        made = make()
+        problems = [made] if isinstance(made, Problem) or not isinstance(made, Iterable) else list(made)
+    for problem in problems:
+        PROBLEMS.check_made(point, problem)
+    return problems
 
 
 def names() -> list[str]:
     """Every problem's name, in alphabetical order."""
-    return sorted(_declared()[0])
+    return sorted(_declared().problems)
 
 
-def broken() -> list[str]:
-    """What is wrong with installed packages whose problems are therefore missing."""
-    return _declared()[1]
+def broken() -> dict[str, str]:
+    """What is wrong with installed packages whose problems are therefore missing, by entry point or problem."""
+    declared = _declared()
+    return declared.broken | declared.twice
 
 
 def get(name: str) -> Problem:
     """The problem of this name, or the one from elsewhere at this path; an unknown name gets the nearest ones in the
     error."""
-    found, wrong = _declared()
-    if name in found:
-        return found[name]
+    declared = _declared()
+    if name in declared.problems:
+        return declared.problems[name]
+    if name in declared.twice:
+        raise PresageError(declared.twice[name])
     if name and Path(name).exists():
         return external.read(Path(name))
     is_path = name.endswith(".py") or "/" in name
     otherwise = "there is no such file or folder" if is_path else "'presage problems' lists them."
-    said = "; ".join([hint(name, names(), otherwise), *wrong])
+    said = "; ".join([hint(name, names(), otherwise), *declared.broken.values()])
     raise PresageError(f"there is no problem '{name}'; {said}")
 
 
 def seed_kernels(problem: Problem, language: str | None = None) -> list[Kernel]:
     """The kernels beside a problem and those it shares with its room, families not rendered; the naive ones first."""
-    kernels = (problem.reference_kernel(),) if isinstance(problem, ExternalProblem) else _kernels(problem.name)
+    kernels = (problem.reference_kernel(),) if isinstance(problem, ExternalProblem) else _kernels(problem)
     return [kernel for kernel in kernels if language in (None, kernel.language)]
 
 
 @cache
-def _kernels(name: str) -> tuple[Kernel, ...]:
+def _kernels(problem: Problem) -> tuple[Kernel, ...]:
     """A problem's own file takes the place of a shared one of the same name."""
-    problem = get(name)
     files = {Path(kernel.name).name: kernel for kernel in (*_shared_kernels(problem), *_own_kernels(problem))}
     return tuple(files[file] for file in sorted(files, key=lambda file: (Path(file).stem != "naive", file)))
 
 
 def _own_kernels(problem: Problem) -> Iterator[Kernel]:
-    own, _ = problem.kernel_folders
-    for file in sorted(own.iterdir()) if own.is_dir() else ():
-        if file.suffix in _KERNEL_SUFFIXES and file.name not in _NO_KERNELS:
-            yield from_source(file.read_text(), file.suffix, str(file))
+    for file, text, places in _kernel_files(problem.kernel_folders[0]):
+        whole = headers.fill(text, _given(problem, file.suffix), problem.name) if places else text
+        yield from_source(whole, file.suffix, str(file))
 
 
 def _shared_kernels(problem: Problem) -> Iterator[Kernel]:
     """The families of the problem's room, all places of which it has something for."""
-    for file, text, places in _shared_families(problem.kernel_folders[1]):
-        given = problem.given(file.suffix)
+    for file, text, places in _kernel_files(problem.kernel_folders[1]):
+        given = _given(problem, file.suffix)
         if places <= given.keys():
             yield from_source(headers.fill(text, given, problem.name), file.suffix, str(file))
 
 
+def _given(problem: Problem, suffix: str) -> dict[str, str]:
+    """What the problem gives for the places of kernels, and the pieces of text beside them."""
+    given = dict(problem.given(suffix))
+    for folder in problem.kernel_folders:
+        for name, text in _pieces(folder, suffix).items():
+            if headers.places(text) <= given.keys():
+                given.setdefault(name, headers.insert(text, given))
+    return given
+
+
 @cache
-def _shared_families(folder: Path) -> tuple[tuple[Path, str, frozenset[str]], ...]:
-    files = sorted(file for file in folder.glob("*") if file.suffix in _KERNEL_SUFFIXES)
+def _kernel_files(folder: Path) -> tuple[tuple[Path, str, frozenset[str]], ...]:
+    files = sorted(file for file in folder.glob("*") if file.suffix in _KERNEL_SUFFIXES and file.stem != "__init__")
     return tuple((file, text := file.read_text(), headers.places(text)) for file in files)
+
+
+@cache
+def _pieces(folder: Path, suffix: str) -> dict[str, str]:
+    """The files that kernels of this kind share text from, by the name of their place, in alphabetical order."""
+    return {file.stem: file.read_text().strip() for file in sorted(folder.glob(f"*{_PIECES[suffix]}"))}
 
 
 _ANCHORS = {"cpu": "naive.c", "gpu": "eager.py"}

@@ -24,8 +24,8 @@ Move = tuple[Kernel, Values, str]
 
 
 class Knobs(Proposer):
-    """Mostly neighbours of the parent, one or two steps along the values of one or two tunables; sometimes a jump; and
-    sometimes another family, with the values of the tunables that both have."""
+    """Changes the tunables of the problem's own kernels. Mostly it takes one or two steps from the parent's values;
+    sometimes it jumps, or goes to another family with the values of the tunables that both have."""
 
     foreign = False
 

@@ -46,7 +46,7 @@ _SUFFIXES = {"cuda": ".cu", "cu": ".cu", "cpp": ".cu", "c++": ".cu", "c": ".c", 
 
 
 class LlmProposer(Proposer):
-    """Asks the endpoint of its settings, which model by chance where there are several. What it writes only ever runs
+    """Asks a language model to write kernels. With several models it picks one at random. What it writes only ever runs
     in a device's sandbox; an answer that is no kernel is asked for once more, and is then dropped."""
 
     is_paid = True

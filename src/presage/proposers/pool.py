@@ -20,7 +20,7 @@ _ROAMING = 2.0
 
 
 class Pool(Proposer):
-    """Half of what it proposes are the parent's neighbours, half comes from anywhere. It looks at no result."""
+    """Takes kernels from a recording: half are similar to the parent, half are random. It looks at no result."""
 
     def __init__(self, ground: Ground) -> None:
         super().__init__(ground)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 from presage.core.statistics import Interval
+from presage.evaluations.comparison import Comparison
 from presage.evaluations.evaluation import Evaluation
 from presage.report import page
 from presage.report.figure import Axis, Series, figure
@@ -33,12 +34,15 @@ _MEANINGS = {
 }
 
 
-def render(evaluations: Sequence[Evaluation]) -> str:
+def render(evaluations: Sequence[Evaluation], comparisons: Sequence[Comparison] = ()) -> str:
     """The page of one or more forecasters on the same split."""
     first = evaluations[0]
     summary = f"{first.operations} operations of {first.recording}, split {first.split}; 95 % intervals by operation."
     drawn = [each for each in (_reliability(evaluations), _risk_coverage(evaluations), _recovery(evaluations)) if each]
     sections = [Section("Figures", page.figures(drawn))] if drawn else []
+    if comparisons:
+        body = page.paragraph(how_compared(comparisons)) + page.table(*differences(comparisons))
+        sections.append(Section(f"Compared with {comparisons[0].baseline}", body))
     sections.append(Section("Numbers", page.table(*numbers(evaluations))))
     return page.page("Forecasts against measurements", summary, sections)
 
@@ -50,6 +54,25 @@ def numbers(evaluations: Sequence[Evaluation]) -> tuple[list[list[str]], list[st
         values = [_shown(each.numbers.get(name)) for each in evaluations]
         rows.append([name, *values, _MEANINGS.get(name.split()[0], "")])
     return rows, ["", *(each.forecaster for each in evaluations), "meaning"]
+
+
+def how_compared(comparisons: Sequence[Comparison]) -> str:
+    """What the table of differences shows, in words."""
+    return (
+        f"On the same kernels: the score less that of {comparisons[0].baseline}, with a 95 % interval and a p-value by"
+        " operation. p-values are not corrected for the number of comparisons."
+    )
+
+
+def differences(comparisons: Sequence[Comparison]) -> tuple[list[list[str]], list[str]]:
+    """Every comparison as a table's rows and header."""
+    rows = []
+    for each in comparisons:
+        value, low, high = each.difference
+        known = math.isfinite(low) and math.isfinite(high)
+        cells = [f"{value:+.4f}" + (f" ({low:+.4f} to {high:+.4f})" if known else ""), f"{each.p:.3g}", each.verdict]
+        rows.append([each.score, each.forecaster, *cells])
+    return rows, ["score", "forecaster", f"less {comparisons[0].baseline}", "p", "verdict"]
 
 
 def _shown(number: Interval | None) -> str:

@@ -1,5 +1,5 @@
-"""Figures as inline SVG: lines, points, steps and bars on axes with sensible ticks. Their colours are the page's style,
-so that they are readable on light and on dark ground."""
+"""Figures as inline SVG: lines, points, steps and bars on axes. Colours come from the page's style, so that figures are
+readable on light and dark backgrounds."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from typing import Literal
 WIDTH, HEIGHT = 560, 340
 _LEFT, _RIGHT, _TOP, _BOTTOM = 62, 14, 14, 48
 COLOURS = 6
-"""Series are drawn in so many colours, classes c0, c1, … of the page's style, and then from the first again."""
+"""The number of colours: classes c0, c1, … of the page's style. Further series start again at the first."""
 _MOST_POINTS = 4000
 _LARGEST = 1e100
 
 
 @dataclass(frozen=True)
 class Series:
-    """Points to draw; those that are not finite, or beyond all reason, are left out."""
+    """Points to draw. Points that are not finite, or are too large to be real, are left out."""
 
     label: str
     x: Sequence[float]
@@ -27,20 +27,20 @@ class Series:
     kind: Literal["line", "points", "steps", "bars"] = "line"
     dashed: bool = False
     titles: Sequence[str] = ()
-    """What a reader sees on pointing at each point."""
+    """The text that is shown when the reader points at each point."""
 
 
 @dataclass(frozen=True)
 class Axis:
-    """An axis: what it shows, and its ends where they should not follow from the points."""
+    """An axis: its label, and its ends if they should not follow from the points."""
 
     label: str
     low: float | None = None
     high: float | None = None
     log: bool = False
-    """Octaves apart by equal steps; points that are not positive are left out."""
+    """Logarithmic, in octaves. Points that are not positive are left out."""
     ticks: Sequence[float] = ()
-    """Where the labels stand, where they should not follow from the ends."""
+    """The places of the labels, if they should not follow from the ends."""
 
 
 def figure(title: str, x: Axis, y: Axis, series: Sequence[Series], *, diagonal: bool = False) -> str:
@@ -75,7 +75,7 @@ def ticks(low: float, high: float, about: int = 6) -> list[float]:
 
 @dataclass(frozen=True)
 class _Scale:
-    """Where values lie on the page."""
+    """Maps values to places on the page."""
 
     low: float
     high: float
@@ -101,7 +101,7 @@ class _Scale:
         return self.start + min(max(share, -0.01), 1.01) * (self.end - self.start)
 
     def marks(self) -> list[tuple[float, str]]:
-        """Each tick's place and label."""
+        """The place and the label of each tick."""
         found = list(self.axis.ticks) or ticks(self.low, self.high)
         if self.axis.log and not self.axis.ticks:
             found = [2.0**tick for tick in found if tick == round(tick)] or [2.0**self.low, 2.0**self.high]

@@ -1,5 +1,5 @@
-"""A self-contained HTML page: one file, no script, nothing loaded from anywhere. All text is escaped, since kernels,
-and what models say of them, are other people's words."""
+"""A self-contained HTML page: one file, no script, nothing loaded from elsewhere. All text is escaped, since kernels
+and answers of models come from others."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ ul.tree, ul.tree ul { list-style: none; padding-left: 1.1rem; border-left: 1px s
 
 @dataclass(frozen=True)
 class Section:
-    """A heading and what stands under it, as HTML."""
+    """A heading and the HTML under it."""
 
     heading: str
     html: str
 
 
 def page(title: str, summary: str, sections: Sequence[Section]) -> str:
-    """The whole document; `summary` is plain text. Nothing in it commands a browser, or a terminal that shows it."""
+    """The whole document. `summary` is plain text. Control characters are escaped."""
     body = "".join(f"<section><h2>{escape(each.heading)}</h2>{each.html}</section>" for each in sections)
     return printable(
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
@@ -68,7 +68,7 @@ def paragraph(text: str) -> str:
 
 
 def figures(drawn: Sequence[str]) -> str:
-    """Figures side by side, as far as there is room."""
+    """Figures side by side, if there is room."""
     return f'<div class="figures">{"".join(drawn)}</div>'
 
 
@@ -80,7 +80,7 @@ def table(rows: Sequence[Sequence[str]], header: Sequence[str]) -> str:
 
 
 def write(path: Path, document: str) -> Path:
-    """Put a page in its place, whole or not at all."""
+    """Write a page, whole or not at all."""
     try:
         write_whole(path, document)
     except OSError as error:

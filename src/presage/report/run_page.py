@@ -27,7 +27,7 @@ _LONGEST_COMPARED = 5000
 
 
 def write(run_folder: Path) -> Path:
-    """Write the page of a run into its folder, as it stands."""
+    """Write the report of a run into its folder, finished or not."""
     return page.write(run_folder / FILE, render(read(run_folder)))
 
 
@@ -170,7 +170,7 @@ def _outcome(seen: Seen) -> str:
 
 
 def _lineage(view: RunView) -> str:
-    """A tree of nested lists, in which the winner is marked: the best kernels with all their ancestors."""
+    """A tree of nested lists: the best kernels with all their ancestors. The winner is marked."""
     shown = _worth_showing(view)
     children: dict[str | None, list[Seen]] = {}
     for seen in view.kernels:
@@ -201,7 +201,7 @@ def _worth_showing(view: RunView) -> set[str]:
 
 
 def _branches(children: Mapping[str | None, Sequence[Seen]], best: str) -> Iterator[str]:
-    """Each node and what comes from it, depth first; what is too deep goes on at the same depth."""
+    """Each node and its descendants, depth first. Beyond a depth, lists are not nested further."""
     waiting: list[Seen | str] = list(reversed(children.get(None, ())))
     depth = 0
     while waiting:

@@ -1,4 +1,4 @@
-"""What a page shows of a search run, as plain values, and how they are read from the run's store."""
+"""What the report of a run shows, as plain values, read from the run's store."""
 
 from __future__ import annotations
 
@@ -14,64 +14,62 @@ from presage.core.errors import PresageError
 from presage.core.forecast import Forecast
 from presage.core.statistics import Interval
 from presage.core.text import excerpt
-from presage.policies import registry as policies
-from presage.searches import registry as strategies
 from presage.searches import words
 from presage.searches.run import Run
 from presage.searches.state import State
 from presage.store.store import Event, Store
 
 _LARGEST = 1000
-"""log2 of a speedup that nobody would believe."""
+"""log2 of the largest speedup that can be real."""
 
 
 @dataclass(frozen=True)
 class Seen:
-    """A kernel that the search saw, and all that became of it."""
+    """A kernel that the search saw, and what happened to it."""
 
     hash: str
     name: str
     parent: str | None = None
-    """The hash of the kernel that it was made from; None for the anchor."""
+    """The hash of its parent; None for the anchor."""
     why: str = ""
-    """The idea behind it."""
+    """The idea behind it, in the proposer's words."""
     forecast: Forecast | None = None
     action: str = ""
-    """`trust`, `measure` or `audit`; `broken` where there was nothing to decide; empty for the anchor."""
+    """`trust`, `measure` or `audit`; `broken` if it cannot work; empty for the anchor."""
     reason: str = ""
-    """Why that was decided."""
+    """The reason of the decision."""
     measured: int | None = None
-    """The number of its measurement, counted from 1; None where it was not measured."""
+    """The number of its measurement, from 1; None if it was not measured."""
     value: float | None = None
-    """log2 S as measured; None where it was not, or failed."""
+    """log2 S as measured; None if it was not measured or failed."""
     failure: str = ""
-    """How it failed, where it did."""
+    """How it failed, if it did."""
 
 
 @dataclass(frozen=True)
 class RunView:
-    """What a page shows of a run: plain values, wherever they come from."""
+    """All that the report of a run shows."""
 
     run: str
     problem: str
     facts: Mapping[str, str]
-    """What was chosen and spent, by name, for people."""
+    """Settings and costs, by name, as text."""
     kernels: Sequence[Seen]
-    """The anchor first, then every candidate in the order in which it was proposed."""
+    """The anchor, then every candidate in the order of proposal."""
     best: str
-    """The hash of the winner."""
+    """The hash of the best kernel."""
     speedup: Interval | None
-    """The winner's, from the last measurement of the finalists, or else its only one."""
+    """Its speedup, from the last measurement of the finalists if there was one."""
     anchor_source: str
     best_source: str
     missed: str = ""
-    """What was left unmeasured on a forecast's word, and what that may have cost; empty while the run goes on."""
+    """What was trusted and not measured, and what that may have missed; empty until the run is finished."""
     notes: Sequence[str] = ()
-    """What a person must know of the result."""
+    """What to know about the result."""
     early_stop: str = ""
-    """Whether the run stopped early, or why not; empty where nobody knows."""
+    """Whether the run stopped early, or why not; empty if that is not known."""
     ended: str = ""
-    """Why the run ended; empty while it goes on."""
+    """Why the run ended; empty until it is finished."""
 
     @cached_property
     def by_hash(self) -> dict[str, Seen]:
@@ -79,9 +77,9 @@ class RunView:
 
 
 def read(run_folder: Path) -> RunView:
-    """What the store of a run tells, whether the run has ended or not."""
+    """Read the view from a run's folder, finished or not."""
     with Store(run_folder, writes=False) as store, _readable(run_folder):
-        state = State(strategies.get("random"), policies.get("always"))  # neither is asked anything
+        state = State()
         kernels: dict[str, Seen] = {}
         for event in store.events():
             state.apply(event)
@@ -91,7 +89,8 @@ def read(run_folder: Path) -> RunView:
         names = store.names()
         named = [replace(seen, name=Path(names[hash]).name) for hash, seen in kernels.items()]
         best, speedup = _best(state)
-        ended = Run(run_folder).summary() if state.finished else None
+        run = Run(run_folder)
+        ended = run.summary() if state.finished else None
         return RunView(
             run=run_folder.name,
             problem=str((state.configuration or {}).get("problem", "")),
@@ -101,7 +100,7 @@ def read(run_folder: Path) -> RunView:
             speedup=speedup,
             anchor_source=store.kernel(state.hashes[0]).source,
             best_source=store.kernel(best).source,
-            missed=words.missed(ended, (state.configuration or {})["delta"]) if ended else "",
+            missed=words.missed(ended, run.delta) if ended else "",
             notes=ended["notes"] if ended else (),
             early_stop=words.early_stop(ended) if ended else "",
             ended=str(ended["why"]) if ended else "",
@@ -110,18 +109,16 @@ def read(run_folder: Path) -> RunView:
 
 @contextmanager
 def _readable(run_folder: Path) -> Iterator[None]:
-    """Events that do not tell what they should, in words: the folder may come from anybody."""
+    """Turn errors in events into a message: the folder may come from anyone."""
     try:
         yield
     except (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError) as error:
         what = excerpt(str(error)) or type(error).__name__
-        raise PresageError(
-            f"the run in {run_folder} is damaged; what it tells does not fit together: {what}"
-        ) from error
+        raise PresageError(f"the run in {run_folder} is damaged; its events contradict each other: {what}") from error
 
 
 def _take_in(event: Event, state: State, kernels: dict[str, Seen]) -> None:
-    """What an event tells of kernels."""
+    """Add what an event says about kernels."""
     told = event.payload
     if event.kind == "proposed":
         for hash, why in told["candidates"]:
@@ -133,7 +130,7 @@ def _take_in(event: Event, state: State, kernels: dict[str, Seen]) -> None:
             kernels[hash] = replace(kernels[hash], failure=str(why), action="broken", reason=str(why))
     elif event.kind == "decided":
         for hash, action, reason in told["decisions"]:
-            if kernels[hash].action != "broken":  # which older runs name here, too
+            if kernels[hash].action != "broken":  # older runs name it here, too
                 kernels[hash] = replace(kernels[hash], action=str(action), reason=str(reason))
     elif event.kind == "measured":
         seen = kernels.get(told["kernel"]) or Seen(told["kernel"], told["kernel"])
@@ -152,7 +149,7 @@ def _best(state: State) -> tuple[str, Interval]:
 
 
 def _forecast(kept: Mapping[str, Any]) -> Forecast:
-    """A forecast, checked again: whoever made the folder may not have."""
+    """A forecast, checked again: the folder may come from anyone."""
     knots, cdf = (tuple(map(float, kept[name])) for name in ("knots", "cdf"))
     if not all(abs(knot) < _LARGEST for knot in knots):
         raise ValueError(f"a forecast from 2**{knots[0]} to 2**{knots[-1]}")
@@ -160,7 +157,7 @@ def _forecast(kept: Mapping[str, Any]) -> Forecast:
 
 
 def _log2(value: float | None) -> float | None:
-    """A speedup's logarithm as it was kept, if it is one."""
+    """log2 of a recorded speedup, checked."""
     if value is not None and not abs(float(value)) < _LARGEST:
         raise ValueError(f"a speedup of 2**{value}")
     return None if value is None else float(value)

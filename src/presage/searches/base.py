@@ -1,4 +1,5 @@
-"""Strategy: the small base class. Chooses parents; it is asked and told, so anyone's loop can drive it."""
+"""The small base classes: Strategy chooses parents; it is asked and told, so anyone's loop can drive it. Acquisition puts
+candidates in order."""
 
 from __future__ import annotations
 
@@ -6,6 +7,8 @@ import random
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import NamedTuple
+
+from presage.core.forecast import Forecast
 
 
 class Node(NamedTuple):
@@ -20,11 +23,11 @@ class Node(NamedTuple):
 
 
 class Strategy(ABC):
-    """Keeps the archive and chooses parents. Its name on the command line is its file's.
+    """Keeps the archive and chooses parents. Its name on the command line is its entry point's.
 
     Failed kernels are never told, so they never take a slot; nor are duplicates. Everything is rebuilt on resuming by
-    telling the same things in the same order, with `visited` in place of `ask`, so all chance comes from `rng`. No call
-    may take longer than logarithmically in the number of nodes.
+    telling the same things in the same order, with `visited` in place of `ask`, so all chance comes from `rng`. There
+    may be a hundred thousand nodes: no call may walk all of them in Python.
     """
 
     @abstractmethod
@@ -37,3 +40,15 @@ class Strategy(ABC):
     @abstractmethod
     def tell(self, node: Node) -> None:
         """A kernel is new in the archive, or, if its id is known, a trusted one has been measured since."""
+
+
+class Acquisition(ABC):
+    """Scores a forecast. Its name on the command line is its entry point's in `presage.acquisitions`.
+
+    Scores are kept with the run, so one that draws is not asked again when the run goes on.
+    """
+
+    @abstractmethod
+    def score(self, forecast: Forecast, best: float, rng: random.Random) -> float:
+        """How soon a candidate should be decided on; higher is sooner. Of equal scores, the higher mean is first.
+        `best` is log2 S of the best kernel measured so far, 0 while that is the anchor. All chance comes from `rng`."""

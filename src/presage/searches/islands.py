@@ -6,21 +6,23 @@ import bisect
 import random
 from collections.abc import Sequence
 
+from presage.core.errors import PresageError
 from presage.searches.base import Node, Strategy
-
-ISLANDS = 4
-SURVIVORS = 16
-"""The best of an island, which may be parents."""
-MIGRATION = 32
-"""After so many parents every island's best moves on to the next."""
 
 
 class Islands(Strategy):
     """A kernel is born where its parent was chosen; the anchor lives everywhere. Within an island, the better of two
     that are drawn at random becomes the parent."""
 
-    def __init__(self) -> None:
-        self._islands: list[list[tuple[float, int]]] = [[] for _ in range(ISLANDS)]
+    def __init__(self, islands: int = 4, survivors: int = 16, migration: int = 32) -> None:
+        """survivors: the best of an island, which may be parents. migration: after so many parents every island's best
+        moves on to the next."""
+        for name, value in (("islands", islands), ("survivors", survivors), ("migration", migration)):
+            if value < 1:
+                raise PresageError(f"{name} of the strategy islands is 1 or more, not {value}")
+        self.islands, self.survivors, self.migration = islands, survivors, migration
+        self._best: list[list[tuple[float, int]]] = [[] for _ in range(islands)]
+        """Of each island."""
         self._homes: dict[int, tuple[int, ...]] = {}
         """Where a node was lately a parent, or else was born; its children are born there in turn."""
         self._turn = 0
@@ -36,13 +38,13 @@ class Islands(Strategy):
 
     def tell(self, node: Node) -> None:
         if node.id in self._homes:  # it was trusted, and has been measured since
-            for island in self._islands:
+            for island in self._best:
                 if any(id == node.id for _, id in island):
                     island[:] = [entry for entry in island if entry[1] != node.id]
                     bisect.insort(island, (node.value, node.id))
             return
         if node.parent is None:
-            self._homes[node.id] = tuple(range(ISLANDS))
+            self._homes[node.id] = tuple(range(self.islands))
         else:
             place, *others = self._homes[node.parent]
             self._homes[node.parent] = (*others, place)
@@ -51,21 +53,21 @@ class Islands(Strategy):
             self._settle(place, (node.value, node.id))
 
     def _choose(self, rng: random.Random) -> int:
-        island = self._islands[self._turn % ISLANDS]
+        island = self._best[self._turn % self.islands]
         _, parent = max(rng.choice(island), rng.choice(island))
         self._count(parent)
         return parent
 
     def _count(self, parent: int) -> None:
-        self._homes[parent] = (*self._homes[parent], self._turn % ISLANDS)[-ISLANDS:]
+        self._homes[parent] = (*self._homes[parent], self._turn % self.islands)[-self.islands :]
         self._turn += 1
-        if self._turn % MIGRATION == 0:
-            best = [island[-1] for island in self._islands]
+        if self._turn % self.migration == 0:
+            best = [island[-1] for island in self._best]
             for place, emigrant in enumerate(best):
-                self._settle((place + 1) % ISLANDS, emigrant)
+                self._settle((place + 1) % self.islands, emigrant)
 
     def _settle(self, place: int, entry: tuple[float, int]) -> None:
-        island = self._islands[place]
+        island = self._best[place]
         if entry not in island:
             bisect.insort(island, entry)
-            del island[:-SURVIVORS]
+            del island[: -self.survivors]

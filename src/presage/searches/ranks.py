@@ -1,14 +1,20 @@
-"""Ranks: how a value stands among all that were told, in a time that does not grow with their number.
+"""Ranks: how values stand among all that were told, as a table for numpy.
 
 Values are log2 S. Those that fall into the same cell, less than a thousandth of an octave wide, are tied.
 """
 
 from __future__ import annotations
 
+from array import array
+
+import numpy as np
+import numpy.typing as npt
+
 _CELLS_PER_OCTAVE = 1024
 _OCTAVES = 64
 _CELLS = 2 * _OCTAVES * _CELLS_PER_OCTAVE
-_BLOCK = 512
+
+Floats = npt.NDArray[np.float64]
 
 
 def cell(value: float) -> int:
@@ -17,26 +23,30 @@ def cell(value: float) -> int:
 
 
 class Ranks:
-    """Counts per cell and per block of cells, whose sums make a rank.
+    """Counts per cell, whose sums make ranks.
 
     >>> ranks = Ranks()
     >>> for value in (1.0, 2.0, 2.0, 3.0):
     ...     ranks.add(cell(value))
-    >>> [ranks.rank(cell(value)) for value in (1.0, 2.0, 3.0)]
+    >>> first, table = ranks.table()
+    >>> [float(table[cell(value) - first]) for value in (1.0, 2.0, 3.0)]
     [1.0, 2.5, 4.0]
     """
 
     def __init__(self) -> None:
-        self._cells = [0] * _CELLS
-        self._blocks = [0] * (_CELLS // _BLOCK)
+        self._counts = array("q", bytes(8 * _CELLS))
+        self._first, self._last = _CELLS, 0
 
     def add(self, at: int, count: int = 1) -> None:
         """One more value in this cell, or with -1 one less."""
-        self._cells[at] += count
-        self._blocks[at // _BLOCK] += count
+        self._counts[at] += count
+        if at < self._first:
+            self._first = at
+        if at > self._last:
+            self._last = at
 
-    def rank(self, at: int) -> float:
-        """The rank of the values in this cell, from 1 for the least; tied ones share the mean of theirs."""
-        block = at // _BLOCK
-        below = sum(self._blocks[:block]) + sum(self._cells[block * _BLOCK : at])
-        return below + (self._cells[at] + 1) / 2
+    def table(self) -> tuple[int, Floats]:
+        """The rank of the values in each cell, from the first that holds any: 1 for the least; tied ones share the mean
+        of theirs."""
+        counts = np.frombuffer(self._counts, dtype=np.int64)[self._first : self._last + 1]
+        return self._first, np.cumsum(counts) - counts + (counts + 1) / 2

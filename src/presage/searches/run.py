@@ -6,115 +6,40 @@ import contextlib
 import math
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from presage.core.errors import PresageError
 from presage.core.statistics import Interval
-from presage.devices import recorded
-from presage.devices import registry as devices
 from presage.devices.base import Device
-from presage.forecasters import learned
-from presage.forecasters import registry as forecasters
+from presage.forecasters.base import Forecaster
 from presage.kernels.kernel import Kernel
 from presage.policies import registry as policies
 from presage.policies.base import Policy
-from presage.problems import registry as problems
 from presage.problems.base import Problem
-from presage.proposers import registry as proposers
+from presage.proposers.base import Ground, Proposer
+from presage.searches import objects as given_objects
 from presage.searches import registry as strategies
-from presage.searches import words
-from presage.searches.budget import Budget
-from presage.searches.loop import Parts, Search, Watch
+from presage.searches import result, words
+from presage.searches.assembly import assemble
+from presage.searches.base import Acquisition, Strategy
+from presage.searches.configuration import RUNS, Configuration, extend, modern
+from presage.searches.listeners import Listeners
+from presage.searches.loop import Search
+from presage.searches.session import Watch
 from presage.searches.state import State
 from presage.store import lock
 from presage.store.store import FILE, LOCK, StorageError, Store
 
-RUNS = Path("presage-runs")
-"""Where runs live unless another folder is named, in the folder that one works in."""
+MakeProposer = Callable[[Ground], Proposer]
 REPORT = "report.html"
-NO_FORECASTER = "none"
 _SUFFIXES = {"c": ".c", "cuda": ".cu"}
-_BATCH = {"knobs": 32, "pool": 256, "llm": 8}
-"""Candidates of a step: as many as can be compiled, are recorded with what compiling tells, or can be paid for."""
-_BATCH_MEASURED = 4
-"""The same where each is measured."""
-_LONGEST_NAME, _LONGEST_PART = 255, 80
-"""Bytes that a file system takes for a name, and that we take for each part of one."""
-
-
-@dataclass(frozen=True)
-class Configuration:
-    """What a run is asked for; its folder takes no other. None stands for the default of the place."""
-
-    problem: str
-    device: str | None = None
-    forecaster: str | None = None
-    policy: str | None = None
-    strategy: str = strategies.DEFAULT
-    proposer: str | None = None
-    anchor: str | None = None
-    """What speedups are relative to, by path or name."""
-    budget: int | None = 64
-    """The most measurements."""
-    device_seconds: float | None = None
-    wall: float | None = None
-    """Seconds, over all processes of the run."""
-    tokens: int | None = None
-    dollars: float | None = None
-    alpha: float = 0.05
-    """For the policy `risk`: how many of the winners may be passed over."""
-    delta: float = 0.05
-    """For the policy `risk`: a winner is faster than the best by more than this share."""
-    early_stop: bool = True
-    """Whether the search ends when what is left is so unlikely to win that the policy's promise allows to leave it."""
-    batch: int | None = None
-    """How many candidates a step proposes."""
-    seed: int = 0
-
-    @property
-    def limits(self) -> Budget:
-        return Budget(self.budget, self.device_seconds, self.wall, self.tokens, self.dollars)
-
-    @property
-    def folder(self) -> Path:
-        """The run's folder unless one is named: it tells the problem, the device and the seed."""
-        device = (self.device or "").removesuffix(".parquet").replace(":", "/").strip("/").split("/")
-        parts = (Path(self.problem).stem, *device[:1], *device[1:][-1:], str(self.seed))
-        return RUNS / "-".join(os.fsdecode(os.fsencode(part)[:_LONGEST_PART]) for part in parts)
-
-    def complete(self) -> Configuration:
-        """Every default filled in, and every name known."""
-        if not self.problem.strip():
-            raise PresageError("name a problem: 'presage problems' lists the catalogue's")
-        device = self.device or _default_device()
-        recorded = device.startswith("recorded:")
-        proposer = self.proposer or ("pool" if recorded else "knobs")
-        if recorded and proposer != "pool":
-            raise PresageError(f"{device} can measure only what was recorded; leave out --proposer, or write 'pool'")
-        forecaster = self.forecaster or _default_forecaster(self.problem, device)
-        policy = self.policy or ("always" if forecaster == NO_FORECASTER else policies.DEFAULT)
-        measures_all = policy == "always" or forecaster == NO_FORECASTER
-        batch = _BATCH_MEASURED if measures_all else _BATCH.get(proposer, _BATCH["knobs"])
-        for kind, name, known in (
-            ("policy", policy, policies.names()),
-            ("strategy", self.strategy, strategies.names()),
-            ("proposer", proposer, proposers.names()),
-        ):
-            if name not in known:
-                raise PresageError(f"there is no {kind} '{name}'; there are: {', '.join(known)}")
-        if self.batch is not None and self.batch < 1:
-            raise PresageError(f"a step proposes 1 candidate or more, not {self.batch}")
-        completed = replace(
-            self, device=device, proposer=proposer, forecaster=forecaster, policy=policy, batch=self.batch or batch
-        )
-        completed.limits  # noqa: B018  a budget that cannot be is refused here
-        return completed
+_LONGEST_NAME = 255
+"""Bytes that a file system takes for a name."""
 
 
 @dataclass(frozen=True)
@@ -137,7 +62,10 @@ class Run:
             begun = next(store.events("begun"), None)
             if begun is None:
                 raise PresageError(f"the run in {folder} has not begun")
-            self.configuration: dict[str, Any] = begun.payload["configuration"]
+            self.configuration: dict[str, Any] = dict(begun.payload["configuration"])
+            """What was asked for, with what the run was given more of later."""
+            for session in store.events("session"):
+                self.configuration |= session.payload.get("limits", {})
             last = store.last()
             self.result: dict[str, Any] | None = last.payload if last and last.kind == "finished" else None
             """What the run ended with; None until then."""
@@ -157,13 +85,14 @@ class Run:
             raise PresageError(f"the run in {self.folder} is not finished; the command that began it goes on with it")
         if "broken" in self.result:
             return self.result
-        state = State(strategies.get("random"), _policy(self.configuration))  # the strategy is not asked anything
+        state, policy = State(), policies.get(modern(self.configuration)["policy"])
+        listeners = Listeners(strategies.get("random"), policy)  # the strategy is not asked anything
         with Store(self.folder, writes=False) as store:
             for event in store.events():
-                state.apply(event)
+                listeners.replay(event, state)
         best = self.result["best"]
         found_at = state.numbers[state.hashes.index(best["kernel"])]
-        return self.result | state.totals() | {"best": best | {"found_at": found_at}}
+        return self.result | result.totals(state, policy) | {"best": best | {"found_at": found_at}}
 
     @cached_property
     def best(self) -> Best:
@@ -197,6 +126,12 @@ class Run:
         with Store(self.folder, writes=False) as store:
             return sum(len(event.payload["broken"]) for event in store.events("forecast"))
 
+    @property
+    def delta(self) -> float:
+        """A winner is faster than the best by more than this share."""
+        told = self.result or {}
+        return float(told["delta"] if "delta" in told else self.configuration.get("delta") or 0.0)
+
     def summary(self) -> dict[str, Any]:
         """The finished run as one JSON document."""
         ended = self._ended
@@ -229,47 +164,87 @@ def folders(under: Path = RUNS) -> list[Path]:
     return sorted(file.parent for file in under.glob(f"*/{FILE}"))
 
 
-def search(problem: str, *, run: str | Path | None = None, watch: Watch | None = None, **settings: Any) -> Run:
-    """Search for a faster kernel; settings are those of `Configuration`. A run that is in the folder already goes on
-    where it was; a finished one is handed back as it is."""
+def search(
+    problem: str | Path | Problem,
+    *,
+    device: str | Device | None = None,
+    forecaster: str | Forecaster | None = None,
+    policy: str | Policy | None = None,
+    strategy: str | Strategy = strategies.DEFAULT,
+    acquisition: str | Acquisition | None = None,
+    proposer: str | MakeProposer | None = None,
+    anchor: str | Path | Kernel | None = None,
+    run: str | Path | None = None,
+    watch: Watch | None = None,
+    **settings: Any,
+) -> Run:
+    """Search for a faster kernel. Parts are names, perhaps with settings (`topk:k=4`), or objects; a proposer is a
+    class, or a function that makes one from a Ground. Settings are the others of `Configuration`.
+
+    A run that is in the folder already goes on where it was, and a finished one is handed back as it is, unless it is
+    given a larger budget. Of a strategy, a policy and an acquisition a copy is used; a run that was begun with an
+    object goes on only with an object of the same class and settings. Devices and forecasters that are given stay open.
+
+    Raises PresageError for what cannot be searched, and for a folder that holds a run with other settings."""
     start = time.monotonic()
-    configuration = Configuration(problem, **settings).complete()
-    folder = _folder(Path(run) if run else configuration.folder)
-    is_new = not (folder / FILE).exists()
-    with ExitStack() as stack:
-        # What cannot be searched at all, such as a name with a typing error, leaves no folder behind.
-        parts = _parts(configuration, stack) if is_new else None
-        store = stack.enter_context(Store(folder))
-        begun = next(store.events("begun"), None)
-        if begun:
-            _compare(begun.payload["configuration"], asdict(configuration), folder)
-        last = store.last()
-        if last is None or last.kind != "finished":
-            parts = parts or _parts(configuration, stack)
-            if not begun:
-                store.append("begun", {"configuration": asdict(configuration)})
-            loop = Search(
-                store,
-                parts,
-                configuration.limits,
-                configuration.batch or 1,
-                configuration.seed,
-                watch,
-                time.monotonic() - start,
-                configuration.early_stop,
-            )
-            try:
-                loop.run()
-            except StorageError:
-                raise
-            except PresageError:
-                if is_new and not loop.state.has_cost:
-                    stack.close()
-                    _remove(folder)
-                raise
+    parts = {
+        "problem": problem, "device": device, "forecaster": forecaster, "policy": policy, "strategy": strategy,
+        "acquisition": acquisition, "proposer": proposer, "anchor": anchor,
+    }  # fmt: skip
+    texts, objects = given_objects.split(parts)
+    asked = Configuration(**texts, **settings)
+    configuration = asked.complete(objects)
+    labels: dict[str, Any] = {
+        name: given_objects.label(objects[name]) for name in ("problem", "device") if name in objects
+    }
+    folder = _folder(Path(run) if run else replace(configuration, **labels).folder)
+    if not (folder / FILE).exists():
+        asked.refuse_idle(configuration)
+    _work(configuration, objects, folder, watch, start)
     finished = Run(folder)
     write_best(finished)
     return finished
+
+
+def _work(
+    configuration: Configuration, objects: dict[str, Any], folder: Path, watch: Watch | None, start: float
+) -> None:
+    """Begin the run in the folder, or go on with it, until it is finished."""
+    is_new = not (folder / FILE).exists()
+    with ExitStack() as stack:
+        # What cannot be searched at all, such as a name with a typing error, leaves no folder behind.
+        parts = assemble(configuration, objects, stack, is_new) if is_new else None
+        store = stack.enter_context(Store(folder))
+        begun = next(store.events("begun"), None)
+        limits = {}
+        if begun:
+            limits = extend(Run(folder).configuration, configuration, folder)
+        last = store.last()
+        if last is not None and last.kind == "finished" and not limits:
+            return
+        parts = parts or assemble(configuration, objects, stack, is_new)
+        if not begun:
+            store.append("begun", {"configuration": asdict(configuration)})
+        loop = Search(
+            store,
+            parts,
+            configuration.limits,
+            configuration.batch or 1,
+            configuration.seed,
+            watch,
+            time.monotonic() - start,
+            configuration.early_stop,
+            limits,
+        )
+        try:
+            loop.run()
+        except StorageError:
+            raise
+        except PresageError:
+            if is_new and not loop.state.has_cost:
+                stack.close()
+                _remove(folder)
+            raise
 
 
 def _folder(folder: Path) -> Path:
@@ -282,71 +257,6 @@ def _folder(folder: Path) -> Path:
     if not (folder / FILE).exists() and not os.access(nearest, os.W_OK | os.X_OK):
         raise PresageError(f"cannot write to {nearest}; name another folder with --run")
     return folder
-
-
-def _has_gpu(devices: Path = Path("/dev")) -> bool:
-    """Whether there is an NVIDIA GPU; a container may hold any of a machine's, the first or not."""
-    return any(file.name.removeprefix("nvidia").isdigit() for file in devices.glob("nvidia[0-9]*"))
-
-
-def _default_device() -> str:
-    if _has_gpu() and find_spec("torch"):
-        return "cuda"
-    return "recorded:h200" if "h200" in recorded.packaged() else "cpu"
-
-
-def _default_forecaster(problem: str, device: str) -> str:
-    """What was learned from the corpus, where it is there and the problem is one that it can know; for any other
-    recorded space, what learns from its measurements alone."""
-    model = "cpu" if device.removeprefix("recorded:") == "cpu" else "compiled"
-    if problem in problems.names() and (learned.installed() / f"{model}.json").exists():
-        return "learned"
-    return "surrogate" if device.startswith("recorded:") else NO_FORECASTER
-
-
-def _parts(configuration: Configuration, stack: ExitStack) -> Parts:
-    """The things that the configuration names; they are closed with the stack."""
-    proposer = str(configuration.proposer)
-    proposers.check(proposer, in_dollars=configuration.dollars is not None)
-    device = devices.get(str(configuration.device))
-    stack.callback(device.close)
-    problem = device.problem(configuration.problem)
-    forecaster = None
-    if configuration.forecaster != NO_FORECASTER:
-        forecaster = forecasters.get(str(configuration.forecaster))
-        stack.callback(forecaster.close)
-        if configuration.dollars is not None:
-            forecaster.check_priced()
-    return Parts(
-        problem,
-        device,
-        _anchor(device, problem, configuration.anchor),
-        lambda ground: proposers.get(proposer, ground),
-        strategies.get(configuration.strategy),
-        _policy(asdict(configuration)),
-        forecaster,
-    )
-
-
-def _policy(configuration: Mapping[str, Any]) -> Policy:
-    name = configuration["policy"]
-    return policies.get(name, **({each: configuration[each] for each in ("alpha", "delta")} if name == "risk" else {}))
-
-
-def _anchor(device: Device, problem: Problem, spec: str | None) -> Kernel:
-    anchor = device.kernel(problem, spec) if spec else device.anchor(problem)
-    if anchor is None:
-        raise PresageError(f"{problem.name} has no anchor on {device.name}; name a kernel with --anchor")
-    return anchor.render()
-
-
-def _compare(was: dict[str, Any], now: dict[str, Any], folder: Path) -> None:
-    differences = [f"{name} was {was[name]}, is {now[name]}" for name in now if name in was and was[name] != now[name]]
-    if differences:
-        raise PresageError(
-            f"{folder} holds a run with another configuration: {'; '.join(differences)}. Ask as before to go on with"
-            " it, or name another folder with --run"
-        )
 
 
 def _remove(folder: Path) -> None:

@@ -4,7 +4,8 @@ The events, and what each carries:
 
     begun      configuration. Once, first.
     session    A process starts to work on the run. pid; lived: the seconds of the processes before it; notes: what a
-               person should know.
+               person should know; limits: those of the budget that are larger from here on, by the configuration's
+               names, where there are such. A finished run is then open again.
     measured   A kernel was measured alone, the anchor first. kernel, name, status, reason; value: log2 S; expected: the
                forecast's mean; surprise: how far the value lies from the forecast's median, 1 for as far as that
                forecast reaches on its side; seconds.
@@ -16,8 +17,8 @@ The events, and what each carries:
     proposed   The proposer has answered for the next of them. parent: its id; parent_kernel; candidates: new kernels
                and the idea of each; duplicates: how many were not new; notes: what went wrong; tokens, dollars; short:
                why not all was asked, where what is left of a budget does not cover another question.
-    forecast   The candidates were compiled and forecast, and others that are undecided were forecast again. hopes:
-               expected improvement and mean, by hash; forecasts and notes of the candidates and the most hopeful, by
+    forecast   The candidates were compiled and forecast, and others that are undecided were forecast again. hopes: the
+               acquisition's score and the mean, by hash; forecasts and notes of the candidates and the most hopeful, by
                hash; broken: why some cannot work, by hash; memory: what the forecaster must be told again after
                a restart, where there is such; tokens, dollars, short.
     decided    The policy has decided on the most hopeful. decisions: kernel, action, reason; standing. Older runs also
@@ -26,7 +27,8 @@ The events, and what each carries:
     promoted   Nothing new comes, so some that were trusted are measured after all. nodes: their ids.
     finals     The best were measured again, side by side with the anchor. results: kernel, status, value: S, low, high;
                seconds.
-    finished   why, best, forecasts, and what `totals` tells; spent. Once, last.
+    finished   why, best, forecasts, decisions, broken, missed, early_stop, spent; delta: by how much a winner beats the
+               best. The last, unless the run is given a larger budget later.
 """
 
 from __future__ import annotations
@@ -41,9 +43,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from presage.core.forecast import Forecast
-from presage.policies.base import Action, Decision, Policy, Standing
-from presage.searches.base import Node, Strategy
+from presage.policies.base import Action, Decision, Standing
+from presage.searches.base import Node
 from presage.searches.budget import Amounts
 from presage.store.store import Event
 
@@ -51,12 +52,15 @@ REMEMBERED = 256
 """So many of the best and of the latest measurements are at hand for forecasters."""
 UNDECIDED = 2_048
 """So many candidates stay undecided: beyond, the least hopeful are forgotten."""
+DRY = 3
+"""After so many steps without anything new, nothing new is expected."""
 _FAILED = 3
 """So many of the latest failures are at hand for proposers."""
 _TRUSTED_TO_FAIL = 0.5
-_UNKNOWN = (math.inf, math.inf)
+UNKNOWN = (math.inf, math.inf)
 """What is hoped of a kernel without a forecast: it comes first."""
-_FAULT = "device_fault"
+FAULT = "device_fault"
+"""The status of a measurement that tells nothing of the kernel."""
 
 
 @dataclass
@@ -87,7 +91,7 @@ class Undecided:
     parent: int
     forecast: dict[str, Any] | None
     hope: tuple[float, float]
-    """Its expected improvement and its mean, as last forecast."""
+    """Its score, by the acquisition, and its mean, as last forecast."""
 
 
 @dataclass(slots=True)
@@ -115,10 +119,9 @@ class Outlook:
 
 
 class State:
-    """What is known after the events so far. Tells the strategy and the policy, so they are rebuilt on the way."""
+    """What is known after the events so far. Nothing but `apply` changes it, and it calls nobody."""
 
-    def __init__(self, strategy: Strategy, policy: Policy) -> None:
-        self._strategy, self._policy = strategy, policy
+    def __init__(self) -> None:
         self.configuration: dict[str, Any] | None = None
         self.spent = Amounts()
         self.session_start = self.last_time = 0.0
@@ -167,6 +170,7 @@ class State:
         self.has_looked = False
         """Whether that was after the last measurement."""
         self.finals: list[dict[str, Any]] | None = None
+        """The last measurements beside the anchor; None where something else was measured since."""
         self.finished: dict[str, Any] | None = None
         self._folds: dict[str, Callable[[Event], None]] = {
             "begun": self._begun, "session": self._session, "asking": self._asking, "asked": self._asked,
@@ -215,19 +219,10 @@ class State:
         """The ids of the best kernels that were trusted and never measured."""
         return [id for _, id in heapq.nsmallest(count, self._trusted)]
 
-    def totals(self) -> dict[str, Any]:
-        """What was decided, what could not work, and what trust has cost, for the end of a run. `missed`: the winners
-        that were trusted and never measured, as a share of all winners, with its 95 % interval, and the most that they
-        can be; nobody knows where the policy does not watch."""
-        trusted, promoted = self.decisions[Action.TRUST], self.counts["promoted"]
-        unmeasured = trusted - promoted
-        known = dict.fromkeys(("rate", "low", "high", "likely", "most"), None if unmeasured else 0)
-        missed = (self._policy.missed(unmeasured) if unmeasured else None) or known
-        return {
-            "decisions": {str(action): self.decisions[action] for action in Action},
-            "broken": self.counts["broken"],
-            "missed": {**missed, "trusted": trusted, "promoted": promoted},
-        }
+    def node(self, id: int) -> Node:
+        """A kernel of the archive, as strategies are told of it."""
+        parent = self.parents[id]
+        return Node(id, None if parent < 0 else parent, self.values[id], bool(self.is_measured[id]))
 
     # -- events -------------------------------------------------------------------------------------------------------
 
@@ -240,6 +235,10 @@ class State:
         self.spent.tokens += self.asking.tokens
         self.spent.dollars += self.asking.dollars
         self.asking = Amounts()
+        if limits := event.payload.get("limits"):
+            self.configuration = {**(self.configuration or {}), **limits}
+            self.finished = None
+            self.short.clear()
 
     def _asking(self, event: Event) -> None:
         self.asking = Amounts(tokens=event.payload["tokens"], dollars=event.payload["dollars"])
@@ -269,7 +268,7 @@ class State:
         self.counts["broken"] += len(step.broken)
         for hash, parent in step.candidates:
             if hash not in step.broken:
-                self.undecided[hash] = Undecided(parent, None, _UNKNOWN)
+                self.undecided[hash] = Undecided(parent, None, UNKNOWN)
                 self.counts["forecasts"] += hash in told["forecasts"]
         for hash, (improvement, mean) in told["hopes"].items():
             candidate = self.undecided[hash] = self.undecided.pop(hash)
@@ -306,7 +305,7 @@ class State:
 
     def _measured(self, event: Event) -> None:
         told = event.payload
-        self.has_looked = False
+        self.has_looked, self.finals = False, None
         self.surprise = max(self.surprise, told.get("surprise") or 0.0)
         hash, value = told["kernel"], told["value"]
         self.spent.measurements += 1
@@ -320,21 +319,11 @@ class State:
             self._enter(hash, None, value, 0.0, measured=True)
             return
         waited = self.waiting.pop(hash)
-        if told["status"] != _FAULT:
-            self._observe(waited, value)
+        self.counts["promoted"] += waited.node is not None and told["status"] != FAULT
         if value is not None and waited.node is not None:
             self._remeasured(waited.node, value)
         elif value is not None:
             self._enter(hash, waited.parent, value, waited.standing.best if waited.standing else 0.0, measured=True)
-
-    def _observe(self, waited: Waiting, value: float | None) -> None:
-        """Tell the policy what came of a kernel."""
-        if waited.decision and waited.standing:
-            forecast = Forecast.from_json(waited.forecast) if waited.forecast else None
-            self._policy.observe(forecast, waited.decision, waited.standing, value)
-        elif waited.node is not None:
-            self.counts["promoted"] += 1
-            self._policy.observe_trusted(self.bars[waited.node], value)
 
     def _finals(self, event: Event) -> None:
         self.finals = event.payload["results"]
@@ -343,6 +332,7 @@ class State:
 
     def _finished(self, event: Event) -> None:
         self.finished = event.payload
+        self.spent.wall_seconds, self.session_start = event.payload["spent"]["wall_seconds"], event.time
 
     # -- the archive --------------------------------------------------------------------------------------------------
 
@@ -358,14 +348,11 @@ class State:
             self._rank(value, id)
         else:
             self._trusted.append((-value, id))
-        self._strategy.tell(Node(id, parent, value, measured))
 
     def _remeasured(self, id: int, value: float) -> None:
         """A trusted kernel was measured after all."""
         self.values[id], self.is_measured[id], self.numbers[id] = value, True, self.spent.measurements
         self._rank(value, id)
-        parent = self.parents[id]
-        self._strategy.tell(Node(id, None if parent < 0 else parent, value, True))
 
     def _rank(self, value: float, id: int) -> None:
         bisect.insort(self.best, (value, id))

@@ -9,9 +9,9 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from presage.core.errors import PresageError
+from presage.core.errors import PresageError, install
 
-INSTALL = "pip install 'presage-kernels[cuda]', or run PRESAGE_EXTRAS=cuda ./presage"
+INSTALL = install("cuda")
 
 
 class ToolkitError(PresageError):

@@ -1,4 +1,5 @@
-"""Lock: one process at a time has a run's folder; the file also tells when that process was last alive."""
+"""Lock: only one process at a time works on a run's folder. The lock file also shows when that process was last
+alive."""
 
 from __future__ import annotations
 
@@ -14,11 +15,11 @@ from presage.core.errors import PresageError
 
 _LONGEST = 32
 _HEARTBEAT = 1.0
-"""Seconds between two touches of the file, and so how closely the time of a killed process is known."""
+"""Seconds between two updates of the file's time. A killed process's end is known as exactly."""
 
 
 class Lock:
-    """Held until it is closed or its process ends, however it ends: nothing is ever left locked."""
+    """Held until it is closed or its process ends, even by a kill: nothing stays locked."""
 
     def __init__(self, file: Path) -> None:
         self._file = os.fdopen(_opened(file, os.O_RDWR | os.O_CREAT), "r+")
@@ -29,7 +30,7 @@ class Lock:
             self._file.close()
             raise PresageError(f"{holder} is working on {file.parent}; wait for it, or name another folder") from error
         self.last_alive = os.fstat(self._file.fileno()).st_mtime
-        """When the process that held it before was last seen, in seconds since the epoch."""
+        """When the previous holder was last alive, in seconds since the epoch."""
         self._file.truncate(0)
         self._file.write(str(os.getpid()))
         self._file.flush()
@@ -42,12 +43,12 @@ class Lock:
 
     def _beat(self) -> None:
         while not self._closed.wait(_HEARTBEAT):
-            with contextlib.suppress(OSError, ValueError):  # closed meanwhile
+            with contextlib.suppress(OSError, ValueError):  # it was closed meanwhile
                 os.utime(self._file.fileno())
 
 
 def owner(file: Path) -> str | None:
-    """The process that holds the lock, for people; None where nobody does."""
+    """The process that holds the lock, as text; None if it is free."""
     try:
         handle = _opened(file, os.O_RDONLY)
     except FileNotFoundError:
@@ -63,7 +64,7 @@ def owner(file: Path) -> str | None:
 
 
 def _opened(file: Path, flags: int) -> int:
-    """The file itself, and not what a link in a folder of others points to; a pipe would be waited for."""
+    """Open the file itself. A link in a folder from someone else could point anywhere, and a pipe would block."""
     try:
         handle = os.open(file, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
     except OSError as error:
@@ -73,5 +74,5 @@ def _opened(file: Path, flags: int) -> int:
     about = os.fstat(handle)
     if not stat.S_ISREG(about.st_mode) or about.st_nlink > 1:
         os.close(handle)
-        raise PresageError(f"{file} is no file of its own, but a pipe, a device or a link; remove it")
+        raise PresageError(f"{file} is not a regular file, but a pipe, a device or a link; remove it")
     return handle

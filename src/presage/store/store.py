@@ -1,7 +1,7 @@
-"""Store: a run's events in SQLite, each written the moment it happens, and the kernels and samples they speak of.
+"""Store: a run in SQLite. Events are written as they happen, with the kernels and samples that belong to them.
 
-An event is small, so that a run is quickly folded again; sources, static reports and samples lie in tables of their own
-and are read only when somebody asks. What belongs to an event is written in its transaction: all of it or nothing.
+Events are small, so that the state of a run is rebuilt quickly. Sources, static reports and samples are in tables of
+their own and are read on demand. An event and what belongs to it are written in one transaction.
 """
 
 from __future__ import annotations
@@ -43,25 +43,25 @@ CREATE TABLE measurements (seq INTEGER NOT NULL REFERENCES events, hash TEXT NOT
 CREATE INDEX measurements_of ON measurements (hash);
 """
 OWN = (FILE, f"{FILE}-wal", f"{FILE}-shm", f"{FILE}-journal", LOCK, "report.html", "best.c", "best.cu", "best.py")
-"""All that a run writes into its folder."""
+"""All files that a run writes into its folder."""
 _MEND = (
     "restore a copy of it, or name another folder with --run; 'sqlite3 run.db .recover' prints what can still be read"
 )
 _ROWS = 256
 _LARGEST = 64 << 20
-"""Bytes of a value, packed or unpacked."""
+"""The largest value in bytes, packed or unpacked."""
 _LARGEST_SOURCE = 4 << 20
 _WRONG = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
-"""What comes of rows that do not hold what they should."""
+"""The errors that wrong values in rows can raise."""
 _PAGES_IN_MEMORY = -32_000  # KiB
 
 
 class StorageError(PresageError):
-    """The disk is full, or fails: what the run's folder holds is as good as before."""
+    """The disk is full or fails. What was written before is safe."""
 
 
 class Event(NamedTuple):
-    """Something that happened in a run; what each kind carries is told in search/state.py."""
+    """Something that happened in a run. searches/state.py describes what each kind holds."""
 
     seq: int
     time: float
@@ -71,15 +71,15 @@ class Event(NamedTuple):
 
 
 class Store:
-    """A run's folder. The process that writes has it alone; anybody may read beside it."""
+    """The folder of a run. One process writes; any number may read at the same time."""
 
     def __init__(self, folder: Path, writes: bool = True) -> None:
-        """Opens the run in this folder, or begins one where it writes and there is none."""
+        """Open the run in this folder. With `writes`, begin one if there is none."""
         self.folder = folder
         _refuse_links(folder)
         self._lock = _locked(folder) if writes else None
         self._appending = threading.Lock()
-        """Whoever asks a language model does so from several threads, and each request is an event."""
+        """Requests to a language model are made by several threads, and each is an event."""
         self.last_alive = self._lock.last_alive if self._lock else 0.0
         self._path = folder / FILE
         try:
@@ -112,8 +112,8 @@ class Store:
         reports: Mapping[str, Sequence[StaticReport]] | None = None,
         measurements: Iterable[Measurement] = (),
     ) -> Event:
-        """Keep an event, with the kernels that are new in it, what compiling told of some, by hash, and what a device
-        measured. When this returns, a kill cannot undo it."""
+        """Write an event with its new kernels, static reports by hash, and measurements. When this returns, a kill
+        cannot undo it."""
         with self._appending:
             return self._append(kind, payload, kernels, reports or {}, measurements)
 
@@ -150,7 +150,7 @@ class Store:
         return self._seq
 
     def events(self, kind: str | None = None) -> Iterator[Event]:
-        """All that happened, in order; or only what was of one kind."""
+        """All events in order, or those of one kind."""
         query = "SELECT seq, time, kind, payload FROM events"
         with self._explained():
             found = (
@@ -160,13 +160,13 @@ class Store:
             )
             while rows := found.fetchmany(_ROWS):
                 with self._readable():
-                    payloads = json.loads(f"[{','.join(row[3] for row in rows)}]")  # one call costs less than many
+                    payloads = json.loads(f"[{','.join(row[3] for row in rows)}]")  # one call is cheaper than many
                     told = zip(rows, payloads, strict=True)
                     events = [_event(seq, at, name, payload) for (seq, at, name, _), payload in told]
                 yield from events
 
     def last(self) -> Event | None:
-        """What happened last."""
+        """The last event."""
         with self._explained(), self._readable():
             query = "SELECT seq, time, kind, payload FROM events ORDER BY seq DESC LIMIT 1"
             for seq, at, kind, payload in self._database.execute(query):
@@ -174,7 +174,7 @@ class Store:
         return None
 
     def kernel(self, hash: str) -> Kernel:
-        """A kernel that an event speaks of."""
+        """The kernel with this hash."""
         language, name, tunables, source = self._row(
             "SELECT language, name, tunables, source FROM kernels WHERE hash = ?", hash
         )
@@ -183,22 +183,22 @@ class Store:
             if language not in LANGUAGES:
                 raise ValueError(f"it has a kernel in '{excerpt(str(language))}'")
             kernel = Kernel(text, language, headers.parse(text, name), name, dict(json.loads(tunables)))
-        kernel.__dict__["hash"] = hash  # it need not be worked out again
+        kernel.__dict__["hash"] = hash  # so that it is not computed again
         return kernel
 
     def names(self) -> dict[str, str]:
-        """Every kernel's name, by hash."""
+        """The name of every kernel, by hash."""
         with self._explained():
             return {str(hash): str(name) for hash, name in self._database.execute("SELECT hash, name FROM kernels")}
 
     def reports(self, hash: str) -> tuple[StaticReport, ...]:
-        """What compiling told of a kernel; nothing where it was not compiled."""
+        """The static reports of a kernel; empty if it was not compiled."""
         (packed,) = self._row("SELECT reports FROM kernels WHERE hash = ?", hash)
         with self._readable():
             return tuple(StaticReport.from_record(record) for record in _unpack(packed)) if packed else ()
 
     def measurements(self, hash: str) -> list[Measurement]:
-        """Every measurement of a kernel, in the order in which they were made."""
+        """All measurements of a kernel, in order."""
         query = "SELECT document FROM measurements WHERE hash = ? ORDER BY rowid"
         with self._explained():
             found = self._database.execute(query, (hash,)).fetchall()
@@ -206,7 +206,7 @@ class Store:
             return [_measurement(self.kernel(hash), _unpack(document)) for (document,) in found]
 
     def measured(self) -> Iterator[str]:
-        """The hash of each measurement's kernel; one that was measured twice comes twice."""
+        """The kernel's hash of each measurement; a kernel that was measured twice is there twice."""
         with self._explained():
             for (hash,) in self._database.execute("SELECT hash FROM measurements"):
                 yield hash
@@ -216,7 +216,7 @@ class Store:
     def _opened(self, writes: bool) -> sqlite3.Connection:
         if not writes and not self._path.exists():
             raise PresageError(f"{self.folder} holds no run")
-        # Without quotes a ?, # or % of the folder's own name would mean something in a URI.
+        # Unquoted, a ?, # or % in the folder's name would be special in a URI.
         where = f"file:{quote(os.fsencode(self._path.absolute()))}?mode={'rwc' if writes else 'ro'}"
         database = sqlite3.connect(where, uri=True, check_same_thread=False)
         database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LARGEST)
@@ -226,12 +226,12 @@ class Store:
         application = database.execute("PRAGMA application_id").fetchone()[0]
         version = database.execute("PRAGMA user_version").fetchone()[0]
         if known and application != _APPLICATION:
-            raise PresageError(f"{self._path} is a database of something else; name another folder")
+            raise PresageError(f"{self._path} is a database of another program; name another folder")
         if known and version != _VERSION:
             raise PresageError(f"{self._path} has version {version}; this presage reads version {_VERSION}")
         if known and not _schema(database) == _schema(_in_memory()):
             raise PresageError(
-                f"{self._path} has other tables than a run: it is damaged, or was made by something else"
+                f"{self._path} does not have the tables of a run: it is damaged, or another program made it"
             )
         if writes:
             database.execute("PRAGMA journal_mode = WAL")
@@ -252,20 +252,20 @@ class Store:
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
-        """Errors of SQLite in words that say what to do."""
+        """Turn errors of SQLite into messages that say what to do."""
         try:
             yield
-        except (sqlite3.Error, UnicodeDecodeError) as error:  # the latter where SQLite quotes what is damaged
+        except (sqlite3.Error, UnicodeDecodeError) as error:  # the latter if SQLite quotes damaged text
             if "full" in str(error) or "I/O" in str(error):
                 raise StorageError(
-                    f"cannot write to {self._path}: {error}; what was kept before is safe: make room and run the same"
-                    " command again"
+                    f"cannot write to {self._path}: {error}; what was written before is safe; make room and run the"
+                    " same command again"
                 ) from error
-            raise PresageError(f"{self._path} is no run of presage, or is damaged: {error}; {_MEND}") from error
+            raise PresageError(f"{self._path} is not a run of presage, or is damaged: {error}; {_MEND}") from error
 
     @contextmanager
     def _readable(self) -> Iterator[None]:
-        """Rows that do not hold what they should, in words."""
+        """Turn errors from wrong values in rows into messages."""
         try:
             yield
         except _WRONG as error:
@@ -274,13 +274,13 @@ class Store:
 
 
 def _refuse_links(folder: Path) -> None:
-    """A folder of others may hold links in the place of what a run writes: those would be written through."""
+    """Refuse links in the place of the run's files: a folder from someone else could make us write elsewhere."""
     for name in OWN:
         with contextlib.suppress(OSError):
             about = (folder / name).lstat()
             if not stat.S_ISREG(about.st_mode) or about.st_nlink > 1:
                 raise PresageError(
-                    f"{folder / name} is no file of its own, but a link or something else, and a run would write to it;"
+                    f"{folder / name} is not a regular file, but a link or something else, and a run would write to it;"
                     " remove it, or name another folder"
                 )
 
@@ -292,7 +292,7 @@ def _in_memory() -> sqlite3.Connection:
 
 
 def _schema(database: sqlite3.Connection) -> list[tuple[str, str, str | None]]:
-    """All that is defined in a database: a view or a trigger there would be run by whoever reads or writes."""
+    """Everything that a database defines. A view or a trigger would run when it is read or written."""
     return database.execute("SELECT type, name, sql FROM sqlite_master ORDER BY type, name").fetchall()
 
 

@@ -5,18 +5,16 @@ from __future__ import annotations
 import math
 import random
 import re
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 from types import ModuleType
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
-from presage.kernels import header
-from presage.problems.base import Array, Case, Operation, Tolerance
+from presage.problems.base import Array, Case, Tolerance, cases
 from presage.problems.sampler import Sampler
+from presage_catalogue.operation import Facts, Formula, Operation
 
-_SHARED = (Path(__file__).parent / "families" / "scores.cuh").read_text()
 _STEP = 2.0**-24
 _HALF = 2.0**13
 """How many float32 steps a step of float16 is."""
@@ -35,31 +33,34 @@ class Attention(Operation):
     the case's other sizes; both grow with i. `bias` is given for the oracle, CUDA and Triton.
     """
 
+    draw_styles = ("normal", "large", "uniform")
+    checks = cases(
+        "heads queries keys dim: 1 1 1 16; 3 17 17 64 normal; 2 63 130 32 large; 1 130 130 64 normal;"
+        " 5 1 97 40 outliers; 2 33 65 24 equal; 1 64 128 64 large"
+    )
+    _eager = "torch.matmul(torch.softmax(scores, dim=-1), v)"
+
     def __init__(
         self,
         name: str,
         summary: str,
-        timed: tuple[Case, ...],
-        checks: tuple[Case, ...],
         *,
         sees: tuple[str, str] = ("0", "keys"),
-        bias: tuple[Callable[..., Any], str, str] | None = None,
+        bias: tuple[Formula, str, str] | None = None,
         grouped: bool = False,
         single: bool = False,
         dtype: str = "float32",
-        parameters: tuple[str, ...] = (),
-        eager: str = "",
         mask: str = "",
+        **facts: Unpack[Facts],
     ) -> None:
-        super().__init__(name)
-        self.summary, self.timed, self.checks, self.parameters = summary, {"gpu": timed}, checks, parameters
+        super().__init__(name, summary, **facts)
         rows = "heads, dim" if single else "heads, queries, dim"
         kept = "heads // group, keys, dim" if grouped else "heads, keys, dim"
         inputs = [Array("q", rows, dtype), Array("k", kept, dtype), Array("v", kept, dtype)]
         self.inputs = (*inputs, Array("slopes", "heads")) if bias else tuple(inputs)
         self.outputs = (Array("out", rows, dtype),)
         self._sees, self._bias, self._grouped, self._single = sees, bias, grouped, single
-        self._half, self._eager, self._mask = dtype == "float16", eager, mask
+        self._half, self._mask = dtype == "float16", mask
 
     def make_inputs(self, case: Case, sampler: Sampler) -> tuple[Any, ...]:
         """Scores that exp() alone cannot take in the `large` style, and otherwise of unit variance."""
@@ -156,43 +157,35 @@ class Attention(Operation):
         sizes = {"heads": heads * group if self._grouped else heads, "group": group, "queries": queries}
         sizes["keys"] = rng.randint(1, 400) if self._single else queries + rng.choice((0, rng.randint(0, 90)))
         sizes |= {"dim": 8 * rng.randint(2, 8), "window": rng.randint(1, 70)}
-        return Case({name: sizes[name] for name in self.scalars}, values=rng.choice(("normal", "large", "uniform")))
+        return Case({name: sizes[name] for name in self.scalars}, values=rng.choice(self.draw_styles))
 
     def given(self, suffix: str) -> Mapping[str, str]:
         if suffix == ".c":
             return {}
-        number = "half" if self._half else "float"
-        begin, end = self._sees
         common = {
             "queries": "1" if self._single else "queries",
             "head": "head // (heads // groups)" if suffix == ".py" else "head / group" if self._grouped else "head",
         }
         if suffix == ".py":
             return {**common, **self._triton_places()}
-        slopes = ", const float *__restrict__ slopes" if self._bias else ""
-        pointers = f"const {number} *__restrict__ q, const {number} *__restrict__ k, const {number} *__restrict__ v"
-        sizes = ", ".join(f"int {name}" for name in self.scalars)
         window = [name for name in self.scalars if name == "window"]
-        shared = {
-            "type": number,
-            "begin": begin,
-            "end": end,
-            "bias": self._bias[1] if self._bias else "0.0f",
-            "window_parameter": "".join(f", int {name}" for name in window),
-            "slopes_parameter": slopes,
-        }
         return {
             **common,
             "summary": self.summary,
             "entry": self.name,
-            "arguments": f"{pointers}{slopes}, {number} *__restrict__ out, {sizes}",
-            "scores": header.fill(_SHARED, shared, self.name).partition("\n")[2].strip(),
+            "arguments": self.c_arguments(),
+            "type": self.c_type(self.inputs[0]),
+            "begin": self._sees[0],
+            "end": self._sees[1],
+            "bias": self._bias[1] if self._bias else "0.0f",
+            "window_parameter": "".join(f", int {name}" for name in window),
+            "slopes_parameter": ", const float *__restrict__ slopes" if self._bias else "",
             "range_arguments": "".join(f", {name}" for name in window),
             "bias_arguments": ", slopes" if self._bias else "",
         }
 
     def _triton_places(self) -> dict[str, str]:
-        names = [array.name for array in self.inputs]
+        names = self.ins
         begin, end = (each.replace("max(", "tl.maximum(") for each in self._sees)
         passed = [*names, *self.parameters]
         return {
@@ -221,25 +214,6 @@ _FLOAT_TUNABLES = """\
 _HALF_TUNABLES = "# presage: tune PRECISION = ieee"
 
 
-def _case(heads: int, queries: int, keys: int, dim: int, values: str = "uniform", **more: int) -> Case:
-    return Case({"heads": heads, "queries": queries, "keys": keys, "dim": dim, **more}, values=values)
-
-
-_CHECKS = (
-    _case(1, 1, 1, 16),
-    _case(3, 17, 17, 64, "normal"),
-    _case(2, 63, 130, 32, "large"),
-    _case(1, 130, 130, 64, "normal"),
-    _case(5, 1, 97, 40, "outliers"),
-    _case(2, 33, 65, 24, "equal"),
-    _case(1, 64, 128, 64, "large"),
-)
-
-
-def _checks(**more: int) -> tuple[Case, ...]:
-    return tuple(Case({**case.dims, **more}, values=case.values) for case in _CHECKS)
-
-
 def _alibi(xp: ModuleType, case: Case, slopes: Any) -> Any:
     queries, keys = _count(case)
     distance = np.arange(queries)[:, None] + keys - queries - np.arange(keys)[None, :]
@@ -249,7 +223,6 @@ def _alibi(xp: ModuleType, case: Case, slopes: Any) -> Any:
     return -xp.reshape(slopes, (-1, 1, 1)) * there
 
 
-_SOFTMAX = "torch.matmul(torch.softmax(scores, dim=-1), v)"
 _SCORES = "scores = torch.matmul(q, k.transpose(1, 2)) * q.shape[-1] ** -0.5"
 _TRIANGLE = "seen = torch.ones(scores.shape[1:], dtype=torch.bool, device=q.device).tril(k.shape[1] - q.shape[1])"
 _HIDE = "scores = scores.masked_fill(~seen, float('-inf'))"
@@ -259,44 +232,33 @@ OPERATIONS = (
         "attention",
         "out[h, i] = sum over j of v[h, j] weighted by the softmax over j of q[h, i] . k[h, j] / sqrt(dim); dim is a"
         " multiple of 8 up to 64",
-        (_case(32, 1024, 1024, 64), _case(8, 128, 8192, 32)),
-        _CHECKS,
-        eager=_SOFTMAX,
+        timed=cases("heads queries keys dim: 32 1024 1024 64; 8 128 8192 32"),
         mask=_SCORES,
     ),
     Attention(
         "causal_attention",
         "out[h, i] = sum over j of v[h, j] weighted by the softmax of q[h, i] . k[h, j] / sqrt(dim) over the keys"
         " j <= i + keys - queries; dim is a multiple of 8 up to 64, and keys >= queries",
-        (_case(32, 1024, 1024, 64), _case(8, 3072, 3072, 32)),
-        _CHECKS,
+        timed=cases("heads queries keys dim: 32 1024 1024 64; 8 3072 3072 32"),
         sees=_CAUSAL,
-        eager=_SOFTMAX,
         mask=f"{_SCORES}\n{_TRIANGLE}\n{_HIDE}",
     ),
     Attention(
         "attention_half",
         "out[h, i] = sum over j of v[h, j] weighted by the softmax over j of q[h, i] . k[h, j] / sqrt(dim), in float16"
         " with sums in float32; dim is a multiple of 8 up to 64",
-        (_case(32, 1024, 1024, 64), _case(8, 256, 8192, 32)),
-        _CHECKS,
+        timed=cases("heads queries keys dim: 32 1024 1024 64; 8 256 8192 32"),
         dtype="float16",
         eager="torch.nn.functional.scaled_dot_product_attention(q, k, v)",
-        mask="",
     ),
     Attention(
         "decode_attention",
         "out[h] = sum over j of v[h, j] weighted by the softmax over j of q[h] . k[h, j] / sqrt(dim), one query for"
         " each head against a cache of keys and values; dim is a multiple of 8 up to 64",
-        (Case({"heads": 512, "keys": 1024, "dim": 64}), Case({"heads": 8, "keys": 65536, "dim": 64})),
-        (
-            Case({"heads": 1, "keys": 1, "dim": 16}),
-            Case({"heads": 3, "keys": 17, "dim": 64}, values="normal"),
-            Case({"heads": 2, "keys": 1030, "dim": 32}, values="large"),
-            Case({"heads": 5, "keys": 130, "dim": 64}, values="normal"),
-            Case({"heads": 1, "keys": 97, "dim": 40}, values="outliers"),
-            Case({"heads": 2, "keys": 65, "dim": 24}, values="equal"),
-            Case({"heads": 7, "keys": 256, "dim": 64}, values="large"),
+        timed=cases("heads keys dim: 512 1024 64; 8 65536 64"),
+        checks=cases(
+            "heads keys dim: 1 1 16; 3 17 64 normal; 2 1030 32 large; 5 130 64 normal; 1 97 40 outliers;"
+            " 2 65 24 equal; 7 256 64 large"
         ),
         single=True,
         eager="torch.matmul(torch.softmax(scores, dim=-1), v).squeeze(1)",
@@ -306,38 +268,25 @@ OPERATIONS = (
         "grouped_query_attention",
         "out[h, i] = sum over j of v[h // group, j] weighted by the softmax over j of q[h, i] . k[h // group, j] /"
         " sqrt(dim): each head of keys and values serves `group` heads of queries; dim is a multiple of 8 up to 64",
-        (
-            Case({"heads": 32, "group": 4, "queries": 1024, "keys": 1024, "dim": 64}),
-            Case({"heads": 64, "group": 8, "queries": 16, "keys": 8192, "dim": 64}),
-        ),
-        tuple(
-            Case({"heads": heads, "group": group, "queries": queries, "keys": keys, "dim": dim}, values=values)
-            for heads, group, queries, keys, dim, values in (
-                (1, 1, 1, 1, 16, "uniform"),
-                (6, 2, 17, 17, 64, "normal"),
-                (3, 3, 63, 130, 32, "large"),
-                (2, 2, 130, 130, 64, "normal"),
-                (4, 2, 1, 97, 40, "outliers"),
-                (2, 1, 33, 65, 24, "equal"),
-                (2, 2, 64, 128, 64, "large"),
-            )
+        timed=cases("heads group queries keys dim: 32 4 1024 1024 64; 64 8 16 8192 64"),
+        checks=cases(
+            "heads group queries keys dim: 1 1 1 1 16; 6 2 17 17 64 normal; 3 3 63 130 32 large;"
+            " 2 2 130 130 64 normal; 4 2 1 97 40 outliers; 2 1 33 65 24 equal; 2 2 64 128 64 large"
         ),
         grouped=True,
-        eager=_SOFTMAX,
         mask="k, v = (x.repeat_interleave(q.shape[0] // x.shape[0], dim=0) for x in (k, v))\n" + _SCORES,
     ),
     Attention(
         "sliding_window_attention",
         "out[h, i] = sum over j of v[h, j] weighted by the softmax of q[h, i] . k[h, j] / sqrt(dim) over the"
         " `window` last keys j <= i + keys - queries; dim is a multiple of 8 up to 64, and keys >= queries",
-        (_case(16, 4096, 4096, 64, window=256), _case(32, 2048, 2048, 32, window=1024)),
-        tuple(
-            Case({**case.dims, "window": window}, values=case.values)
-            for case, window in zip(_CHECKS, (1, 5, 40, 33, 200, 16, 64), strict=True)
+        timed=cases("heads queries keys dim window: 16 4096 4096 64 256; 32 2048 2048 32 1024"),
+        checks=cases(
+            "heads queries keys dim window: 1 1 1 16 1; 3 17 17 64 5 normal; 2 63 130 32 40 large;"
+            " 1 130 130 64 33 normal; 5 1 97 40 200 outliers; 2 33 65 24 16 equal; 1 64 128 64 64 large"
         ),
         sees=("max(i + keys - queries + 1 - window, 0)", "i + keys - queries + 1"),
         parameters=("window",),
-        eager=_SOFTMAX,
         mask=f"{_SCORES}\n{_TRIANGLE}\nseen &= ~seen.tril(k.shape[1] - q.shape[1] - window)\n{_HIDE}",
     ),
     Attention(
@@ -345,15 +294,13 @@ OPERATIONS = (
         "out[h, i] = sum over j of v[h, j] weighted by the softmax of q[h, i] . k[h, j] / sqrt(dim) - slopes[h] *"
         " (i + keys - queries - j) over the keys j <= i + keys - queries; dim is a multiple of 8 up to 64,"
         " and keys >= queries",
-        (_case(16, 1024, 1024, 64), _case(32, 512, 2048, 32)),
-        _CHECKS,
+        timed=cases("heads queries keys dim: 16 1024 1024 64; 32 512 2048 32"),
         sees=_CAUSAL,
         bias=(
             _alibi,
             "-slopes[head] * (float)(i + keys - queries - j)",
             "scores -= slope * (i + keys - queries - j).to(tl.float32)",
         ),
-        eager=_SOFTMAX,
         mask="\n".join(
             (
                 _SCORES,

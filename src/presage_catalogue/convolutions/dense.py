@@ -1,4 +1,7 @@
-"""Dense convolutions in one, two and three dimensions, without padding; the shape of the filter is part of the name."""
+"""Dense convolutions in one, two and three dimensions, without padding.
+
+A row gives the filter's taps along each axis: numbers, as the name of the operation says, or names of sizes.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,12 @@ import math
 import random
 from collections.abc import Mapping, Sequence
 from types import ModuleType
-from typing import Any
+from typing import Any, Unpack
 
-from presage.problems.base import Array, Case, Operation, Tolerance
-from presage.problems.sampler import Sampler
+from presage.problems.base import Array, Case, Tolerance, cases
+from presage_catalogue.operation import Facts, Operation
 
+Taps = Sequence[int | str]
 _AXES = "dhw"
 
 
@@ -22,31 +26,35 @@ class Convolution(Operation):
         self,
         name: str,
         summary: str,
-        taps: Sequence[int],
-        timed: Sequence[Sequence[int]],
+        taps: Taps,
+        timed: str,
+        /,
         *,
         stride: int = 1,
         dilation: int = 1,
         relu: bool = False,
+        cpu: str = "",
+        **facts: Unpack[Facts],
     ) -> None:
-        super().__init__(name)
-        self.summary = summary
         self._taps, self._stride, self._dilation, self._relu = tuple(taps), stride, dilation, relu
         self._axes = _AXES[-len(taps) :]
-        reach = [(size - 1) * dilation + 1 for size in taps]
-        self._reach = reach
-        self._sizes = [f"(({axis} - {far}) // {stride} + 1)" for axis, far in zip(self._axes, reach, strict=True)]
+        self._names = ("n", "c", *self._axes, "o", *(tap for tap in taps if isinstance(tap, str)))
+        super().__init__(name, summary, **facts)
+        kinds = {"cpu": cpu, "gpu": timed}
+        self.timed = {kind: cases(f"{' '.join(self._names)}: {rows}") for kind, rows in kinds.items() if rows}
+        self._reach = [_reach(tap, dilation) for tap in taps]
+        self._sizes = [f"(({axis} - {far}) // {stride} + 1)" for axis, far in zip(self._axes, self._reach, strict=True)]
         self.inputs = (
             Array("x", f"n, c, {', '.join(self._axes)}"),
             Array("weight", f"o, c, {', '.join(map(str, taps))}"),
             *([Array("bias", "o")] if relu else []),
         )
         self.outputs = (Array("y", f"n, o, {', '.join(self._sizes)}"),)
-        self.timed = {"gpu": tuple(self._case(*sizes) for sizes in timed)}
-        self.checks = tuple(self._check(i) for i in range(7))
+        if "checks" not in facts:
+            self.checks = tuple(self._check(i) for i in range(7))
 
     def _case(self, *sizes: int, values: str = "uniform") -> Case:
-        return Case(dict(zip(("n", "c", *self._axes, "o"), sizes, strict=True)), values=values)
+        return Case(dict(zip(self._names, sizes, strict=True)), values=values)
 
     def _check(self, i: int) -> Case:
         """The smallest, narrow, wide and deep ones; `equal` has few terms, since a long sum of equal terms drifts."""
@@ -56,22 +64,24 @@ class Convolution(Operation):
             2: ((0, 0), (3, 1), (9, 80), (10, 34), (6, 67), (16, 18), (5, 127)),
             3: ((0, 0, 0), (1, 3, 1), (2, 3, 60), (4, 7, 9), (2, 2, 33), (5, 3, 12), (2, 1, 109)),
         }
-        sizes = [far + more for far, more in zip(self._reach, beyond[len(self._taps)][i], strict=True)]
+        sizes = [int(far) + more for far, more in zip(self._reach, beyond[len(self._taps)][i], strict=True)]
         values = ("uniform", "normal", "large", "outliers", "equal", "tiny", "normal")[i]
         return self._case(n, c, *sizes, o, values=values)
 
-    def make_inputs(self, case: Case, sampler: Sampler) -> tuple[Any, ...]:
-        return tuple(sampler.values(self.shape(array, case), case.dtype) for array in self.inputs)
+    def _numbers(self, case: Case) -> list[int]:
+        """How many taps the filters have along each axis."""
+        return [case.dims[tap] if isinstance(tap, str) else tap for tap in self._taps]
 
     def _sum(self, xp: ModuleType, case: Case, x: Any, weight: Any) -> Any:
         """One matrix product per tap, over the image shifted by it."""
         n, _, *out = self.shape(self.outputs[0], case)
+        taps = self._numbers(case)
         total: Any = 0.0
-        for tap in range(math.prod(self._taps)):
+        for tap in range(math.prod(taps)):
             window: list[slice] = []
             at: list[int] = []
             rest = tap
-            for size, length in zip(reversed(self._taps), reversed(out), strict=True):
+            for size, length in zip(reversed(taps), reversed(out), strict=True):
                 first = rest % size * self._dilation
                 at.insert(0, rest % size)
                 window.insert(0, slice(first, first + (length - 1) * self._stride + 1, self._stride))
@@ -94,7 +104,7 @@ class Convolution(Operation):
 
     def tolerance(self, case: Case) -> Tolerance:
         return Tolerance(
-            16 * 2.0**-24 * math.sqrt(case.dims["c"] * math.prod(self._taps)),
+            16 * 2.0**-24 * math.sqrt(case.dims["c"] * math.prod(self._numbers(case))),
             "as many roundings of 2^-24 in a running sum as it has terms grow like their square root; 16 covers any"
             " order and small Winograd transforms, and stays under the 2^-12 that rounding to a 10-bit mantissa costs",
         )
@@ -104,34 +114,37 @@ class Convolution(Operation):
         return math.prod(self.shape(self.outputs[0], case)) * case.dims["c"]
 
     def textbook_flops(self, case: Case) -> int:
-        return 2 * self.flops(case) * math.prod(self._taps)
+        return 2 * self.flops(case) * math.prod(self._numbers(case))
 
     def bytes(self, case: Case) -> int:
         """Elements between strides that no tap falls on need not be read."""
         read = case.dims["n"] * case.dims["c"]
-        for taps, size in zip(self._taps, self.shape(self.outputs[0], case)[2:], strict=True):
+        for taps, size in zip(self._numbers(case), self.shape(self.outputs[0], case)[2:], strict=True):
             read *= (size - 1) * min(taps, self._stride) + taps
         whole = self.array_bytes(self.inputs[0], case)
         return super().bytes(case) - whole + min(whole, 4 * read)
 
     def draw_case(self, rng: random.Random) -> Case:
+        if callable(self._draw):
+            return super().draw_case(rng)
         limits = {1: (300,), 2: (25, 60), 3: (5, 9, 24)}[len(self._taps)]
-        sizes = [far + rng.randint(0, most) for far, most in zip(self._reach, limits, strict=True)]
-        style = rng.choice(("normal", "large", "tiny", "outliers"))
-        return self._case(rng.randint(1, 3), rng.randint(1, 16), *sizes, rng.randint(1, 20), values=style)
+        sizes = [int(far) + rng.randint(0, most) for far, most in zip(self._reach, limits, strict=True)]
+        return self._case(
+            rng.randint(1, 3), rng.randint(1, 16), *sizes, rng.randint(1, 20), values=rng.choice(self.draw_styles)
+        )
 
     def given(self, suffix: str) -> Mapping[str, str]:
         missing = 3 - len(self._taps)
-        taps = (*[1] * missing, *self._taps)
+        taps: tuple[int | str, ...] = (*[1] * missing, *self._taps)
         strides = (*[1] * missing, *[self._stride] * len(self._taps))
         dilations = (*[1] * missing, *[self._dilation] * len(self._taps))
         if suffix == ".py":
             return {
-                "ins": ", ".join(array.name for array in self.inputs),
-                "eager": self._eager(),
+                "ins": ", ".join(self.ins),
+                "eager": self._call(),
                 "sizes": f"n, c, {', '.join(self._axes)}",
                 "ones": "; ".join(f"{axis} = 1" for axis in _AXES[:missing]) or "pass",
-                "taps": str(taps),
+                "taps": str(taps) if all(isinstance(tap, int) for tap in taps) else "(1, *weight.shape[2:])",
                 "strides": str(strides),
                 "dilations": str(dilations),
                 "shape": f"n, o, {', '.join('o' + axis for axis in self._axes)}",
@@ -140,8 +153,6 @@ class Convolution(Operation):
                 if self._relu
                 else "",
             }
-        pointers = [f"const float *__restrict__ {array.name}" for array in self.inputs]
-        names = [*("n", "c"), *self._axes, "o"]
         values = {"K": taps, "S": strides, "D": dilations}
         macros = [
             f"#define {letter}{axis.upper()} {value}"
@@ -157,7 +168,7 @@ class Convolution(Operation):
         area = " * ".join(self._sizes)
         return {
             "entry": self.name,
-            "arguments": f"{', '.join(pointers)}, float *__restrict__ y, {', '.join(f'int {name}' for name in names)}",
+            "arguments": self.c_arguments(),
             "macros": "\n".join(macros),
             "naive": f"{sizes}\n{_NAIVE}".replace("FINISH", finish),
             "sizes": sizes,
@@ -166,22 +177,32 @@ class Convolution(Operation):
             "depth": self._sizes[0] if len(taps) - missing == 3 else "1",
             "height": self._sizes[-2] if missing < 2 else "1",
             "width": self._sizes[-1],
-            "taps": str(math.prod(taps)),
+            "taps": _product(taps),
             "tall": str(taps[1]),
             "finish": finish,
             "tiles": "// presage: tune TH = 1\n// presage: tune TW = 128, 64, 256"
             if missing == 2
             else "// presage: tune TH = 8, 4, 16\n// presage: tune TW = 32, 16",
-            "staged": f"4 * STAGE * ({taps[0]} * ((TH - 1) * {strides[1]} + {(taps[1] - 1) * dilations[1] + 1})"
-            f" * ((TW - 1) * {strides[2]} + {(taps[2] - 1) * dilations[2] + 1} + PAD) + OUT * {math.prod(taps)})",
+            "staged": f"4 * STAGE * ({taps[0]} * ((TH - 1) * {strides[1]} + {_reach(taps[1], dilations[1])})"
+            f" * ((TW - 1) * {strides[2]} + {_reach(taps[2], dilations[2])} + PAD) + OUT * {_product(taps)})",
         }
 
-    def _eager(self) -> str:
+    def _call(self) -> str:
         options = "".join(
             f", {name}={value}" for name, value in (("stride", self._stride), ("dilation", self._dilation)) if value > 1
         )
         call = f"F.conv{len(self._taps)}d(x, weight{', bias' if self._relu else ''}{options})"
         return f"F.relu({call})" if self._relu else call
+
+
+def _reach(tap: int | str, dilation: int) -> int | str:
+    """How many elements of an axis a filter covers; those with as many taps as a size says have no dilation."""
+    return tap if isinstance(tap, str) else (tap - 1) * dilation + 1
+
+
+def _product(taps: Taps) -> str:
+    numbers = [tap for tap in taps if isinstance(tap, int)]
+    return str(math.prod(numbers)) if len(numbers) == len(taps) else f"({' * '.join(map(str, taps))})"
 
 
 _NAIVE = """
@@ -200,31 +221,52 @@ y[at] = FINISH;
 """.strip()
 _SUM = "y[i, o, p] = sum over c, k of x[i, c, {}] * weight[o, c, k]: cross-correlation, no padding, "
 
+
+def _draw_conv2d(rng: random.Random) -> tuple[int, ...]:
+    r, s = rng.randint(1, 6), rng.randint(1, 6)
+    h, w = rng.randint(r, 30), rng.randint(s, 80)
+    return rng.randint(1, 3), rng.randint(1, 20), h, w, rng.randint(1, 20), r, s
+
+
 OPERATIONS = (
+    Convolution(
+        "conv2d",
+        "y[i, o, p, q] = sum over c, r, s of x[i, c, p + r, q + s] * weight[o, c, r, s]:"
+        " cross-correlation, stride 1, no padding",
+        ("r", "s"),
+        "32 128 58 58 128 3 3; 16 256 28 28 512 1 1; 16 16 228 228 64 5 5",
+        cpu="1 32 58 58 32 3 3; 2 16 68 68 16 5 5",
+        # A long sum of equal terms drifts by more than the tolerance's random walk: `equal` cases have few terms.
+        checks=cases(
+            "n c h w o r s: 1 1 1 1 1 1 1; 2 3 7 5 4 7 5 normal; 1 5 19 83 7 3 1 large; 3 9 11 37 13 1 3 outliers;"
+            " 1 3 9 70 5 3 3 equal; 2 17 23 21 9 5 2 tiny; 1 40 10 131 3 1 1 normal"
+        ),
+        draw=_draw_conv2d,
+    ),
     Convolution(
         "conv1d",
         _SUM.format("p + k") + "stride 1, filters of 5",
         (5,),
-        ((8, 128, 4096, 128), (128, 32, 1000, 64)),
+        "8 128 4096 128; 128 32 1000 64",
     ),
     Convolution(
         "dilated_conv1d",
         _SUM.format("p + 4 k") + "stride 1, filters of 3 with a dilation of 4",
         (3,),
-        ((8, 128, 8192, 128), (96, 64, 1000, 64)),
+        "8 128 8192 128; 96 64 1000 64",
         dilation=4,
     ),
     Convolution(
         "conv2d_1x1",
         _SUM.format("p + k") + "filters of one pixel",
         (1, 1),
-        ((16, 256, 28, 28, 512), (32, 64, 112, 112, 32)),
+        "16 256 28 28 512; 32 64 112 112 32",
     ),
     Convolution(
         "conv2d_strided",
         _SUM.format("2 p + k") + "stride 2, filters of 3 by 3",
         (3, 3),
-        ((16, 64, 113, 113, 128), (64, 256, 15, 15, 256)),
+        "16 64 113 113 128; 64 256 15 15 256",
         stride=2,
     ),
     Convolution(
@@ -232,19 +274,19 @@ OPERATIONS = (
         "y[i, o, p] = max(0, bias[o] + sum over c, k of x[i, c, p + k] * weight[o, c, k]): no padding, stride 1,"
         " filters of 3 by 3",
         (3, 3),
-        ((16, 64, 58, 58, 128), (16, 3, 226, 226, 32)),
+        "16 64 58 58 128; 16 3 226 226 32",
         relu=True,
     ),
     Convolution(
         "conv2d_5x5",
         _SUM.format("p + k") + "stride 1, filters of 5 by 5",
         (5, 5),
-        ((16, 32, 60, 60, 64), (16, 8, 132, 132, 32)),
+        "16 32 60 60 64; 16 8 132 132 32",
     ),
     Convolution(
         "conv3d",
         _SUM.format("p + k") + "stride 1, filters of 3 by 3 by 3",
         (3, 3, 3),
-        ((2, 16, 34, 66, 66, 32), (2, 4, 66, 66, 130, 8)),
+        "2 16 34 66 66 32; 2 4 66 66 130 8",
     ),
 )

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import math
-import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from types import ModuleType
-from typing import Any
+from typing import Any, Unpack
 
-from presage.problems.base import Array, Case, Operation, Tolerance
-from presage.problems.sampler import Sampler
+from presage.problems.base import Array, Case, Tolerance, cases
+from presage_catalogue.operation import Facts, Operation
 
 
 class Depthwise(Operation):
     """y[i, c, p] = sum over taps k of x[i, c, p + k - before] * weight[c, k], where x is zero outside, and then perhaps
     a bias and SiLU. Kernels see planes of h by w; a sequence is a plane with one row."""
+
+    _flops = 2  # fast filtering can save most of the other taps' work
+    _tolerance = Tolerance(
+        3e-6,
+        "at most some 30 roundings of 6e-8 in any order, relative to the sizes of all terms; SiLU, whose slope is at"
+        " most 1.1, and its exponential add a few",
+    )
 
     def __init__(
         self,
@@ -22,30 +28,17 @@ class Depthwise(Operation):
         summary: str,
         taps: tuple[int, int],
         before: tuple[int, int],
-        timed: Sequence[Sequence[int]],
-        checks: Sequence[tuple[Any, ...]],
-        eager: str,
         *,
         silu: bool = False,
+        **facts: Unpack[Facts],
     ) -> None:
-        super().__init__(name)
-        self.summary = summary
-        self._taps, self._before, self._silu, self._eager = taps, before, silu, eager
+        super().__init__(name, summary, **facts)
+        self._taps, self._before, self._silu = taps, before, silu
         self._flat = taps[0] == 1
         shape = "n, c, w" if self._flat else "n, c, h, w"
         filters = f"c, {taps[1]}" if self._flat else f"c, {taps[0]}, {taps[1]}"
         self.inputs = (Array("x", shape), Array("weight", filters), *([Array("bias", "c")] if silu else []))
         self.outputs = (Array("y", shape),)
-        self.timed = {"gpu": tuple(self._case(*sizes) for sizes in timed)}
-        self.checks = tuple(self._case(*sizes[:-1], values=sizes[-1]) for sizes in checks)
-
-    def _case(self, *sizes: int, values: str = "uniform") -> Case:
-        return Case(
-            dict(zip(("n", "c", "w") if self._flat else ("n", "c", "h", "w"), sizes, strict=True)), values=values
-        )
-
-    def make_inputs(self, case: Case, sampler: Sampler) -> tuple[Any, ...]:
-        return tuple(sampler.values(self.shape(array, case), case.dtype) for array in self.inputs)
 
     def _sum(self, xp: ModuleType, x: Any, weight: Any) -> Any:
         if self._flat:
@@ -77,31 +70,14 @@ class Depthwise(Operation):
         total = self._sum(xp, sizes[0], sizes[1])
         return (total + sizes[2][None, :, None] if self._silu else total,)
 
-    def tolerance(self, case: Case) -> Tolerance:
-        return Tolerance(
-            3e-6,
-            "at most some 30 roundings of 6e-8 in any order, relative to the sizes of all terms; SiLU, whose slope is"
-            " at most 1.1, and its exponential add a few",
-        )
-
-    def flops(self, case: Case) -> int:
-        """A multiplication and an addition per output: fast filtering can save most of the other taps' work."""
-        return 2 * math.prod(case.dims.values())
-
     def textbook_flops(self, case: Case) -> int:
         return self.flops(case) * math.prod(self._taps)
 
-    def draw_case(self, rng: random.Random) -> Case:
-        sizes = [rng.randint(1, 3), rng.randint(1, 12)]
-        sizes += [rng.randint(1, 900)] if self._flat else [rng.randint(1, 40), rng.randint(1, 90)]
-        return self._case(*sizes, values=rng.choice(("normal", "large", "tiny", "outliers")))
-
     def given(self, suffix: str) -> Mapping[str, str]:
-        names = [array.name for array in self.inputs]
         rows, cols = self._taps
         if suffix == ".py":
             return {
-                "ins": ", ".join(names),
+                "ins": ", ".join(self.ins),
                 "eager": self._eager,
                 "tile_rows": "1" if self._flat else "8, 1, 2, 4, 16",
                 "filter": f"({rows}, {cols}, {self._before[0]}, {self._before[1]})",
@@ -110,12 +86,10 @@ class Depthwise(Operation):
                 if self._silu
                 else "",
             }
-        dims = "int n, int c, int w" if self._flat else "int n, int c, int h, int w"
-        pointers = ", ".join(f"const float *__restrict__ {name}" for name in names)
         finish = "value / (1.0f + expf(-value))" if self._silu else "value"
         return {
             "entry": self.name,
-            "arguments": f"{pointers}, float *__restrict__ y, {dims}",
+            "arguments": self.c_arguments(),
             "points": "n * c * w" if self._flat else "n * c * h * w",
             "macros": f"#define ROWS {rows}\n#define COLS {cols}",
             "naive": ("const int h = 1;\n" if self._flat else "")
@@ -153,56 +127,92 @@ for (int u = 0; u < ROWS; u++)
 y[at] = FINISH;
 """.strip()
 
+
+class CausalConv1d(Operation):
+    name = "causal_conv1d"
+    summary = (
+        "y[b, c, t] = sum over j < width of weight[c, j] * x[b, c, t - (width - 1) + j],"
+        " where x is zero to the left of its start"
+    )
+    inputs = (Array("x", "batch, channels, length"), Array("weight", "channels, width"))
+    outputs = (Array("y", "batch, channels, length"),)
+    timed = {
+        "cpu": cases("batch channels length width: 4 256 1024 4; 2 48 8192 16"),
+        "gpu": cases("batch channels length width: 8 2048 2048 4; 64 4096 128 4; 2 1024 16384 16"),
+    }
+    # A long sum of equal terms drifts by more than the tolerance's random walk, so no `equal` case is wider than 30.
+    checks = cases(
+        "batch channels length width: 1 1 1 1; 2 3 5 9 normal; 3 5 129 4 large; 1 7 1037 3 outliers; 2 11 65 16 equal;"
+        " 5 1 333 1 tiny; 1 2 200 67 normal"
+    )
+    _draw = (4, 40, 900, 20)
+
+    def oracle(self, xp: ModuleType, case: Case, *inputs: Any) -> tuple[Any, ...]:
+        x, weight = inputs
+        batch, channels, length, width = case.dims.values()
+        left = xp.zeros((batch, channels, width - 1), dtype=x.dtype, device=x.device)
+        padded = xp.concat((left, x), axis=-1)
+        return (sum(weight[:, j : j + 1] * padded[:, :, j : j + length] for j in range(width)),)
+
+    def magnitude(self, xp: ModuleType, case: Case, expected: tuple[Any, ...], *inputs: Any) -> tuple[Any, ...]:
+        x, weight = inputs
+        return (xp.sqrt(self.oracle(xp, case, x * x, weight * weight)[0]),)
+
+    def tolerance(self, case: Case) -> Tolerance:
+        return Tolerance(
+            16 * 2.0**-24 * math.sqrt(case.dims["width"]),
+            "width roundings of 2^-24 in a running sum grow like its square root; 16 covers any order, and stays"
+            " under the 2^-12 that one rounding to a 10-bit mantissa costs",
+        )
+
+    def flops(self, case: Case) -> int:
+        """A multiplication and an addition per output: fast filtering can save most of the other taps' work."""
+        batch, channels, length, width = case.dims.values()
+        return batch * channels * length * min(2, width)
+
+    def given(self, suffix: str) -> Mapping[str, str]:
+        eager = "F.conv1d(F.pad(x, (weight.shape[1] - 1, 0)), weight[:, None], groups=weight.shape[0])"
+        return {"ins": "x, weight", "eager": eager} if suffix == ".py" else {}
+
+
 OPERATIONS = (
+    CausalConv1d(),
     Depthwise(
         "depthwise_conv2d",
         "y[i, c, p, q] = sum over u, v < 3 of x[i, c, p + u - 1, q + v - 1] * weight[c, u, v], x zero outside",
         (3, 3),
         (1, 1),
-        ((32, 64, 112, 112), (128, 512, 14, 14)),
-        (
-            (1, 1, 1, 1, "uniform"),
-            (2, 3, 1, 140, "normal"),
-            (1, 5, 70, 1, "large"),
-            (1, 3, 33, 65, "outliers"),
-            (2, 4, 37, 132, "normal"),
-            (3, 17, 7, 7, "tiny"),
-            (1, 2, 20, 20, "equal"),
+        timed=cases("n c h w: 32 64 112 112; 128 512 14 14"),
+        checks=cases(
+            "n c h w: 1 1 1 1; 2 3 1 140 normal; 1 5 70 1 large; 1 3 33 65 outliers; 2 4 37 132 normal;"
+            " 3 17 7 7 tiny; 1 2 20 20 equal"
         ),
-        "F.conv2d(x, weight[:, None], padding=1, groups=x.shape[1])",
+        draw=(3, 12, 40, 90),
+        eager="F.conv2d(x, weight[:, None], padding=1, groups=x.shape[1])",
     ),
     Depthwise(
         "depthwise_conv2d_7x7",
         "y[i, c, p, q] = sum over u, v < 7 of x[i, c, p + u - 3, q + v - 3] * weight[c, u, v], x zero outside",
         (7, 7),
         (3, 3),
-        ((16, 96, 56, 56), (64, 384, 14, 14)),
-        (
-            (1, 1, 1, 1, "uniform"),
-            (2, 3, 1, 140, "normal"),
-            (1, 5, 70, 1, "large"),
-            (1, 3, 33, 65, "outliers"),
-            (1, 4, 37, 68, "normal"),
-            (3, 17, 7, 7, "tiny"),
+        timed=cases("n c h w: 16 96 56 56; 64 384 14 14"),
+        checks=cases(
+            "n c h w: 1 1 1 1; 2 3 1 140 normal; 1 5 70 1 large; 1 3 33 65 outliers; 1 4 37 68 normal; 3 17 7 7 tiny"
         ),
-        "F.conv2d(x, weight[:, None], padding=3, groups=x.shape[1])",
+        draw=(3, 12, 40, 90),
+        eager="F.conv2d(x, weight[:, None], padding=3, groups=x.shape[1])",
     ),
     Depthwise(
         "depthwise_conv1d_silu",
         "y[i, c, t] = silu(bias[c] + sum over k < 4 of x[i, c, t + k - 3] * weight[c, k]), x zero before its start",
         (1, 4),
         (0, 3),
-        ((8, 2048, 2048), (64, 4096, 126)),
-        (
-            (1, 1, 1, "uniform"),
-            (2, 3, 5, "normal"),
-            (3, 5, 129, "large"),
-            (1, 7, 1037, "outliers"),
-            (2, 11, 64, "equal"),
-            (5, 1, 333, "tiny"),
-            (1, 3, 2052, "normal"),
+        timed=cases("n c w: 8 2048 2048; 64 4096 126"),
+        checks=cases(
+            "n c w: 1 1 1; 2 3 5 normal; 3 5 129 large; 1 7 1037 outliers; 2 11 64 equal; 5 1 333 tiny; 1 3 2052 normal"
         ),
-        "F.silu(F.conv1d(F.pad(x, (3, 0)), weight[:, None], bias, groups=x.shape[1]))",
+        draw=(3, 12, 900),
+        eager="F.silu(F.conv1d(F.pad(x, (3, 0)), weight[:, None], bias, groups=x.shape[1]))",
         silu=True,
     ),
 )

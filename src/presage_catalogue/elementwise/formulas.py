@@ -163,11 +163,6 @@ class Code:
     def given(self, suffix: str) -> dict[str, str]:
         return {".c": self._for_c, ".cu": self._for_cuda, ".py": self._for_triton}[suffix]()
 
-    def shared(self, suffix: str) -> dict[str, str]:
-        """For a problem with a folder of its own, which has kernels in C, plain ones and other forms there."""
-        given = self.given(suffix) if suffix != ".c" else {}
-        return {name: text for name, text in given.items() if name not in ("plain", "tune_form")}
-
     def _for_c(self) -> dict[str, str]:
         if self.half:
             return {}

@@ -1,4 +1,4 @@
-"""Maps of several inputs, and chains of elementwise steps that are worth fusing."""
+"""Maps of several inputs, and chains of elementwise steps that are worth fusing; a row reads as in `maps`."""
 
 from __future__ import annotations
 
@@ -6,15 +6,11 @@ import math
 from types import ModuleType
 from typing import Any
 
-from presage_catalogue.elementwise.gelu.problem import erf
-from presage_catalogue.elementwise.maps import Map, sigmoid
+from presage.problems.base import cases
+from presage_catalogue.elementwise.maps import Map, erf, gelu, sigmoid
 
 _ROUNDINGS = "a few roundings in float32, each of 6e-8"
 _CANCELS = "a few roundings of 6e-8 each, in terms that may cancel, so that the error scales with them"
-
-
-def _gelu(xp: ModuleType, x: Any) -> Any:
-    return 0.5 * x * (1.0 + erf(xp, x * math.sqrt(0.5)))
 
 
 def _gelu_slope(xp: ModuleType, x: Any) -> Any:
@@ -49,13 +45,27 @@ def _momentum_scale(xp: ModuleType, p: Any, g: Any, m: Any) -> tuple[Any, ...]:
 
 OPERATIONS = (
     Map(
+        "vector_add",
+        "z[i] = x[i] + y[i]",
+        lambda xp, x, y: x + y,
+        "z = x + y",
+        "x + y",
+        flops=1,
+        arrays="x y -> z",
+        relative=2.5e-7,
+        reason="one float32 addition is right to 2^-24 = 6e-8, even where the terms cancel",
+        timed={"cpu": cases("n: 524288; 1300003"), "gpu": cases("n: 4194304; 16777216; 25000003")},
+        checks=cases("n: 1; 2 large; 15 tiny; 1023 outliers; 4099 normal; 65537 large; 100003 zeros"),
+        draw=(50000,),
+    ),
+    Map(
         "mul",
         "y[i] = a[i] * b[i]",
         lambda xp, a, b: a * b,
         "y = a * b",
         "a * b",
         flops=1,
-        inputs="a b",
+        arrays="a b -> y",
         relative=2.5e-7,
         reason="one rounding in float32, of 6e-8",
     ),
@@ -68,7 +78,7 @@ OPERATIONS = (
         "r = 1.0 / b; y = a * r",
         "y = a * exp(-log(b))",
         flops=1,
-        inputs="a b",
+        arrays="a b -> y",
         relative=6e-7,
         reason="a quotient by a reciprocal in float32 is good to 3e-7",
         positive="b",
@@ -82,7 +92,7 @@ OPERATIONS = (
         "y = where(a > b, a, b)",
         "y = 0.5 * (a + b + abs(a - b))",
         flops=1,
-        inputs="a b",
+        arrays="a b -> y",
         relative=2.5e-7,
         reason="nothing is rounded",
     ),
@@ -95,7 +105,7 @@ OPERATIONS = (
         "y = a * a - 2.0 * a * b + b * b",
         "y = pow(abs(a - b), 2.0)",
         flops=2,
-        inputs="a b",
+        arrays="a b -> y",
         relative=5e-7,
         reason="two roundings in float32, each of 6e-8, the first of them squared",
     ),
@@ -109,7 +119,7 @@ OPERATIONS = (
         "u = max(abs(a), abs(b)); r = min(abs(a), abs(b)) / max(u, 1e-30); y = u * sqrt(1.0 + r * r)",
         "u = max(abs(a), abs(b)); r = min(abs(a), abs(b)) / u; y = u * sqrt(1.0 + r * r)",
         flops=4,
-        inputs="a b",
+        arrays="a b -> y",
         relative=1e-6,
         reason=f"{_ROUNDINGS}, and a root good to 2e-7",
     ),
@@ -122,19 +132,19 @@ OPERATIONS = (
         "y = 0.5 * a * (1.0 + tanh(0.5 * a)) * b",
         "e = exp(a); y = a * e / (1.0 + e) * b",
         flops=5,
-        inputs="a b",
+        arrays="a b -> y",
         scale=lambda xp, a, b: xp.abs(a * b),
     ),
     Map(
         "geglu",
         "y[i] = 0.5 * a[i] * (1 + erf(a[i] / sqrt(2))) * b[i]",
-        lambda xp, a, b: _gelu(xp, a) * b,
+        lambda xp, a, b: gelu(xp, a) * b,
         "c = 1.0 + erf(0.70710678 * a); y = 0.5 * a * c * b",
         "torch.nn.functional.gelu(a) * b",
         "y = a * normcdf(a) * b",
         "u = 1.5957691216 * (a + 0.044715 * a * a * a); y = a / (1.0 + exp(-u)) * b",
         flops=6,
-        inputs="a b",
+        arrays="a b -> y",
         scale=lambda xp, a, b: xp.abs(a * b),
     ),
     Map(
@@ -146,7 +156,7 @@ OPERATIONS = (
         "s = 0.5 + 0.5 * tanh(0.5 * x); y = g * s * (1.0 + x * (1.0 - s))",
         "e = exp(-x); y = g * (1.0 + e + x * e) / ((1.0 + e) * (1.0 + e))",
         flops=8,
-        inputs="g x",
+        arrays="g x -> y",
         reason=_CANCELS,
         scale=lambda xp, g, x: xp.abs(g) * (1.0 + xp.abs(x)),
     ),
@@ -160,7 +170,7 @@ OPERATIONS = (
         "u = 0.7978845608 * (x + 0.044715 * x * x * x); t = tanh(u);"
         "y = g * (0.5 + 0.5 * t + 0.5 * x * (1.0 - t * t) * (0.7978845608 + 0.1070322244 * x * x))",
         flops=12,
-        inputs="g x",
+        arrays="g x -> y",
         reason=_CANCELS,
         scale=lambda xp, g, x: xp.abs(g),
     ),
@@ -173,7 +183,7 @@ OPERATIONS = (
         "y = g - g * t * t",
         "y = g * (1.0 - t) * (1.0 + t)",
         flops=3,
-        inputs="g t",
+        arrays="g t -> y",
         relative=1e-6,
         reason=_CANCELS,
         scale=lambda xp, g, t: xp.abs(g) * (1.0 + t * t),
@@ -185,7 +195,7 @@ OPERATIONS = (
         "t = b * c; y = a + 0.5 * t",
         "torch.addcmul(a, b, c, value=0.5)",
         flops=3,
-        inputs="a b c",
+        arrays="a b c -> y",
         relative=5e-7,
         reason=_CANCELS,
         scale=lambda xp, a, b, c: xp.abs(a) + xp.abs(0.5 * b * c),
@@ -199,7 +209,7 @@ OPERATIONS = (
         "y = (1.0 - w) * a + w * b",
         "y = where(w < 0.5, a + w * (b - a), b - (b - a) * (1.0 - w))",
         flops=3,
-        inputs="a b w",
+        arrays="a b w -> y",
         relative=1e-6,
         reason=_CANCELS,
         scale=lambda xp, a, b, w: (xp.abs(a) + xp.abs(b)) * (1.0 + xp.abs(w)),
@@ -212,7 +222,7 @@ OPERATIONS = (
         "torch.where(c > 0, a, b)",
         "u = 1.0 / (1.0 + exp(-1000000.0 * c)); y = u * a + (1.0 - u) * b",
         flops=1,
-        inputs="c a b",
+        arrays="c a b -> y",
         relative=2.5e-7,
         reason="nothing is rounded",
     ),
@@ -225,20 +235,20 @@ OPERATIONS = (
         "y = where(a > -b, a + b, 0.0)",
         "y = 0.5 * (a + b + abs(a + b))",
         flops=2,
-        inputs="a b",
+        arrays="a b -> y",
         relative=2.5e-7,
         reason="one rounding in float32, of 6e-8",
     ),
     Map(
         "add_gelu_scale",
         "y[i] = 1.7 * gelu(a[i] + b[i]), with the exact gelu",
-        lambda xp, a, b: 1.7 * _gelu(xp, a + b),
+        lambda xp, a, b: 1.7 * gelu(xp, a + b),
         "s = a + b; c = 1.0 + erf(0.70710678 * s); g = 0.5 * s * c; y = 1.7 * g",
         "1.7 * torch.nn.functional.gelu(a + b)",
         "s = a + b; y = 1.7 * s * normcdf(s)",
         "s = a + b; u = 1.5957691216 * (s + 0.044715 * s * s * s); y = 1.7 * s / (1.0 + exp(-u))",
         flops=6,
-        inputs="a b",
+        arrays="a b -> y",
         scale=lambda xp, a, b: 1.7 * xp.abs(a + b),
     ),
     Map(
@@ -250,7 +260,7 @@ OPERATIONS = (
         "s = x + h; y = x + 0.5 * g * s * (1.0 + tanh(0.5 * s))",
         "s = x + h; e = exp(s); y = x + g * s * e / (1.0 + e)",
         flops=7,
-        inputs="x h g",
+        arrays="x h g -> y",
         scale=lambda xp, x, h, g: xp.abs(x) + xp.abs(g * (x + h)),
     ),
     Map(
@@ -262,7 +272,7 @@ OPERATIONS = (
         "d = abs(p - t); m = min(d, 1.0); y = m * (d - 0.5 * m)",
         "y = sqrt(1.0 + (p - t) * (p - t)) - 1.0",
         flops=4,
-        inputs="p t",
+        arrays="p t -> y",
         relative=1e-6,
         reason=_ROUNDINGS,
     ),
@@ -274,8 +284,7 @@ OPERATIONS = (
         "(p - 0.01 * (0.9 * m + g), 0.9 * m + g)",
         "new_m = 0.9 * m + g; new_p = p - 0.009 * m - 0.01 * g",
         flops=4,
-        inputs="p g m",
-        outputs="new_p new_m",
+        arrays="p g m -> new_p new_m",
         relative=5e-7,
         reason=_CANCELS,
         scale=_momentum_scale,
@@ -290,8 +299,7 @@ OPERATIONS = (
         "new_m = m + 0.1 * (g - m); new_v = v + 0.001 * (g * g - v); new_p = p - 0.001 * new_m * rsqrt(new_v)",
         "new_m = 0.9 * m + 0.1 * g; new_v = 0.999 * v + 0.001 * g * g; new_p = p - 0.001 * new_m / sqrt(v)",
         flops=12,
-        inputs="p g m v",
-        outputs="new_p new_m new_v",
+        arrays="p g m v -> new_p new_m new_v",
         relative=1e-6,
         reason=_CANCELS,
         scale=_adam_scale,
@@ -305,10 +313,10 @@ OPERATIONS = (
         "torch.nn.functional.silu(a) * b",
         "y = 0.5 * a * (1.0 + tanh(0.5 * a)) * b",
         flops=5,
-        inputs="a b",
+        arrays="a b -> y",
         relative=1.1e-3,
         reason="float16 rounds by 4.9e-4, the product and perhaps the factor before it",
         half=True,
-        styles=("normal", "tiny", "uniform"),
+        draw_styles=("normal", "tiny", "uniform"),
     ),
 )

@@ -1,29 +1,27 @@
 """Maps: operations that compute each element of their outputs from the same element of their inputs.
 
-Here are those of one input; `fused.py` has those of several.
+Here are those of one input; `fused.py` has those of several. A row gives the formula three times: for the oracle, for
+kernels (see `formulas`; further ways to write it may follow, and not all of them need to be right) and for PyTorch.
 """
 
 from __future__ import annotations
 
 import math
-import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from types import ModuleType
-from typing import Any
+from typing import Any, Unpack
 
-from presage.problems.base import Array, Case, Operation, Tolerance
+from presage.problems.base import Array, Case, Tolerance, cases
 from presage.problems.sampler import Sampler
 from presage_catalogue.elementwise.formulas import Code
-from presage_catalogue.elementwise.gelu.problem import erf
-
-Formula = Callable[..., Any]
+from presage_catalogue.operation import Facts, Formula, Operation
 
 _SMALL, _LARGE = 24_000_000, 280_000_000
 """About how many bytes of inputs and outputs the two cases timed on a GPU have."""
 
 
 class Map(Operation):
-    """outputs[i] = f(inputs[i]). The formula is given for the oracle, for kernels (see `formulas`) and for PyTorch."""
+    """outputs[i] = f(inputs[i])."""
 
     adds_up = False
 
@@ -34,27 +32,25 @@ class Map(Operation):
         oracle: Formula,
         formula: str,
         eager: str,
+        /,
         *others: str,
-        flops: int,
-        inputs: str = "x",
-        outputs: str = "y",
+        arrays: str = "x -> y",
         relative: float = 2e-6,
         reason: str = "a few roundings in float32, each of 6e-8, and elementary functions good to some 2e-7",
-        scale: Formula | None = None,
         positive: str = "",
         half: bool = False,
-        styles: Sequence[str] = ("normal", "large", "tiny", "outliers"),
+        **facts: Unpack[Facts],
     ) -> None:
-        super().__init__(name)
-        self.summary = summary
-        self.inputs = tuple(Array(each, "n") for each in inputs.split())
-        self.outputs = tuple(Array(each, "n") for each in outputs.split())
-        self._oracle, self._flops, self._scale = oracle, flops, scale
-        self._code = Code(name, inputs.split(), outputs.split(), formula, others, half)
-        self._eager, self._positive, self._styles = eager, positive.split(), tuple(styles)
-        self._tolerance = Tolerance(relative, reason, 2e-7 if half else 1e-30)
-        self._dtype = "float16" if half else "float32"
-        self.timed, self.checks = self._timed(half), self._checks()
+        ins, outs = (names.split() for names in arrays.split("->"))
+        facts.setdefault("tolerance", Tolerance(relative, reason, 2e-7 if half else 1e-30))
+        facts.setdefault("draw", (20000,))
+        facts["oracle"], facts["eager"] = oracle, eager
+        super().__init__(name, summary, **facts)
+        self.inputs, self.outputs = (tuple(Array(each, "n") for each in names) for names in (ins, outs))
+        self._code = Code(name, ins, outs, formula, others, half)
+        self._positive, self._dtype = positive.split(), "float16" if half else "float32"
+        if "timed" not in facts:
+            self.timed, self.checks = self._timed(half), self._checks()
 
     def _timed(self, half: bool) -> dict[str, tuple[Case, ...]]:
         per_element = (2 if half else 4) * (len(self.inputs) + len(self.outputs))
@@ -62,40 +58,44 @@ class Map(Operation):
         return {"gpu": gpu} if half else {"cpu": (self._case(131072), self._case(500003)), "gpu": gpu}
 
     def _checks(self) -> tuple[Case, ...]:
-        sizes = (3, 31, 1025, 4095, 30011)
-        drawn = [self._case(n, self._styles[(i + 1) % len(self._styles)]) for i, n in enumerate(sizes)]
-        return (self._case(1), *drawn, self._case(9000, self._styles[0]), self._case(777, "zeros"))
+        sizes, styles = (3, 31, 1025, 4095, 30011), self.draw_styles
+        drawn = [self._case(n, styles[(i + 1) % len(styles)]) for i, n in enumerate(sizes)]
+        return (self._case(1), *drawn, self._case(9000, styles[0]), self._case(777, "zeros"))
 
     def _case(self, n: int, values: str = "uniform") -> Case:
         return Case({"n": n}, dtype=self._dtype, values=values)
 
     def make_inputs(self, case: Case, sampler: Sampler) -> tuple[Any, ...]:
-        drawn = [sampler.values((case.dims["n"],), case.dtype) for _ in self.inputs]
+        drawn = super().make_inputs(case, sampler)
         positive = [array.name in self._positive for array in self.inputs]
         return tuple(sampler.xp.abs(x) + 1e-3 if above else x for x, above in zip(drawn, positive, strict=True))
-
-    def oracle(self, xp: ModuleType, case: Case, *inputs: Any) -> tuple[Any, ...]:
-        outputs = self._oracle(xp, *inputs)
-        return outputs if isinstance(outputs, tuple) else (outputs,)
-
-    def magnitude(self, xp: ModuleType, case: Case, expected: tuple[Any, ...], *inputs: Any) -> tuple[Any, ...]:
-        if self._scale is None:
-            return super().magnitude(xp, case, expected, *inputs)
-        scales = self._scale(xp, *inputs)
-        return scales if isinstance(scales, tuple) else (scales,)
-
-    def tolerance(self, case: Case) -> Tolerance:
-        return self._tolerance
-
-    def flops(self, case: Case) -> int:
-        return self._flops * case.dims["n"]
-
-    def draw_case(self, rng: random.Random) -> Case:
-        return self._case(rng.randint(1, 20000), rng.choice(self._styles))
 
     def given(self, suffix: str) -> Mapping[str, str]:
         given = self._code.given(suffix)
         return given | {"eager": self._eager} if suffix == ".py" else given
+
+
+_STEP = 0.2
+_TERMS = 28
+
+
+def erf(xp: ModuleType, x: Any) -> Any:
+    """The error function to 1e-15 absolute, which the array API lacks.
+
+    It is the Fourier sine series 2/pi * (h*x + sum over n of exp(-(n*h)^2) / n * sin(2*n*h*x)) (Strecok, 1968), summed
+    by Clenshaw's recurrence. It repeats with a period of pi/h, so x is held to where erf has long been 1.
+    """
+    x = xp.clip(x, -6.0, 6.0)
+    angle = 2.0 * _STEP * x
+    twice_cosine = 2.0 * xp.cos(angle)
+    current, previous = xp.zeros_like(x), xp.zeros_like(x)
+    for n in range(_TERMS, 0, -1):
+        current, previous = math.exp(-((n * _STEP) ** 2)) / n + twice_cosine * current - previous, current
+    return (_STEP * x + xp.sin(angle) * current) * (2.0 / math.pi)
+
+
+def gelu(xp: ModuleType, x: Any) -> Any:
+    return 0.5 * x * (1.0 + erf(xp, x * math.sqrt(0.5)))
 
 
 def sigmoid(xp: ModuleType, x: Any) -> Any:
@@ -118,16 +118,36 @@ _SIN = (
     "p = 1.6059044e-10 - 7.6471637e-13 * s; p1 = p * s - 2.5052108e-08; p2 = p1 * s + 2.7557319e-06;"
     "p3 = p2 * s - 0.0001984127; p4 = p3 * s + 0.0083333333; p5 = p4 * s - 0.16666667; y = r + r * s * p5"
 )
-_ERF_QUOTIENT = (
-    "z = min(max(x, -4.0), 4.0); s = z * z;"
+_QUOTIENT = (
+    "s = z * z;"
     "p = 2.77068142495902e-08 - 2.72614225801306e-10 * s; p1 = p * s - 2.10102402082508e-06;"
     "p2 = p1 * s - 5.69250639462346e-05; p3 = p2 * s - 7.34990630326855e-04; p4 = p3 * s - 2.95459980854025e-03;"
     "p5 = p4 * s - 1.60960333262415e-02; q = -1.45660718464996e-05 * s - 2.13374055278905e-04;"
     "q1 = q * s - 1.68282697438203e-03; q2 = q1 * s - 7.37332916720468e-03; q3 = q2 * s - 1.42647390514189e-02;"
-    "y = z * p5 / q3"
 )
+"""z * p5 / q3 is erf(z) for |z| <= 4, from where it is 1 in float32."""
 
 OPERATIONS = (
+    Map(
+        "gelu",
+        "y[i] = 0.5 * x[i] * (1 + erf(x[i] / sqrt(2))), the exact form and not the one with tanh",
+        gelu,
+        "c = 1.0 + erf(0.70710678 * x); y = 0.5 * x * c",
+        "torch.nn.functional.gelu(x)",
+        "y = x * normcdf(x)",
+        # Abramowitz and Stegun 7.1.26, and a quotient of polynomials.
+        "a = abs(x); z = min(0.70710678 * a, 4.0); t = 1.0 / (1.0 + 0.3275911 * z); p = 1.061405429 * t - 1.453152027;"
+        "p1 = p * t + 1.421413741; p2 = p1 * t - 0.284496736; p3 = p2 * t + 0.254829592;"
+        "y = 0.5 * (x + a * (1.0 - p3 * t * exp(-z * z)))",
+        f"a = abs(x); z = min(0.70710678 * a, 4.0); {_QUOTIENT} y = 0.5 * (x + a * z * p5 / q3)",
+        flops=4,
+        relative=1e-6,
+        reason="a float32 erf is good to about 4e-7, and 1 + erf cancels for negative x, so the error scales with x"
+        " and not with the result; the form with tanh is off by 5e-4",
+        scale=lambda xp, x: xp.abs(x),
+        timed={"cpu": cases("n: 262144; 1000003"), "gpu": cases("n: 8388608; 33554432")},
+        checks=cases("n: 1; 3 large; 31 tiny; 1025 normal; 4095 outliers; 30011 large; 777 zeros"),
+    ),
     Map(
         "silu",
         "y[i] = x[i] / (1 + exp(-x[i]))",
@@ -286,7 +306,7 @@ OPERATIONS = (
         relative=1e-6,
         reason=_EXPONENTIAL,
         scale=lambda xp, x: xp.exp(x) * (1.0 + xp.abs(x)),
-        styles=("normal", "tiny", "outliers"),
+        draw_styles=("normal", "tiny", "outliers"),
     ),
     Map(
         "log1p",
@@ -357,7 +377,7 @@ OPERATIONS = (
         lambda xp, x: erf(xp, x),
         "y = erf(x)",
         "torch.erf(x)",
-        _ERF_QUOTIENT,
+        f"z = min(max(x, -4.0), 4.0); {_QUOTIENT} y = z * p5 / q3",
         "y = 1.0 - erfc(x)",
         "y = tanh(1.1283792 * x * (1.0 + 0.0894 * x * x))",
         flops=8,
@@ -398,6 +418,6 @@ OPERATIONS = (
         relative=5.5e-4,
         reason="float16 rounds by 4.9e-4; a second rounding on the way is too many",
         half=True,
-        styles=("normal", "tiny", "outliers"),
+        draw_styles=("normal", "tiny", "outliers"),
     ),
 )

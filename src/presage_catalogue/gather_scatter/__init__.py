@@ -10,9 +10,7 @@ from presage.problems.base import Problem
 def problems() -> Iterator[Problem]:
     """Every problem of this room."""
     from presage_catalogue.gather_scatter import gathers, lists, scatters
-    from presage_catalogue.gather_scatter.histogram.problem import Histogram
 
     yield from gathers.OPERATIONS
     yield from lists.OPERATIONS
     yield from scatters.OPERATIONS
-    yield from (Histogram(),)

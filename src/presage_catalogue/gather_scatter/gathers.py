@@ -1,15 +1,16 @@
-"""Gathers: every output element is an input element that an index names, or is decided by one."""
+"""Gathers: every output element is an input element that an index names, or is decided by one.
+
+A row reads as one of `layout.moves`.
+"""
 
 from __future__ import annotations
 
-import random
 from collections.abc import Mapping
-from types import ModuleType
 from typing import Any
 
-from presage.problems.base import Array, Case, Tolerance
+from presage.problems.base import Array, Case, cases
 from presage.problems.sampler import Sampler
-from presage_catalogue.layout.moves import Move, Read, cases
+from presage_catalogue.layout.moves import Move, Read
 
 _NAIVE = """\
 template <class T, int N> struct alignas(sizeof(T) * N) Pack {{ T at[N]; }};
@@ -27,8 +28,12 @@ extern "C" __global__ void {entry}({arguments}) {{
 class Gather(Move):
     """A move whose inputs may be indices, each below the size that `below` names for it, or masks."""
 
-    def __init__(self, name: str, summary: str, *, below: Mapping[str, str], row: str = "", **rest: Any) -> None:
-        super().__init__(name, summary, draw_styles=("normal", "large", "tiny", "equal"), **rest)
+    draw_styles = ("normal", "large", "tiny", "equal")
+
+    def __init__(
+        self, name: str, summary: str, *code: str | Read, below: Mapping[str, str], row: str = "", **rest: Any
+    ) -> None:
+        super().__init__(name, summary, *code, **rest)
         self._below, self._row = below, row
 
     def make_inputs(self, case: Case, sampler: Sampler) -> tuple[Any, ...]:
@@ -76,99 +81,76 @@ def _along_bytes(case: Case) -> int:
     return int(rows * (12 * picked + 4 * named))
 
 
-def _take_rows(xp: ModuleType, dims: Mapping[str, int], table: Any, indices: Any) -> Any:
-    return table[indices]
-
-
-def _picking_draw(rng: random.Random) -> tuple[int, ...]:
-    return rng.randint(1, 100), rng.randint(1, 200), rng.randint(1, 200)
-
-
 _PICKING = cases(
-    "rows cols picked",
-    (1, 1, 1),
-    (1, 1031, 33, "large"),
-    (531, 1, 5, "tiny"),
-    (7, 9, 40),
-    (67, 251, 130, "normal"),
-    (30, 64, 516, "outliers"),
-    (13, 2051, 256, "large"),
+    "rows cols picked: 1 1 1; 1 1031 33 large; 531 1 5 tiny; 7 9 40; 67 251 130 normal; 30 64 516 outliers;"
+    " 13 2051 256 large"
 )
 
 OPERATIONS = (
     Gather(
         "embedding",
         "y[t] = table[indices[t]]: a row of the table for every token",
+        Read("row", "indices", "r", along="r"),
+        Read("v", "table", "row * dim + c"),
         inputs=(Array("table", "vocab, dim"), Array("indices", "tokens", "int64")),
-        output=Array("y", "tokens, dim"),
+        outputs=(Array("y", "tokens, dim"),),
         below={"indices": "vocab"},
         rows="tokens",
         cols="dim",
-        code=(Read("row", "indices", "r", along="r"), Read("v", "table", "row * dim + c")),
-        value="v",
         whole="dim % N == 0",
-        oracle=_take_rows,
+        oracle=lambda xp, dims, table, indices: table[indices],
         eager="torch.nn.functional.embedding(indices, table)",
-        timed=cases("tokens vocab dim", (32768, 8192, 1024), (262144, 131072, 100)),
+        timed=cases("tokens vocab dim: 32768 8192 1024; 262144 131072 100"),
         checks=cases(
-            "tokens vocab dim",
-            (1, 1, 1),
-            (1, 7, 1031, "large"),
-            (531, 3, 1, "tiny"),
-            (7, 100, 9),
-            (67, 251, 130, "normal"),
-            (300, 64, 64, "outliers"),
-            (65, 2051, 36, "large"),
+            "tokens vocab dim: 1 1 1; 1 7 1031 large; 531 3 1 tiny; 7 100 9; 67 251 130 normal; 300 64 64 outliers;"
+            " 65 2051 36 large"
         ),
-        draw=lambda rng: (rng.randint(1, 200), rng.randint(1, 500), rng.randint(1, 150)),
+        draw=(200, 500, 150),
         least_bytes=_embedding_bytes,
     ),
     Gather(
         "index_select_columns",
         "y[r, j] = x[r, indices[j]]: the named columns of a matrix",
+        Read("col", "indices", "c", along="c"),
+        Read("v", "x", "r * cols + col"),
         inputs=(Array("x", "rows, cols"), Array("indices", "picked", "int32")),
-        output=Array("y", "rows, picked"),
+        outputs=(Array("y", "rows, picked"),),
         below={"indices": "cols"},
-        rows="rows",
         cols="picked",
-        code=(Read("col", "indices", "c", along="c"), Read("v", "x", "r * cols + col")),
-        value="v",
         row="indices[c]",
         oracle=lambda xp, dims, x, indices: x[:, indices],
         eager="torch.index_select(x, 1, indices)",
-        timed=cases("rows cols picked", (4096, 4096, 4096), (100000, 200, 150)),
+        timed=cases("rows cols picked: 4096 4096 4096; 100000 200 150"),
         checks=_PICKING,
-        draw=_picking_draw,
+        draw=(100, 200, 200),
         least_bytes=_picked_bytes,
     ),
     Gather(
         "gather_along",
         "y[r, j] = x[r, indices[r, j]]: other elements from every row",
+        Read("col", "indices", "r * picked + c"),
+        Read("v", "x", "r * cols + col"),
         inputs=(Array("x", "rows, cols"), Array("indices", "rows, picked", "int64")),
-        output=Array("y", "rows, picked"),
+        outputs=(Array("y", "rows, picked"),),
         below={"indices": "cols"},
-        rows="rows",
         cols="picked",
-        code=(Read("col", "indices", "r * picked + c"), Read("v", "x", "r * cols + col")),
-        value="v",
         row="indices[(size_t)r * picked + c]",
         oracle=lambda xp, dims, x, indices: xp.take_along_axis(x, indices, axis=1),
         eager="torch.gather(x, 1, indices)",
-        timed=cases("rows cols picked", (4096, 8192, 2048), (65536, 300, 150)),
+        timed=cases("rows cols picked: 4096 8192 2048; 65536 300 150"),
         checks=_PICKING,
-        draw=_picking_draw,
+        draw=(100, 200, 200),
         least_bytes=_along_bytes,
     ),
     Gather(
         "one_hot",
         "y[r, c] = 1 where c = labels[r], and 0 elsewhere",
+        Read("label", "labels", "r", along="r"),
         inputs=(Array("labels", "rows", "int32"),),
-        output=Array("y", "rows, classes"),
-        parameters="classes",
+        outputs=(Array("y", "rows, classes"),),
+        parameters=("classes",),
         below={"labels": "classes"},
-        rows="rows",
         cols="classes",
-        code=(Read("label", "labels", "r", along="r"),),
         value="column == label ? 1.0f : 0.0f",
         value_triton="tl.where(column == label, 1.0, 0.0)",
         whole="classes % N == 0",
@@ -177,45 +159,22 @@ OPERATIONS = (
             xp.float64,
         ),
         eager="torch.nn.functional.one_hot(labels.long(), classes).float()",
-        timed=cases("rows classes", (8192, 8192), (500000, 101)),
-        checks=cases(
-            "rows classes",
-            (1, 1),
-            (1, 1031),
-            (1031, 1),
-            (7, 9),
-            (67, 251),
-            (130, 64, "equal"),
-            (33, 1028),
-        ),
-        draw=lambda rng: (rng.randint(1, 200), rng.randint(1, 300)),
+        timed=cases("rows classes: 8192 8192; 500000 101"),
+        checks=cases("rows classes: 1 1; 1 1031; 1031 1; 7 9; 67 251; 130 64 equal; 33 1028"),
+        draw=(200, 300),
     ),
     Gather(
         "masked_fill",
         "y[r, c] = -10000 where mask[r, c], and x[r, c] elsewhere",
+        Read("masked", "mask", "r * cols + c"),
+        Read("v", "x", "r * cols + c"),
         inputs=(Array("x", "rows, cols"), Array("mask", "rows, cols", "bool")),
-        output=Array("y", "rows, cols"),
         below={},
-        rows="rows",
-        cols="cols",
-        code=(Read("masked", "mask", "r * cols + c"), Read("v", "x", "r * cols + c")),
         value="masked ? -10000.0f : v",
         value_triton="tl.where(masked != 0, -10000.0, v)",
         whole="cols % N == 0",
         oracle=lambda xp, dims, x, mask: xp.where(mask, -10000.0, x),
         eager="x.masked_fill(mask, -10000.0)",
-        timed=cases("rows cols", (8192, 4096), (300000, 77)),
-        checks=cases(
-            "rows cols",
-            (1, 1),
-            (1, 1031, "large"),
-            (1031, 1, "tiny"),
-            (7, 9),
-            (67, 251, "outliers"),
-            (130, 64, "normal"),
-            (33, 1028, "large"),
-        ),
-        draw=lambda rng: (rng.randint(1, 150), rng.randint(1, 300)),
-        tolerance=Tolerance(0.0, "values move and none is computed", absolute=0.0),
+        timed=cases("rows cols: 8192 4096; 300000 77"),
     ),
 )

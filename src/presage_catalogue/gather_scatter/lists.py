@@ -1,15 +1,17 @@
-"""Sums over lists: every output row adds up the input rows, or the products, that its list names."""
+"""Sums over lists: every output row adds up the input rows, or the products, that its list names.
+
+A row gives the code that says where the list of r lies and what its places name, in C and in Triton.
+"""
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from types import ModuleType
-from typing import Any
+from typing import Any, Unpack
 
-from presage.problems.base import Array, Case, Operation, Tolerance
+from presage.problems.base import Array, Case, Tolerance, cases
 from presage.problems.sampler import Sampler
-from presage_catalogue.layout.moves import cases
+from presage_catalogue.operation import Facts, Operation
 
 SUM = Tolerance(
     2e-6,
@@ -17,7 +19,6 @@ SUM = Tolerance(
     " worst; terms rounded to 11 bits by some 2e-5. The sums over stretches are differences of running sums in float64",
     absolute=1e-9,
 )
-_TYPES = {"T": "float", "int32": "int", "int64": "long long"}
 
 
 def stretches(xp: ModuleType, x: Any, offsets: Any) -> Any:
@@ -35,84 +36,53 @@ def draw_offsets(sampler: Sampler, lists: int, entries: int) -> Any:
 
 
 class ListSum(Operation):
-    """An operation with lists. `begin` and `end` say where the list of r lies, `places` what else its families need,
-    the same in C and in Triton but for reads, which are written `array[index]`."""
+    """An operation with lists. `places` and `triton` are the code that its families need."""
+
+    _tolerance = SUM
 
     def __init__(
         self,
         name: str,
         summary: str,
         *,
-        inputs: Sequence[Array],
-        output: Array,
         places: Mapping[str, str],
         triton: Mapping[str, str],
         naive: str,
         naive_launch: str,
         make: Callable[[Mapping[str, int], Sampler], tuple[Any, ...]],
-        oracle: Callable[..., Any],
-        eager: str,
-        timed: tuple[Case, ...],
-        checks: tuple[Case, ...],
-        draw: Callable[[random.Random], tuple[int, ...]],
-        flops: Callable[[Mapping[str, int]], int],
-        least_bytes: Callable[[Mapping[str, int]], int] | None = None,
-        parameters: str = "",
+        **facts: Unpack[Facts],
     ) -> None:
-        super().__init__(name)
-        self.summary, self.inputs, self.outputs = summary, tuple(inputs), (output,)
-        self.parameters, self.timed, self.checks = tuple(parameters.split()), {"gpu": timed}, checks
+        super().__init__(name, summary, **facts)
         self._places, self._triton, self._naive, self._naive_launch = places, triton, naive, naive_launch
-        self._make, self._oracle, self._eager, self._draw = make, oracle, eager, draw
-        self._flops, self._least_bytes = flops, least_bytes
+        self._make = make
 
     def make_inputs(self, case: Case, sampler: Sampler) -> tuple[Any, ...]:
         return self._make(case.dims, sampler)
 
-    def oracle(self, xp: ModuleType, case: Case, *inputs: Any) -> tuple[Any, ...]:
-        return (self._oracle(xp, case.dims, *inputs),)
+    def told(self, case: Case) -> tuple[Any, ...]:
+        return (case.dims,)
 
     def magnitude(self, xp: ModuleType, case: Case, expected: tuple[Any, ...], *inputs: Any) -> tuple[Any, ...]:
-        sizes = (xp.abs(x) if xp.isdtype(x.dtype, "real floating") else x for x in inputs)
-        return (self._oracle(xp, case.dims, *sizes),)
-
-    def tolerance(self, case: Case) -> Tolerance:
-        return SUM
-
-    def flops(self, case: Case) -> int:
-        return self._flops(case.dims)
-
-    def bytes(self, case: Case) -> int:
-        return self._least_bytes(case.dims) if self._least_bytes else super().bytes(case)
-
-    def draw_case(self, rng: random.Random) -> Case:
-        styles = ("normal", "large", "tiny", "outliers")
-        return Case(dict(zip(self.scalars, self._draw(rng), strict=True)), values=rng.choice(styles))
+        return self.oracle(xp, case, *(xp.abs(x) if xp.isdtype(x.dtype, "real floating") else x for x in inputs))
 
     def given(self, suffix: str) -> Mapping[str, str]:
-        ins, (out,) = [array.name for array in self.inputs], self.outputs
+        ins, (out,) = self.ins, self.outputs
         if suffix == ".py":
-            unpack = [f"{', '.join((*ins, *self.parameters))}, = data"]
-            for array in self.inputs:
-                sizes = [part.strip() for part in array.shape.split(",")]
-                unpack += [f"{size} = {array.name}.shape[{i}]" for i, size in enumerate(sizes) if size.isidentifier()]
             empty = f"torch.empty(({out.shape},), dtype=torch.float32, device={ins[0]}.device)"
             return {
                 "ins": ", ".join(ins),
                 "arguments": ", ".join((*ins, *self.parameters)),
                 "pointers": ", ".join(f"{name}_ptr" for name in (*ins, out.name)),
                 "sizes": ", ".join(self.scalars),
-                "unpack": "\n".join(unpack),
+                "unpack": self.unpack,
                 "empty": f"{out.name} = {empty}",
                 "eager": self._eager,
                 "result": out.name,
                 **self._triton,
             }
-        pointers = [f"const {_TYPES[array.dtype]} *__restrict__ {array.name}" for array in self.inputs]
-        pointers += [f"float *__restrict__ {out.name}"]
         return {
             "entry": self.name,
-            "arguments": ", ".join((*pointers, *(f"int {name}" for name in self.scalars))),
+            "arguments": self.c_arguments(),
             "include": "",
             "naive": self._naive,
             "naive_launch": self._naive_launch,
@@ -141,36 +111,37 @@ extern "C" __global__ void {entry}({arguments}) {{
 }}"""
 
 
-def _rows(name: str, summary: str, arguments: str, c: dict[str, str], triton: dict[str, str], **rest: Any) -> ListSum:
-    """Sums of rows of x: list r takes those that `row` says for its places j."""
-    naive = _NAIVE_ROWS.format(entry=name, arguments=arguments, **c)
-    return ListSum(
-        name,
-        summary,
-        output=Array("y", "lists, dim"),
-        places={f"list_{key}": code for key, code in c.items()},
-        triton={f"list_{key}": code for key, code in triton.items()},
-        naive=naive,
-        naive_launch="cdiv(lists * dim, 256)",
-        **rest,
-    )
-
-
-def _products(
-    name: str, summary: str, arguments: str, c: dict[str, str], triton: dict[str, str], **rest: Any
+def _list(
+    kind: str,
+    naive: tuple[str, str],
+    name: str,
+    summary: str,
+    arguments: str,
+    c: dict[str, str],
+    triton: dict[str, str],
+    **rest: Any,
 ) -> ListSum:
-    """Sums of values[j] * x[columns[j]]: list r takes every `step`-th place from `begin` on."""
-    naive = _NAIVE_PRODUCTS.format(entry=name, arguments=arguments, **c)
+    """`kind` says which families serve it, `naive` are the naive kernel's code and grid."""
     return ListSum(
         name,
         summary,
-        output=Array("y", "rows"),
-        places={f"entry_{key}": code for key, code in c.items()},
-        triton={f"entry_{key}": code for key, code in triton.items()},
-        naive=naive,
-        naive_launch="cdiv(rows, 256)",
+        places={f"{kind}_{key}": code for key, code in c.items()},
+        triton={f"{kind}_{key}": code for key, code in triton.items()},
+        naive=naive[0].format(entry=name, arguments=arguments, **c),
+        naive_launch=naive[1],
         **rest,
     )
+
+
+def _rows(*row: Any, **rest: Any) -> ListSum:
+    """Sums of rows of x: list r takes those that `row` says for its places j."""
+    grid = "cdiv(lists * dim, 256)"
+    return _list("list", (_NAIVE_ROWS, grid), *row, outputs=(Array("y", "lists, dim"),), **rest)
+
+
+def _products(*row: Any, **rest: Any) -> ListSum:
+    """Sums of values[j] * x[columns[j]]: list r takes every `step`-th place from `begin` on."""
+    return _list("entry", (_NAIVE_PRODUCTS, "cdiv(rows, 256)"), *row, outputs=(Array("y", "rows"),), **rest)
 
 
 def _bag_oracle(xp: ModuleType, dims: Mapping[str, int], x: Any, indices: Any) -> Any:
@@ -208,18 +179,12 @@ OPERATIONS = (
         ),
         oracle=_bag_oracle,
         eager="torch.nn.functional.embedding_bag(indices, x, mode='sum')",
-        timed=cases("lists bag table dim", (16384, 32, 65536, 128), (65536, 4, 8192, 256)),
+        timed=cases("lists bag table dim: 16384 32 65536 128; 65536 4 8192 256"),
         checks=cases(
-            "lists bag table dim",
-            (1, 1, 1, 1),
-            (1, 131, 50, 3, "large"),
-            (131, 1, 7, 1, "tiny"),
-            (7, 9, 100, 36),
-            (33, 17, 65, 130, "normal"),
-            (130, 5, 300, 64, "outliers"),
-            (3, 260, 300, 20, "large"),
+            "lists bag table dim: 1 1 1 1; 1 131 50 3 large; 131 1 7 1 tiny; 7 9 100 36; 33 17 65 130 normal;"
+            " 130 5 300 64 outliers; 3 260 300 20 large"
         ),
-        draw=lambda rng: (rng.randint(1, 60), rng.randint(1, 30), rng.randint(1, 300), rng.randint(1, 90)),
+        draw=(60, 30, 300, 90),
         flops=lambda dims: dims["lists"] * (dims["bag"] - 1) * dims["dim"],
     ),
     _rows(
@@ -246,18 +211,12 @@ OPERATIONS = (
         ),
         oracle=lambda xp, dims, x, offsets: stretches(xp, x, offsets),
         eager="torch.segment_reduce(x, 'sum', offsets=offsets)",
-        timed=cases("entries lists dim", (262144, 8192, 128), (1000000, 300, 32)),
+        timed=cases("entries lists dim: 262144 8192 128; 1000000 300 32"),
         checks=cases(
-            "entries lists dim",
-            (1, 1, 1),
-            (1031, 1, 3, "large"),
-            (3, 131, 5, "tiny"),
-            (7, 9, 36),
-            (333, 17, 130, "normal"),
-            (1030, 55, 64, "outliers"),
-            (260, 300, 20, "large"),
+            "entries lists dim: 1 1 1; 1031 1 3 large; 3 131 5 tiny; 7 9 36; 333 17 130 normal; 1030 55 64 outliers;"
+            " 260 300 20 large"
         ),
-        draw=lambda rng: (rng.randint(1, 700), rng.randint(1, 60), rng.randint(1, 90)),
+        draw=(700, 60, 90),
         flops=lambda dims: max(0, dims["entries"] - dims["lists"]) * dims["dim"],
     ),
     _products(
@@ -274,18 +233,12 @@ OPERATIONS = (
         ),
         oracle=_ell_oracle,
         eager="(values * x[columns]).sum(0)",
-        timed=cases("rows width cols", (524288, 16, 524288), (16384, 512, 4096)),
+        timed=cases("rows width cols: 524288 16 524288; 16384 512 4096"),
         checks=cases(
-            "rows width cols",
-            (1, 1, 1),
-            (1, 1031, 50, "large"),
-            (531, 1, 7, "tiny"),
-            (7, 9, 100),
-            (67, 33, 251, "normal"),
-            (300, 65, 3000, "outliers"),
-            (65, 130, 36, "large"),
+            "rows width cols: 1 1 1; 1 1031 50 large; 531 1 7 tiny; 7 9 100; 67 33 251 normal; 300 65 3000 outliers;"
+            " 65 130 36 large"
         ),
-        draw=lambda rng: (rng.randint(1, 300), rng.randint(1, 60), rng.randint(1, 500)),
+        draw=(300, 60, 500),
         flops=lambda dims: dims["rows"] * (2 * dims["width"] - 1),
     ),
     _products(
@@ -315,18 +268,12 @@ OPERATIONS = (
         ),
         oracle=_csr_oracle,
         eager="torch.mv(torch.sparse_csr_tensor(offsets, columns, values, (len(offsets) - 1, len(x))), x)",
-        timed=cases("entries rows cols", (8388608, 524288, 524288), (8388608, 16384, 4096)),
+        timed=cases("entries rows cols: 8388608 524288 524288; 8388608 16384 4096"),
         checks=cases(
-            "entries rows cols",
-            (1, 1, 1),
-            (1031, 1, 50, "large"),
-            (3, 131, 7, "tiny"),
-            (70, 9, 100),
-            (3300, 67, 251, "normal"),
-            (20000, 300, 3000, "outliers"),
-            (8000, 65, 36, "large"),
+            "entries rows cols: 1 1 1; 1031 1 50 large; 3 131 7 tiny; 70 9 100; 3300 67 251 normal;"
+            " 20000 300 3000 outliers; 8000 65 36 large"
         ),
-        draw=lambda rng: (rng.randint(1, 9000), rng.randint(1, 300), rng.randint(1, 500)),
+        draw=(9000, 300, 500),
         flops=lambda dims: 2 * dims["entries"] - min(dims["entries"], dims["rows"]),
     ),
 )

@@ -1,16 +1,15 @@
-"""Scatters: every input row is added to the output row that an index names, and many may name the same."""
+"""Scatters: every input is added to the output that an index names, and many may name the same."""
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from types import ModuleType
-from typing import Any
+from typing import Any, Unpack
 
-from presage.problems.base import Array, Case, Operation, Tolerance
+from presage.problems.base import Array, Case, Tolerance, cases
 from presage.problems.sampler import Sampler
 from presage_catalogue.gather_scatter.lists import SUM, stretches
-from presage_catalogue.layout.moves import cases
+from presage_catalogue.operation import Facts, Operation
 
 _NAIVE = """\
 extern "C" __global__ void clear({arguments}) {{
@@ -28,24 +27,15 @@ class ScatterAdd(Operation):
     """y[indices[i]] += x[i], from zeros on; `width` is the number of columns, `1` for single numbers. The indices are
     uniform, but in the style `outliers` almost all alike."""
 
-    def __init__(
-        self,
-        name: str,
-        summary: str,
-        *,
-        width: str,
-        eager: str,
-        timed: tuple[Case, ...],
-        checks: tuple[Case, ...],
-        draw: Callable[[random.Random], tuple[int, ...]],
-    ) -> None:
-        super().__init__(name)
+    parameters = ("targets",)
+    _tolerance = SUM
+
+    def __init__(self, name: str, summary: str, *, width: str, **facts: Unpack[Facts]) -> None:
+        super().__init__(name, summary, **facts)
         trailing = "" if width == "1" else f", {width}"
-        self.summary, self._width = summary, width
+        self._width = width
         self.inputs = (Array("x", f"n{trailing}"), Array("indices", "n", "int32"))
         self.outputs = (Array("y", f"targets{trailing}"),)
-        self.parameters, self.timed, self.checks = ("targets",), {"gpu": timed}, checks
-        self._eager, self._draw = eager, draw
 
     def make_inputs(self, case: Case, sampler: Sampler) -> tuple[Any, ...]:
         n, targets = case.dims["n"], case.dims["targets"]
@@ -65,16 +55,9 @@ class ScatterAdd(Operation):
         x, indices = inputs
         return self.oracle(xp, case, xp.abs(x), indices)
 
-    def tolerance(self, case: Case) -> Tolerance:
-        return SUM
-
     def flops(self, case: Case) -> int:
         rows, width = max(0, case.dims["n"] - case.dims["targets"]), case.dims.get(self._width, 1)
         return rows * width
-
-    def draw_case(self, rng: random.Random) -> Case:
-        styles = ("normal", "large", "tiny", "outliers")
-        return Case(dict(zip(self.scalars, self._draw(rng), strict=True)), values=rng.choice(styles))
 
     def given(self, suffix: str) -> Mapping[str, str]:
         wide = self._width != "1"
@@ -87,8 +70,7 @@ class ScatterAdd(Operation):
                 "scatter_shape": shape.replace(self._width, "x.shape[1]") if wide else shape,
                 **({} if wide else {"single": ""}),
             }
-        sizes = ", ".join(f"int {name}" for name in self.scalars)
-        arguments = f"const float *__restrict__ x, const int *__restrict__ indices, float *__restrict__ y, {sizes}"
+        arguments = self.c_arguments()
         second = f"// presage: block 256\n// presage: entry {self.name}\n// presage: grid cdiv(n * {self._width}, 256)"
         return {
             "entry": "clear",
@@ -104,41 +86,68 @@ class ScatterAdd(Operation):
         }
 
 
+class Histogram(Operation):
+    name = "histogram"
+    summary = "counts[v] = how many of x[0] .. x[n - 1] equal v; every x is in [0, bins)"
+    inputs = (Array("x", "n", "int32"),)
+    outputs = (Array("counts", "bins", "int64"),)
+    parameters = ("bins",)
+    timed = {
+        "cpu": cases("n bins: 2097152 256 outliers; 1048576 65536"),
+        "gpu": cases("n bins: 67108864 256; 67108864 256 outliers; 33554432 1048576"),
+    }
+    # `equal` puts every element into one bin, `outliers` all but one in a hundred: the worst contention there is.
+    checks = cases("n bins: 1 1; 1001 1; 1 977; 100003 7 equal; 70001 4099 outliers; 131 100003; 65537 33 equal")
+    draw_styles = ("uniform", "outliers", "equal")
+    _tolerance = Tolerance(0.0, "counts are integers, so they are equal or wrong", absolute=0.0)
+    _draw = (60000, (64, 20000))
+    _eager = "torch.bincount(x, minlength=bins)"
+
+    def make_inputs(self, case: Case, sampler: Sampler) -> tuple[Any, ...]:
+        n, bins = case.dims.values()
+        x = sampler.integers((n,), 0, bins)
+        if case.values == "outliers":
+            x = sampler.xp.where(sampler.integers((n,), 0, 100) > 0, x[0], x)
+        return (x,)
+
+    def oracle(self, xp: ModuleType, case: Case, *inputs: Any) -> tuple[Any, ...]:
+        """Sorted, a value's count is the distance between where it and the next value would go."""
+        (x,) = inputs
+        edges = xp.arange(case.dims["bins"] + 1, dtype=x.dtype, device=x.device)
+        places = xp.searchsorted(xp.sort(x), edges)
+        return (places[1:] - places[:-1],)
+
+    def flops(self, case: Case) -> int:
+        """One addition or comparison per element, less the bin that the total gives away."""
+        return case.dims["n"] - case.dims["n"] // case.dims["bins"]
+
+    def given(self, suffix: str) -> Mapping[str, str]:
+        return {"arguments": "x, bins", "eager": self._eager} if suffix == ".py" else {}
+
+
 OPERATIONS = (
+    Histogram(),
     ScatterAdd(
         "scatter_add",
         "y[t] = sum of x[i] for all i with indices[i] = t: rows added to the rows that are named",
         width="cols",
         eager="torch.zeros(targets, x.shape[1], device=x.device).index_add_(0, indices, x)",
-        timed=cases("n targets cols", (131072, 65536, 128), (1000000, 1000, 30)),
+        timed=cases("n targets cols: 131072 65536 128; 1000000 1000 30"),
         checks=cases(
-            "n targets cols",
-            (1, 1, 1),
-            (1, 7, 131, "large"),
-            (531, 3, 1, "tiny"),
-            (7, 100, 9),
-            (267, 51, 130, "normal"),
-            (600, 64, 64, "outliers"),
-            (165, 2051, 36, "large"),
+            "n targets cols: 1 1 1; 1 7 131 large; 531 3 1 tiny; 7 100 9; 267 51 130 normal; 600 64 64 outliers;"
+            " 165 2051 36 large"
         ),
-        draw=lambda rng: (rng.randint(1, 500), rng.randint(1, 300), rng.randint(1, 100)),
+        draw=(500, 300, 100),
     ),
     ScatterAdd(
         "bincount_weighted",
         "y[t] = sum of x[i] for all i with indices[i] = t: a histogram with weights",
         width="1",
         eager="torch.bincount(indices, x, targets)",
-        timed=cases("n targets", (16777216, 1000), (16777216, 1048576)),
+        timed=cases("n targets: 16777216 1000; 16777216 1048576"),
         checks=cases(
-            "n targets",
-            (1, 1),
-            (1, 1031, "large"),
-            (5031, 1, "tiny"),
-            (1003, 9),
-            (30011, 4099, "normal"),
-            (20000, 64, "outliers"),
-            (131, 60000, "large"),
+            "n targets: 1 1; 1 1031 large; 5031 1 tiny; 1003 9; 30011 4099 normal; 20000 64 outliers; 131 60000 large"
         ),
-        draw=lambda rng: (rng.randint(1, 20000), rng.choice((rng.randint(1, 60), rng.randint(1, 9000)))),
+        draw=(20000, (60, 9000)),
     ),
 )

@@ -10,7 +10,5 @@ from presage.problems.base import Problem
 def problems() -> Iterator[Problem]:
     """Every problem of this room."""
     from presage_catalogue.layout import moves
-    from presage_catalogue.layout.transpose.problem import Transpose
 
     yield from moves.OPERATIONS
-    yield from (Transpose(),)

@@ -1,4 +1,8 @@
-"""Moves: operations whose every output element is a copy of one input element, or little more, from another place."""
+"""Moves: operations whose every output element is a copy of one input element, or little more, from another place.
+
+A row says where an element of the output comes from, in a few steps that become C and Triton. What it leaves out is
+that of a move within a matrix.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +11,11 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Any
+from typing import Any, Unpack
 
-from presage.problems.base import Array, Case, Operation, Tolerance
-from presage.problems.sampler import Sampler
+from presage.problems.base import Array, Case, Tolerance, cases
+from presage_catalogue.operation import Facts, Operation
 
-TYPES = {"float32": "float", "float16": "half", "int32": "int", "int64": "long long", "bool": "bool"}
 EXACT = Tolerance(0.0, "values move and none is computed", absolute=0.0)
 
 
@@ -28,89 +31,58 @@ class Read:
     along: str = ""
 
 
-def cases(dims: str, *rows: tuple[Any, ...]) -> tuple[Case, ...]:
-    """Cases from rows of sizes, each perhaps with a style at its end."""
-    names = dims.split()
-    return tuple(
-        Case(dict(zip(names, row, strict=False)), values=row[len(names)] if len(row) > len(names) else "uniform")
-        for row in rows
-    )
-
-
 class Move(Operation):
-    """y, seen as a matrix of `rows` and `cols`, from `code`: integer steps `name = expression` over r, c and the sizes,
-    whose `/` divides whole numbers, and reads. In `value`, `column` is c; C code moves N columns at once where `whole`
-    says that N columns of y lie side by side in each input too."""
+    """The output, seen as a matrix of `rows` and `cols`, from `code`: integer steps `name = expression` over r, c and
+    the sizes, whose `/` divides whole numbers, and reads. In `value`, `column` is c; C code moves N columns at once
+    where `whole` says that N columns of the output lie side by side in each input too."""
+
+    inputs = (Array("x", "rows, cols"),)
+    outputs = (Array("y", "rows, cols"),)
+    timed = {"gpu": cases("rows cols: 8192 4096; 200000 100")}
+    checks = cases("rows cols: 1 1; 1 1031 large; 1031 1 tiny; 7 9; 67 251 outliers; 130 64 normal; 33 1028 large")
+    draw_styles: tuple[str, ...] = ("normal", "large", "tiny")
+    _tolerance = EXACT
+    _draw = (150, 300)
 
     def __init__(
         self,
         name: str,
         summary: str,
-        *,
-        inputs: Sequence[Array],
-        output: Array,
-        rows: str,
-        cols: str,
-        code: Sequence[str | Read],
-        value: str,
-        oracle: Callable[..., Any],
-        eager: str,
-        timed: tuple[Case, ...],
-        checks: tuple[Case, ...],
-        draw: Callable[[random.Random], tuple[int, ...]],
+        *code: str | Read,
+        rows: str = "rows",
+        cols: str = "cols",
+        value: str = "v",
         value_triton: str = "",
         whole: str = "false",
-        parameters: str = "",
         push: Sequence[str] = (),
-        flops: Callable[..., int] | None = None,
-        tolerance: Tolerance = EXACT,
         least_bytes: Callable[[Case], int] | None = None,
-        draw_styles: Sequence[str] = ("normal", "large", "tiny"),
+        **facts: Unpack[Facts],
     ) -> None:
-        super().__init__(name)
-        self.summary, self.inputs, self.outputs = summary, tuple(inputs), (output,)
-        self.parameters, self.timed, self.checks = tuple(parameters.split()), {"gpu": timed}, checks
-        self._rows, self._cols, self._code, self._push = rows, cols, tuple(code), tuple(push)
+        super().__init__(name, summary, **facts)
+        self._rows, self._cols, self._code, self._push = rows, cols, code, tuple(push)
         self._value, self._value_triton, self._whole = value, value_triton or value, whole
-        self._oracle, self._eager, self._draw = oracle, eager, draw
-        self._flops, self._tolerance, self._least_bytes = flops, tolerance, least_bytes
-        self._draw_styles = draw_styles
+        self._least_bytes = least_bytes
 
-    def make_inputs(self, case: Case, sampler: Sampler) -> tuple[Any, ...]:
-        return tuple(sampler.values(self.shape(array, case), self.dtype(array, case)) for array in self.inputs)
-
-    def oracle(self, xp: ModuleType, case: Case, *inputs: Any) -> tuple[Any, ...]:
-        return (self._oracle(xp, case.dims, *inputs),)
-
-    def tolerance(self, case: Case) -> Tolerance:
-        return self._tolerance
-
-    def flops(self, case: Case) -> int:
-        return self._flops(**case.dims) if self._flops else 0
+    def told(self, case: Case) -> tuple[Any, ...]:
+        return (case.dims,)
 
     def bytes(self, case: Case) -> int:
         return self._least_bytes(case) if self._least_bytes else super().bytes(case)
-
-    def draw_case(self, rng: random.Random) -> Case:
-        return Case(dict(zip(self.scalars, self._draw(rng), strict=True)), values=rng.choice(self._draw_styles))
 
     def given(self, suffix: str) -> Mapping[str, str]:
         return self._given_triton() if suffix == ".py" else self._given_cuda()
 
     def _given_cuda(self) -> dict[str, str]:
-        ins = [array.name for array in self.inputs]
-        pointers = [f"const {self._type(array)} *__restrict__ {array.name}" for array in self.inputs]
-        sizes = ", ".join(f"int {name}" for name in self.scalars)
-        (out,) = self.outputs
+        ins, (out,) = self.ins, self.outputs
         given = {
             "entry": self.name,
-            "arguments": f"{', '.join(pointers)}, {self._type(out)} *__restrict__ {out.name}, {sizes}",
-            "inputs": f"{', '.join(pointers)}, {sizes}",
+            "arguments": self.c_arguments(),
+            "inputs": ", ".join((*self.pointers()[:-1], self.c_sizes)),
             "call": ", ".join((*ins, *self.scalars)),
             "moved": ", ".join((*ins, out.name, *self.scalars)),
             "out": out.name,
-            "type": self._type(out),
-            "include": "#include <cuda_fp16.h>" if self._type(out) == "half" else "",
+            "type": self.c_type(out),
+            "include": "#include <cuda_fp16.h>" if self.c_type(out) == "half" else "",
             "rows": self._rows,
             "cols": self._cols,
             "whole": self._whole,
@@ -123,7 +95,7 @@ class Move(Operation):
 
     def _fetch(self) -> str:
         packed = self._whole != "false"
-        types = {array.name: self._type(array) for array in self.inputs}
+        types = {array.name: self.c_type(array) for array in self.inputs}
         lines, unpack = [], []
         for part in self._code:
             if isinstance(part, str):
@@ -142,7 +114,7 @@ class Move(Operation):
         return "\n".join((*lines, *loop, *unpack, f"    out[i] = {self._value};", "}"))
 
     def _given_triton(self) -> dict[str, str]:
-        ins, (out,) = [array.name for array in self.inputs], self.outputs
+        ins, (out,) = self.ins, self.outputs
         lines = []
         for part in self._code:
             if isinstance(part, str):
@@ -153,19 +125,12 @@ class Move(Operation):
             lines.append(
                 f"{part.name} = tl.load({part.array}_ptr + ({_whole_division(part.at)}), mask={mask}, other=0)"
             )
-        unpack = [f"{', '.join((*ins, *self.parameters))}, = data"]
-        for array in self.inputs:
-            unpack += [
-                f"{size} = {array.name}.shape[{i}]"
-                for i, size in enumerate(part.strip() for part in array.shape.split(","))
-                if size.isidentifier()
-            ]
         return {
             "ins": ", ".join(ins),
             "arguments": ", ".join((*ins, *self.parameters)),
             "pointers": ", ".join(f"{name}_ptr" for name in (*ins, out.name)),
             "sizes": ", ".join(self.scalars),
-            "unpack": "\n".join(unpack),
+            "unpack": self.unpack,
             "empty": f"{out.name} = torch.empty(({out.shape},), dtype={self._out_dtype()}, device={ins[0]}.device)",
             "out": out.name,
             "rows": self._rows,
@@ -173,9 +138,6 @@ class Move(Operation):
             "fetch": "\n".join((*lines, "column = c", f"value = {_whole_division(self._value_triton)}")),
             "eager": self._eager,
         }
-
-    def _type(self, array: Array) -> str:
-        return TYPES["float32" if array.dtype == "T" else array.dtype]
 
     def _out_dtype(self) -> str:
         (out,) = self.outputs
@@ -190,59 +152,44 @@ def _whole_division(text: str) -> str:
     return re.sub(r"(?<!/)/(?!/)", "//", text)
 
 
-def _matrix_draw(rng: random.Random) -> tuple[int, ...]:
-    return rng.randint(1, 150), rng.randint(1, 300)
-
-
 def _roll_draw(rng: random.Random) -> tuple[int, ...]:
     cols = rng.randint(1, 300)
     return rng.randint(1, 150), cols, rng.randint(0, cols - 1)
 
 
-def _image_draw(rng: random.Random) -> tuple[int, ...]:
-    return rng.randint(1, 3), rng.randint(1, 9), rng.randint(1, 20), rng.randint(1, 40)
-
-
-_MATRICES = cases("rows cols", (8192, 4096), (200000, 100))
-_MATRIX_CHECKS = cases(
-    "rows cols",
-    (1, 1),
-    (1, 1031, "large"),
-    (1031, 1, "tiny"),
-    (7, 9),
-    (67, 251, "outliers"),
-    (130, 64, "normal"),
-    (33, 1028, "large"),
-)
 _IMAGE_CHECKS = cases(
-    "batch channels height width",
-    (1, 1, 1, 1),
-    (1, 3, 1, 131, "large"),
-    (2, 1, 67, 1, "tiny"),
-    (1, 5, 7, 9),
-    (2, 33, 16, 20, "normal"),
-    (1, 2, 70, 129, "outliers"),
-    (3, 64, 8, 8, "large"),
+    "batch channels height width: 1 1 1 1; 1 3 1 131 large; 2 1 67 1 tiny; 1 5 7 9; 2 33 16 20 normal;"
+    " 1 2 70 129 outliers; 3 64 8 8 large"
 )
-_X = Array("x", "rows, cols")
 _IMAGE = Array("x", "batch, channels, height, width")
 
 
 OPERATIONS = (
     Move(
+        "transpose",
+        "y[c, r] = x[r, c], written out in full",
+        Read("v", "x", "c * cols + r"),
+        outputs=(Array("y", "cols, rows"),),
+        rows="cols",
+        cols="rows",
+        push=("to = c * rows + r",),
+        oracle=lambda xp, dims, x: xp.permute_dims(x, (1, 0)),
+        eager="x.t().contiguous()",
+        timed={"cpu": cases("rows cols: 1024 1024; 2000 700"), "gpu": cases("rows cols: 4096 8192; 30000 700")},
+        checks=cases("rows cols: 1 1; 1 1031 large; 1031 1 tiny; 7 9; 67 251 outliers; 129 64 normal; 255 513 large"),
+        draw=(400, 400),
+    ),
+    Move(
         "permute_0213",
         "y[b, h, s, d] = x[b, s, h, d], written out in full",
+        "s = r % seq",
+        "h = r / seq % heads",
+        "b = r / (seq * heads)",
+        Read("v", "x", "((b * seq + s) * heads + h) * dim + c"),
         inputs=(Array("x", "batch, seq, heads, dim"),),
-        output=Array("y", "batch, heads, seq, dim"),
+        outputs=(Array("y", "batch, heads, seq, dim"),),
         rows="batch * heads * seq",
         cols="dim",
-        code=(
-            "s = r % seq",
-            "h = r / seq % heads",
-            "b = r / (seq * heads)",
-            Read("v", "x", "((b * seq + s) * heads + h) * dim + c"),
-        ),
-        value="v",
         whole="dim % N == 0",
         push=(
             "h = r % heads",
@@ -252,140 +199,90 @@ OPERATIONS = (
         ),
         oracle=lambda xp, dims, x: xp.permute_dims(x, (0, 2, 1, 3)),
         eager="x.transpose(1, 2).contiguous()",
-        timed=cases("batch seq heads dim", (8, 2048, 16, 64), (512, 77, 12, 20)),
+        timed=cases("batch seq heads dim: 8 2048 16 64; 512 77 12 20"),
         checks=cases(
-            "batch seq heads dim",
-            (1, 1, 1, 1),
-            (1, 131, 3, 1, "large"),
-            (2, 1, 7, 33, "tiny"),
-            (1, 5, 1, 9),
-            (2, 17, 5, 64, "normal"),
-            (1, 129, 3, 100, "outliers"),
-            (5, 8, 12, 20, "large"),
+            "batch seq heads dim: 1 1 1 1; 1 131 3 1 large; 2 1 7 33 tiny; 1 5 1 9; 2 17 5 64 normal;"
+            " 1 129 3 100 outliers; 5 8 12 20 large"
         ),
-        draw=lambda rng: (rng.randint(1, 4), rng.randint(1, 50), rng.randint(1, 9), rng.randint(1, 70)),
+        draw=(4, 50, 9, 70),
     ),
     Move(
         "flip_rows",
         "y[r, c] = x[rows - 1 - r, c]: the rows in the opposite order",
-        inputs=(_X,),
-        output=Array("y", "rows, cols"),
-        rows="rows",
-        cols="cols",
-        code=(Read("v", "x", "(rows - 1 - r) * cols + c"),),
-        value="v",
+        Read("v", "x", "(rows - 1 - r) * cols + c"),
         whole="cols % N == 0",
         push=("to = (rows - 1 - r) * cols + c",),
         oracle=lambda xp, dims, x: xp.flip(x, axis=0),
         eager="torch.flip(x, (0,))",
-        timed=_MATRICES,
-        checks=_MATRIX_CHECKS,
-        draw=_matrix_draw,
     ),
     Move(
         "flip_columns",
         "y[r, c] = x[r, cols - 1 - c]: every row in the opposite order",
-        inputs=(_X,),
-        output=Array("y", "rows, cols"),
-        rows="rows",
-        cols="cols",
-        code=(Read("v", "x", "r * cols + cols - 1 - c"),),
-        value="v",
+        Read("v", "x", "r * cols + cols - 1 - c"),
         push=("to = r * cols + cols - 1 - c",),
         oracle=lambda xp, dims, x: xp.flip(x, axis=1),
         eager="torch.flip(x, (1,))",
-        timed=_MATRICES,
-        checks=_MATRIX_CHECKS,
-        draw=_matrix_draw,
     ),
     Move(
         "roll",
         "y[r, c] = x[r, (c - shift) mod cols]: every row moved to the right, and round at its end",
-        inputs=(_X,),
-        output=Array("y", "rows, cols"),
-        parameters="shift",
-        rows="rows",
-        cols="cols",
-        code=(Read("v", "x", "r * cols + (c + cols - shift) % cols"),),
-        value="v",
+        Read("v", "x", "r * cols + (c + cols - shift) % cols"),
+        parameters=("shift",),
         whole="cols % N == 0 && shift % N == 0",
         push=("to = r * cols + (c + shift) % cols",),
         oracle=lambda xp, dims, x: xp.roll(x, dims["shift"], 1),
         eager="torch.roll(x, shift, 1)",
-        timed=cases("rows cols shift", (8192, 4096, 1024), (150000, 150, 37)),
+        timed=cases("rows cols shift: 8192 4096 1024; 150000 150 37"),
         checks=cases(
-            "rows cols shift",
-            (1, 1, 0),
-            (1, 1031, 1030, "large"),
-            (1031, 1, 0, "tiny"),
-            (7, 9, 4),
-            (67, 251, 3, "outliers"),
-            (130, 64, 12, "normal"),
-            (33, 1028, 514, "large"),
+            "rows cols shift: 1 1 0; 1 1031 1030 large; 1031 1 0 tiny; 7 9 4; 67 251 3 outliers; 130 64 12 normal;"
+            " 33 1028 514 large"
         ),
         draw=_roll_draw,
     ),
     Move(
         "concat_columns",
         "y[r] is the row a[r] followed by the row b[r]",
+        Read("first", "a", "r * left + c", "(c < left)"),
+        Read("second", "b", "r * right + c - left", "(c >= left)"),
         inputs=(Array("a", "rows, left"), Array("b", "rows, right")),
-        output=Array("y", "rows, left + right"),
-        rows="rows",
+        outputs=(Array("y", "rows, left + right"),),
         cols="(left + right)",
-        code=(
-            Read("first", "a", "r * left + c", "(c < left)"),
-            Read("second", "b", "r * right + c - left", "(c >= left)"),
-        ),
         value="column < left ? first : second",
         value_triton="tl.where(column < left, first, second)",
         whole="left % N == 0 && right % N == 0",
         oracle=lambda xp, dims, a, b: xp.concat((a, b), axis=1),
         eager="torch.cat((a, b), 1)",
-        timed=cases("rows left right", (16384, 1024, 512), (400000, 50, 7)),
+        timed=cases("rows left right: 16384 1024 512; 400000 50 7"),
         checks=cases(
-            "rows left right",
-            (1, 1, 1),
-            (1, 1031, 3, "large"),
-            (531, 1, 2, "tiny"),
-            (7, 9, 4),
-            (67, 51, 200, "outliers"),
-            (130, 64, 12, "normal"),
-            (33, 512, 514, "large"),
+            "rows left right: 1 1 1; 1 1031 3 large; 531 1 2 tiny; 7 9 4; 67 51 200 outliers; 130 64 12 normal;"
+            " 33 512 514 large"
         ),
-        draw=lambda rng: (rng.randint(1, 150), rng.randint(1, 150), rng.randint(1, 150)),
+        draw=(150, 150, 150),
     ),
     Move(
         "interleave_columns",
         "y[r, 2 * c] = a[r, c] and y[r, 2 * c + 1] = b[r, c]",
+        Read("even", "a", "r * cols + c / 2", "(c % 2 == 0)"),
+        Read("odd", "b", "r * cols + c / 2", "(c % 2 == 1)"),
         inputs=(Array("a", "rows, cols"), Array("b", "rows, cols")),
-        output=Array("y", "rows, 2 * cols"),
-        rows="rows",
+        outputs=(Array("y", "rows, 2 * cols"),),
         cols="(2 * cols)",
-        code=(
-            Read("even", "a", "r * cols + c / 2", "(c % 2 == 0)"),
-            Read("odd", "b", "r * cols + c / 2", "(c % 2 == 1)"),
-        ),
         value="column % 2 == 0 ? even : odd",
         value_triton="tl.where(column % 2 == 0, even, odd)",
         oracle=lambda xp, dims, a, b: xp.reshape(xp.stack((a, b), 2), (dims["rows"], 2 * dims["cols"])),
         eager="torch.stack((a, b), 2).flatten(1)",
-        timed=cases("rows cols", (8192, 2048), (200000, 50)),
-        checks=_MATRIX_CHECKS,
-        draw=_matrix_draw,
+        timed=cases("rows cols: 8192 2048; 200000 50"),
     ),
     Move(
         "pixel_shuffle",
         "y[b, c, 2 h + i, 2 w + j] = x[b, 4 c + 2 i + j, h, w]: groups of four channels become squares of pixels",
+        "plane = r / (2 * height) * 4 + r % 2 * 2 + c % 2",
+        Read("v", "x", "(plane * height + r / 2 % height) * width + c / 2"),
         inputs=(Array("x", "batch, 4 * channels, height, width"),),
-        output=Array("y", "batch, channels, 2 * height, 2 * width"),
-        parameters="channels",
+        outputs=(Array("y", "batch, channels, 2 * height, 2 * width"),),
+        parameters=("channels",),
         rows="batch * channels * height * 2",
         cols="(2 * width)",
-        code=(
-            "plane = r / (2 * height) * 4 + r % 2 * 2 + c % 2",
-            Read("v", "x", "(plane * height + r / 2 % height) * width + c / 2"),
-        ),
-        value="v",
         push=(
             "plane = r / height",
             "h = r % height",
@@ -399,63 +296,46 @@ OPERATIONS = (
             (dims["batch"], dims["channels"], 2 * dims["height"], 2 * dims["width"]),
         ),
         eager="torch.nn.functional.pixel_shuffle(x, 2)",
-        timed=cases("batch channels height width", (4, 64, 128, 256), (256, 32, 28, 28)),
+        timed=cases("batch channels height width: 4 64 128 256; 256 32 28 28"),
         checks=cases(
-            "batch channels height width",
-            (1, 1, 1, 1),
-            (1, 1, 1, 131, "large"),
-            (2, 1, 67, 1, "tiny"),
-            (1, 3, 7, 9),
-            (2, 9, 16, 20, "normal"),
-            (1, 1, 70, 129, "outliers"),
-            (3, 16, 8, 8, "large"),
+            "batch channels height width: 1 1 1 1; 1 1 1 131 large; 2 1 67 1 tiny; 1 3 7 9; 2 9 16 20 normal;"
+            " 1 1 70 129 outliers; 3 16 8 8 large"
         ),
-        draw=lambda rng: (rng.randint(1, 3), rng.randint(1, 5), rng.randint(1, 20), rng.randint(1, 40)),
+        draw=(3, 5, 20, 40),
     ),
     Move(
         "im2col",
         "y[b, 9 c + 3 i + j, h * width + w] = x[b, c, h + i - 1, w + j - 1], zero outside the image",
+        "h = c / width + r % 9 / 3 - 1",
+        "w = c % width + r % 3 - 1",
+        Read("v", "x", "(r / 9 * height + h) * width + w", "((h >= 0) & (h < height) & (w >= 0) & (w < width))"),
         inputs=(_IMAGE,),
-        output=Array("y", "batch, channels * 9, height * width"),
+        outputs=(Array("y", "batch, channels * 9, height * width"),),
         rows="batch * channels * 9",
         cols="(height * width)",
-        code=(
-            "h = c / width + r % 9 / 3 - 1",
-            "w = c % width + r % 3 - 1",
-            Read("v", "x", "(r / 9 * height + h) * width + w", "((h >= 0) & (h < height) & (w >= 0) & (w < width))"),
-        ),
-        value="v",
         oracle=lambda xp, dims, x: _im2col(xp, dims, x),
         eager="torch.nn.functional.unfold(x, 3, padding=1)",
-        timed=cases("batch channels height width", (4, 32, 128, 256), (128, 64, 28, 28)),
+        timed=cases("batch channels height width: 4 32 128 256; 128 64 28 28"),
         checks=_IMAGE_CHECKS,
-        draw=_image_draw,
+        draw=(3, 9, 20, 40),
     ),
     Move(
         "tril",
         "y[b, r, c] = x[b, r, c] where c <= r, and 0 above that diagonal",
+        "row = r % size",
+        Read("v", "x", "r * size + c", "(c <= row)"),
         inputs=(Array("x", "batch, size, size"),),
-        output=Array("y", "batch, size, size"),
+        outputs=(Array("y", "batch, size, size"),),
         rows="batch * size",
         cols="size",
-        code=("row = r % size", Read("v", "x", "r * size + c", "(c <= row)")),
         value="column <= row ? v : 0.0f",
         value_triton="v",
         whole="size % N == 0",
         oracle=lambda xp, dims, x: xp.tril(x),
         eager="torch.tril(x)",
-        timed=cases("batch size", (1, 6144), (3000, 100)),
-        checks=cases(
-            "batch size",
-            (1, 1),
-            (40, 7, "large"),
-            (3, 33, "tiny"),
-            (2, 64, "outliers"),
-            (1, 131, "normal"),
-            (1, 260, "large"),
-            (113, 12),
-        ),
-        draw=lambda rng: (rng.randint(1, 9), rng.randint(1, 110)),
+        timed=cases("batch size: 1 6144; 3000 100"),
+        checks=cases("batch size: 1 1; 40 7 large; 3 33 tiny; 2 64 outliers; 1 131 normal; 1 260 large; 113 12"),
+        draw=(9, 110),
         least_bytes=lambda case: (
             4 * case.dims["batch"] * (case.dims["size"] * (case.dims["size"] + 1) // 2 + case.dims["size"] ** 2)
         ),
@@ -463,97 +343,68 @@ OPERATIONS = (
     Move(
         "pad2d",
         "y[b, h, w] = x[b, h - pad, w - pad], zero outside the image",
+        "h = r % (height + 2 * pad) - pad",
+        "w = c - pad",
+        "b = r / (height + 2 * pad)",
+        Read("v", "x", "(b * height + h) * width + w", "((h >= 0) & (h < height) & (w >= 0) & (w < width))"),
         inputs=(Array("x", "batch, height, width"),),
-        output=Array("y", "batch, height + 2 * pad, width + 2 * pad"),
-        parameters="pad",
+        outputs=(Array("y", "batch, height + 2 * pad, width + 2 * pad"),),
+        parameters=("pad",),
         rows="batch * (height + 2 * pad)",
         cols="(width + 2 * pad)",
-        code=(
-            "h = r % (height + 2 * pad) - pad",
-            "w = c - pad",
-            "b = r / (height + 2 * pad)",
-            Read("v", "x", "(b * height + h) * width + w", "((h >= 0) & (h < height) & (w >= 0) & (w < width))"),
-        ),
-        value="v",
         whole="width % N == 0 && pad % N == 0",
         oracle=lambda xp, dims, x: _pad(xp, dims["pad"], x),
         eager="torch.nn.functional.pad(x, (pad, pad, pad, pad))",
-        timed=cases("batch height width pad", (32, 512, 1024, 4), (16384, 32, 32, 1)),
+        timed=cases("batch height width pad: 32 512 1024 4; 16384 32 32 1"),
         checks=cases(
-            "batch height width pad",
-            (1, 1, 1, 1),
-            (1, 1, 131, 2, "large"),
-            (2, 67, 1, 3, "tiny"),
-            (5, 7, 9, 1),
-            (33, 16, 20, 4, "normal"),
-            (2, 70, 129, 1, "outliers"),
-            (30, 8, 8, 0, "large"),
+            "batch height width pad: 1 1 1 1; 1 1 131 2 large; 2 67 1 3 tiny; 5 7 9 1; 33 16 20 4 normal;"
+            " 2 70 129 1 outliers; 30 8 8 0 large"
         ),
         draw=lambda rng: (rng.randint(1, 9), rng.randint(1, 40), rng.randint(1, 70), rng.randint(0, 5)),
     ),
     Move(
         "repeat_interleave",
         "y[repeats * r + k] = x[r] for k in 0 .. repeats - 1: every row several times in a row",
-        inputs=(_X,),
-        output=Array("y", "rows * repeats, cols"),
-        parameters="repeats",
+        Read("v", "x", "r / repeats * cols + c"),
+        outputs=(Array("y", "rows * repeats, cols"),),
+        parameters=("repeats",),
         rows="rows * repeats",
-        cols="cols",
-        code=(Read("v", "x", "r / repeats * cols + c"),),
-        value="v",
         whole="cols % N == 0",
         oracle=lambda xp, dims, x: xp.reshape(
             xp.broadcast_to(x[:, None, :], (dims["rows"], dims["repeats"], dims["cols"])),
             (dims["rows"] * dims["repeats"], dims["cols"]),
         ),
         eager="torch.repeat_interleave(x, repeats, 0)",
-        timed=cases("rows cols repeats", (8192, 1024, 4), (100000, 50, 7)),
+        timed=cases("rows cols repeats: 8192 1024 4; 100000 50 7"),
         checks=cases(
-            "rows cols repeats",
-            (1, 1, 1),
-            (1, 1031, 3, "large"),
-            (331, 1, 5, "tiny"),
-            (7, 9, 4),
-            (67, 51, 2, "outliers"),
-            (130, 64, 6, "normal"),
-            (33, 516, 1, "large"),
+            "rows cols repeats: 1 1 1; 1 1031 3 large; 331 1 5 tiny; 7 9 4; 67 51 2 outliers; 130 64 6 normal;"
+            " 33 516 1 large"
         ),
-        draw=lambda rng: (rng.randint(1, 50), rng.randint(1, 200), rng.randint(1, 6)),
+        draw=(50, 200, 6),
     ),
     Move(
         "bias_add",
         "y[r, c] = x[r, c] + bias[c]",
-        inputs=(_X, Array("bias", "cols")),
-        output=Array("y", "rows, cols"),
-        rows="rows",
-        cols="cols",
-        code=(Read("v", "x", "r * cols + c"), Read("bias_of_column", "bias", "c", along="c")),
+        Read("v", "x", "r * cols + c"),
+        Read("bias_of_column", "bias", "c", along="c"),
+        inputs=(Array("x", "rows, cols"), Array("bias", "cols")),
         value="v + bias_of_column",
         whole="cols % N == 0",
         oracle=lambda xp, dims, x, bias: x + bias[None, :],
         eager="x + bias",
-        timed=_MATRICES,
-        checks=_MATRIX_CHECKS,
-        draw=_matrix_draw,
-        flops=lambda rows, cols: rows * cols,
+        flops=1,
         tolerance=Tolerance(2e-7, "one rounding of the sum in float32, 6e-8 of it"),
     ),
     Move(
         "cast_half",
         "y[r, c] = x[r, c] rounded to half precision",
-        inputs=(_X,),
-        output=Array("y", "rows, cols", "float16"),
-        rows="rows",
-        cols="cols",
-        code=(Read("v", "x", "r * cols + c"),),
+        Read("v", "x", "r * cols + c"),
+        outputs=(Array("y", "rows, cols", "float16"),),
         value="__float2half(v)",
         value_triton="v.to(tl.float16)",
         whole="cols % N == 0",
         oracle=lambda xp, dims, x: x,
         eager="x.half()",
-        timed=_MATRICES,
-        checks=_MATRIX_CHECKS,
-        draw=_matrix_draw,
         tolerance=Tolerance(
             4.9e-4, "half an ulp of 11 bits is at most 2^-11 = 4.88e-4; 2^-25 for subnormals", absolute=3e-8
         ),
@@ -561,15 +412,12 @@ OPERATIONS = (
     Move(
         "nchw_to_nhwc",
         "y[b, h, w, c] = x[b, c, h, w], written out in full",
+        "pixels = height * width",
+        Read("v", "x", "(r / pixels * channels + c) * pixels + r % pixels"),
         inputs=(_IMAGE,),
-        output=Array("y", "batch, height, width, channels"),
+        outputs=(Array("y", "batch, height, width, channels"),),
         rows="batch * height * width",
         cols="channels",
-        code=(
-            "pixels = height * width",
-            Read("v", "x", "(r / pixels * channels + c) * pixels + r % pixels"),
-        ),
-        value="v",
         push=(
             "b = r / (channels * height)",
             "channel = r / height % channels",
@@ -577,9 +425,9 @@ OPERATIONS = (
         ),
         oracle=lambda xp, dims, x: xp.permute_dims(x, (0, 2, 3, 1)),
         eager="x.permute(0, 2, 3, 1).contiguous()",
-        timed=cases("batch channels height width", (16, 256, 64, 64), (64, 3, 384, 256)),
+        timed=cases("batch channels height width: 16 256 64 64; 64 3 384 256"),
         checks=_IMAGE_CHECKS,
-        draw=_image_draw,
+        draw=(3, 9, 20, 40),
     ),
 )
 

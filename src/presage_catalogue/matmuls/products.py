@@ -1,24 +1,20 @@
-"""Products of matrices: how the factors lie in memory, what their elements are, and what becomes of each sum."""
+"""Products of matrices: how the factors lie in memory, what their elements are, and what becomes of each sum.
+
+A row gives what to write in PyTorch, the timed cases and, unless it is a plain product of `a` and `b`, its form.
+"""
 
 from __future__ import annotations
 
 import math
-import random
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, Unpack
 
-from presage.kernels import header
-from presage.problems.base import Array, Case, Operation, Problem, Tolerance
+from presage.problems.base import Array, Case, Tolerance, cases
 from presage.problems.sampler import Sampler
-from presage_catalogue.elementwise.gelu.problem import erf
-
-Formula = Callable[..., Any]
-
-_SHARED = (Path(__file__).parent / "families" / "operands.cuh").read_text()
-_C_TYPES = {"float32": "float", "float16": "half", "int8": "signed char"}
+from presage_catalogue.elementwise.maps import gelu
+from presage_catalogue.operation import C_TYPES, Facts, Formula, Operation
 
 
 @dataclass(frozen=True)
@@ -43,97 +39,6 @@ class Form:
     """The families beyond the common ones that make sense for it, by the name of the place they leave."""
 
 
-def places(problem: Problem, form: Form, suffix: str) -> dict[str, str]:
-    """The code that the room's families leave to a product of this form."""
-    if suffix == ".c":
-        return {}
-    case = problem.checks[0]
-    types = {array.name: problem.dtype(array, case) for array in (*problem.inputs, *problem.outputs)}
-    left = problem.inputs[0].name
-    common = {
-        "m": form.m,
-        "left": left,
-        "factors": str(len(form.rights)),
-        "rights": ", ".join(form.rights),
-        "batches": "batch" if form.batched else "1",
-        **{place: "" for place in form.serves},
-    }
-    half = types[left] == "float16"
-    common["tensor_half" if half else "tensor_tf32"] = ""
-    if form.long_sums:
-        common["long_sums"] = ""
-    if suffix == ".py":
-        return {**common, **_triton_places(problem, form, half, types)}
-    pointers = [f"const {_C_TYPES[types[array.name]]} *__restrict__ {array.name}" for array in problem.inputs]
-    pointers += [f"{_C_TYPES[types[array.name]]} *__restrict__ {array.name}" for array in problem.outputs]
-    extras = [pointer for pointer, array in zip(pointers, problem.inputs, strict=False) if array.name in form.extras]
-    operands = {
-        "left_type": _C_TYPES[types[left]],
-        "right_type": _C_TYPES[types[form.rights[0]]],
-        "out_type": _C_TYPES[types[problem.outputs[0].name]],
-        "factors": str(len(form.rights)),
-        "left_along_k": str(int(form.left_along_k)),
-        "right_along_k": str(int(form.right_along_k)),
-        "finish": form.c,
-        "extra_parameters": "".join(f", {pointer}" for pointer in extras),
-    }
-    shared = header.fill(_SHARED, operands, problem.name).partition("\n")[2]
-    sizes = ", ".join(f"int {name}" for name in problem.scalars)
-    return {
-        **common,
-        "entry": problem.name,
-        "arguments": f"{', '.join(pointers)}, {sizes}",
-        "operands": shared.strip(),
-        "out": problem.outputs[0].name,
-        "extra_arguments": "".join(f", {name}" for name in form.extras),
-        "select": f"{left} += t * m * k;\n{form.rights[0]} += t * k * n;\nc += t * m * n;" if form.batched else "",
-    }
-
-
-def _triton_places(problem: Problem, form: Form, half: bool, types: Mapping[str, str]) -> dict[str, str]:
-    left, out = problem.inputs[0].name, problem.outputs[0].name
-    shape = ["m", "k"] if form.left_along_k else ["k", "m"]
-    right = ["n", "k"] if form.right_along_k else ["k", "n"]
-    sums = ["total", "second"][: len(form.rights)]
-    cast = ".to(tl.float16)" if types[form.rights[0]] == "int8" else ""
-    dot = "tl.dot(a, b, out_dtype=DOT_TYPE)" if half else "tl.dot(a, b, input_precision=PRECISION)"
-    place = "col * k + down_k" if form.right_along_k else "down_k * n + col"
-    multiply = []
-    for name, total in zip(form.rights, sums, strict=True):
-        load = f"tl.load({name}_ptr + {place}, mask=(down_k < end) & (col < n), other=0){cast}"
-        multiply += [f"b = {load}", f"{total} += {dot}"]
-    batch = ["batch"] if form.batched else []
-    return {
-        "ins": ", ".join(array.name for array in problem.inputs),
-        "pointers": ", ".join(f"{array.name}_ptr" for array in problem.inputs),
-        "out_pointer": f"{out}_ptr",
-        "empty": f"torch.empty({_outer(problem)}, dtype=torch.{types[out]}, device={left}.device)",
-        "sizes": "\n".join(
-            [
-                f"{', '.join([*batch, *shape])} = {left}.shape",
-                f"n = {form.rights[0]}.shape[{right.index('n') + len(batch)}]",
-            ]
-        ),
-        "select": f"{left}_ptr += t * m * k\n{form.rights[0]}_ptr += t * k * n\n{out}_ptr += t * m * n"
-        if form.batched
-        else "",
-        "zeros": "\n".join(f"{total} = tl.zeros([BM, BN], tl.float32)" for total in sums),
-        "left_at": "row * k + across_k" if form.left_along_k else "across_k * m + row",
-        "multiply": "\n".join(multiply),
-        "last": sums[-1],
-        "finish": form.triton,
-        "precision": _HALF_TUNABLES if half else _FLOAT_TUNABLES,
-        "constant": "DOT_TYPE: tl.constexpr" if half else "PRECISION: tl.constexpr",
-        "passed": "DOT_TYPE=getattr(tl, ACCUMULATE)" if half else "PRECISION=PRECISION",
-        "depths": "64, 32, 128" if half else "16, 32",
-        **({} if form.batched else {"tile_start": ""}),
-    }
-
-
-def _outer(problem: Problem) -> str:
-    return "(" + ", ".join(part.strip() for part in problem.outputs[0].shape.split(",")) + ",)"
-
-
 _FLOAT_TUNABLES = """\
 # presage: tune PRECISION = ieee, tf32x3, tf32
 # presage: where PRECISION != 'tf32' or (STAGES == 3 and WARPS == 4 and BK == 32)"""
@@ -142,63 +47,49 @@ _HALF_TUNABLES = """\
 # presage: where ACCUMULATE == 'float32' or (STAGES == 3 and WARPS == 4 and BK == 64)"""
 
 
-def case(m: int, n: int, k: int, values: str = "uniform") -> Case:
-    return Case({"m": m, "n": n, "k": k}, values=values)
-
-
-# A long sum of equal terms drifts by more than the tolerance's random walk, so no `equal` case has k over 30.
-CHECKS = (
-    case(1, 1, 1),
-    case(1, 301, 77, "normal"),
-    case(259, 1, 5, "large"),
-    case(67, 131, 261, "outliers"),
-    case(13, 17, 531, "tiny"),
-    case(5, 33, 23, "equal"),
-    case(132, 68, 64, "normal"),
-    case(31, 7, 129, "zeros"),
-)
-HALF_CHECKS = (
-    case(1, 1, 1),
-    case(3, 301, 77, "normal"),
-    case(67, 131, 261, "normal"),
-    case(13, 17, 531),
-    case(5, 33, 23, "equal"),
-    case(136, 72, 64, "normal"),
-    case(31, 7, 129, "zeros"),
+HALF_CHECKS = cases(
+    "m n k: 1 1 1; 3 301 77 normal; 67 131 261 normal; 13 17 531; 5 33 23 equal; 136 72 64 normal; 31 7 129 zeros"
 )
 
 
 class Product(Operation):
     """A product of matrices with something done to each sum."""
 
+    inputs = (Array("a", "m, k"), Array("b", "k, n"))
+    outputs = (Array("c", "m, n"),)
+    # A long sum of equal terms drifts by more than the tolerance's random walk, so no `equal` case has k over 30.
+    checks = cases(
+        "m n k: 1 1 1; 1 301 77 normal; 259 1 5 large; 67 131 261 outliers; 13 17 531 tiny; 5 33 23 equal;"
+        " 132 68 64 normal; 31 7 129 zeros"
+    )
+    _draw = (150, 150, 500)
+
     def __init__(
         self,
         name: str,
         summary: str,
         eager: str,
-        timed: tuple[Case, ...],
+        timed: tuple[Case, ...] | Mapping[str, tuple[Case, ...]],
+        /,
         *,
         form: Form | None = None,
-        inputs: tuple[Array, ...] = (Array("a", "m, k"), Array("b", "k, n")),
-        outputs: tuple[Array, ...] = (Array("c", "m, n"),),
-        oracle: Formula = lambda xp, v: v,
-        scale: Formula = lambda xp, v, root: root,
-        checks: tuple[Case, ...] = CHECKS,
-        limits: tuple[int, int, int] = (150, 150, 500),
         rounded: Formula = lambda xp, out, *rest: xp.abs(out),
         extra: int = 0,
-        flops: float = 1.0,
+        share: float = 1.0,
+        **facts: Unpack[Facts],
     ) -> None:
         """`oracle` makes an element from its sums and the extra inputs; `scale` what its error is relative to, from the
         sums, the roots of the sums of their terms' squares, and the extra inputs. For a float16 result `rounded` is
         what is rounded to float16, from the result, the sums and the extra inputs. `extra` is how many more roundings
-        the finish has; `flops` how many of the m * n * k multiplications no algorithm can do without."""
-        super().__init__(name)
-        self.summary, self._eager, self._form = summary, eager, form or Form()
-        self.inputs, self.outputs = inputs, outputs
-        self.timed, self.checks, self._limits = {"gpu": timed}, checks, limits
-        self._oracle, self._scale, self._rounded, self._extra, self._flops = oracle, scale, rounded, extra, flops
-        self._half = self.dtype(outputs[0], checks[0]) == "float16"
+        the finish has; `share` how much of the m * n * k multiplications no algorithm can do without."""
+        facts.setdefault("oracle", lambda xp, v: v)
+        facts.setdefault("scale", lambda xp, v, root: root)
+        facts["eager"], facts["timed"] = eager, timed
+        super().__init__(name, summary, **facts)
+        self._form, self._rounded, self._extra, self._share = form or Form(), rounded, extra, share
+        self._half = self.dtype(self.outputs[0], self.checks[0]) == "float16"
+        if self._half:
+            self.draw_styles = ("normal", "uniform")
 
     def make_inputs(self, case: Case, sampler: Sampler) -> tuple[Any, ...]:
         made = []
@@ -232,6 +123,7 @@ class Product(Operation):
 
     def magnitude(self, xp: ModuleType, case: Case, expected: tuple[Any, ...], *inputs: Any) -> tuple[Any, ...]:
         sums, roots = self._sums(xp, inputs, False), self._sums(xp, inputs, True)
+        assert self._scale
         size = self._scale(xp, *sums, *roots, *self._extras(inputs))
         if not self._half:
             return (size,)
@@ -257,26 +149,95 @@ class Product(Operation):
 
     def flops(self, case: Case) -> int:
         """Half of the classical count: Strassen's 7/8 per level halves it only at the fifth, which never pays here."""
-        return int(self._products(case) * self._flops)
+        return int(self._products(case) * self._share)
 
     def textbook_flops(self, case: Case) -> int:
         return int(2 * self._products(case))
 
     def _products(self, case: Case) -> int:
         sizes = case.dims
-        return sizes[self._form.m] * sizes["n"] * sizes["k"] * len(self._form.rights)
-
-    def draw_case(self, rng: random.Random) -> Case:
-        sizes = {"m": rng.randint(1, self._limits[0]), "n": rng.randint(1, self._limits[1])}
-        sizes["k"] = rng.randint(1, self._limits[2])
-        styles = ("normal", "uniform") if self._half else ("normal", "large", "tiny", "outliers")
-        return Case({name: sizes[name] for name in self.scalars}, values=rng.choice(styles))
+        return sizes.get("batch", 1) * sizes[self._form.m] * sizes["n"] * sizes["k"] * len(self._form.rights)
 
     def given(self, suffix: str) -> Mapping[str, str]:
-        given = places(self, self._form, suffix)
-        ins = ", ".join(array.name for array in self.inputs)
-        own = {"eager": self._eager, "ins": ins} if suffix == ".py" else {"summary": self.summary}
-        return {**given, **own} if given else {}
+        """The code that the room's families leave to a product of this form."""
+        if suffix == ".c":
+            return {}
+        form, case = self._form, self.checks[0]
+        types = {array.name: self.dtype(array, case) for array in (*self.inputs, *self.outputs)}
+        left = self.inputs[0].name
+        common = {
+            "m": form.m,
+            "left": left,
+            "factors": str(len(form.rights)),
+            "rights": ", ".join(form.rights),
+            "batches": "batch" if form.batched else "1",
+            **{place: "" for place in form.serves},
+        }
+        half = types[left] == "float16"
+        common["tensor_half" if half else "tensor_tf32"] = ""
+        if form.long_sums:
+            common["long_sums"] = ""
+        if suffix == ".py":
+            return {**common, **self._triton_places(half, types)}
+        pointers = self.pointers()
+        extras = [pointer for pointer, array in zip(pointers, self.inputs, strict=False) if array.name in form.extras]
+        return {
+            **common,
+            "summary": self.summary,
+            "entry": self.name,
+            "arguments": self.c_arguments(),
+            "left_type": C_TYPES[types[left]],
+            "right_type": C_TYPES[types[form.rights[0]]],
+            "out_type": C_TYPES[types[self.outputs[0].name]],
+            "left_along_k": str(int(form.left_along_k)),
+            "right_along_k": str(int(form.right_along_k)),
+            "finish": form.c,
+            "extra_parameters": "".join(f", {pointer}" for pointer in extras),
+            "out": self.outputs[0].name,
+            "extra_arguments": "".join(f", {name}" for name in form.extras),
+            "select": f"{left} += t * m * k;\n{form.rights[0]} += t * k * n;\nc += t * m * n;" if form.batched else "",
+        }
+
+    def _triton_places(self, half: bool, types: Mapping[str, str]) -> dict[str, str]:
+        form, left, out = self._form, self.inputs[0].name, self.outputs[0].name
+        shape = ["m", "k"] if form.left_along_k else ["k", "m"]
+        right = ["n", "k"] if form.right_along_k else ["k", "n"]
+        sums = ["total", "second"][: len(form.rights)]
+        cast = ".to(tl.float16)" if types[form.rights[0]] == "int8" else ""
+        dot = "tl.dot(a, b, out_dtype=DOT_TYPE)" if half else "tl.dot(a, b, input_precision=PRECISION)"
+        place = "col * k + down_k" if form.right_along_k else "down_k * n + col"
+        multiply = []
+        for name, total in zip(form.rights, sums, strict=True):
+            load = f"tl.load({name}_ptr + {place}, mask=(down_k < end) & (col < n), other=0){cast}"
+            multiply += [f"b = {load}", f"{total} += {dot}"]
+        batch = ["batch"] if form.batched else []
+        outer = ", ".join(part.strip() for part in self.outputs[0].shape.split(","))
+        return {
+            "eager": self._eager,
+            "ins": ", ".join(self.ins),
+            "pointers": ", ".join(f"{name}_ptr" for name in self.ins),
+            "out_pointer": f"{out}_ptr",
+            "empty": f"torch.empty(({outer},), dtype=torch.{types[out]}, device={left}.device)",
+            "sizes": "\n".join(
+                [
+                    f"{', '.join([*batch, *shape])} = {left}.shape",
+                    f"n = {form.rights[0]}.shape[{right.index('n') + len(batch)}]",
+                ]
+            ),
+            "select": f"{left}_ptr += t * m * k\n{form.rights[0]}_ptr += t * k * n\n{out}_ptr += t * m * n"
+            if form.batched
+            else "",
+            "zeros": "\n".join(f"{total} = tl.zeros([BM, BN], tl.float32)" for total in sums),
+            "left_at": "row * k + across_k" if form.left_along_k else "across_k * m + row",
+            "multiply": "\n".join(multiply),
+            "last": sums[-1],
+            "finish": form.triton,
+            "precision": _HALF_TUNABLES if half else _FLOAT_TUNABLES,
+            "constant": "DOT_TYPE: tl.constexpr" if half else "PRECISION: tl.constexpr",
+            "passed": "DOT_TYPE=getattr(tl, ACCUMULATE)" if half else "PRECISION=PRECISION",
+            "depths": "64, 32, 128" if half else "16, 32",
+            **({} if form.batched else {"tile_start": ""}),
+        }
 
 
 _HALF_STEP = 1.02 * 2.0**-11
@@ -311,11 +272,42 @@ def _biased(
 
 
 OPERATIONS = (
+    Product(
+        "matmul",
+        "c[i, j] = sum over p of a[i, p] * b[p, j]; all matrices are row-major",
+        "torch.matmul(a, b)",
+        {
+            "cpu": cases("m n k: 384 384 384; 1024 64 512"),
+            "gpu": cases("m n k: 4096 4096 4096; 8192 1024 2048; 64 8192 4096"),
+        },
+        checks=cases(
+            "m n k: 1 1 1; 1 301 77 normal; 259 1 1 large; 67 131 521 outliers; 13 17 1031 tiny; 5 33 23 equal;"
+            " 31 7 129 zeros"
+        ),
+        draw=(150, 150, 700),
+    ),
+    Product(
+        "batched_matmul",
+        "c[t, i, j] = sum over p of a[t, i, p] * b[t, p, j], for each t of the batch; all row-major",
+        "torch.bmm(a, b)",
+        {
+            "cpu": cases("batch m n k: 64 64 64 64; 8 128 128 256"),
+            "gpu": cases("batch m n k: 512 128 128 128; 64 1024 64 1024; 8192 32 32 64"),
+        },
+        form=Form(batched=True, long_sums=False),
+        inputs=(Array("a", "batch, m, k"), Array("b", "batch, k, n")),
+        outputs=(Array("c", "batch, m, n"),),
+        checks=cases(
+            "batch m n k: 1 1 1 1; 5 1 67 33 normal; 3 71 1 129 large; 2 37 53 401 outliers; 33 9 17 1 tiny;"
+            " 7 13 35 19 equal; 1 65 131 257 normal"
+        ),
+        draw=(9, 90, 90, 300),
+    ),
     _biased(
         "matmul_bias",
         "c[i, j] = bias[j] + sum over p of a[i, p] * b[p, j]",
         "torch.addmm(bias, a, b)",
-        (case(2048, 2048, 1024), case(128, 4096, 4096)),
+        cases("m n k: 2048 2048 1024; 128 4096 4096"),
         "return v + bias[j];",
         "",
         lambda xp, x: x,
@@ -324,7 +316,7 @@ OPERATIONS = (
         "matmul_bias_relu",
         "c[i, j] = max(0, bias[j] + sum over p of a[i, p] * b[p, j])",
         "torch.relu(torch.addmm(bias, a, b))",
-        (case(4096, 1024, 1024), case(256, 8192, 1024)),
+        cases("m n k: 4096 1024 1024; 256 8192 1024"),
         "return fmaxf(v + bias[j], 0.0f);",
         "total = tl.maximum(total, 0.0)",
         lambda xp, x: xp.maximum(x, 0.0),
@@ -333,16 +325,16 @@ OPERATIONS = (
         "matmul_bias_gelu",
         "c[i, j] = gelu(bias[j] + sum over p of a[i, p] * b[p, j]), with gelu(x) = x / 2 (1 + erf(x / sqrt(2)))",
         "torch.nn.functional.gelu(torch.addmm(bias, a, b))",
-        (case(1024, 4096, 1024), case(8192, 512, 512)),
+        cases("m n k: 1024 4096 1024; 8192 512 512"),
         f"const float x = v + bias[j];\n{_GELU}",
         "total = 0.5 * total * (1.0 + tl.erf(total * 0.7071067811865476))",
-        lambda xp, x: 0.5 * x * (1.0 + erf(xp, x * math.sqrt(0.5))),
+        gelu,
     ),
     Product(
         "matmul_add_residual",
         "c[i, j] = residual[i, j] + sum over p of a[i, p] * b[p, j]",
         "torch.addmm(residual, a, b)",
-        (case(1024, 1024, 4096), case(8192, 2048, 256)),
+        cases("m n k: 1024 1024 4096; 8192 2048 256"),
         form=Form(
             extras=("residual",),
             c="return v + residual[(size_t)i * n + j];",
@@ -357,7 +349,7 @@ OPERATIONS = (
         "matmul_at_b",
         "c[i, j] = sum over p of a[p, i] * b[p, j]: the left factor is stored transposed",
         "torch.matmul(a.t(), b)",
-        (case(2048, 1024, 2048), case(256, 256, 32768)),
+        cases("m n k: 2048 1024 2048; 256 256 32768"),
         form=Form(left_along_k=False),
         inputs=(Array("a", "k, m"), Array("b", "k, n")),
     ),
@@ -365,7 +357,7 @@ OPERATIONS = (
         "matmul_a_bt",
         "c[i, j] = sum over p of a[i, p] * b[j, p]: the right factor is stored transposed, as a layer's weights are",
         "torch.matmul(a, b.t())",
-        (case(1024, 4096, 1024), case(64, 16384, 2048)),
+        cases("m n k: 1024 4096 1024; 64 16384 2048"),
         form=Form(right_along_k=True),
         inputs=(Array("a", "m, k"), Array("b", "n, k")),
     ),
@@ -373,83 +365,60 @@ OPERATIONS = (
         "skinny_matmul",
         "c[i, j] = sum over p of a[i, p] * b[p, j], for at most 16 rows of a",
         "torch.matmul(a, b)",
-        (case(8, 8192, 8192), case(16, 28672, 2048)),
+        cases("m n k: 8 8192 8192; 16 28672 2048"),
         form=Form(serves=("few_rows",)),
-        checks=(
-            case(1, 1, 1),
-            case(1, 301, 277, "normal"),
-            case(16, 1, 5, "large"),
-            case(16, 131, 261, "outliers"),
-            case(13, 17, 1031, "tiny"),
-            case(5, 33, 23, "equal"),
-            case(8, 260, 512, "normal"),
-            case(3, 7, 129, "zeros"),
+        checks=cases(
+            "m n k: 1 1 1; 1 301 277 normal; 16 1 5 large; 16 131 261 outliers; 13 17 1031 tiny; 5 33 23 equal;"
+            " 8 260 512 normal; 3 7 129 zeros"
         ),
-        limits=(16, 400, 900),
+        draw=(16, 400, 900),
     ),
     Product(
         "tall_skinny_matmul",
         "c[i, j] = sum over p of a[i, p] * b[p, j], for many rows and at most 64 columns and terms",
         "torch.matmul(a, b)",
-        (case(524288, 32, 64), case(1048576, 8, 32)),
+        cases("m n k: 524288 32 64; 1048576 8 32"),
         form=Form(long_sums=False, serves=("few_columns",)),
-        checks=(
-            case(1, 1, 1),
-            case(1031, 3, 7, "normal"),
-            case(259, 1, 5, "large"),
-            case(517, 31, 61, "outliers"),
-            case(2051, 9, 64, "tiny"),
-            case(65, 33, 23, "equal"),
-            case(600, 64, 32, "normal"),
-            case(310, 7, 12, "zeros"),
+        checks=cases(
+            "m n k: 1 1 1; 1031 3 7 normal; 259 1 5 large; 517 31 61 outliers; 2051 9 64 tiny; 65 33 23 equal;"
+            " 600 64 32 normal; 310 7 12 zeros"
         ),
-        limits=(2000, 64, 64),
+        draw=(2000, 64, 64),
     ),
     Product(
         "low_rank_matmul",
         "c[i, j] = sum over p of a[i, p] * b[p, j], for at most 16 terms",
         "torch.matmul(a, b)",
-        (case(8192, 4096, 4), case(4096, 16384, 16)),
+        cases("m n k: 8192 4096 4; 4096 16384 16"),
         form=Form(long_sums=False, serves=("few_terms",)),
-        checks=(
-            case(1, 1, 1),
-            case(1, 301, 7, "normal"),
-            case(259, 1, 1, "large"),
-            case(167, 131, 16, "outliers"),
-            case(13, 1017, 11, "tiny"),
-            case(105, 33, 13, "equal"),
-            case(132, 260, 4, "normal"),
-            case(31, 7, 12, "zeros"),
+        checks=cases(
+            "m n k: 1 1 1; 1 301 7 normal; 259 1 1 large; 167 131 16 outliers; 13 1017 11 tiny; 105 33 13 equal;"
+            " 132 260 4 normal; 31 7 12 zeros"
         ),
-        limits=(400, 400, 16),
+        draw=(400, 400, 16),
     ),
     Product(
         "gram_matrix",
         "c[i, j] = sum over p of a[p, i] * a[p, j]: all products of two columns of a",
         "torch.matmul(a.t(), a)",
-        (Case({"n": 2048, "k": 2048}), Case({"n": 512, "k": 32768})),
+        cases("n k: 2048 2048; 512 32768"),
         form=Form(rights=("a",), left_along_k=False, m="n", serves=("symmetric",)),
         inputs=(Array("a", "k, n"),),
         outputs=(Array("c", "n, n"),),
         # On the diagonal all terms have one sign, so that partial sums grow to the whole.
         scale=lambda xp, v, root: root + 0.1 * xp.abs(v),
-        checks=(
-            Case({"n": 1, "k": 1}),
-            Case({"n": 3, "k": 301}, values="normal"),
-            Case({"n": 131, "k": 1}, values="large"),
-            Case({"n": 67, "k": 261}, values="outliers"),
-            Case({"n": 17, "k": 531}, values="tiny"),
-            Case({"n": 33, "k": 23}, values="equal"),
-            Case({"n": 132, "k": 64}, values="normal"),
-            Case({"n": 31, "k": 129}, values="zeros"),
+        checks=cases(
+            "n k: 1 1; 3 301 normal; 131 1 large; 67 261 outliers; 17 531 tiny; 33 23 equal; 132 64 normal;"
+            " 31 129 zeros"
         ),
-        flops=0.5,
+        draw=(150, 500),
+        share=0.5,
     ),
     Product(
         "matmul_half",
         "c[i, j] = sum over p of a[i, p] * b[p, j], added up in float32; all matrices are float16",
         "torch.matmul(a, b)",
-        (case(4096, 2048, 2048), case(128, 8192, 4096)),
+        cases("m n k: 4096 2048 2048; 128 8192 4096"),
         inputs=_HALF_FACTORS,
         outputs=_HALF_OUT,
         checks=HALF_CHECKS,
@@ -458,7 +427,7 @@ OPERATIONS = (
         "matmul_half_bias_silu",
         "c[i, j] = silu(bias[j] + sum over p of a[i, p] * b[p, j]), added up in float32; all arrays are float16",
         "torch.nn.functional.silu(torch.addmm(bias, a, b))",
-        (case(2048, 4096, 1024), case(16384, 512, 1024)),
+        cases("m n k: 2048 4096 1024; 16384 512 1024"),
         form=Form(
             extras=("bias",),
             c="const float x = v + number(bias[j]);\nreturn x / (1.0f + expf(-x));",
@@ -477,7 +446,7 @@ OPERATIONS = (
         "matmul_int8_weights",
         "c[i, j] = scale[j] * sum over p of a[i, p] * b[p, j]; a and c are float16, b has 8-bit integers",
         "(torch.matmul(a, b.half()).float() * scale).half()",
-        (case(16, 8192, 8192), case(1024, 4096, 2048)),
+        cases("m n k: 16 8192 8192; 1024 4096 2048"),
         form=Form(
             extras=("scale",),
             c="return v * scale[j];",
@@ -497,7 +466,7 @@ OPERATIONS = (
         "swiglu_matmul",
         "c[i, j] = silu(sum over p of a[i, p] * b[p, j]) * (sum over p of a[i, p] * d[p, j])",
         "torch.nn.functional.silu(torch.matmul(a, b)) * torch.matmul(a, d)",
-        (case(1024, 2816, 1024), case(64, 11264, 2048)),
+        cases("m n k: 1024 2816 1024; 64 11264 2048"),
         form=Form(rights=("b", "d"), c="return v / (1.0f + expf(-v)) * u;", triton=f"{_SILU}\ntotal *= second"),
         inputs=(*_FACTORS, Array("d", "k, n")),
         oracle=lambda xp, v, u: _silu(xp, v) * u,

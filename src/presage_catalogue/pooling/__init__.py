@@ -10,8 +10,6 @@ from presage.problems.base import Problem
 def problems() -> Iterator[Problem]:
     """Every problem of this room."""
     from presage_catalogue.pooling import whole_planes, windows
-    from presage_catalogue.pooling.maxpool2d.problem import MaxPool2d
 
     yield from whole_planes.OPERATIONS
     yield from windows.OPERATIONS
-    yield from (MaxPool2d(),)

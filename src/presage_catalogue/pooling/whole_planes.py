@@ -2,40 +2,29 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Mapping
 from types import ModuleType
 from typing import Any
 
-from presage.problems.base import Array, Case, Operation, Tolerance
-from presage.problems.sampler import Sampler
+from presage.problems.base import Array, Case, Tolerance, cases
+from presage_catalogue.operation import Operation
 from presage_catalogue.pooling.windows import MAX, MEAN, Reduction
-
-
-def _dims(n: int, c: int, h: int, w: int, values: str = "uniform") -> Case:
-    return Case({"n": n, "c": c, "h": h, "w": w}, values=values)
 
 
 class GlobalPool(Operation):
     inputs = (Array("x", "n, c, h, w"),)
     outputs = (Array("y", "n, c"),)
-    timed = {"gpu": (_dims(32, 48, 128, 128), _dims(256, 2048, 7, 7))}
-    checks = (
-        _dims(1, 1, 1, 1),
-        _dims(2, 3, 7, 7, "normal"),
-        _dims(1, 5, 1, 131, "large"),
-        _dims(3, 7, 33, 65, "outliers"),
-        _dims(1, 2, 150, 211, "normal"),
-        _dims(2, 130, 8, 8, "tiny"),
-        _dims(1, 3, 5, 4, "equal"),
+    timed = {"gpu": cases("n c h w: 32 48 128 128; 256 2048 7 7")}
+    checks = cases(
+        "n c h w: 1 1 1 1; 2 3 7 7 normal; 1 5 1 131 large; 3 7 33 65 outliers; 1 2 150 211 normal; 2 130 8 8 tiny;"
+        " 1 3 5 4 equal"
     )
 
-    def __init__(self, name: str, summary: str, reduction: Reduction, eager: str) -> None:
-        super().__init__(name)
-        self.summary, self._reduction, self._eager = summary, reduction, eager
+    _draw = (3, 20, 40, 40)
 
-    def make_inputs(self, case: Case, sampler: Sampler) -> tuple[Any, ...]:
-        return (sampler.values(self.shape(self.inputs[0], case), case.dtype),)
+    def __init__(self, name: str, summary: str, reduction: Reduction, eager: str) -> None:
+        super().__init__(name, summary, eager=eager)
+        self._reduction = reduction
 
     def _rows(self, xp: ModuleType, case: Case, x: Any) -> Any:
         n, c, h, w = case.dims.values()
@@ -63,10 +52,6 @@ class GlobalPool(Operation):
         n, c, h, w = case.dims.values()
         return n * c * (h * w - 1)
 
-    def draw_case(self, rng: random.Random) -> Case:
-        style = rng.choice(("normal", "large", "tiny", "outliers"))
-        return _dims(rng.randint(1, 3), rng.randint(1, 20), rng.randint(1, 40), rng.randint(1, 40), style)
-
     def given(self, suffix: str) -> Mapping[str, str]:
         reduction = self._reduction
         if suffix == ".py":
@@ -80,7 +65,7 @@ class GlobalPool(Operation):
             }
         return {
             "entry": self.name,
-            "arguments": "const float *__restrict__ x, float *__restrict__ y, int n, int c, int h, int w",
+            "arguments": self.c_arguments(),
             "row_state": reduction.c["state"],
             "row_start": reduction.c["start"],
             "row_take": reduction.c["take"],

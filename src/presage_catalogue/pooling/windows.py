@@ -1,16 +1,20 @@
-"""Pooling over windows that fit wholly, without padding: a reduction of each window's elements."""
+"""Pooling over windows that fit wholly, without padding: a reduction of each window's elements.
+
+A row says what it reduces by; the names of its sizes say whether windows lie in planes or in rows.
+"""
 
 from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import reduce
 from types import ModuleType
-from typing import Any
+from typing import Any, Unpack
 
-from presage.problems.base import Array, Case, Operation, Tolerance
-from presage.problems.sampler import Sampler
+from presage.problems.base import Array, Case, Tolerance, cases
+from presage_catalogue.operation import Facts, Formula, Operation
 
 _PLANES = ("n", "c", "h", "w", "window", "stride")
 _ROWS = ("n", "c", "w", "window", "stride")
@@ -23,42 +27,26 @@ class Pool(Operation):
     The code has places for a state's type, its beginning, how it takes `x` (and `index`, where in its plane x lies),
     how it merges with the state `b` of later elements, and what is written."""
 
-    def __init__(
-        self,
-        name: str,
-        summary: str,
-        dims: Sequence[str],
-        timed: Sequence[Sequence[int]],
-        checks: Sequence[tuple[Any, ...]],
-        reduction: Reduction,
-        eager: str,
-    ) -> None:
-        super().__init__(name)
-        self.summary = summary
-        self._names, self._reduction, self._eager = dims, reduction, eager
+    largest_window = 6
+
+    def __init__(self, name: str, summary: str, reduction: Reduction, **facts: Unpack[Facts]) -> None:
+        super().__init__(name, summary, **facts)
+        self._reduction, self._names = reduction, self.scalars
         shape, out = {
             _PLANES: ("n, c, h, w", "n, c, (h - window) // stride + 1, (w - window) // stride + 1"),
             _ROWS: ("n, c, w", "n, c, (w - window) // stride + 1"),
             _HALVES: ("n, c, h, w", "n, c, h // 2, w // 2"),
-        }[tuple(dims)]
+        }[self.scalars]
         self.inputs = (Array("x", shape),)
         self.outputs = (Array("y", out), *([Array("index", out, "int64")] if reduction.indexed else []))
-        self.parameters = ("window", "stride") if "window" in dims else ()
-        self.timed = {"gpu": tuple(self._case(*sizes) for sizes in timed)}
-        self.checks = tuple(self._case(*sizes[:-1], values=sizes[-1]) for sizes in checks)
-
-    def _case(self, *sizes: int, values: str = "uniform") -> Case:
-        return Case(dict(zip(self._names, sizes, strict=True)), values=values)
+        self.parameters = ("window", "stride") if "window" in self.scalars else ()
 
     def _window(self, case: Case) -> tuple[int, int, int, int]:
         """The window's height and width, and how far windows are apart down and across."""
-        if tuple(self._names) == _HALVES:
+        if self._names == _HALVES:
             return 2, 2, 2, 2
         window, stride = case.dims["window"], case.dims["stride"]
         return (window, window, stride, stride) if "h" in case.dims else (1, window, 1, stride)
-
-    def make_inputs(self, case: Case, sampler: Sampler) -> tuple[Any, ...]:
-        return (sampler.values(self.shape(self.inputs[0], case), case.dtype),)
 
     def _windows(self, case: Case, x: Any) -> list[Any]:
         """The first element of every window, the second, and so on."""
@@ -108,7 +96,7 @@ class Pool(Operation):
         return self.bytes(case) // 4 - math.prod(self.shape(self.outputs[0], case)) * (1 + 2 * self._reduction.indexed)
 
     def draw_case(self, rng: random.Random) -> Case:
-        window, stride = rng.randint(1, 6), rng.randint(1, 4)
+        window, stride = rng.randint(1, self.largest_window), rng.randint(1, 4)
         sizes = {
             "n": rng.randint(1, 3),
             "c": rng.randint(1, 8),
@@ -117,13 +105,12 @@ class Pool(Operation):
             "window": window,
             "stride": stride,
         }
-        style = rng.choice(("normal", "large", "tiny", "outliers"))
-        return self._case(*(sizes[name] for name in self._names), values=style)
+        return Case({name: sizes[name] for name in self._names}, values=rng.choice(self.draw_styles))
 
     def given(self, suffix: str) -> Mapping[str, str]:
-        reduction, kind = self._reduction, tuple(self._names)
+        reduction, kind = self._reduction, self._names
         if suffix == ".py":
-            given = {
+            return {
                 "arguments": "data" if "window" in self._names else "(*data, 2, 2)",
                 "ins": ", ".join(("x", *self.parameters)),
                 "flat": "x.view(x.shape[0], x.shape[1], 1, -1)" if kind == _ROWS else "x",
@@ -132,12 +119,8 @@ class Pool(Operation):
                 "triton_rows": "1, 2" if kind == _ROWS else "4, 1, 2, 8, 16",
                 "eager": self._eager,
                 **reduction.triton,
+                "shape": "n, c, cols" if kind == _ROWS else "n, c, rows, cols",
             }
-            if kind == _ROWS:
-                given["shape"] = "n, c, cols"
-            else:
-                given["shape"] = "n, c, rows, cols"
-            return given
         geometry = {
             _PLANES: "const int high = window, wide = window, down = stride, across = stride;",
             _ROWS: "const int h = 1, high = 1, wide = window, down = 1, across = stride;",
@@ -150,10 +133,9 @@ class Pool(Operation):
         }[kind]
         heights = {_PLANES: ("h", "window", "stride"), _ROWS: ("1", "1", "1"), _HALVES: ("h", "2", "2")}[kind]
         widths = {_PLANES: ("window", "stride"), _ROWS: ("window", "stride"), _HALVES: ("2", "2")}[kind]
-        outputs = "float *__restrict__ y" + (", long long *__restrict__ index" if reduction.indexed else "")
         return {
             "entry": self.name,
-            "arguments": f"const float *__restrict__ x, {outputs}, {', '.join(f'int {name}' for name in self._names)}",
+            "arguments": self.c_arguments(),
             "geometry": f"{geometry}\nconst int rows = (h - high) / down + 1, cols = (w - wide) / across + 1;",
             "planes": "n * c",
             "rows": rows,
@@ -171,20 +153,33 @@ class Pool(Operation):
         }
 
 
+class MaxPool2d(Pool):
+    largest_window = 8
+
+    def flops(self, case: Case) -> int:
+        """Comparisons in windows that do not overlap; those between them may share all of theirs."""
+        n, c, _, _, window, stride = case.dims.values()
+        _, _, rows, cols = self.shape(self.outputs[0], case)
+        apart = -(-window // stride)
+        return n * c * -(-rows // apart) * -(-cols // apart) * (window * window - 1)
+
+
+@dataclass(frozen=True)
 class Reduction:
     """What is done with the elements of a window: how the oracle and the kernels do it, and how far they may differ."""
 
-    def __init__(
-        self,
-        oracle: Callable[..., Any],
-        tolerance: Tolerance,
-        c: Mapping[str, str],
-        triton: Mapping[str, str],
-        scale: Callable[..., Any] | None = None,
-        indexed: bool = False,
-    ) -> None:
-        self.oracle, self.tolerance, self.scale, self.indexed = oracle, tolerance, scale, indexed
-        self.c, self.triton = c, triton
+    oracle: Formula
+    tolerance: Tolerance
+    c: Mapping[str, str]
+    triton: Mapping[str, str]
+    scale: Formula | None = None
+    indexed: bool = False
+
+
+def _float_state(start: str, take: str, merge: str, write: str) -> dict[str, str]:
+    """The code for C of a reduction that keeps one float."""
+    state = {"state": "typedef float State;", "state_bytes": "4"}
+    return {**state, "start": start, "take": take, "merge": merge, "write": write}
 
 
 _EXACT = Tolerance(0.0, "a maximum is one of its inputs, so nothing is rounded", absolute=0.0)
@@ -196,41 +191,20 @@ _SUMMED = Tolerance(
 MAX = Reduction(
     lambda xp, windows: reduce(xp.maximum, windows),
     _EXACT,
-    {
-        "state": "typedef float State;",
-        "state_bytes": "4",
-        "start": "-INFINITY",
-        "take": "s = fmaxf(s, x);",
-        "merge": "s = fmaxf(s, b);",
-        "write": "y[at] = s;",
-    },
+    _float_state("-INFINITY", "s = fmaxf(s, x);", "s = fmaxf(s, b);", "y[at] = s;"),
     {"start": "-float('inf')", "take": "tl.maximum(state, x)", "merge": "tl.maximum(a, b)", "finish": "state"},
 )
 MEAN = Reduction(
     lambda xp, windows: sum(windows[1:], windows[0]) / len(windows),
     _SUMMED,
-    {
-        "state": "typedef float State;",
-        "state_bytes": "4",
-        "start": "0.0f",
-        "take": "s += x;",
-        "merge": "s += b;",
-        "write": "y[at] = s / (high * wide);",
-    },
+    _float_state("0.0f", "s += x;", "s += b;", "y[at] = s / (high * wide);"),
     {"start": "0.0", "take": "state + x", "merge": "a + b", "finish": "state / COUNT"},
     scale=lambda xp, windows: sum(xp.abs(x) for x in windows) / len(windows),
 )
 ROOT_OF_SQUARES = Reduction(
     lambda xp, windows: xp.sqrt(sum(x * x for x in windows)),
     Tolerance(4e-6, "at most some 60 roundings of 6e-8 in any order; the root halves them"),
-    {
-        "state": "typedef float State;",
-        "state_bytes": "4",
-        "start": "0.0f",
-        "take": "s += x * x;",
-        "merge": "s += b;",
-        "write": "y[at] = sqrtf(s);",
-    },
+    _float_state("0.0f", "s += x * x;", "s += b;", "y[at] = sqrtf(s);"),
     {"start": "0.0", "take": "state + x * x", "merge": "a + b", "finish": "tl.sqrt(state)"},
 )
 FIRST_MAX = Reduction(
@@ -248,90 +222,84 @@ FIRST_MAX = Reduction(
     indexed=True,
 )
 
-_PLANE_CHECKS = (
-    (1, 1, 2, 2, 1, 1, "uniform"),
-    (2, 3, 5, 5, 5, 3, "normal"),
-    (1, 5, 17, 83, 3, 2, "large"),
-    (3, 2, 23, 41, 2, 4, "outliers"),
-    (1, 2, 9, 70, 4, 1, "equal"),
-    (2, 4, 31, 30, 2, 2, "tiny"),
-    (1, 3, 40, 131, 7, 3, "normal"),
+_PLANE_CHECKS = cases(
+    "n c h w window stride: 1 1 2 2 1 1; 2 3 5 5 5 3 normal; 1 5 17 83 3 2 large; 3 2 23 41 2 4 outliers;"
+    " 1 2 9 70 4 1 equal; 2 4 31 30 2 2 tiny; 1 3 40 131 7 3 normal"
 )
-_ROW_CHECKS = (
-    (1, 1, 1, 1, 1, "uniform"),
-    (2, 3, 5, 5, 3, "normal"),
-    (1, 5, 683, 3, 2, "large"),
-    (3, 2, 341, 2, 5, "outliers"),
-    (1, 2, 70, 4, 1, "equal"),
-    (2, 40, 30, 2, 2, "tiny"),
-    (1, 3, 1031, 7, 3, "normal"),
+_ROW_CHECKS = cases(
+    "n c w window stride: 1 1 1 1 1; 2 3 5 5 3 normal; 1 5 683 3 2 large; 3 2 341 2 5 outliers; 1 2 70 4 1 equal;"
+    " 2 40 30 2 2 tiny; 1 3 1031 7 3 normal"
 )
-_HALF_CHECKS = (
-    (1, 1, 2, 2, "uniform"),
-    (2, 3, 5, 7, "normal"),
-    (1, 5, 17, 83, "large"),
-    (3, 2, 23, 141, "outliers"),
-    (1, 2, 9, 70, "equal"),
-    (2, 4, 32, 136, "normal"),
-    (1, 3, 67, 20, "tiny"),
+_HALF_CHECKS = cases(
+    "n c h w: 1 1 2 2; 2 3 5 7 normal; 1 5 17 83 large; 3 2 23 141 outliers; 1 2 9 70 equal; 2 4 32 136 normal;"
+    " 1 3 67 20 tiny"
 )
 _IN_PLANE = "y[i, c, p, q] = {} over u, v < window of x[i, c, p * stride + u, q * stride + v]: windows that fit wholly"
 _IN_ROW = "y[i, c, q] = {} over v < window of x[i, c, q * stride + v]: windows that fit wholly, no padding"
 
 OPERATIONS = (
+    MaxPool2d(
+        "maxpool2d",
+        "y[i, c, p, q] = max over u, v < window of x[i, c, p * stride + u, q * stride + v]:"
+        " windows that fit wholly, no padding",
+        MAX,
+        timed={
+            "cpu": cases("n c h w window stride: 4 32 112 112 3 2; 1 64 96 96 7 1"),
+            "gpu": cases("n c h w window stride: 64 64 112 112 3 2; 32 128 96 96 7 1; 64 64 224 224 2 2"),
+        },
+        checks=cases(
+            "n c h w window stride: 1 1 1 1 1 1; 2 3 5 5 5 3 normal; 1 5 17 83 3 2 large; 3 2 23 41 2 5 outliers;"
+            " 1 2 9 70 4 1 equal; 2 4 31 30 2 2 tiny; 1 3 40 131 8 3 normal; 1 2 12 37 1 2 zeros"
+        ),
+        eager="F.max_pool2d(x, window, stride)",
+    ),
     Pool(
         "avgpool2d",
         _IN_PLANE.format("mean"),
-        _PLANES,
-        ((64, 64, 112, 112, 3, 2), (32, 128, 96, 96, 5, 1)),
-        _PLANE_CHECKS,
         MEAN,
-        "F.avg_pool2d(x, window, stride)",
+        timed=cases("n c h w window stride: 64 64 112 112 3 2; 32 128 96 96 5 1"),
+        checks=_PLANE_CHECKS,
+        eager="F.avg_pool2d(x, window, stride)",
     ),
     Pool(
         "lp_pool2d",
         _IN_PLANE.format("the root of the sum of squares"),
-        _PLANES,
-        ((64, 64, 112, 112, 2, 2), (32, 128, 96, 96, 4, 1)),
-        _PLANE_CHECKS,
         ROOT_OF_SQUARES,
-        "F.lp_pool2d(x, 2.0, window, stride)",
+        timed=cases("n c h w window stride: 64 64 112 112 2 2; 32 128 96 96 4 1"),
+        checks=_PLANE_CHECKS,
+        eager="F.lp_pool2d(x, 2.0, window, stride)",
     ),
     Pool(
         "maxpool2d_indices",
         _IN_PLANE.format("max") + "; index[i, c, p, q] = where the first such x lies in its plane of h * w",
-        _PLANES,
-        ((64, 64, 112, 112, 2, 2), (32, 64, 96, 98, 3, 2)),
-        _PLANE_CHECKS,
         FIRST_MAX,
-        "F.max_pool2d(x, window, stride, return_indices=True)",
+        timed=cases("n c h w window stride: 64 64 112 112 2 2; 32 64 96 98 3 2"),
+        checks=_PLANE_CHECKS,
+        eager="F.max_pool2d(x, window, stride, return_indices=True)",
     ),
     Pool(
         "maxpool1d",
         _IN_ROW.format("max"),
-        _ROWS,
-        ((16, 128, 16384, 4, 4), (256, 512, 254, 8, 1)),
-        _ROW_CHECKS,
         MAX,
-        "F.max_pool1d(x, window, stride)",
+        timed=cases("n c w window stride: 16 128 16384 4 4; 256 512 254 8 1"),
+        checks=_ROW_CHECKS,
+        eager="F.max_pool1d(x, window, stride)",
     ),
     Pool(
         "avgpool1d",
         _IN_ROW.format("mean"),
-        _ROWS,
-        ((16, 128, 16384, 3, 2), (256, 512, 254, 16, 1)),
-        _ROW_CHECKS,
         MEAN,
-        "F.avg_pool1d(x, window, stride)",
+        timed=cases("n c w window stride: 16 128 16384 3 2; 256 512 254 16 1"),
+        checks=_ROW_CHECKS,
+        eager="F.avg_pool1d(x, window, stride)",
     ),
     Pool(
         "downsample_mean2x2",
         "y[i, c, p, q] = mean of the four x[i, c, 2 p .. 2 p + 1, 2 q .. 2 q + 1]; an odd last row or column is"
         " left out",
-        _HALVES,
-        ((16, 3, 1024, 1024), (256, 64, 57, 58)),
-        _HALF_CHECKS,
         MEAN,
-        "F.avg_pool2d(x, 2)",
+        timed=cases("n c h w: 16 3 1024 1024; 256 64 57 58"),
+        checks=_HALF_CHECKS,
+        eager="F.avg_pool2d(x, 2)",
     ),
 )

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from types import ModuleType
-from typing import Any
+from typing import Any, Unpack
 
-from presage.problems.base import Array, Case, Operation, Tolerance
-from presage.problems.sampler import Sampler
-from presage_catalogue.layout.moves import cases
+from presage.problems.base import Array, Case, Tolerance, cases
+from presage_catalogue.operation import Facts, Operation
 
 _NAIVE = """\
 __device__ float term(int r, int c, {sizes}) {{
@@ -26,36 +24,27 @@ class PlaceBias(Operation):
     """y[r, c] = x[r, c] + term(r, c), all but the last dimension being rows. `term` is C code that uses the tunables
     FORM, how its constants are found, and ANGLE, the type in which places are multiplied."""
 
+    draw_styles = ("normal", "large", "tiny")
+
     def __init__(
         self,
         name: str,
         summary: str,
         *,
-        dims: str,
         rows: str,
         plain: str,
         term: str,
         triton: str,
-        body: str,
-        oracle: Callable[..., tuple[Any, Any]],
         reason: str,
-        timed: Sequence[tuple[Any, ...]],
-        checks: Sequence[tuple[Any, ...]],
-        draw: Callable[[random.Random], tuple[int, ...]],
-        flops: int,
         table_rows: str = "",
+        **facts: Unpack[Facts],
     ) -> None:
-        super().__init__(name)
-        self.summary = summary
-        self.inputs, self.outputs = (Array("x", dims.replace(" ", ", ")),), (Array("y", dims.replace(" ", ", ")),)
-        self.timed, self.checks = {"gpu": cases(dims, *timed)}, cases(dims, *checks)
-        self._rows, self._cols = rows, dims.split()[-1]
-        self._plain, self._term, self._triton, self._body = plain, term, triton, body
-        self._oracle, self._draw, self._flops, self._table_rows = oracle, draw, flops, table_rows
-        self._tolerance = Tolerance(2e-6, reason)
-
-    def make_inputs(self, case: Case, sampler: Sampler) -> tuple[Any, ...]:
-        return (sampler.values(self.shape(self.inputs[0], case)),)
+        facts["tolerance"] = Tolerance(2e-6, reason)
+        super().__init__(name, summary, **facts)
+        dims = ", ".join(self.scalars)
+        self.inputs, self.outputs = (Array("x", dims),), (Array("y", dims),)
+        self._rows, self._cols, self._table_rows = rows, self.scalars[-1], table_rows
+        self._plain, self._term, self._triton = plain, term, triton
 
     def oracle(self, xp: ModuleType, case: Case, *inputs: Any) -> tuple[Any, ...]:
         (x,) = inputs
@@ -65,39 +54,24 @@ class PlaceBias(Operation):
         (x,) = inputs
         return (xp.abs(x) + self._oracle(xp, case.dims, x)[1],)
 
-    def tolerance(self, case: Case) -> Tolerance:
-        return self._tolerance
-
-    def flops(self, case: Case) -> int:
-        size = 1
-        for each in case.dims.values():
-            size *= each
-        return self._flops * size
-
-    def draw_case(self, rng: random.Random) -> Case:
-        return Case(
-            dict(zip(self.scalars, self._draw(rng), strict=True)), values=rng.choice(("normal", "large", "tiny"))
-        )
-
     def given(self, suffix: str) -> Mapping[str, str]:
         names = ", ".join(self.scalars)
         if suffix == ".py":
             return {
                 "arguments": "x",
-                "body": self._body,
+                "body": self._eager,
                 "sizes": names,
                 "unpack": f"{names} = x.shape",
                 "term": self._triton,
                 "rows": self._rows,
                 "cols": self._cols,
             }
-        sizes = ", ".join(f"int {name}" for name in self.scalars)
         given = {
             "entry": self.name,
             "include": "",
-            "arguments": f"const float *__restrict__ x, float *__restrict__ y, {sizes}",
+            "arguments": self.c_arguments(),
             "names": names,
-            "sizes": sizes,
+            "sizes": self.c_sizes,
             "rows": self._rows,
             "cols": self._cols,
             "naive_grid": f"cdiv({self._rows} * {self._cols}, 256)",
@@ -127,7 +101,6 @@ OPERATIONS = (
     PlaceBias(
         "sinusoidal_add",
         "y[b, s, c] = x[b, s, c] + sin(a) for even c, cos(a) for odd c, with a = s / 10000^(2 floor(c / 2) / dim)",
-        dims="batch seq dim",
         rows="batch * seq",
         plain=(
             "const float angle = (float)(r % seq) * powf(10000.0f, -(float)(c / 2 * 2) / dim);\n"
@@ -148,7 +121,7 @@ OPERATIONS = (
             "angle = (r % seq).to(tl.float32) * rate\n"
             "term = tl.where(c % 2 == 0, tl.sin(angle), tl.cos(angle))"
         ),
-        body=(
+        eager=(
             "batch, seq, dim = x.shape\n"
             "even = torch.arange(0, dim, 2, device=x.device)\n"
             "angle = torch.arange(seq, device=x.device)[:, None] * torch.exp(even * (-9.210340371976184 / dim))\n"
@@ -157,24 +130,17 @@ OPERATIONS = (
         oracle=_sinusoid,
         reason="the rate, found in float32, is off by some 5e-7 and so is the angle, of its own size; then roundings of"
         " 6e-8 of x and 1",
-        timed=((8, 2048, 1024), (1000, 77, 260)),
-        checks=(
-            (1, 1, 1),
-            (2, 131, 3, "large"),
-            (3, 1, 33, "tiny"),
-            (2, 5, 9),
-            (2, 65, 64, "normal"),
-            (1, 129, 131, "outliers"),
-            (7, 40, 36, "tiny"),
+        timed=cases("batch seq dim: 8 2048 1024; 1000 77 260"),
+        checks=cases(
+            "batch seq dim: 1 1 1; 2 131 3 large; 3 1 33 tiny; 2 5 9; 2 65 64 normal; 1 129 131 outliers; 7 40 36 tiny"
         ),
-        draw=lambda rng: (rng.randint(1, 5), rng.randint(1, 100), rng.randint(1, 120)),
+        draw=(5, 100, 120),
         flops=1,
         table_rows="seq",
     ),
     PlaceBias(
         "alibi_bias",
         "y[h, i, j] = x[h, i, j] + 2^(-8 (h + 1) / heads) * (j - i)",
-        dims="heads queries keys",
         rows="heads * queries",
         plain="return exp2f(-8.0f * (r / queries + 1) / heads) * (float)(c - r % queries);",
         term=(
@@ -189,7 +155,7 @@ OPERATIONS = (
             "slope = tl.exp2((r // queries + 1).to(tl.float32) * -8.0 / heads)\n"
             "term = slope * (c - r % queries).to(tl.float32)"
         ),
-        body=(
+        eager=(
             "heads, queries, keys = x.shape\n"
             "slope = torch.exp2(torch.arange(1, heads + 1, device=x.device) * (-8.0 / heads))\n"
             "distance = torch.arange(keys, device=x.device) - torch.arange(queries, device=x.device)[:, None]\n"
@@ -197,17 +163,12 @@ OPERATIONS = (
         ),
         oracle=_alibi,
         reason="the slope is off by some 4e-7 for its exponent of up to 8, then roundings of 6e-8 of x and the term",
-        timed=((16, 1024, 1024), (12, 3000, 500)),
-        checks=(
-            (1, 1, 1),
-            (2, 131, 3, "large"),
-            (3, 1, 33, "tiny"),
-            (12, 5, 9),
-            (8, 65, 64, "normal"),
-            (1, 129, 131, "outliers"),
-            (7, 40, 36, "tiny"),
+        timed=cases("heads queries keys: 16 1024 1024; 12 3000 500"),
+        checks=cases(
+            "heads queries keys: 1 1 1; 2 131 3 large; 3 1 33 tiny; 12 5 9; 8 65 64 normal; 1 129 131 outliers;"
+            " 7 40 36 tiny"
         ),
-        draw=lambda rng: (rng.randint(1, 16), rng.randint(1, 60), rng.randint(1, 90)),
+        draw=(16, 60, 90),
         flops=2,
     ),
 )

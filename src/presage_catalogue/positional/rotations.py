@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Mapping
 from types import ModuleType
 from typing import Any
 
-from presage.problems.base import Array, Case, Operation, Tolerance
+from presage.problems.base import Array, Case, Tolerance, cases
 from presage.problems.sampler import Sampler
-from presage_catalogue.layout.moves import cases
+from presage_catalogue.operation import Operation
 
-_ARGUMENTS = (
-    "const {type} *__restrict__ x, const float *__restrict__ cosines, const float *__restrict__ sines,"
-    " {type} *__restrict__ y, int batch, int seq, int heads, int half_dim"
-)
 _LOAD_HALVES = """\
 const Pack<{type}, N> low = *(const Pack<{type}, N> *)(row + k), high = *(const Pack<{type}, N> *)(row + half_dim + k);
 #pragma unroll
@@ -51,22 +46,18 @@ class Rotation(Operation):
     the second half of the features, or two neighbours."""
 
     adds_up = False
-
-    timed = {"gpu": cases("batch seq heads half_dim", (4, 2048, 32, 64), (64, 200, 24, 25))}
+    draw_styles = ("normal", "large", "tiny")
+    _draw = (3, 40, 8, 40)
+    _flops = 3
+    timed = {"gpu": cases("batch seq heads half_dim: 4 2048 32 64; 64 200 24 25")}
     checks = cases(
-        "batch seq heads half_dim",
-        (1, 1, 1, 1),
-        (1, 131, 3, 1, "large"),
-        (2, 1, 7, 33, "tiny"),
-        (1, 5, 1, 9),
-        (2, 17, 5, 64, "normal"),
-        (1, 129, 3, 50, "outliers"),
-        (3, 8, 12, 20, "large"),
+        "batch seq heads half_dim: 1 1 1 1; 1 131 3 1 large; 2 1 7 33 tiny; 1 5 1 9; 2 17 5 64 normal;"
+        " 1 129 3 50 outliers; 3 8 12 20 large"
     )
 
     def __init__(self, name: str, summary: str, *, neighbours: bool = False, dtype: str = "float32") -> None:
-        super().__init__(name)
-        self.summary, self._neighbours, self._dtype = summary, neighbours, dtype
+        super().__init__(name, summary)
+        self._neighbours, self._dtype = neighbours, dtype
         shape = "batch, seq, heads, 2 * half_dim"
         table = "seq, half_dim"
         self.inputs = (Array("x", shape, dtype), Array("cosines", table), Array("sines", table))
@@ -113,14 +104,6 @@ class Rotation(Operation):
             )
         return Tolerance(5e-7, "three roundings in float32, each of 6e-8 of the products; cosines in halves: 2e-4")
 
-    def flops(self, case: Case) -> int:
-        batch, seq, heads, half_dim = case.dims.values()
-        return 6 * batch * seq * heads * half_dim
-
-    def draw_case(self, rng: random.Random) -> Case:
-        sizes = (rng.randint(1, 3), rng.randint(1, 40), rng.randint(1, 8), rng.randint(1, 40))
-        return Case(dict(zip(self.scalars, sizes, strict=True)), values=rng.choice(("normal", "large", "tiny")))
-
     def given(self, suffix: str) -> Mapping[str, str]:
         first, second = ("2 * k", "2 * k + 1") if self._neighbours else ("k", "half_dim + k")
         if suffix == ".py":
@@ -134,8 +117,7 @@ class Rotation(Operation):
                 f"return {joined}" + (".half()" if self._dtype == "float16" else ""),
             )
             return {"arguments": "x, cosines, sines", "body": "\n".join(body), "first": first, "second": second}
-        kind = "half" if self._dtype == "float16" else "float"
-        arguments = _ARGUMENTS.format(type=kind)
+        kind, arguments = self.c_type(self.inputs[0]), self.c_arguments()
         load, store = (_LOAD_NEIGHBOURS, _STORE_NEIGHBOURS) if self._neighbours else (_LOAD_HALVES, _STORE_HALVES)
         return {
             "entry": self.name,

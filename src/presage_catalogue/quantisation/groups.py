@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Mapping
 from types import ModuleType
-from typing import Any
+from typing import Any, Unpack
 
-from presage.problems.base import Array, Case, Operation, Tolerance
-from presage.problems.sampler import Sampler
-from presage_catalogue.layout.moves import cases
+from presage.problems.base import Array, Case, Tolerance, cases
+from presage_catalogue.operation import Facts, Operation
 
 _NAIVE = """\
 __device__ {type} encode(float v) {{ return {encode}; }}
@@ -37,6 +35,13 @@ class GroupQuantisation(Operation):
     """x in `groups` stretches of `width` numbers: scale = max(largest size, 1e-10) / limit, and x / scale rounded to
     integers of 8 bits (limit 127) or to float8_e4m3fn (limit 448)."""
 
+    _flops = 2
+    _tolerance = Tolerance(
+        1.0,
+        "what is allowed is the magnitude: half a step of an integer and 1e-3, for float8 half of its last of three"
+        " bits, 2^-4, with 2^-10 near zero, and 1e-6 of a scale for two roundings in float32",
+    )
+
     def __init__(
         self,
         name: str,
@@ -47,23 +52,16 @@ class GroupQuantisation(Operation):
         groups: str,
         width: str,
         dtype: str,
-        eager: str,
-        timed: tuple[Case, ...],
-        checks: tuple[Case, ...],
-        largest: tuple[int, int],
+        **facts: Unpack[Facts],
     ) -> None:
-        super().__init__(name)
-        self.summary, self._groups, self._width, self._dtype = summary, groups, width, dtype
+        super().__init__(name, summary, **facts)
+        self._groups, self._width, self._dtype = groups, width, dtype
         self.inputs = (Array("x", shape),)
         self.outputs = (Array("codes", shape, dtype), Array("scales", scales))
-        self.timed, self.checks, self._eager, self._largest = {"gpu": timed}, checks, eager, largest
 
     @property
     def _limit(self) -> float:
         return 127.0 if self._dtype == "int8" else 448.0
-
-    def make_inputs(self, case: Case, sampler: Sampler) -> tuple[Any, ...]:
-        return (sampler.values(self.shape(self.inputs[0], case)),)
 
     def oracle(self, xp: ModuleType, case: Case, *inputs: Any) -> tuple[Any, ...]:
         """The codes not yet rounded: either neighbour of a tie is right."""
@@ -79,24 +77,6 @@ class GroupQuantisation(Operation):
         if self._dtype == "int8":
             return xp.zeros_like(codes) + 0.501, 1e-6 * scales
         return 0.0635 * xp.abs(codes) + 0.00099, 1e-6 * scales
-
-    def tolerance(self, case: Case) -> Tolerance:
-        return Tolerance(
-            1.0,
-            "what is allowed is the magnitude: half a step of an integer and 1e-3, for float8 half of its last of three"
-            " bits, 2^-4, with 2^-10 near zero, and 1e-6 of a scale for two roundings in float32",
-        )
-
-    def flops(self, case: Case) -> int:
-        size = 1
-        for each in self.shape(self.inputs[0], case):
-            size *= each
-        return 2 * size
-
-    def draw_case(self, rng: random.Random) -> Case:
-        sizes = (rng.randint(1, most) for most in self._largest)
-        styles = ("normal", "large", "tiny", "outliers")
-        return Case(dict(zip(self.scalars, sizes, strict=True)), values=rng.choice(styles))
 
     def given(self, suffix: str) -> Mapping[str, str]:
         single = self._dtype == "int8"
@@ -117,14 +97,12 @@ class GroupQuantisation(Operation):
                 "encode": _INT8_TRITON if single else "v.to(tl.float8e4nv)",
             }
         integer = "(signed char)__float2int_rn(fminf(fmaxf(v, -127.0f), 127.0f))"
-        sizes = ", ".join(f"int {name}" for name in self.scalars)
-        kind = "signed char" if single else "__nv_fp8_e4m3"
-        outs = f"{kind} *__restrict__ codes, float *__restrict__ scales"
+        kind = self.c_type(self.outputs[0])
         given = {
             "entry": self.name,
             "include": "" if single else "#include <cuda_fp8.h>",
             "type": kind,
-            "group_arguments": f"const float *__restrict__ x, {outs}, {sizes}",
+            "group_arguments": self.c_arguments(),
             "group_names": ", ".join(self.scalars),
             "group_count": self._groups,
             "group_width": self._width,
@@ -136,17 +114,9 @@ class GroupQuantisation(Operation):
         return {**given, "naive": _NAIVE.format(**given, **named)}
 
 
-_ROWS = cases("rows cols", (8192, 4096), (100000, 300))
+_ROWS = cases("rows cols: 8192 4096; 100000 300")
 _ROW_CHECKS = cases(
-    "rows cols",
-    (1, 1),
-    (1, 1031, "large"),
-    (131, 1, "tiny"),
-    (7, 9, "zeros"),
-    (37, 251, "outliers"),
-    (70, 64, "normal"),
-    (9, 4100, "large"),
-    (260, 33, "normal"),
+    "rows cols: 1 1; 1 1031 large; 131 1 tiny; 7 9 zeros; 37 251 outliers; 70 64 normal; 9 4100 large; 260 33 normal"
 )
 _EAGER_ROWS = """\
 scales = x.abs().amax(-1).clamp(min=1e-10) / {limit}
@@ -164,7 +134,7 @@ OPERATIONS = (
         eager=_EAGER_ROWS.format(limit="127.0", code="(x / scales[:, None]).round().clamp(-127, 127).to(torch.int8)"),
         timed=_ROWS,
         checks=_ROW_CHECKS,
-        largest=(120, 300),
+        draw=(120, 300),
     ),
     GroupQuantisation(
         "per_row_quant_fp8",
@@ -179,7 +149,7 @@ OPERATIONS = (
         ),
         timed=_ROWS,
         checks=_ROW_CHECKS,
-        largest=(120, 300),
+        draw=(120, 300),
     ),
     GroupQuantisation(
         "per_token_group_quant_fp8",
@@ -195,18 +165,10 @@ OPERATIONS = (
             "codes = (groups / scales[..., None]).clamp(-448.0, 448.0).to(torch.float8_e4m3fn)\n"
             "return codes.view(x.shape), scales"
         ),
-        timed=cases("tokens blocks", (4096, 56), (60000, 3)),
+        timed=cases("tokens blocks: 4096 56; 60000 3"),
         checks=cases(
-            "tokens blocks",
-            (1, 1),
-            (1, 33, "large"),
-            (131, 1, "tiny"),
-            (7, 9, "zeros"),
-            (37, 5, "outliers"),
-            (70, 4, "normal"),
-            (9, 31, "large"),
-            (101, 2, "equal"),
+            "tokens blocks: 1 1; 1 33 large; 131 1 tiny; 7 9 zeros; 37 5 outliers; 70 4 normal; 9 31 large; 101 2 equal"
         ),
-        largest=(60, 9),
+        draw=(60, 9),
     ),
 )

@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from types import ModuleType
-from typing import Any
+from typing import Any, Unpack
 
-from presage.problems.base import Array, Case, Operation, Tolerance
+from presage.problems.base import Array, Case, Tolerance, cases
 from presage.problems.sampler import Sampler
-from presage_catalogue.layout.moves import cases
+from presage_catalogue.operation import Facts, Operation
 
-_TYPES = {
-    "T": "float",
-    "int8": "signed char",
-    "uint8": "unsigned char",
-    "int32": "int",
-    "float8_e4m3fn": "__nv_fp8_e4m3",
-}
 _NAIVE = """\
 extern "C" __global__ void {entry}({arguments}) {{
     const int i = blockIdx.x * 256 + threadIdx.x, r = i / {width}, c = i % {width};
@@ -31,55 +23,34 @@ class Recode(Operation):
     """The element v of a row r and column c of the first input becomes one element of the output, or several
     neighbours: `c` and `triton` have an expression for each, and may read the other inputs."""
 
+    timed = {"gpu": cases("rows cols: 8192 4096; 300000 100")}
+    checks = cases(
+        "rows cols: 1 1; 1 1031 large; 131 1 tiny; 7 9 normal; 67 251 outliers; 130 64 normal; 33 1028 large"
+    )
+    _draw = (120, 200)
+
     def __init__(
         self,
         name: str,
         summary: str,
         *,
-        inputs: Sequence[Array],
-        output: Array,
-        width: str,
-        c: Sequence[str],
-        triton: Sequence[str],
-        setup: str = "",
-        eager: str,
         make: Callable[..., tuple[Any, ...]],
-        oracle: Callable[..., Any],
-        tolerance: Tolerance,
-        flops: int,
-        timed: Sequence[tuple[int, ...]],
-        checks: Sequence[tuple[Any, ...]],
-        dims: str = "rows cols",
-        largest: tuple[int, int] = (120, 200),
+        c: tuple[str, ...],
+        triton: tuple[str, ...],
+        setup: str = "",
+        width: str = "cols",
         unpack: str = "rows, cols = {source}.shape",
+        **facts: Unpack[Facts],
     ) -> None:
-        super().__init__(name)
-        self.summary, self.inputs, self.outputs = summary, tuple(inputs), (output,)
-        self.timed, self.checks = {"gpu": cases(dims, *timed)}, cases(dims, *checks)
-        self._width, self._c, self._triton, self._setup, self._eager = width, tuple(c), tuple(triton), setup, eager
-        self._make, self._oracle, self._tolerance, self._flops = make, oracle, tolerance, flops
-        self._largest, self._unpack = largest, unpack
+        super().__init__(name, summary, **facts)
+        self._width, self._c, self._triton, self._setup = width, c, triton, setup
+        self._make, self._unpack = make, unpack
 
     def make_inputs(self, case: Case, sampler: Sampler) -> tuple[Any, ...]:
         return self._make(sampler, *(self.shape(array, case) for array in self.inputs))
 
-    def oracle(self, xp: ModuleType, case: Case, *inputs: Any) -> tuple[Any, ...]:
-        return (self._oracle(xp, *inputs),)
-
-    def tolerance(self, case: Case) -> Tolerance:
-        return self._tolerance
-
-    def flops(self, case: Case) -> int:
-        rows, cols = self.shape(self.outputs[0], case)
-        return self._flops * rows * cols
-
-    def draw_case(self, rng: random.Random) -> Case:
-        sizes = (rng.randint(1, most) for most in self._largest)
-        styles = ("normal", "large", "tiny", "outliers")
-        return Case(dict(zip(self.scalars, sizes, strict=True)), values=rng.choice(styles))
-
     def given(self, suffix: str) -> Mapping[str, str]:
-        ins, (out,) = [array.name for array in self.inputs], self.outputs
+        ins, (out,) = self.ins, self.outputs
         several = len(self._c) > 1
         if suffix == ".py":
             put = "{0}_ptr + ({1}) * {2} + {3}" if several else "{0}_ptr + ({1})"
@@ -102,17 +73,15 @@ class Recode(Operation):
                 "recode": "\n".join((*filter(None, self._setup.split("\n")), *lines)),
                 "width": self._width,
             }
-        pointers = [f"const {_TYPES[array.dtype]} *__restrict__ {array.name}" for array in self.inputs]
-        pointers += [f"{_TYPES[out.dtype]} *__restrict__ {out.name}"]
         float8 = "float8_e4m3fn" in (array.dtype for array in (*self.inputs, out))
         given = {
             "entry": self.name,
             "include": "#include <cuda_fp8.h>" if float8 else "",
-            "arguments": ", ".join((*pointers, *(f"int {name}" for name in self.scalars))),
+            "arguments": self.c_arguments(),
             "moved": ", ".join((*ins, out.name, *self.scalars)),
             "source": ins[0],
-            "from": _TYPES[self.inputs[0].dtype],
-            "to": _TYPES[out.dtype],
+            "from": self.c_type(self.inputs[0]),
+            "to": self.c_type(out),
             "out": out.name,
             "outs": str(len(self._c)),
             "width": self._width,
@@ -127,24 +96,11 @@ class Recode(Operation):
 _CODE = Tolerance(0.0, "half a step, and 1e-3 for what float32 loses before it rounds", absolute=0.501)
 _PRODUCT = Tolerance(2e-7, "one product, rounded in float32")
 _EXACT = Tolerance(0.0, "the scales are powers of two, so that every step but the rounding is exact", absolute=0.0)
-_CHECKS = (
-    (1, 1),
-    (1, 1031, "large"),
-    (131, 1, "tiny"),
-    (7, 9, "normal"),
-    (67, 251, "outliers"),
-    (130, 64, "normal"),
-    (33, 1028, "large"),
-)
-_BLOCK_CHECKS = (
-    (1, 1),
-    (1, 33, "large"),
-    (131, 1, "tiny"),
-    (7, 9, "normal"),
-    (37, 5, "outliers"),
-    (70, 4, "normal"),
-    (9, 31, "large"),
-)
+_BLOCKS: dict[str, Any] = {
+    "timed": cases("rows blocks: 4096 56; 50000 5"),
+    "checks": cases("rows blocks: 1 1; 1 33 large; 131 1 tiny; 7 9 normal; 37 5 outliers; 70 4 normal; 9 31 large"),
+    "draw": (60, 9),
+}
 
 
 def _scales(sampler: Sampler, shape: tuple[int, ...]) -> Any:
@@ -178,8 +134,7 @@ OPERATIONS = (
         "per_tensor_quant_int8",
         "codes[r, c] = x[r, c] / scale[0], rounded and cut to -128 .. 127",
         inputs=(Array("x", "rows, cols"), Array("scale", "1")),
-        output=Array("codes", "rows, cols", "int8"),
-        width="cols",
+        outputs=(Array("codes", "rows, cols", "int8"),),
         c=("(signed char)__float2int_rn(fminf(fmaxf(v / scale[0], -128.0f), 127.0f))",),
         setup="scaled = v / tl.load(scale_ptr)",
         triton=("tl.floor(tl.minimum(tl.maximum(scaled, -128.0), 127.0) + 0.5).to(tl.int8)",),
@@ -188,15 +143,12 @@ OPERATIONS = (
         oracle=lambda xp, x, scale: xp.clip(x / scale, -128.0, 127.0),
         tolerance=_CODE,
         flops=1,
-        timed=((8192, 4096), (300000, 100)),
-        checks=_CHECKS,
     ),
     Recode(
         "dequant_int8",
         "y[r, c] = codes[r, c] * scales[r]",
         inputs=(Array("codes", "rows, cols", "int8"), Array("scales", "rows")),
-        output=Array("y", "rows, cols"),
-        width="cols",
+        outputs=(Array("y", "rows, cols"),),
         c=("(float)v * scales[r]",),
         setup="scale = tl.load(scales_ptr + r, mask=row_inside, other=0.0)",
         triton=("v.to(tl.float32) * scale",),
@@ -205,16 +157,13 @@ OPERATIONS = (
         oracle=lambda xp, codes, scales: xp.astype(codes, xp.float64) * scales[:, None],
         tolerance=_PRODUCT,
         flops=1,
-        timed=((8192, 4096), (300000, 100)),
-        checks=_CHECKS,
     ),
     Recode(
         "dequant_int4",
         "y[r, 2 i] = (packed[r, i] % 16 - 8) * scale and y[r, 2 i + 1] = (packed[r, i] / 16 - 8) * scale, with the"
         " scale of 128 neighbours of a row",
         inputs=(Array("packed", "rows, 64 * blocks", "uint8"), Array("scales", "rows, blocks")),
-        output=Array("y", "rows, 128 * blocks"),
-        dims="rows blocks",
+        outputs=(Array("y", "rows, 128 * blocks"),),
         width="(64 * blocks)",
         c=(
             "(float)((int)(v & 15) - 8) * scales[r * blocks + c / 64]",
@@ -229,16 +178,13 @@ OPERATIONS = (
         oracle=_unpack_int4,
         tolerance=_PRODUCT,
         flops=1,
-        timed=((4096, 56), (50000, 5)),
-        checks=_BLOCK_CHECKS,
-        largest=(60, 9),
+        **_BLOCKS,
     ),
     Recode(
         "fake_quant",
         "y[r, c] = x[r, c] / scales[r], rounded to even and cut to -128 .. 127, times scales[r], a power of two",
         inputs=(Array("x", "rows, cols"), Array("scales", "rows")),
-        output=Array("y", "rows, cols"),
-        width="cols",
+        outputs=(Array("y", "rows, cols"),),
         c=("rintf(fminf(fmaxf(v / scales[r], -128.0f), 127.0f)) * scales[r]",),
         setup="scale = tl.load(scales_ptr + r, mask=row_inside, other=1.0)\n"
         "# Past 2^23 a float has no room for fractions.\n"
@@ -249,15 +195,12 @@ OPERATIONS = (
         oracle=lambda xp, x, scales: xp.round(xp.clip(x / scales[:, None], -128.0, 127.0)) * scales[:, None],
         tolerance=_EXACT,
         flops=2,
-        timed=((8192, 4096), (300000, 100)),
-        checks=_CHECKS,
     ),
     Recode(
         "dequant_fp8",
         "y[r, c] = codes[r, c] * scale, codes being float8_e4m3fn, with the scale of 128 neighbours of a row",
         inputs=(Array("codes", "rows, 128 * blocks", "float8_e4m3fn"), Array("scales", "rows, blocks")),
-        output=Array("y", "rows, 128 * blocks"),
-        dims="rows blocks",
+        outputs=(Array("y", "rows, 128 * blocks"),),
         width="(128 * blocks)",
         c=("(float)v * scales[r * blocks + c / 128]",),
         setup="scale = tl.load(scales_ptr + r * blocks + c // 128, mask=inside, other=0.0)",
@@ -268,16 +211,13 @@ OPERATIONS = (
         oracle=_scaled_blocks,
         tolerance=_PRODUCT,
         flops=1,
-        timed=((4096, 56), (50000, 5)),
-        checks=_BLOCK_CHECKS,
-        largest=(60, 9),
+        **_BLOCKS,
     ),
     Recode(
         "requantise",
         "codes[r, c] = (sums[r, c] + bias[c]) * scales[c], rounded and cut to -128 .. 127",
         inputs=(Array("sums", "rows, cols", "int32"), Array("bias", "cols", "int32"), Array("scales", "cols")),
-        output=Array("codes", "rows, cols", "int8"),
-        width="cols",
+        outputs=(Array("codes", "rows, cols", "int8"),),
         c=("(signed char)__float2int_rn(fminf(fmaxf((float)(v + bias[c]) * scales[c], -128.0f), 127.0f))",),
         setup="moved = (v + tl.load(bias_ptr + c, mask=col_inside, other=0)).to(tl.float32)\n"
         "scaled = moved * tl.load(scales_ptr + c, mask=col_inside, other=0.0)",
@@ -293,7 +233,5 @@ OPERATIONS = (
         ),
         tolerance=_CODE,
         flops=2,
-        timed=((8192, 4096), (300000, 100)),
-        checks=_CHECKS,
     ),
 )

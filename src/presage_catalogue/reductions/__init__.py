@@ -10,9 +10,6 @@ from presage.problems.base import Problem
 def problems() -> Iterator[Problem]:
     """Every problem of this room."""
     from presage_catalogue.reductions import columns, rows
-    from presage_catalogue.reductions.argmax.problem import Argmax
-    from presage_catalogue.reductions.sum.problem import Sum
 
     yield from columns.OPERATIONS
     yield from rows.OPERATIONS
-    yield from (Argmax(), Sum())

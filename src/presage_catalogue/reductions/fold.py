@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from presage_catalogue.operation import indented
+
 Field = tuple[str, str, str]
 """A type, a name, and the value before any element was seen."""
 
@@ -186,8 +188,8 @@ class Fold:
         lines += [f"    s.{name} = {value};" for _, name, value in self.fields] + ["    return s;", "}", ""]
         lines += [f"{qualifier} void include(State *s, const float *in, int i) {{"]
         lines += [f"    const float {name} = in[{k}];" for k, name in enumerate(ins)]
-        lines += [*_indented(self.add), "}", "", f"{qualifier} void merge(State *s, const State *o) {{"]
-        lines += [*_indented(self.merge), "}", "", f"{qualifier} {self.result} finish(const State *s, int n) {{"]
+        lines += [*indented(self.add), "}", "", f"{qualifier} void merge(State *s, const State *o) {{"]
+        lines += [*indented(self.merge), "}", "", f"{qualifier} {self.result} finish(const State *s, int n) {{"]
         return "\n".join([*lines, f"    return {self.finish};", "}"])
 
     def shuffles(self) -> str:
@@ -242,10 +244,6 @@ class Fold:
             ),
             "result": {"float": "torch.float32", "long long": "torch.int64"}[self.result],
         }
-
-
-def _indented(code: str) -> list[str]:
-    return [line if line.startswith("#") else f"    {line}" for line in code.split("\n")]
 
 
 def _as_float(kind: str, name: str) -> str:
@@ -460,37 +458,45 @@ else:
     bytes=8,
 )
 
-ARGMIN = Fold(
-    fields=(("float", "best", "INFINITY"), ("int", "place", "2147483647")),
-    add="if (x < s->best) s->best = x, s->place = i;",
-    merge="""\
+
+def _place_of(best: str) -> Fold:
+    """The first place of the least (`min`) or the largest (`max`) element."""
+    sign, end = ("<", "INFINITY") if best == "min" else (">", "-INFINITY")
+    tile_end = 'float("inf")' if best == "min" else '-float("inf")'
+    return Fold(
+        fields=(("float", "best", end), ("int", "place", "2147483647")),
+        add=f"if (x {sign} s->best) s->best = x, s->place = i;",
+        merge=f"""\
 #if METHOD == 0
-if (o->best < s->best || (o->best == s->best && o->place < s->place)) *s = *o;
+if (o->best {sign} s->best || (o->best == s->best && o->place < s->place)) *s = *o;
 #elif METHOD == 1
-const int earlier = o->best == s->best ? min(s->place, o->place) : o->best < s->best ? o->place : s->place;
-s->best = fminf(s->best, o->best);
+const int earlier = o->best == s->best ? min(s->place, o->place) : o->best {sign} s->best ? o->place : s->place;
+s->best = f{best}f(s->best, o->best);
 s->place = earlier;
 #else
-if (o->best < s->best) *s = *o;
+if (o->best {sign} s->best) *s = *o;
 #endif""",
-    finish="s->place",
-    result="long long",
-    tiles=(("tl.float32", "best", 'float("inf")'), ("tl.int32", "place", "2147483647")),
-    tile_add="""\
-closer = x <= best if METHOD == 1 else x < best
+        finish="s->place",
+        result="long long",
+        tiles=(("tl.float32", "best", tile_end), ("tl.int32", "place", "2147483647")),
+        tile_add=f"""\
+closer = x {sign}= best if METHOD == 1 else x {sign} best
 place = tl.where(closer & inside, index, place)
-best = tl.minimum(best, x)""",
-    tile_fold="""\
-low = tl.min(best, axis=AXIS, keep_dims=True)
+best = tl.{best}imum(best, x)""",
+        tile_fold=f"""\
+low = tl.{best}(best, axis=AXIS, keep_dims=True)
 place = tl.min(tl.where(best == low, place, 2147483647), axis=AXIS, keep_dims=True)
 best = low""",
-    tile_finish="place.to(tl.int64)",
-    other='float("inf")',
-    defaults={"METHOD": 0},
-    cuda_tunes=("tune METHOD = 0, 1, 2", "where METHOD != 1 or VECTOR == 4", f"where METHOD != 2 or {_ODD}"),
-    tile_tunes=("tune METHOD = 0, 1", "where METHOD == 0 or (WARPS == 4 and BLOCK == 256)"),
-    bytes=8,
-)
+        tile_finish="place.to(tl.int64)",
+        other=tile_end,
+        defaults={"METHOD": 0},
+        cuda_tunes=("tune METHOD = 0, 1, 2", "where METHOD != 1 or VECTOR == 4", f"where METHOD != 2 or {_ODD}"),
+        tile_tunes=("tune METHOD = 0, 1", "where METHOD == 0 or (WARPS == 4 and BLOCK == 256)"),
+        bytes=8,
+    )
+
+
+ARGMIN, ARGMAX = _place_of("min"), _place_of("max")
 
 COUNT = Fold(
     fields=(("Count", "count", "0"),),

@@ -1,18 +1,20 @@
-"""Row reductions: operations that make one number of each row of a matrix."""
+"""Row reductions: operations that make one number of each row of a matrix.
+
+A row gives the oracle, the fold that kernels use (see `fold`) and what to write in PyTorch.
+"""
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Mapping
 from types import ModuleType
-from typing import Any
+from typing import Any, Unpack
 
-from presage.problems.base import Array, Case, Operation, Tolerance
+from presage.problems.base import Array, Case, Tolerance, cases
 from presage.problems.sampler import Sampler
+from presage_catalogue.operation import Facts, Formula, Operation
 from presage_catalogue.reductions import fold
 from presage_catalogue.reductions.fold import Fold
 
-Formula = Callable[..., Any]
 _UNIT = 2.0**-24
 
 
@@ -30,40 +32,34 @@ class Reduction(Operation):
         oracle: Formula,
         how: Fold,
         eager: str,
+        /,
         *,
-        timed: Mapping[str, tuple[Case, ...]],
-        flops: int = 1,
-        inputs: str = "x",
-        scale: Formula | None = None,
+        each: int = 1,
+        reads: str = "x",
         errors: tuple[float, float] | None = (8.0, 2.0),
         prepare: Callable[[Any, Any], Any] | None = None,
+        **facts: Unpack[Facts],
     ) -> None:
-        """`errors` are roundings of 2^-24 that any order of adding may be off by, once and for each root of the number
-        of elements; None means that the answer is exact. `prepare` turns drawn values into inputs."""
-        super().__init__(name)
-        self.summary, self._oracle, self._fold, self._eager = summary, oracle, how, eager
-        self.inputs = tuple(Array(each, "rows, cols") for each in inputs.split())
+        """`each` is how many operations an element costs. `errors` are roundings of 2^-24 that any order of adding may be off by,
+        once and for each root of the number of elements; None means that the answer is exact. `prepare` turns drawn
+        values into inputs."""
+        facts["oracle"], facts["eager"] = oracle, eager
+        super().__init__(name, summary, **facts)
+        self._fold, self._errors, self._prepare, self._each = how, errors, prepare, each
+        self.inputs = tuple(Array(each, "rows, cols") for each in reads.split())
         kept = "rows" if self.group == "cols" else "cols"
         self.outputs = (Array("y", kept, "int64" if how.result == "long long" else "T"),)
-        self.timed, self._flops, self._scale, self._errors, self._prepare = timed, flops, scale, errors, prepare
 
-    @property
-    def _ins(self) -> tuple[str, ...]:
-        return tuple(array.name for array in self.inputs)
+    def told(self, case: Case) -> tuple[Any, ...]:
+        return (self.axis,)
 
     def make_inputs(self, case: Case, sampler: Sampler) -> tuple[Any, ...]:
-        drawn = [sampler.values((case.dims["rows"], case.dims["cols"]), case.dtype) for _ in self.inputs]
+        drawn = super().make_inputs(case, sampler)
         return tuple(self._prepare(sampler, x) if self._prepare else x for x in drawn)
 
-    def oracle(self, xp: ModuleType, case: Case, *inputs: Any) -> tuple[Any, ...]:
-        return (self._oracle(xp, self.axis, *inputs),)
-
-    def magnitude(self, xp: ModuleType, case: Case, expected: tuple[Any, ...], *inputs: Any) -> tuple[Any, ...]:
-        if self._scale is None:
-            return super().magnitude(xp, case, expected, *inputs)
-        return (self._scale(xp, self.axis, *inputs),)
-
     def tolerance(self, case: Case) -> Tolerance:
+        if hasattr(self, "_tolerance"):
+            return self._tolerance
         if self._errors is None:
             return Tolerance(0.0, "nothing is rounded", absolute=0.0)
         once, each = self._errors
@@ -76,19 +72,19 @@ class Reduction(Operation):
 
     def flops(self, case: Case) -> int:
         rows, cols = case.dims["rows"], case.dims["cols"]
-        return self._flops * (rows * cols - (rows if self.group == "cols" else cols))
+        return self._each * (rows * cols - (rows if self.group == "cols" else cols))
 
     def given(self, suffix: str) -> Mapping[str, str]:
         row_wise = self.group == "cols"
         shape = "row" if row_wise else "column"
+        ins = tuple(self.ins)
         if suffix == ".py":
-            tiles = self._fold.triton(self._ins)
+            tiles = self._fold.triton(ins)
             return tiles | {"eager": self._eager, f"{shape}_pointers": tiles["pointers"]}
         qualifier = "restrict" if suffix == ".c" else "__restrict__"
-        pointers = [f"const float *{qualifier} {name}" for name in self._ins]
-        arguments = f"{', '.join(pointers)}, {self._fold.result} *{qualifier} y, int rows, int cols"
+        arguments = self.c_arguments(qualifier)
         return {
-            **(self._fold.c(self._ins) if suffix == ".c" else self._fold.cuda(self._ins)),
+            **(self._fold.c(ins) if suffix == ".c" else self._fold.cuda(ins)),
             "entry": f"reduce_{self.name}",
             "arguments": arguments,
             f"{shape}_arguments": arguments,
@@ -100,28 +96,16 @@ class Reduction(Operation):
 
 class RowReduction(Reduction):
     axis, group = -1, "cols"
-    checks = (
-        Case({"rows": 1, "cols": 1}),
-        Case({"rows": 9, "cols": 1}, values="large"),
-        Case({"rows": 2, "cols": 10007}, values="normal"),
-        Case({"rows": 67, "cols": 251}, values="large"),
-        Case({"rows": 33, "cols": 1028}, values="outliers"),
-        Case({"rows": 259, "cols": 17}, values="tiny"),
-        Case({"rows": 13, "cols": 31}, values="equal"),
-        Case({"rows": 7, "cols": 2052}, values="zeros"),
+    _draw = (130, (40, 4000))
+    checks = cases(
+        "rows cols: 1 1; 9 1 large; 2 10007 normal; 67 251 large; 33 1028 outliers; 259 17 tiny; 13 31 equal;"
+        " 7 2052 zeros"
     )
 
-    def draw_case(self, rng: random.Random) -> Case:
-        dims = {"rows": rng.randint(1, 130), "cols": rng.randint(1, rng.choice((40, 4000)))}
-        return Case(dims, values=rng.choice(("normal", "large", "tiny", "outliers")))
 
-
-def shapes(*gpu: tuple[int, int]) -> dict[str, tuple[Case, ...]]:
+def shapes(gpu: str) -> dict[str, tuple[Case, ...]]:
     """Timed cases: the same on every CPU, these on a GPU."""
-    return {
-        "cpu": tuple(Case({"rows": rows, "cols": cols}) for rows, cols in ((1536, 512), (96, 8192))),
-        "gpu": tuple(Case({"rows": rows, "cols": cols}) for rows, cols in gpu),
-    }
+    return {"cpu": cases("rows cols: 1536 512; 96 8192"), "gpu": cases(f"rows cols: {gpu}")}
 
 
 def root_of_squares(xp: ModuleType, axis: int, term: Any) -> Any:
@@ -155,12 +139,16 @@ def _off_centre(sampler: Any, x: Any) -> Any:
     return xp.astype(x + xp.where(row % 2 == 0, 24.0, 0.0) * xp.mean(xp.abs(x)), xp.float32)
 
 
-def _with_ties(sampler: Any, x: Any) -> Any:
-    """Every other row has its minimum a second time."""
-    xp, (rows, cols) = sampler.xp, x.shape
-    row, column = (xp.arange(size, device=x.device) for size in (rows, cols))
-    again = (column[None, :] == sampler.integers((rows,), 0, cols)[:, None]) & (row[:, None] % 2 == 0)
-    return xp.where(again, xp.min(x, axis=-1, keepdims=True), x)
+def _with_ties(best: str) -> Callable[[Any, Any], Any]:
+    """Every other row has its minimum or maximum a second time, since random rows hardly ever tie."""
+
+    def prepare(sampler: Any, x: Any) -> Any:
+        xp, (rows, cols) = sampler.xp, x.shape
+        row, column = (xp.arange(size, device=x.device) for size in (rows, cols))
+        again = (column[None, :] == sampler.integers((rows,), 0, cols)[:, None]) & (row[:, None] % 2 == 0)
+        return xp.where(again, getattr(xp, best)(x, axis=-1, keepdims=True), x)
+
+    return prepare
 
 
 def _logsumexp(xp: ModuleType, axis: int, x: Any) -> Any:
@@ -177,11 +165,14 @@ def _variance_scale(xp: ModuleType, axis: int, x: Any) -> Any:
     return variance + 0.1 * xp.abs(xp.mean(x, axis=axis)) * xp.sqrt(variance) + 1e-7 * xp.mean(x, axis=axis) ** 2
 
 
-def _argmin(xp: ModuleType, axis: int, x: Any) -> Any:
+def _place_of(best: str) -> Formula:
     # Not xp.argmin: which of several equal elements it gives is not the same everywhere.
-    cols = x.shape[-1]
-    column = xp.arange(cols, dtype=xp.int64, device=x.device)
-    return xp.min(xp.where(x == xp.min(x, axis=axis, keepdims=True), column, cols), axis=axis)
+    def place(xp: ModuleType, axis: int, x: Any) -> Any:
+        cols = x.shape[-1]
+        column = xp.arange(cols, dtype=xp.int64, device=x.device)
+        return xp.min(xp.where(x == getattr(xp, best)(x, axis=axis, keepdims=True), column, cols), axis=axis)
+
+    return place
 
 
 def _lengths(xp: ModuleType, axis: int, a: Any, b: Any) -> Any:
@@ -192,12 +183,47 @@ def _lengths(xp: ModuleType, axis: int, a: Any, b: Any) -> Any:
 
 OPERATIONS = (
     RowReduction(
+        "sum",
+        "y[r] = sum over c of x[r, c], for each row r",
+        lambda xp, axis, x: xp.sum(x, axis=axis),
+        fold.sums({"sum": "x"}, "(float)s->sum", {"sum": "x"}, "sum"),
+        "torch.sum(x, dim=-1)",
+        timed={"cpu": cases("rows cols: 1024 1024; 128 16384"), "gpu": cases("rows cols: 16384 2048; 2048 32768")},
+        checks=cases(
+            "rows cols: 1 1; 5 1 large; 1 10007 normal; 67 251 large; 33 1023 outliers; 259 17 tiny; 13 31 equal;"
+            " 7 2049 zeros"
+        ),
+        draw=(130, (40, 5000)),
+        scale=lambda xp, axis, x: xp.sqrt(xp.sum(x * x, axis=axis)),
+        tolerance=Tolerance(
+            1e-4,
+            "adding one by one in float32 is off by about 0.3 * sqrt(cols) * 2^-24 of the terms' root of squares, 3e-6"
+            " for 32768 of them and 2e-5 in the worst of many rows; terms rounded to 11 bits are off by about 2e-4",
+        ),
+    ),
+    RowReduction(
+        "argmax",
+        "y[r] = the smallest c at which x[r, c] is the maximum of row r",
+        _place_of("max"),
+        fold.ARGMAX,
+        "torch.argmax(x, dim=-1)",
+        timed={"cpu": cases("rows cols: 1024 1024; 128 16384"), "gpu": cases("rows cols: 16384 2048; 2048 32768")},
+        checks=cases(
+            "rows cols: 1 1; 3 2 large; 1 10007 normal; 67 251 large; 9 1000 equal; 33 1025 outliers; 259 17 tiny;"
+            " 7 4099 zeros"
+        ),
+        draw=(130, (40, 5000)),
+        draw_styles=("normal", "large", "outliers", "equal"),
+        prepare=_with_ties("max"),
+        tolerance=Tolerance(0.0, "a position is right or wrong", absolute=0.0),
+    ),
+    RowReduction(
         "mean",
         "y[r] = mean over c of x[r, c]",
         lambda xp, axis, x: xp.mean(x, axis=axis),
         fold.sums({"sum": "x"}, "(float)s->sum / n", {"sum": "x"}, "sum / n"),
         "torch.mean(x, dim=-1)",
-        timed=shapes((65536, 512), (1024, 65536)),
+        timed=shapes("65536 512; 1024 65536"),
         scale=lambda xp, axis, x: root_of_squares(xp, axis, x) / x.shape[-1],
     ),
     RowReduction(
@@ -206,7 +232,7 @@ OPERATIONS = (
         lambda xp, axis, x: xp.max(x, axis=axis),
         fold.extreme("max", "fmaxf", "-INFINITY", "1.17549435e-38f", "tl.maximum", '-float("inf")'),
         "torch.amax(x, dim=-1)",
-        timed=shapes((131072, 256), (512, 131072)),
+        timed=shapes("131072 256; 512 131072"),
         errors=None,
         prepare=signed_halves(-1.0),
     ),
@@ -216,7 +242,7 @@ OPERATIONS = (
         lambda xp, axis, x: xp.min(x, axis=axis),
         fold.extreme("min", "fminf", "INFINITY", "0.0f", "tl.minimum", 'float("inf")'),
         "torch.amin(x, dim=-1)",
-        timed=shapes((32768, 1024), (2048, 32768)),
+        timed=shapes("32768 1024; 2048 32768"),
         errors=None,
         prepare=signed_halves(1.0),
     ),
@@ -226,7 +252,7 @@ OPERATIONS = (
         lambda xp, axis, x: xp.prod(x, axis),
         fold.PRODUCT,
         "torch.prod(x, dim=-1)",
-        timed=shapes((65536, 512), (768, 65536)),
+        timed=shapes("65536 512; 768 65536"),
         errors=(8.0, 32.0),
         prepare=_near_one,
     ),
@@ -236,8 +262,8 @@ OPERATIONS = (
         lambda xp, axis, x: xp.sum(xp.abs(x), axis=axis),
         fold.sums({"sum": "fabsf(x)"}, "(float)s->sum", {"sum": "tl.abs(x)"}, "sum"),
         "torch.linalg.vector_norm(x, ord=1, dim=-1)",
-        timed=shapes((98304, 320), (1024, 32768)),
-        flops=2,
+        timed=shapes("98304 320; 1024 32768"),
+        each=2,
     ),
     RowReduction(
         "l2_norm",
@@ -245,8 +271,8 @@ OPERATIONS = (
         lambda xp, axis, x: xp.sqrt(xp.sum(x * x, axis=axis)),
         fold.sums({"sum": "x * x"}, "sqrtf((float)s->sum)", {"sum": "x * x"}, "tl.sqrt(sum)"),
         "torch.linalg.vector_norm(x, dim=-1)",
-        timed=shapes((32768, 768), (512, 131072)),
-        flops=2,
+        timed=shapes("32768 768; 512 131072"),
+        each=2,
     ),
     RowReduction(
         "sum_of_squares",
@@ -254,8 +280,8 @@ OPERATIONS = (
         lambda xp, axis, x: xp.sum(x * x, axis=axis),
         fold.sums({"sum": "x * x"}, "(float)s->sum", {"sum": "x * x"}, "sum"),
         "torch.sum(x * x, dim=-1)",
-        timed=shapes((16384, 2048), (640, 100000)),
-        flops=2,
+        timed=shapes("16384 2048; 640 100000"),
+        each=2,
     ),
     RowReduction(
         "variance",
@@ -263,8 +289,8 @@ OPERATIONS = (
         _variance,
         fold.VARIANCE,
         "torch.var(x, dim=-1, correction=0)",
-        timed=shapes((32768, 1024), (1024, 65536)),
-        flops=3,
+        timed=shapes("32768 1024; 1024 65536"),
+        each=3,
         scale=_variance_scale,
         errors=(16.0, 4.0),
         prepare=_off_centre,
@@ -275,20 +301,20 @@ OPERATIONS = (
         _logsumexp,
         fold.LOGSUMEXP,
         "torch.logsumexp(x, dim=-1)",
-        timed=shapes((32768, 1000), (512, 128256)),
-        flops=2,
+        timed=shapes("32768 1000; 512 128256"),
+        each=2,
         scale=lambda xp, axis, x: 1.0 + xp.abs(_logsumexp(xp, axis, x)),
         errors=(16.0, 3.0),
     ),
     RowReduction(
         "argmin",
         "y[r] = the smallest c at which x[r, c] is the minimum of row r",
-        _argmin,
+        _place_of("min"),
         fold.ARGMIN,
         "torch.argmin(x, dim=-1)",
-        timed=shapes((65536, 256), (1024, 50304)),
+        timed=shapes("65536 256; 1024 50304"),
         errors=None,
-        prepare=_with_ties,
+        prepare=_with_ties("min"),
     ),
     RowReduction(
         "count_above",
@@ -296,7 +322,7 @@ OPERATIONS = (
         lambda xp, axis, x: xp.sum(xp.astype(x > 0.5, xp.int64), axis=axis),
         fold.COUNT,
         "torch.sum(x > 0.5, dim=-1)",
-        timed=shapes((131072, 256), (1536, 32768)),
+        timed=shapes("131072 256; 1536 32768"),
         errors=None,
     ),
     RowReduction(
@@ -305,9 +331,9 @@ OPERATIONS = (
         lambda xp, axis, a, b: xp.sum(a * b, axis=axis),
         fold.sums({"sum": "a * b"}, "(float)s->sum", {"sum": "a * b"}, "sum"),
         "torch.sum(a * b, dim=-1)",
-        timed=shapes((65536, 256), (512, 65536)),
-        flops=2,
-        inputs="a b",
+        timed=shapes("65536 256; 512 65536"),
+        each=2,
+        reads="a b",
         scale=lambda xp, axis, a, b: root_of_squares(xp, axis, a * b),
     ),
     RowReduction(
@@ -321,9 +347,9 @@ OPERATIONS = (
             "ab / (tl.maximum(tl.sqrt(aa), 1e-8) * tl.maximum(tl.sqrt(bb), 1e-8))",
         ),
         "torch.nn.functional.cosine_similarity(a, b, dim=-1)",
-        timed=shapes((32768, 384), (1024, 24576)),
-        flops=6,
-        inputs="a b",
+        timed=shapes("32768 384; 1024 24576"),
+        each=6,
+        reads="a b",
         scale=lambda xp, axis, a, b: root_of_squares(xp, axis, a * b) / _lengths(xp, axis, a, b),
         errors=(12.0, 3.0),
     ),

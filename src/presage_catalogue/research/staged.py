@@ -6,14 +6,14 @@ import math
 from collections.abc import Mapping
 from typing import ClassVar
 
-from presage.problems.base import Problem
+from presage_catalogue.operation import Operation
 
 SUM_ERROR = 16 * 2.0**-24
 """Times the root of the number of terms: what a float32 sum is off by, relative to the root of its terms' squares."""
 
 
-class Staged(Problem):
-    """A problem whose `stages.cuh`, where it has one, is filled into the families that implement `product`, and whose
+class Staged(Operation):
+    """A problem whose `stages.cuh`, where it has one, goes into the families that implement `product`, and whose
     PyTorch text serves both `eager.py` and `compiled.py`."""
 
     eager: ClassVar[str]
@@ -27,10 +27,7 @@ class Staged(Problem):
         if suffix == ".py":
             code = {"ins": ", ".join(array.name for array in self.inputs), "eager": self.eager.strip()}
             return {**code, "compiled": self.eager.strip()} if self.compiles_whole else code
-        stages = self.folder / "stages.cuh"
-        if suffix == ".cu" and stages.exists():
-            return {"stages": stages.read_text().strip(), "most": str(self.most_products)}
-        return {}
+        return {"most": str(self.most_products)} if suffix == ".cu" else {}
 
 
 def sum_error(*terms: int) -> float:

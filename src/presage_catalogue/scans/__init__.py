@@ -1,4 +1,4 @@
-"""Prefix sums and other scans."""
+"""Prefix sums and other scans, sorting and selecting."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ from presage.problems.base import Problem
 def problems() -> Iterator[Problem]:
     """Every problem of this room."""
     from presage_catalogue.scans import running, sorting
-    from presage_catalogue.scans.cumsum.problem import Cumsum
 
     yield from running.OPERATIONS
     yield from sorting.OPERATIONS
-    yield from (Cumsum(),)

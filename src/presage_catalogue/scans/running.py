@@ -1,24 +1,20 @@
-"""Running totals along rows: scans with any associative operation."""
+"""Running totals along rows: scans with any associative operation on states of one or two floats.
+
+A row gives the operation for the oracle, C and Triton. In C, `joined` makes one state of `a` and the later `b`,
+`lifted` makes one of an element, and `finished` the result from those before and after it.
+"""
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Mapping
 from types import ModuleType
-from typing import Any
+from typing import Any, Unpack
 
-from presage.kernels import header as headers
-from presage.problems.base import Array, Case, Operation, Tolerance
+from presage.problems.base import Array, Case, Tolerance, cases
 from presage.problems.sampler import Sampler
+from presage_catalogue.operation import Facts, Formula, Operation, filled
 
-Formula = Callable[..., Any]
 States = tuple[Any, ...]
-
-
-def filled(template: str, given: Mapping[str, str]) -> str:
-    """The template with the code for each of its places, without the lines that stay empty."""
-    lines = headers.fill(template.strip("\n"), given, "").split("\n")[1:]
-    return "\n".join(line for line in lines if line.strip())
 
 
 def prefixes(xp: ModuleType, combine: Callable[[States, States], States], states: States) -> States:
@@ -59,10 +55,6 @@ FUNCTION State element(const Arguments *a, int r, int c) {
     const State s = {$lifted$};
     return s;
 }
-"""
-
-_C_PRELUDE = f"""
-{_STATE}
 """
 
 _CUDA_PRELUDE = f"""
@@ -198,24 +190,18 @@ _HELPERS = {"linear_recurrence": _RECURRENCE, "ema": _RECURRENCE, "segmented_cum
 
 
 class Scan(Operation):
-    """A scan with an associative operation on states of one or two floats. In C, `joined` makes one of `a` and the
-    later `b`, `lifted` makes one of an element, and `finished` the result from those before and after it."""
-
     timed = {
-        "cpu": (Case({"rows": 512, "cols": 1024}), Case({"rows": 2, "cols": 262144})),
-        "gpu": (Case({"rows": 65536, "cols": 256}), Case({"rows": 64, "cols": 262144})),
+        "cpu": cases("rows cols: 512 1024; 2 262144"),
+        "gpu": cases("rows cols: 65536 256; 64 262144"),
     }
     # Totals of equal terms round the same way again and again, so the `equal` case is short.
-    checks = (
-        Case({"rows": 1, "cols": 1}),
-        Case({"rows": 67, "cols": 1}, values="large"),
-        Case({"rows": 1, "cols": 20011}, values="normal"),
-        Case({"rows": 37, "cols": 251}, values="outliers"),
-        Case({"rows": 5, "cols": 23}, values="equal"),
-        Case({"rows": 3, "cols": 4100}, values="tiny"),
-        Case({"rows": 13, "cols": 7}, values="zeros"),
-        Case({"rows": 130, "cols": 36}, values="normal"),
+    checks = cases(
+        "rows cols: 1 1; 67 1 large; 1 20011 normal; 37 251 outliers; 5 23 equal; 3 4100 tiny; 13 7 zeros;"
+        " 130 36 normal"
     )
+
+    outputs = (Array("y", "rows, cols"),)
+    _draw = (9, (100, 1200))
 
     def __init__(
         self,
@@ -223,40 +209,37 @@ class Scan(Operation):
         summary: str,
         oracle: Formula,
         eager: str,
+        /,
         *,
         identity: str,
         joined: str,
         triton_combine: str,
-        flops: int,
         relative: float,
         reason: str,
-        scale: Formula,
         fields: str = "sum",
         lifted: str = "x",
         triton_lifted: str = "",
         finished: str = "",
         triton_finished: str = "",
-        inputs: str = "x",
+        reads: str = "x",
         reverse: bool = False,
         exclusive: bool = False,
-        tunables: str = "//",
-        gpu: tuple[tuple[int, int], tuple[int, int]] | None = None,
+        gpu: str = "",
+        **facts: Unpack[Facts],
     ) -> None:
-        super().__init__(name)
-        self.summary, self._oracle, self._eager = summary, oracle, eager
+        facts["tolerance"] = Tolerance(relative, reason)
+        facts["oracle"], facts["eager"] = oracle, eager
+        super().__init__(name, summary, **facts)
         self._fields, self._identity = fields.split(), identity
         self._joined, self._combine = joined, triton_combine
         self._lifted, self._triton_lifted = lifted, triton_lifted or lifted
         self._finished = finished or f"s.{self._fields[0]}"
         self._triton_finished = triton_finished or self._fields[0]
-        self._flops, self._relative, self._reason, self._scale = flops, relative, reason, scale
-        self._reverse, self._exclusive, self._tunables = reverse, exclusive, tunables
+        self._reverse, self._exclusive = reverse, exclusive
         kinds = {"flags": "int32"}
-        self.inputs = tuple(Array(each, "rows, cols", kinds.get(each, "T")) for each in inputs.split())
-        self.outputs = (Array("y", "rows, cols"),)
+        self.inputs = tuple(Array(each, "rows, cols", kinds.get(each, "T")) for each in reads.split())
         if gpu:
-            timed = tuple(Case({"rows": rows, "cols": cols}) for rows, cols in gpu)
-            self.timed = {**type(self).timed, "gpu": timed}
+            self.timed = {**self.timed, "gpu": cases(f"rows cols: {gpu}")}
 
     def make_inputs(self, case: Case, sampler: Sampler) -> tuple[Any, ...]:
         xp, shape = sampler.xp, self.shape(self.inputs[0], case)
@@ -276,22 +259,13 @@ class Scan(Operation):
                 return x, xp.astype(flags == 0, xp.int32)
         return (x,)
 
-    def oracle(self, xp: ModuleType, case: Case, *inputs: Any) -> tuple[Any, ...]:
-        return (self._oracle(xp, *inputs),)
-
     def magnitude(self, xp: ModuleType, case: Case, expected: tuple[Any, ...], *inputs: Any) -> tuple[Any, ...]:
         lengths = xp.arange(1, case.dims["cols"] + 1, dtype=xp.float64, device=inputs[0].device)
-        return (self._scale(xp, expected[0], lengths, *inputs),)
-
-    def tolerance(self, case: Case) -> Tolerance:
-        return Tolerance(self._relative, self._reason)
+        return super().magnitude(xp, case, expected, expected[0], lengths, *inputs)
 
     def flops(self, case: Case) -> int:
-        return self._flops * case.dims["rows"] * (case.dims["cols"] - 1)
-
-    def draw_case(self, rng: random.Random) -> Case:
-        dims = {"rows": rng.randint(1, 9), "cols": rng.randint(1, rng.choice((100, 1200)))}
-        return Case(dims, values=rng.choice(("normal", "large", "tiny", "outliers")))
+        each = self._flops if isinstance(self._flops, int) else 0
+        return each * case.dims["rows"] * (case.dims["cols"] - 1)
 
     def given(self, suffix: str) -> Mapping[str, str]:
         return self._given_triton() if suffix == ".py" else self._given_c(suffix == ".cu")
@@ -320,10 +294,10 @@ class Scan(Operation):
             "out": "y",
         }
         names = ", ".join([*(name for _, name in pointers), "rows", "cols"])
-        prelude = filled(_CUDA_PRELUDE if cuda else _C_PRELUDE, code)
+        prelude = filled(_CUDA_PRELUDE if cuda else _STATE, code)
         return {
             "entry": self.name,
-            "tunables": self._tunables,
+            "tunables": "//",
             "parameters": ", ".join([*(f"{kind}{restrict}{name}" for kind, name in pointers), "int rows", "int cols"]),
             "names": names,
             "prelude": prelude.replace("FUNCTION", "__device__" if cuda else "static inline"),
@@ -458,6 +432,22 @@ DECAY = 0.9
 
 OPERATIONS = (
     Scan(
+        "cumsum",
+        "y[r, c] = sum over i <= c of x[r, i], for each row r",
+        lambda xp, x: xp.cumulative_sum(x, axis=-1),
+        "torch.cumsum(x, dim=-1)",
+        scale=_root_squares,
+        timed={
+            "cpu": cases("rows cols: 512 2048; 1 1048576"),
+            "gpu": cases("rows cols: 8192 4096; 65536 256; 4 4194304"),
+        },
+        checks=cases(
+            "rows cols: 1 1; 259 1 large; 1 70001 normal; 67 251 outliers; 5 23 equal; 3 4099 tiny; 13 7 zeros"
+        ),
+        draw=(40, 5000),
+        **_SUM,
+    ),
+    Scan(
         "exclusive_cumsum",
         "y[r, c] = sum over i < c of x[r, i], so that y[r, 0] = 0",
         lambda xp, x: _exclusive(xp, xp.cumulative_sum(x, axis=-1)),
@@ -474,7 +464,7 @@ OPERATIONS = (
         "torch.flip(torch.cumsum(torch.flip(x, dims=(1,)), dim=-1), dims=(1,))",
         scale=_root_squares_after,
         reverse=True,
-        gpu=((131072, 128), (128, 131072)),
+        gpu="131072 128; 128 131072",
         **_SUM,
     ),
     Scan(
@@ -491,7 +481,7 @@ OPERATIONS = (
         reason="a product of n factors collects n relative roundings of 2^-24, which add up like a random walk; 32"
         " covers the worst of millions of elements, while factors rounded to 11 bits are off by 2e-4 each",
         scale=lambda xp, y, n, x: xp.abs(y) * xp.sqrt(n),
-        gpu=((32768, 512), (32, 524288)),
+        gpu="32768 512; 32 524288",
     ),
     Scan(
         "cummax",
@@ -520,7 +510,7 @@ OPERATIONS = (
         relative=1e-9,
         reason="it is one of the inputs, exactly",
         scale=lambda xp, y, n, x: xp.abs(y),
-        gpu=((8192, 2048), (256, 65536)),
+        gpu="8192 2048; 256 65536",
     ),
     Scan(
         "logcumsumexp",
@@ -543,19 +533,19 @@ OPERATIONS = (
         reason="a running sum of n exponentials collects n relative roundings of 2^-24 like a random walk, which become"
         " absolute in its logarithm; inputs rounded to 11 bits are off by some 3e-4",
         scale=lambda xp, y, n, x: xp.sqrt(n) + xp.abs(y),
-        gpu=((16384, 1024), (128, 131072)),
+        gpu="16384 1024; 128 131072",
     ),
     Scan(
         "linear_recurrence",
         "y[r, c] = decay[r, c] * y[r, c - 1] + x[r, c] along each row, from y[r, -1] = 0",
         _recurrence,
         "recurrence(decay, x)",
-        inputs="decay x",
+        reads="decay x",
         lifted="decay, x",
         triton_lifted="decay; x",
         flops=2,
         scale=lambda xp, y, n, a, b: _recurrence(xp, xp.abs(a), xp.abs(b)),
-        gpu=((65536, 256), (64, 262144)),
+        gpu="65536 256; 64 262144",
         **_LINEAR,
     ),
     Scan(
@@ -567,7 +557,7 @@ OPERATIONS = (
         triton_lifted=f"{DECAY}; {1 - DECAY:.1f} * x",
         flops=2,
         scale=lambda xp, y, n, x: _recurrence(xp, x * 0.0 + DECAY, (1 - DECAY) * xp.abs(x)),
-        gpu=((16384, 1024), (16, 1048576)),
+        gpu="16384 1024; 16 1048576",
         **_LINEAR,
     ),
     Scan(
@@ -575,7 +565,7 @@ OPERATIONS = (
         "y[r, c] = x[r, c], plus y[r, c - 1] unless flags[r, c] is 1 or c is 0: running sums that start anew at flags",
         _segments,
         "segmented(x, flags)",
-        inputs="x flags",
+        reads="x flags",
         fields="sum start",
         identity="0.0f, 0.0f",
         lifted="x, (float)flags",

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from types import ModuleType
 from typing import Any
 
-from presage.problems.base import Array, Case, Operation, Tolerance
+from presage.problems.base import Array, Case, Tolerance, cases
 from presage.problems.sampler import Sampler
-from presage_catalogue.scans.running import filled
+from presage_catalogue.operation import Operation, filled
 
 _PRELUDE = """
 typedef $output$ Output;
@@ -69,44 +69,27 @@ class RowSort(Operation):
     """The elements of each row in ascending order, or where they came from."""
 
     inputs = (Array("x", "rows, cols"),)
-    timed = {"gpu": (Case({"rows": 65536, "cols": 128}), Case({"rows": 2048, "cols": 2048}))}
-    checks = (
-        Case({"rows": 1, "cols": 1}),
-        Case({"rows": 5, "cols": 2}, values="large"),
-        Case({"rows": 19, "cols": 33}, values="normal"),
-        Case({"rows": 2, "cols": 2500}, values="normal"),
-        Case({"rows": 3, "cols": 515}, values="outliers"),
-        Case({"rows": 7, "cols": 128}, values="tiny"),
-        Case({"rows": 9, "cols": 61}, values="zeros"),
-    )
+    _draw = (9, (100, 700))
+    _tolerance = Tolerance(1e-9, "sorting computes nothing: each output is one of the inputs, or an integer")
+    timed = {"gpu": cases("rows cols: 65536 128; 2048 2048")}
+    checks = cases("rows cols: 1 1; 5 2 large; 19 33 normal; 2 2500 normal; 3 515 outliers; 7 128 tiny; 9 61 zeros")
 
     def __init__(self, name: str, summary: str, eager: str, *, indices: bool) -> None:
-        super().__init__(name)
-        self.summary, self._eager, self._indices = summary, eager, indices
+        super().__init__(name, summary, eager=eager)
+        self._indices = indices
         self.outputs = (Array("y", "rows, cols", "int32" if indices else "T"),)
 
     def make_inputs(self, case: Case, sampler: Sampler) -> tuple[Any, ...]:
-        xp, shape = sampler.xp, self.shape(self.inputs[0], case)
-        x = sampler.values(shape, case.dtype)
+        xp, (x,) = sampler.xp, super().make_inputs(case, sampler)
         if not self._indices:
             return (x,)
         # Where elements came from is only known if no two are equal: a permutation, stretched out.
-        place = xp.astype(xp.argsort(x), x.dtype) / shape[1] - 0.45
+        place = xp.astype(xp.argsort(x), x.dtype) / x.shape[1] - 0.45
         return (place * place * place + place,)
 
     def oracle(self, xp: ModuleType, case: Case, *inputs: Any) -> tuple[Any, ...]:
         (x,) = inputs
         return (xp.argsort(x) if self._indices else xp.sort(x, axis=-1),)
-
-    def tolerance(self, case: Case) -> Tolerance:
-        return Tolerance(1e-9, "sorting computes nothing: each output is one of the inputs, or an integer")
-
-    def flops(self, case: Case) -> int:
-        return 0
-
-    def draw_case(self, rng: random.Random) -> Case:
-        dims = {"rows": rng.randint(1, 9), "cols": rng.randint(1, rng.choice((100, 700)))}
-        return Case(dims, values=rng.choice(("normal", "large", "tiny", "outliers")))
 
     def given(self, suffix: str) -> Mapping[str, str]:
         if suffix == ".py":
@@ -133,7 +116,7 @@ class RowSort(Operation):
         }
         return {
             "entry": self.name,
-            "parameters": f"const float *__restrict__ x, {both['output']} *__restrict__ y, int rows, int cols",
+            "parameters": self.c_arguments(),
             "prelude": filled(_PRELUDE, both),
             "items": filled(_PRELUDE, both),
             "naive": _NAIVE_SORT.strip(),
@@ -144,38 +127,27 @@ class RowSort(Operation):
 class TopK(Operation):
     """The few largest elements of each row, in descending order."""
 
+    name = "topk_rows"
     count = 8
     inputs = (Array("x", "rows, cols"),)
+    _tolerance = Tolerance(1e-9, "nothing is computed: each output is one of the inputs")
     outputs = (Array("y", f"rows, {count}"),)
-    timed = {"gpu": (Case({"rows": 65536, "cols": 256}), Case({"rows": 512, "cols": 65536}))}
-    checks = (
-        Case({"rows": 1, "cols": 8}),
-        Case({"rows": 5, "cols": 9}, values="large"),
-        Case({"rows": 67, "cols": 33}, values="normal"),
-        Case({"rows": 2, "cols": 10007}, values="normal"),
-        Case({"rows": 3, "cols": 516}, values="outliers"),
-        Case({"rows": 7, "cols": 128}, values="tiny"),
-        Case({"rows": 9, "cols": 61}, values="zeros"),
-        Case({"rows": 4, "cols": 300}, values="equal"),
+    timed = {"gpu": cases("rows cols: 65536 256; 512 65536")}
+    checks = cases(
+        "rows cols: 1 8; 5 9 large; 67 33 normal; 2 10007 normal; 3 516 outliers; 7 128 tiny; 9 61 zeros; 4 300 equal"
     )
     summary = f"y[r] = the {count} largest elements of x[r], in descending order"
-
-    def make_inputs(self, case: Case, sampler: Sampler) -> tuple[Any, ...]:
-        return (sampler.values(self.shape(self.inputs[0], case), case.dtype),)
 
     def oracle(self, xp: ModuleType, case: Case, *inputs: Any) -> tuple[Any, ...]:
         (x,) = inputs
         return (-xp.sort(-x, axis=-1)[:, : self.count],)
-
-    def tolerance(self, case: Case) -> Tolerance:
-        return Tolerance(1e-9, "nothing is computed: each output is one of the inputs")
 
     def flops(self, case: Case) -> int:
         return case.dims["rows"] * (case.dims["cols"] - 1)
 
     def draw_case(self, rng: random.Random) -> Case:
         dims = {"rows": rng.randint(1, 30), "cols": rng.randint(8, rng.choice((100, 2500)))}
-        return Case(dims, values=rng.choice(("normal", "large", "tiny", "outliers")))
+        return Case(dims, values=rng.choice(self.draw_styles))
 
     def given(self, suffix: str) -> Mapping[str, str]:
         if suffix == ".py":
@@ -185,7 +157,7 @@ class TopK(Operation):
             return {}
         return {
             "entry": self.name,
-            "parameters": "const float *__restrict__ x, float *__restrict__ y, int rows, int cols",
+            "parameters": self.c_arguments(),
             "prelude": "",
             "naive": filled(_NAIVE_TOPK, {"topk": str(self.count)}),
             "topk": str(self.count),
@@ -205,5 +177,5 @@ OPERATIONS = (
         "torch.argsort(x, dim=-1).to(torch.int32)",
         indices=True,
     ),
-    TopK("topk_rows"),
+    TopK(),
 )

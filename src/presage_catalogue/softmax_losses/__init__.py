@@ -10,9 +10,6 @@ from presage.problems.base import Problem
 def problems() -> Iterator[Problem]:
     """Every problem of this room."""
     from presage_catalogue.softmax_losses import losses, maps
-    from presage_catalogue.softmax_losses.cross_entropy.problem import CrossEntropy
-    from presage_catalogue.softmax_losses.softmax.problem import Softmax
 
     yield from losses.OPERATIONS
     yield from maps.OPERATIONS
-    yield from (CrossEntropy(), Softmax())

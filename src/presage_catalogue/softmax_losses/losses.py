@@ -1,16 +1,25 @@
-"""Row losses: one number for every row, made from a statistic of its elements."""
+"""Row losses: one number for every row, made from a statistic of its elements.
+
+A row gives the statistic, the oracle, what to write in PyTorch, and the loss in C (`s` is the total) and Triton.
+"""
 
 from __future__ import annotations
 
 import math
-import random
 from collections.abc import Mapping
 from types import ModuleType
 from typing import Any
 
-from presage.problems.base import Case, Tolerance
+from presage.problems.base import Case, Tolerance, cases
 from presage.problems.sampler import Sampler
-from presage_catalogue.softmax_losses.rows import EXPONENTIALS_AND_SUM, Formula, RowOperation, Statistic, total
+from presage_catalogue.operation import Formula
+from presage_catalogue.softmax_losses.rows import (
+    EXPONENTIALS,
+    EXPONENTIALS_AND_SUM,
+    RowOperation,
+    Statistic,
+    total,
+)
 
 _FINISHED = """
 // The loss of a row, given its total.
@@ -21,23 +30,17 @@ FUNCTION float finished(const Arguments *a, State s, Row row, int r) {
 
 
 class RowLoss(RowOperation):
-    """loss[r] = f(statistic of the rows r of the inputs). The formula is given for C, with `s` for the total, and for
-    Triton."""
+    """loss[r] = f(statistic of the rows r of the inputs)."""
 
+    _draw = (130, (40, 1000))
     timed = {
-        "cpu": (Case({"rows": 1024, "cols": 512}), Case({"rows": 32, "cols": 16384})),
-        "gpu": (Case({"rows": 131072, "cols": 256}), Case({"rows": 512, "cols": 65536})),
+        "cpu": cases("rows cols: 1024 512; 32 16384"),
+        "gpu": cases("rows cols: 131072 256; 512 65536"),
     }
     # Sums of equal terms round the same way again and again, so the `equal` case is short.
-    checks = (
-        Case({"rows": 1, "cols": 1}),
-        Case({"rows": 5, "cols": 1}, values="large"),
-        Case({"rows": 1, "cols": 10007}, values="normal"),
-        Case({"rows": 67, "cols": 251}, values="large"),
-        Case({"rows": 33, "cols": 516}, values="outliers"),
-        Case({"rows": 131, "cols": 17}, values="tiny"),
-        Case({"rows": 13, "cols": 31}, values="equal"),
-        Case({"rows": 3, "cols": 2049}, values="zeros"),
+    checks = cases(
+        "rows cols: 1 1; 5 1 large; 1 10007 normal; 67 251 large; 33 516 outliers; 131 17 tiny; 13 31 equal;"
+        " 3 2049 zeros"
     )
 
     def __init__(
@@ -47,22 +50,17 @@ class RowLoss(RowOperation):
         statistic: Statistic,
         oracle: Formula,
         eager: str,
+        /,
         *,
         c: str,
         triton: str,
-        flops: int,
-        scale: Formula,
         reason: str = "adding n terms one by one in float32 is off by about 0.3 * sqrt(n) * 2^-24 of their sum, and"
         " three times that in the worst of many rows; a term is good to a few 2^-24; inputs rounded to 11 bits are off"
         " by some 3e-4 a term, which shows in short rows",
-        gpu: tuple[tuple[int, int], tuple[int, int]] | None = None,
         **more: Any,
     ) -> None:
         super().__init__(name, summary, statistic, oracle, eager, output="loss", output_shape="rows", **more)
-        self._c, self._triton, self._flops, self._scale, self._reason = c, triton, flops, scale, reason
-        if gpu:
-            timed = tuple(Case({"rows": rows, "cols": cols}) for rows, cols in gpu)
-            self.timed = {**type(self).timed, "gpu": timed}
+        self._c, self._triton, self._reason = c, triton, reason
 
     def make_inputs(self, case: Case, sampler: Sampler) -> tuple[Any, ...]:
         xp, drawn = sampler.xp, super().make_inputs(case, sampler)
@@ -74,18 +72,13 @@ class RowLoss(RowOperation):
             return drawn[0], xp.where(drawn[1] < 0.0, drawn[1] * 0.0 - 1.0, drawn[1] * 0.0 + 1.0)
         return drawn
 
-    def magnitude(self, xp: ModuleType, case: Case, expected: tuple[Any, ...], *inputs: Any) -> tuple[Any, ...]:
-        return (self._scale(xp, *inputs),)
-
     def tolerance(self, case: Case) -> Tolerance:
+        if hasattr(self, "_tolerance"):
+            return self._tolerance
         return Tolerance(2e-6 + 2.0**-24 * math.sqrt(case.dims["cols"]), self._reason)
 
     def flops(self, case: Case) -> int:
-        return self._flops * case.dims["rows"] * case.dims["cols"]
-
-    def draw_case(self, rng: random.Random) -> Case:
-        dims = {"rows": rng.randint(1, 130), "cols": rng.randint(1, rng.choice((40, 1000)))}
-        return Case(dims, values=rng.choice(("normal", "large", "tiny", "outliers")))
+        return super().flops(case) * case.dims["cols"]
 
     def _finish(self, cuda: bool) -> str:
         return _FINISHED.replace("RESULT", self._c)
@@ -123,27 +116,61 @@ def _hinge_terms(xp: ModuleType, x: Any, t: Any) -> Any:
 SMOOTHING = 0.1
 
 
-def _smoothed_terms(xp: ModuleType, x: Any, labels: Any) -> tuple[Any, Any, Any]:
-    """Each row's log of the sum of exponentials, its label's logit, and the mean of its logits."""
+def _terms(xp: ModuleType, x: Any, labels: Any) -> tuple[Any, Any]:
+    """Each row's log of the sum of exponentials, and its label's logit."""
     top = xp.max(x, axis=-1, keepdims=True)
     normaliser = top + xp.log(xp.sum(xp.exp(x - top), axis=-1, keepdims=True))
     chosen = xp.take_along_axis(x, xp.reshape(labels, (-1, 1)), axis=-1)
-    return normaliser[:, 0], chosen[:, 0], xp.mean(x, axis=-1)
+    return normaliser[:, 0], chosen[:, 0]
+
+
+def _cross_entropy(xp: ModuleType, x: Any, labels: Any) -> Any:
+    normaliser, chosen = _terms(xp, x, labels)
+    return normaliser - chosen
 
 
 def _smoothed(xp: ModuleType, x: Any, labels: Any) -> Any:
-    normaliser, chosen, mean = _smoothed_terms(xp, x, labels)
-    return normaliser - (1.0 - SMOOTHING) * chosen - SMOOTHING * mean
+    normaliser, chosen = _terms(xp, x, labels)
+    return normaliser - (1.0 - SMOOTHING) * chosen - SMOOTHING * xp.mean(x, axis=-1)
+
+
+def _logarithm_scale(xp: ModuleType, x: Any, labels: Any) -> Any:
+    # The 1 stands for the logarithm: a relative error of the sum becomes an absolute one of its logarithm.
+    return 1.0 + sum(term**2 for term in _terms(xp, x, labels))
 
 
 OPERATIONS = (
+    RowLoss(
+        "cross_entropy",
+        "loss[r] = log(sum over c of exp(logits[r, c])) - logits[r, targets[r]], without overflow",
+        EXPONENTIALS.of("logits"),
+        _cross_entropy,
+        'torch.nn.functional.cross_entropy(logits, targets, reduction="none")',
+        reads="logits",
+        labels="targets",
+        c="s.largest + logf(s.sum) - a->logits[(size_t)r * a->cols + row.label]",
+        triton="largest + tl.log(sum) - tl.load(logits_ptr + row * cols + label, mask=row < rows, other=0.0)",
+        flops=2,
+        scale=lambda xp, logits, targets: xp.sqrt(_logarithm_scale(xp, logits, targets)),
+        tolerance=Tolerance(
+            4e-6,
+            "one by one in float32, the sum of 32000 exponentials is off by about 2e-6 and its logarithm by as much,"
+            " beside terms of about 11; logits rounded to 11 bits are off by about 2e-4",
+        ),
+        timed={"cpu": cases("rows cols: 1024 1024; 64 32000"), "gpu": cases("rows cols: 8192 4096; 2048 32000")},
+        checks=cases(
+            "rows cols: 1 1; 3 1 large; 1 4097 normal; 67 251 large; 17 1000 equal; 33 129 outliers; 131 15 tiny"
+        ),
+        draw=(130, (40, 3000)),
+        draw_styles=("normal", "large", "outliers"),
+    ),
     RowLoss(
         "kl_divergence",
         "loss[r] = sum over c of exp(p[r, c]) * (p[r, c] - q[r, c]), for log-probabilities p and q",
         total("EXP(p) * (p - q)", "tl.exp(p) * (p - q)"),
         lambda xp, p, q: xp.sum(_kl_terms(xp, p, q), axis=-1),
         'torch.nn.functional.kl_div(q, p, reduction="none", log_target=True).sum(dim=-1)',
-        inputs="p q",
+        reads="p q",
         c="s.sum",
         triton="sum",
         flops=4,
@@ -159,12 +186,12 @@ OPERATIONS = (
         total("(x - t) * (x - t)", "(x - t) * (x - t)"),
         lambda xp, x, t: xp.mean((x - t) ** 2, axis=-1),
         'torch.nn.functional.mse_loss(x, t, reduction="none").mean(dim=-1)',
-        inputs="x t",
+        reads="x t",
         c="s.sum / a->cols",
         triton="sum / cols",
         flops=3,
         scale=lambda xp, x, t: xp.mean((x - t) ** 2, axis=-1),
-        gpu=((32768, 1024), (1024, 32768)),
+        gpu="32768 1024; 1024 32768",
     ),
     RowLoss(
         "bce_with_logits",
@@ -175,7 +202,7 @@ OPERATIONS = (
         ),
         lambda xp, x, t: xp.mean(_bce_terms(xp, x, t), axis=-1),
         'torch.nn.functional.binary_cross_entropy_with_logits(x, t, reduction="none").mean(dim=-1)',
-        inputs="x t",
+        reads="x t",
         c="s.sum / a->cols",
         triton="sum / cols",
         flops=7,
@@ -187,12 +214,12 @@ OPERATIONS = (
         total("fmaxf(0.0f, 1.0f - x * t)", "tl.maximum(0.0, 1.0 - x * t)"),
         lambda xp, x, t: xp.mean(_hinge_terms(xp, x, t), axis=-1),
         "torch.clamp(1.0 - x * t, min=0.0).mean(dim=-1)",
-        inputs="x t",
+        reads="x t",
         c="s.sum / a->cols",
         triton="sum / cols",
         flops=4,
         scale=lambda xp, x, t: xp.mean(0.5 + xp.abs(x), axis=-1),
-        gpu=((262144, 128), (2048, 16384)),
+        gpu="262144 128; 2048 16384",
     ),
     RowLoss(
         "label_smoothed_cross_entropy",
@@ -207,12 +234,9 @@ OPERATIONS = (
         triton=f"largest + tl.log(sum) - {SMOOTHING} * plain / cols"
         f" - {1 - SMOOTHING} * tl.load(x_ptr + row * cols + label, mask=row < rows, other=0.0)",
         flops=3,
-        # The 1 stands for the logarithm: a relative error of the sum becomes an absolute one of its logarithm.
         scale=lambda xp, x, labels: xp.sqrt(
-            1.0
-            + sum(term**2 for term in _smoothed_terms(xp, x, labels))
-            + (SMOOTHING * xp.mean(xp.abs(x), axis=-1)) ** 2
+            _logarithm_scale(xp, x, labels) + xp.mean(x, axis=-1) ** 2 + (SMOOTHING * xp.mean(xp.abs(x), axis=-1)) ** 2
         ),
-        gpu=((32768, 1000), (512, 128256)),
+        gpu="32768 1000; 512 128256",
     ),
 )

@@ -1,15 +1,19 @@
-"""Row maps: every element of the output depends on its own element and on a statistic of its row."""
+"""Row maps: every element of the output depends on its own element and on a statistic of its row.
+
+A row gives the statistic, the oracle, what to write in PyTorch, and the element in C, with `s` for the total after
+`settle`, and in Triton.
+"""
 
 from __future__ import annotations
 
-import random
 from collections.abc import Mapping
 from types import ModuleType
 from typing import Any
 
-from presage.problems.base import Case, Tolerance
+from presage.problems.base import Case, Tolerance, cases
 from presage.problems.sampler import Sampler
-from presage_catalogue.softmax_losses.rows import EXPONENTIALS, Formula, RowOperation, Statistic, total
+from presage_catalogue.operation import Formula
+from presage_catalogue.softmax_losses.rows import EXPONENTIALS, RowOperation, Statistic, total
 
 _MAPPED_C = """
 FUNCTION State settled(State s) {
@@ -46,22 +50,15 @@ template <int N> FUNCTION Pack<N> mapped(const Group<N> &g, const State &s, cons
 
 
 class RowMap(RowOperation):
-    """y[r, c] = f(x[r, c], statistic of x[r]). The formula is given for C, with `s` for the total after `settle`, and
-    for Triton."""
+    """y[r, c] = f(x[r, c], statistic of x[r])."""
 
+    draw_styles = ("normal", "large", "outliers")
+    _draw = (60, 1500)
     timed = {
-        "cpu": (Case({"rows": 1024, "cols": 1024}), Case({"rows": 64, "cols": 16384})),
-        "gpu": (Case({"rows": 16384, "cols": 1024}), Case({"rows": 768, "cols": 32768})),
+        "cpu": cases("rows cols: 1024 1024; 64 16384"),
+        "gpu": cases("rows cols: 16384 1024; 768 32768"),
     }
-    checks = (
-        Case({"rows": 1, "cols": 1}),
-        Case({"rows": 3, "cols": 1}, values="large"),
-        Case({"rows": 1, "cols": 4097}, values="normal"),
-        Case({"rows": 67, "cols": 251}, values="large"),
-        Case({"rows": 9, "cols": 1000}, values="equal"),
-        Case({"rows": 33, "cols": 129}, values="outliers"),
-        Case({"rows": 5, "cols": 2052}, values="tiny"),
-    )
+    checks = cases("rows cols: 1 1; 3 1 large; 1 4097 normal; 67 251 large; 9 1000 equal; 33 129 outliers; 5 2052 tiny")
 
     def __init__(
         self,
@@ -70,26 +67,20 @@ class RowMap(RowOperation):
         statistic: Statistic,
         oracle: Formula,
         eager: str,
+        /,
         *,
         settle: tuple[str, str],
         c: str,
         triton: str,
-        flops: int,
         relative: float,
         reason: str,
         absolute: float = 1e-30,
-        scale: Formula | None = None,
-        gpu: tuple[tuple[int, int], tuple[int, int]] | None = None,
         **more: Any,
     ) -> None:
         super().__init__(name, summary, statistic, oracle, eager, **more)
         self._settle, self._c, self._triton = settle, c, triton
-        self._flops, self._scale = flops, scale
         self._relative, self._absolute, self._reason = relative, absolute, reason
-        if gpu:
-            timed = tuple(Case({"rows": rows, "cols": cols}) for rows, cols in gpu)
-            self.timed = {**type(self).timed, "gpu": timed}
-        if self._element != "float32":
+        if self._element == "float16":
             self.timed = {"gpu": self.timed["gpu"]}
 
     def make_inputs(self, case: Case, sampler: Sampler) -> tuple[Any, ...]:
@@ -101,9 +92,6 @@ class RowMap(RowOperation):
         x = x - xp.max(x, axis=-1, keepdims=True)
         x = x - xp.log(xp.sum(xp.exp(x), axis=-1, keepdims=True))
         return (xp.exp(x) if self.name == "softmax_backward" else x), dy
-
-    def magnitude(self, xp: ModuleType, case: Case, expected: tuple[Any, ...], *inputs: Any) -> tuple[Any, ...]:
-        return (self._scale(xp, *inputs),) if self._scale else super().magnitude(xp, case, expected, *inputs)
 
     def tolerance(self, case: Case) -> Tolerance:
         # The gradient of a mean over the rows is smaller by their number.
@@ -119,11 +107,7 @@ class RowMap(RowOperation):
         return 4 * (seen + rows * cols)
 
     def flops(self, case: Case) -> int:
-        return self._flops * case.dims["rows"] * case.dims["cols"] // (2 if self._extent else 1)
-
-    def draw_case(self, rng: random.Random) -> Case:
-        dims = {"rows": rng.randint(1, 60), "cols": rng.randint(1, 1500)}
-        return Case(dims, values=rng.choice(("normal", "large", "outliers")))
+        return super().flops(case) // (2 if self._extent else 1)
 
     def _finish(self, cuda: bool) -> str:
         settle, _ = self._settle
@@ -178,23 +162,25 @@ _SOFTMAX_ERRORS = (
     " is not negligible), and the sum adds about sqrt(cols) * 2^-24; values rounded to 11 bits are off by some 5e-4"
 )
 
-SOFTMAX = RowMap(
-    "softmax",
-    "y[r] = softmax(x[r]) over each row, without overflow",
-    EXPONENTIALS,
-    _softmax,
-    "torch.softmax(x, dim=-1)",
-    settle=_INVERSE,
-    c="EXP(x - s.largest) * s.sum",
-    triton="tl.exp(x - largest) * sum",
-    flops=4,
-    relative=2e-5,
-    absolute=1e-9,
-    reason=_SOFTMAX_ERRORS,
-)
-"""What softmax, which has a folder of its own, fills the shared families with."""
-
 OPERATIONS = (
+    RowMap(
+        "softmax",
+        "y[r, c] = exp(x[r, c]) / sum over c of exp(x[r, c]), for each row r, without overflow",
+        EXPONENTIALS,
+        _softmax,
+        "torch.softmax(x, dim=-1)",
+        settle=_INVERSE,
+        c="EXP(x - s.largest) * s.sum",
+        triton="tl.exp(x - largest) * sum",
+        flops=4,
+        relative=2e-5,
+        absolute=1e-9,
+        reason="float32 exp is good to 2 ulp, but rounding x - max costs |x - max| * 2^-24 relative (up to 1e-5 where"
+        " the result is not negligible), and the sum adds about sqrt(cols) * 2^-24",
+        gpu="16384 1024; 1024 32768",
+        checks=cases("rows cols: 1 1; 3 1 large; 1 4097 normal; 67 251 large; 17 1000 equal; 33 129 outliers"),
+        draw=(130, 3000),
+    ),
     RowMap(
         "log_softmax",
         "y[r, c] = x[r, c] - log(sum over c of exp(x[r, c])), without overflow",
@@ -209,7 +195,7 @@ OPERATIONS = (
         reason="one by one in float32, the sum of 32768 exponentials is off by about 2e-6 and its logarithm by as much,"
         " beside the rounding of terms of about 11; inputs rounded to 11 bits are off by about 2e-4",
         scale=lambda xp, x: xp.sqrt(1.0 + x**2 + _normaliser(xp, x) ** 2),
-        gpu=((32768, 512), (1024, 32000)),
+        gpu="32768 512; 1024 32000",
     ),
     RowMap(
         "softmax_temperature",
@@ -228,7 +214,7 @@ OPERATIONS = (
         scale=lambda xp, x: (
             _softmax(xp, x / TEMPERATURE) * (1.0 + 0.05 * xp.max(xp.abs(x / TEMPERATURE), axis=-1, keepdims=True))
         ),
-        gpu=((131072, 256), (512, 65536)),
+        gpu="131072 256; 512 65536",
     ),
     RowMap(
         "softmax_causal",
@@ -246,7 +232,7 @@ OPERATIONS = (
         relative=2e-5,
         absolute=1e-9,
         reason=_SOFTMAX_ERRORS,
-        gpu=((32768, 512), (8192, 4096)),
+        gpu="32768 512; 8192 4096",
     ),
     RowMap(
         "softmax_float16",
@@ -263,7 +249,7 @@ OPERATIONS = (
         absolute=4e-8,
         reason="the result is rounded to 11 bits, by up to 4.9e-4, and to multiples of 6e-8 below 6e-5; a sum or a"
         " difference in float16 is off by more",
-        gpu=((32768, 1024), (768, 50304)),
+        gpu="32768 1024; 768 50304",
     ),
     RowMap(
         "softmax_backward",
@@ -274,14 +260,14 @@ OPERATIONS = (
         settle=("", "pass"),
         c="y * (dy - s.sum)",
         triton="y * (dy - sum)",
-        inputs="y dy",
+        reads="y dy",
         output="dx",
         flops=4,
         relative=1e-5,
         reason="adding 32768 terms one by one in float32 is off by about 3e-6 of the sum of their sizes;"
         " inputs rounded to 11 bits are off by some 3e-4",
         scale=lambda xp, y, dy: xp.abs(y) * (xp.abs(dy) + xp.sum(xp.abs(y * dy), axis=-1, keepdims=True)),
-        gpu=((16384, 1024), (512, 50304)),
+        gpu="16384 1024; 512 50304",
     ),
     RowMap(
         "log_softmax_backward",
@@ -292,14 +278,14 @@ OPERATIONS = (
         settle=("", "pass"),
         c="dy - EXP(y) * s.sum",
         triton="dy - tl.exp(y) * sum",
-        inputs="y dy",
+        reads="y dy",
         output="dx",
         flops=4,
         relative=1e-5,
         reason="adding 32768 terms one by one in float32 is off by about 3e-6 of the sum of their sizes;"
         " inputs rounded to 11 bits are off by some 3e-4",
         scale=lambda xp, y, dy: xp.abs(dy) + xp.exp(y) * xp.sum(xp.abs(dy), axis=-1, keepdims=True),
-        gpu=((65536, 384), (256, 128000)),
+        gpu="65536 384; 256 128000",
     ),
     RowMap(
         "cross_entropy_backward",
@@ -318,6 +304,6 @@ OPERATIONS = (
         absolute=1e-9,
         reason=f"{_SOFTMAX_ERRORS}; relative to the softmax and to the 1 that is subtracted",
         scale=lambda xp, x, labels: (_softmax(xp, x) + _chosen(xp, x, labels)) / x.shape[0],
-        gpu=((1536, 32000), (320, 128256)),
+        gpu="1536 32000; 320 128256",
     ),
 )

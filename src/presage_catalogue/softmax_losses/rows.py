@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from types import ModuleType
-from typing import Any
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, Unpack
 
-from presage.kernels import header as headers
-from presage.problems.base import Array, Case, Operation
+from presage.problems.base import Array, Case, cases
 from presage.problems.sampler import Sampler
-
-Formula = Callable[..., Any]
-
-
-def filled(template: str, given: Mapping[str, str]) -> str:
-    """The template with the code for each of its places, without the lines that stay empty."""
-    lines = headers.fill(template.strip("\n"), given, "").split("\n")[1:]
-    return "\n".join(line for line in lines if line.strip())
-
+from presage_catalogue.operation import Facts, Formula, Operation, filled
 
 _STATE = """
 typedef struct { $members$ int rows, cols; } Arguments;
@@ -167,6 +158,12 @@ class Statistic:
     def names(self) -> list[str]:
         return list(self.identity)
 
+    def of(self, name: str) -> Statistic:
+        """The same of an input that is not called x."""
+        texts = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "identity"}
+        named: dict[str, Any] = {field: re.sub(r"\bx\b", name, text) for field, text in texts.items()}
+        return replace(self, **named)
+
 
 def total(c: str, triton: str) -> Statistic:
     """The sum of a formula over the row."""
@@ -236,42 +233,45 @@ class RowOperation(Operation):
         statistic: Statistic,
         oracle: Formula,
         eager: str,
+        /,
         *,
-        inputs: str = "x",
+        reads: str = "x",
         output: str = "y",
         output_shape: str = "rows, cols",
         labels: str = "",
-        element: str = "float32",
+        element: str = "T",
         scaled: str = "",
         extent: str = "",
         extent_triton: str = "",
+        gpu: str = "",
+        **facts: Unpack[Facts],
     ) -> None:
-        super().__init__(name)
-        self.summary, self.statistic, self._eager = summary, statistic, eager
-        self._ins, self._out, self._labels = inputs.split(), output, labels
-        self._element, self._scaled, self._oracle = element, scaled, oracle
+        facts["oracle"], facts["eager"] = oracle, eager
+        super().__init__(name, summary, **facts)
+        self.statistic = statistic
+        self._ins, self._out, self._labels = reads.split(), output, labels
+        self._element, self._scaled = element, scaled
         self._extent, self._extent_triton = extent, extent_triton
         self.inputs = tuple(Array(each, "rows, cols", element) for each in self._ins)
         if labels:
             self.inputs += (Array(labels, "rows", "int64"),)
         self.outputs = (Array(output, output_shape, element),)
+        if gpu:
+            self.timed = {**self.timed, "gpu": cases(f"rows cols: {gpu}")}
 
     def make_inputs(self, case: Case, sampler: Sampler) -> tuple[Any, ...]:
         shape = self.shape(self.inputs[0], case)
-        drawn: tuple[Any, ...] = tuple(sampler.values(shape, self._element) for _ in self._ins)
+        drawn: tuple[Any, ...] = tuple(sampler.values(shape, self.dtype(self.inputs[0], case)) for _ in self._ins)
         if self._labels:
             drawn += (sampler.integers((shape[0],), 0, shape[1], "int64"),)
         return drawn
-
-    def oracle(self, xp: ModuleType, case: Case, *inputs: Any) -> tuple[Any, ...]:
-        return (self._oracle(xp, *inputs),)
 
     # What goes into the places of the room's families.
 
     def given(self, suffix: str) -> Mapping[str, str]:
         if suffix == ".py":
             return self._given_triton()
-        if suffix == ".c" and self._element != "float32":
+        if suffix == ".c" and self._element == "float16":
             return {}
         return self._given_c(suffix == ".cu")
 

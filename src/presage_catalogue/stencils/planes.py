@@ -1,19 +1,21 @@
-"""Stencils on planes: each point of an image from its neighbours in the same image."""
+"""Stencils on planes: each point of an image from its neighbours in the same image.
+
+A row gives the formula for the oracle and as code for C and Triton, in which v(dy, dx) is a neighbour; the code may use
+the point's own y and x, the image's h and w, and `at`, its place in the array.
+"""
 
 from __future__ import annotations
 
-import math
-import random
 import re
 from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType
-from typing import Any
+from typing import Any, Unpack
 
-from presage.problems.base import Array, Case, Operation, Tolerance
+from presage.problems.base import Array, Case, Tolerance, cases
 from presage.problems.sampler import Sampler
+from presage_catalogue.operation import Facts, Formula, Operation
 
 Neighbour = Callable[[int, int], Any]
-Formula = Callable[..., Any]
 Weights = Mapping[tuple[int, int], float]
 
 _ZERO = "zero outside the image"
@@ -54,26 +56,16 @@ def neighbours(xp: ModuleType, u: Any, ry: int, rx: int, outside: str) -> Neighb
     return lambda dy, dx: u[:, ry + dy : ry + dy + h, rx + dx : rx + dx + w]
 
 
-def _dims(n: int, h: int, w: int, values: str = "uniform") -> Case:
-    return Case({"n": n, "h": h, "w": w}, values=values)
-
-
 class PlaneStencil(Operation):
-    """out[i, y, x] = f(u[i, y + dy, x + dx] with |dy| <= ry and |dx| <= rx).
+    """out[i, y, x] = f(u[i, y + dy, x + dx] with |dy| <= ry and |dx| <= rx)."""
 
-    The formula is given for the oracle and as code for C and Triton, in which v(dy, dx) is a neighbour; the code may
-    use the point's own y and x, the image's h and w, and `at`, its place in the array."""
-
-    checks = (
-        _dims(1, 1, 1),
-        _dims(1, 1, 300, "normal"),
-        _dims(3, 70, 1, "large"),
-        _dims(1, 33, 65, "outliers"),
-        _dims(2, 67, 131, "normal"),
-        _dims(1, 37, 260, "tiny"),
-        _dims(1, 40, 40, "equal"),
-        _dims(2, 9, 16, "zeros"),
+    timed = {"gpu": cases("n h w: 1 4096 6144; 384 250 254")}
+    checks = cases(
+        "n h w: 1 1 1; 1 1 300 normal; 3 70 1 large; 1 33 65 outliers; 2 67 131 normal; 1 37 260 tiny; 1 40 40 equal;"
+        " 2 9 16 zeros"
     )
+
+    _draw = (3, 90, 200)
 
     def __init__(
         self,
@@ -83,58 +75,43 @@ class PlaneStencil(Operation):
         c: str,
         triton: str,
         eager: str,
+        /,
         *,
-        flops: int,
         ry: int = 1,
         rx: int = 1,
         outside: str = _ZERO,
         second: Array | None = None,
         prepare: Mapping[str, str] | None = None,
         element: str = "float32",
-        scale: Formula | None = None,
         relative: float = 1e-6,
         absolute: float = 1e-30,
         reason: str = "some ten roundings of 6e-8 in float32, relative to the sizes of all terms",
-        timed: Sequence[Case] = (_dims(1, 4096, 6144), _dims(384, 250, 254)),
         more: Mapping[str, Mapping[str, str]] | None = None,
+        **facts: Unpack[Facts],
     ) -> None:
-        super().__init__(name)
-        self.summary = f"{summary}; {outside}"
+        facts["tolerance"] = Tolerance(relative, reason, absolute)
+        facts["oracle"], facts["eager"] = oracle, eager
+        super().__init__(name, f"{summary}; {outside}", **facts)
         self.inputs = (Array("u", "n, h, w", element), *([second] if second else []))
         self.outputs = (Array("out", "n, h, w", element),)
-        self.timed = {"gpu": tuple(timed)}
-        self._oracle, self._scale, self._flops, self._outside = oracle, scale, flops, outside
-        self._ry, self._rx, self._element = ry, rx, element
-        self._c, self._triton, self._eager = c, triton, eager
-        self._prepare, self._more = prepare or {}, more or {}
-        self._tolerance = Tolerance(relative, reason, absolute)
+        self._ry, self._rx, self._element, self._outside = ry, rx, element, outside
+        self._c, self._triton, self._prepare, self._more = c, triton, prepare or {}, more or {}
 
     def make_inputs(self, case: Case, sampler: Sampler) -> tuple[Any, ...]:
         if self._element == "uint8":
             return (sampler.integers(self.shape(self.inputs[0], case), 0, 2, "uint8"),)
-        return tuple(sampler.values(self.shape(array, case), "float32") for array in self.inputs)
+        return super().make_inputs(case, sampler)
 
     def oracle(self, xp: ModuleType, case: Case, *inputs: Any) -> tuple[Any, ...]:
         return (self._oracle(xp, neighbours(xp, inputs[0], self._ry, self._rx, self._outside), *inputs[1:]),)
 
     def magnitude(self, xp: ModuleType, case: Case, expected: tuple[Any, ...], *inputs: Any) -> tuple[Any, ...]:
-        if self._scale is None:
-            return super().magnitude(xp, case, expected, *inputs)
-        sizes = [xp.abs(x) for x in inputs]
-        return (self._scale(xp, neighbours(xp, sizes[0], self._ry, self._rx, self._outside), *sizes[1:]),)
-
-    def tolerance(self, case: Case) -> Tolerance:
-        return self._tolerance
-
-    def flops(self, case: Case) -> int:
-        return self._flops * math.prod(case.dims.values())
-
-    def draw_case(self, rng: random.Random) -> Case:
-        style = rng.choice(("normal", "large", "tiny", "outliers"))
-        return _dims(rng.randint(1, 3), rng.randint(1, 90), rng.randint(1, 200), style)
+        first, *others = (xp.abs(x) for x in inputs)
+        around = neighbours(xp, first, self._ry, self._rx, self._outside)
+        return super().magnitude(xp, case, expected, around, *others)
 
     def given(self, suffix: str) -> Mapping[str, str]:
-        names = [array.name for array in self.inputs]
+        names = self.ins
         if suffix == ".py":
             exact, flat = _TRITON_FETCH[self._outside]
             return {
@@ -147,13 +124,12 @@ class PlaneStencil(Operation):
                 "eager": self._eager,
                 **self._more.get(".py", {}),
             }
-        kind = {"float32": "float", "uint8": "unsigned char"}[self._element]
+        kind = self.c_type(self.inputs[0])
         vector = {"float32": "float", "uint8": "uchar"}[self._element]
-        pointers = [f"const {kind} *__restrict__ {name}" for name in names]
         prepare = self._prepare.get(".cu", "")
         return {
             "entry": self.name,
-            "arguments": f"{', '.join(pointers)}, {kind} *__restrict__ out, int n, int h, int w",
+            "arguments": self.c_arguments(),
             "points": "n * h * w",
             "type": kind,
             "vector2": f"{vector}2",
@@ -371,7 +347,7 @@ OPERATIONS = (
         ry=0,
         rx=4,
         scale=_row[3],
-        timed=(_dims(1, 1, 25165824), _dims(1, 24576, 1000)),
+        timed=cases("n h w: 1 1 25165824; 1 24576 1000"),
     ),
     PlaneStencil(
         "sobel",
@@ -417,7 +393,7 @@ OPERATIONS = (
         element="uint8",
         relative=0.0,
         reason="integers are exact",
-        timed=(_dims(1, 8192, 12288), _dims(384, 500, 509)),
+        timed=cases("n h w: 1 8192 12288; 384 500 509"),
     ),
     PlaneStencil(
         "wave2d_step",
@@ -448,7 +424,7 @@ OPERATIONS = (
         relative=0.0,
         absolute=0.0,
         reason="a median is one of its inputs, so nothing is rounded",
-        timed=(_dims(1, 4096, 4096), _dims(256, 250, 254)),
+        timed=cases("n h w: 1 4096 4096; 256 250 254"),
     ),
     PlaneStencil(
         "bilateral3x3",

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import math
-import random
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from types import ModuleType
 from typing import Any
 
-from presage.problems.base import Array, Case, Operation, Tolerance
-from presage.problems.sampler import Sampler
-
-
-def _dims(n: int, h: int, w: int, values: str = "uniform") -> Case:
-    return Case({"n": n, "h": h, "w": w}, values=values)
+from presage.problems.base import Array, Case, Tolerance, cases
+from presage_catalogue.operation import Formula, Operation
 
 
 class Upsample(Operation):
@@ -23,26 +17,18 @@ class Upsample(Operation):
 
     inputs = (Array("u", "n, h, w"),)
     outputs = (Array("out", "n, 2 * h, 2 * w"),)
-    timed = {"gpu": (_dims(1, 2048, 4096), _dims(512, 128, 126))}
-    checks = (
-        _dims(1, 1, 1),
-        _dims(1, 1, 300, "normal"),
-        _dims(3, 70, 1, "large"),
-        _dims(1, 33, 65, "outliers"),
-        _dims(2, 37, 130, "normal"),
-        _dims(1, 20, 132, "tiny"),
-        _dims(1, 20, 20, "equal"),
+    timed = {"gpu": cases("n h w: 1 2048 4096; 512 128 126")}
+    checks = cases(
+        "n h w: 1 1 1; 1 1 300 normal; 3 70 1 large; 1 33 65 outliers; 2 37 130 normal; 1 20 132 tiny; 1 20 20 equal"
     )
 
-    def __init__(
-        self, name: str, summary: str, oracle: Callable[..., Any], code: str, mode: str, *, flops: int, radius: int
-    ) -> None:
-        super().__init__(name)
-        self.summary = summary
-        self._oracle, self._code, self._mode, self._flops, self._radius = oracle, code, mode, flops, radius
+    _draw = (3, 60, 140)
 
-    def make_inputs(self, case: Case, sampler: Sampler) -> tuple[Any, ...]:
-        return (sampler.values(self.shape(self.inputs[0], case), case.dtype),)
+    def __init__(
+        self, name: str, summary: str, oracle: Formula, code: str, mode: str, *, flops: int, radius: int
+    ) -> None:
+        super().__init__(name, summary, oracle=oracle, flops=flops)
+        self._code, self._mode, self._radius = code, mode, radius
 
     def oracle(self, xp: ModuleType, case: Case, *inputs: Any) -> tuple[Any, ...]:
         (u,) = inputs
@@ -64,13 +50,6 @@ class Upsample(Operation):
             return Tolerance(0.0, "copies are exact", absolute=0.0)
         return Tolerance(1e-6, "some ten roundings of 6e-8 in float32, relative to the sizes of all terms")
 
-    def flops(self, case: Case) -> int:
-        return self._flops * math.prod(case.dims.values())
-
-    def draw_case(self, rng: random.Random) -> Case:
-        style = rng.choice(("normal", "large", "tiny", "outliers"))
-        return _dims(rng.randint(1, 3), rng.randint(1, 60), rng.randint(1, 140), style)
-
     def given(self, suffix: str) -> Mapping[str, str]:
         if suffix == ".py":
             options = "" if self._mode == "nearest" else ", align_corners=False"
@@ -82,7 +61,7 @@ class Upsample(Operation):
         code = re.sub(r"\d\.\d+", r"\g<0>f", self._code)
         return {
             "entry": self.name,
-            "arguments": "const float *__restrict__ u, float *__restrict__ out, int n, int h, int w",
+            "arguments": self.c_arguments(),
             "points": "4 * n * h * w",
             "upsample": f"return {code};",
             "halo": str(self._radius),
@@ -122,7 +101,7 @@ OPERATIONS = (
         lambda xp, u, axis, side: 0.75 * u + 0.25 * _beside(xp, u, axis, side),
         "0.5625 * v(0, 0) + 0.1875 * (v(2 * a - 1, 0) + v(0, 2 * b - 1)) + 0.0625 * v(2 * a - 1, 2 * b - 1)",
         "bilinear",
-        flops=8,
+        flops=2,
         radius=1,
     ),
 )

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import math
-import random
 import re
 from collections.abc import Mapping
 from types import ModuleType
 from typing import Any
 
-from presage.problems.base import Array, Case, Operation, Tolerance
-from presage.problems.sampler import Sampler
+from presage.problems.base import Array, Case, Tolerance, cases
+from presage_catalogue.operation import Operation
 
 Weights = Mapping[tuple[int, int, int], float]
-
-
-def _dims(n: int, d: int, h: int, w: int, values: str = "uniform") -> Case:
-    return Case({"n": n, "d": d, "h": h, "w": w}, values=values)
 
 
 class VolumeStencil(Operation):
@@ -24,27 +18,23 @@ class VolumeStencil(Operation):
 
     inputs = (Array("u", "n, d, h, w"),)
     outputs = (Array("out", "n, d, h, w"),)
-    timed = {"gpu": (_dims(1, 256, 256, 384), _dims(64, 72, 72, 74))}
-    checks = (
-        _dims(1, 1, 1, 1),
-        _dims(1, 1, 1, 140, "normal"),
-        _dims(2, 3, 70, 1, "large"),
-        _dims(1, 17, 19, 67, "outliers"),
-        _dims(2, 9, 11, 36, "tiny"),
-        _dims(1, 40, 5, 35, "normal"),
-        _dims(1, 10, 10, 10, "equal"),
+    timed = {"gpu": cases("n d h w: 1 256 256 384; 64 72 72 74")}
+    checks = cases(
+        "n d h w: 1 1 1 1; 1 1 1 140 normal; 2 3 70 1 large; 1 17 19 67 outliers; 2 9 11 36 tiny; 1 40 5 35 normal;"
+        " 1 10 10 10 equal"
+    )
+
+    _draw = (2, 20, 30, 70)
+    _tolerance = Tolerance(
+        3e-6, "27 terms, at most 27 roundings of 6e-8 in any order, relative to the sizes of all terms"
     )
 
     def __init__(
         self, name: str, summary: str, weights: Weights, eager: str, *, flops: int, taps: tuple[float, ...] = ()
     ) -> None:
         """`taps`, if given, are the weights of the one-dimensional stencil that this is the product of."""
-        super().__init__(name)
-        self.summary = f"{summary}; zero outside the volume"
-        self._weights, self._eager, self._flops, self._taps = weights, eager, flops, taps
-
-    def make_inputs(self, case: Case, sampler: Sampler) -> tuple[Any, ...]:
-        return (sampler.values(self.shape(self.inputs[0], case), case.dtype),)
+        super().__init__(name, f"{summary}; zero outside the volume", eager=eager, flops=flops)
+        self._weights, self._taps = weights, taps
 
     def _apply(self, xp: ModuleType, u: Any, weights: Weights) -> Any:
         shape = u.shape[1:]
@@ -62,18 +52,6 @@ class VolumeStencil(Operation):
 
     def magnitude(self, xp: ModuleType, case: Case, expected: tuple[Any, ...], *inputs: Any) -> tuple[Any, ...]:
         return (self._apply(xp, xp.abs(inputs[0]), {at: abs(weight) for at, weight in self._weights.items()}),)
-
-    def tolerance(self, case: Case) -> Tolerance:
-        return Tolerance(
-            3e-6, "27 terms, at most 27 roundings of 6e-8 in any order, relative to the sizes of all terms"
-        )
-
-    def flops(self, case: Case) -> int:
-        return self._flops * math.prod(case.dims.values())
-
-    def draw_case(self, rng: random.Random) -> Case:
-        style = rng.choice(("normal", "large", "tiny", "outliers"))
-        return _dims(rng.randint(1, 2), rng.randint(1, 20), rng.randint(1, 30), rng.randint(1, 70), style)
 
     def given(self, suffix: str) -> Mapping[str, str]:
         by_weight: dict[float, list[str]] = {}
@@ -94,7 +72,7 @@ class VolumeStencil(Operation):
         code = " + ".join(f"{weight!r}f * ({terms})" for weight, terms in sums)
         return {
             "entry": self.name,
-            "arguments": "const float *__restrict__ u, float *__restrict__ out, int n, int d, int h, int w",
+            "arguments": self.c_arguments(),
             "points": "n * d * h * w",
             "volume": f"return {code};",
             "naive": "const int x = at % w, y = at / w % h, z = at / w / h % d;\n"

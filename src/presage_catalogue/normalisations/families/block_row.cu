@@ -16,6 +16,8 @@
 
 $norm$
 
+$packs$
+
 // All threads of the block get its state.
 __device__ State block_total(State s) {
     __shared__ State part[32];

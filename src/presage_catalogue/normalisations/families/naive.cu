@@ -6,6 +6,8 @@
 
 $plain$
 
+$packs$
+
 __device__ State total(State s) {
     __shared__ State part[128];
     part[threadIdx.x] = s;

@@ -9,6 +9,8 @@
 
 $norm$
 
+$packs$
+
 template <int N> __device__ void normalise(const Arrays &a, int row) {
     const int vectors = a.cols / N;
     State first = empty(), last;

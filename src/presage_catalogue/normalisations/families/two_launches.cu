@@ -19,6 +19,8 @@ $one_pass$
 
 $norm$
 
+$packs$
+
 __device__ State block_total(State s) {
     __shared__ State part[32];
     const int lane = threadIdx.x % 32;

@@ -12,6 +12,8 @@
 
 $norm$
 
+$packs$
+
 template <int N> __device__ void normalise(const Arrays &a, int row, int lane) {
     const int vectors = a.cols / N;
     Kept<N> kept[KEEP > 0 ? KEEP : 1];

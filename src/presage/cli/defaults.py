@@ -1,0 +1,155 @@
+"""Defaults from configuration files: `presage.toml` in the current folder, then the user's own file.
+
+A file has a table for each command, `[search]` or `[corpus.collect]`, with the command's options without their dashes.
+What is typed wins over `presage.toml`, which wins over the user's file. Because anyone can put a `presage.toml` into a
+folder that you then work in, it must not set options that choose a program, an address or a file to write.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple, NoReturn
+
+from presage.core.errors import PresageError, hint
+
+LOCAL = Path("presage.toml")
+_USERS_OWN = {"cc", "base-url", "config", "weights", "html", "into", "output", "run"}
+_NOT_DEFAULTS = {"help", "json", "no-config", "version"}
+
+
+class Setting(NamedTuple):
+    """One line of a configuration file."""
+
+    command: str
+    """Such as `search` or `corpus collect`."""
+    option: str
+    value: Any
+    file: Path
+
+
+def files() -> list[Path]:
+    """Where configuration files are looked for, the weaker one first."""
+    folder = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
+    return [folder / "presage" / "config.toml", LOCAL]
+
+
+def settings() -> list[Setting]:
+    """What the files set, the weaker file first. Raises PresageError for a file that is not as it should be."""
+    return [setting for file in files() if file.is_file() for setting in _read(file)]
+
+
+def apply(parser: argparse.ArgumentParser, command: str | None) -> dict[str, list[Any]]:
+    """Make what the files set the defaults of this command, or of all with None.
+
+    Lists are returned and not set: argparse would add what is typed to them. `fill` sets them after parsing.
+    Raises PresageError for an option that the command does not have, and for a value that the option does not take.
+    """
+    lists: dict[str, list[Any]] = {}
+    parsers = dict(commands(parser))
+    for setting in settings():
+        first, *rest = setting.command.split()
+        if first not in parsers:
+            _refuse(setting, f"there is no command '{first}'; {hint(first, parsers, 'see presage --help')}")
+        if command not in (None, first):
+            continue
+        if setting.command not in parsers:
+            _refuse(setting, f"there is no command '{first} {rest[0]}'; see presage {first} --help")
+        found = parsers[setting.command]
+        action = _action(found, setting)
+        value = _value(found, action, setting)
+        action.required = False
+        if isinstance(value, list):
+            lists[action.dest] = value
+        else:
+            found.set_defaults(**{action.dest: value})
+    return lists
+
+
+def fill(parsed: argparse.Namespace, lists: Mapping[str, list[Any]]) -> None:
+    """Give options that may be repeated their defaults, unless they were typed."""
+    for name, value in lists.items():
+        if hasattr(parsed, name) and not getattr(parsed, name):
+            setattr(parsed, name, value)
+
+
+def commands(parser: argparse.ArgumentParser, path: str = "") -> Iterator[tuple[str, argparse.ArgumentParser]]:
+    """Every command under this parser with its own, `corpus` and `corpus ls` alike."""
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for name, sub in action.choices.items():
+                yield f"{path}{name}", sub
+                yield from commands(sub, f"{path}{name} ")
+
+
+def options(parser: argparse.ArgumentParser) -> dict[str, argparse.Action]:
+    """The options that can have a default, by their long name without dashes."""
+    names = {
+        name.removeprefix("--"): action
+        for action in parser._actions
+        for name in action.option_strings
+        if name.startswith("--") and action.help != argparse.SUPPRESS
+    }
+    return {name: action for name, action in names.items() if name not in _NOT_DEFAULTS}
+
+
+def _read(file: Path) -> Iterator[Setting]:
+    import tomllib
+
+    try:
+        tables = tomllib.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise PresageError(f"cannot read {file}: {error.strerror}; --no-config runs without it") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise PresageError(f"{file} is not valid TOML: {error}; --no-config runs without it") from error
+    for command, table in tables.items():
+        if not isinstance(table, dict):
+            raise PresageError(f"{file}: '{command}' belongs to a command; write it under a table such as [search]")
+        yield from _settings(command, table, file)
+
+
+def _settings(command: str, table: Mapping[str, Any], file: Path) -> Iterator[Setting]:
+    for key, value in table.items():
+        if isinstance(value, dict):
+            yield from _settings(f"{command} {key}", value, file)
+        else:
+            yield Setting(command, key.replace("_", "-"), value, file)
+
+
+def _action(parser: argparse.ArgumentParser, setting: Setting) -> argparse.Action:
+    known = options(parser)
+    if setting.option not in known:
+        listed = f"it has: {', '.join(known) or 'none'}"
+        _refuse(setting, f"{setting.command} has no option '{setting.option}'; {hint(setting.option, known, listed)}")
+    if setting.file == LOCAL and setting.option in _USERS_OWN:
+        _refuse(setting, f"'{setting.option}' can be set only in your own file, {files()[0]}, or on the command line")
+    return known[setting.option]
+
+
+def _value(parser: argparse.ArgumentParser, action: argparse.Action, setting: Setting) -> Any:
+    """The value as the option would have parsed it."""
+    given = setting.value
+    if action.nargs == 0:
+        if not isinstance(given, bool):
+            _refuse(setting, f"{setting.option} must be true or false")
+        return action.const if given else action.default
+    if isinstance(action, argparse._AppendAction):
+        return [_parsed(parser, action, setting, each) for each in (given if isinstance(given, list) else [given])]
+    return _parsed(parser, action, setting, given)
+
+
+def _parsed(parser: argparse.ArgumentParser, action: argparse.Action, setting: Setting, given: Any) -> Any:
+    if isinstance(given, bool) or not isinstance(given, str | int | float):
+        _refuse(setting, f"{setting.option} must be text or a number")
+    try:
+        value = parser._get_value(action, str(given))
+        parser._check_value(action, value)
+    except argparse.ArgumentError as error:
+        _refuse(setting, f"{setting.option}: {error.message}")
+    return value
+
+
+def _refuse(setting: Setting, why: str) -> NoReturn:
+    raise PresageError(f"{setting.file}: [{setting.command.replace(' ', '.')}] {why}")

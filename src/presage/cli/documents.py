@@ -1,0 +1,117 @@
+"""What `--json` prints: one document per command, of the shape that documents.json describes.
+
+`python -m presage.cli.documents` writes docs/reference/json.md from that file.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # which need numpy
+    from presage.core.forecast import Forecast
+    from presage.kernels.kernel import Kernel
+
+VERSION = 1
+"""Of all shapes. It grows when a field is removed or changes its meaning, not when one is added."""
+SCHEMA = Path(__file__).with_name("documents.json")
+
+
+def write(name: str, document: dict[str, Any]) -> None:
+    """Print the document of a command on stdout. Numbers that JSON cannot hold become null."""
+    text = json.dumps(_finite({"schema": f"{name}/{VERSION}", **document}), indent=2).replace("\x7f", "\\u007f")
+    sys.stdout.write(f"{text}\n")
+
+
+def write_error(message: str, kind: str) -> None:
+    """Print what went wrong in place of a command's document."""
+    write("error", {"error": {"message": message, "kind": kind}})
+
+
+def kernel(of: Kernel) -> dict[str, Any]:
+    """A kernel, without its source."""
+    return {"name": of.name, "hash": of.hash, "language": of.language, "values": dict(of.values)}
+
+
+def forecast(of: Forecast) -> dict[str, Any]:
+    """A forecast: its numbers, and its distribution with the edges of the bins."""
+    low, median, high = (2 ** of.quantile(q) for q in (0.05, 0.5, 0.95))
+    return {
+        "speedup": {"value": median, "low": low, "high": high},
+        "p_fail": of.p_fail,
+        "p_faster": of.exceeds(1.0),
+        "mean_log2": of.mean(),
+        "confidence": of.confidence(),
+        "bins": bins(of),
+    }
+
+
+def bins(of: Forecast) -> list[dict[str, Any]]:
+    """The probability of each bin of speedups; an outer bin has no lower or no upper edge."""
+    from presage.core import scale
+
+    edges = [None, *scale.EDGES, None]
+    shares = of.bin_probabilities().tolist()
+    return [
+        {"label": label, "above": edges[at], "up_to": edges[at + 1], "probability": share}
+        for at, (label, share) in enumerate(zip(scale.labels(), shares, strict=True))
+    ]
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {str(key): _finite(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(part) for part in value]
+    return value
+
+
+# -- the reference page -----------------------------------------------------------------------------------------------
+
+
+def reference() -> str:
+    """docs/reference/json.md, from the descriptions in documents.json."""
+    shapes = json.loads(SCHEMA.read_text())
+    lines = [f"# JSON output\n\n{shapes['description']}"]
+    for name, shape in shapes["$defs"].items():
+        command = name.removesuffix(f"/{VERSION}")
+        title = f"`presage {command.replace('.', ' ')} --json`" if command != name and command != "error" else name
+        lines += [f"\n## {title}\n", f"{shape['description']}\n", "| field | type | meaning |", "|---|---|---|"]
+        lines += [f"| {' | '.join(row)} |" for row in _rows(shape)]
+    return "\n".join(lines) + "\n"
+
+
+def _rows(shape: dict[str, Any], prefix: str = "") -> list[tuple[str, str, str]]:
+    """Every field with its type and its description; fields inside fields as `outer.inner`."""
+    found = []
+    required = shape.get("required", ())
+    for name, part in shape.get("properties", {}).items():
+        optional = "" if name in required else " (may be missing)"
+        found.append((f"`{prefix}{name}`", _type(part), f"{part.get('description', '')}{optional}".strip()))
+        inner = part.get("items") or next((each for each in part.get("anyOf", ()) if "properties" in each), part)
+        found += _rows(inner, f"{prefix}{name}{'[]' if 'items' in part else ''}.")
+    return found
+
+
+def _type(part: dict[str, Any]) -> str:
+    if "$ref" in part:
+        name = part["$ref"].rpartition("/")[2]
+        return f"[{name}](#{name})"
+    if "const" in part:
+        return f"`{json.dumps(part['const'])}`"
+    if "anyOf" in part:
+        return " or ".join(_type(each) for each in part["anyOf"])
+    if "enum" in part:
+        return " or ".join(f"`{json.dumps(each)}`" for each in part["enum"])
+    names = part.get("type", "any")
+    said = " or ".join([names] if isinstance(names, str) else names)
+    return f"{said} of {_type(part['items'])}" if "items" in part else said
+
+
+if __name__ == "__main__":
+    sys.stdout.write(reference())

@@ -1,0 +1,51 @@
+"""What `presage --version` prints: presage, what it runs on, and the plugins of others. Nothing is imported for it."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterator
+from importlib.metadata import Distribution, EntryPoint, PackageNotFoundError, distribution, entry_points
+
+from presage import __version__
+from presage.cli.plugins import KINDS
+
+DISTRIBUTION = "presage-kernels"
+_PARTS = ("numpy", "lightgbm", "pyarrow", "torch", "triton", "cuda-core", "nvidia-cuda-nvrtc", "openai", "xllamacpp")
+
+
+def text() -> str:
+    """A line for each part; the first is `presage VERSION`."""
+    parts = [("presage", __version__), ("python", platform.python_version())]
+    parts += [(name, found.version) for name in _PARTS if (found := _installed(name))]
+    parts += [("catalogue", _catalogue()), *plugins()]
+    return "".join(f"{name} {said}\n" for name, said in parts)
+
+
+def plugins() -> list[tuple[str, str]]:
+    """The packages of others that add to presage: the name of each, and its version with what it adds."""
+    added: dict[str, tuple[str, list[str]]] = {}
+    for point in _points():
+        if point.dist and point.dist.name != DISTRIBUTION:
+            kind = point.group.removeprefix("presage.")
+            added.setdefault(point.dist.name, (point.dist.version, []))[1].append(f"{kind} {point.name}")
+    return [(name, f"{version} (plugin: {', '.join(sorted(what))})") for name, (version, what) in sorted(added.items())]
+
+
+def _catalogue() -> str:
+    """What our own entry points declare. It has the version of presage, with which it is installed."""
+    own = [point for point in _points() if point.dist and point.dist.name == DISTRIBUTION]
+    rooms = sum(point.group == "presage.problems" for point in own)
+    recordings = sorted({point.name for point in own if point.group == "presage.recordings"})
+    return f"{rooms} rooms of problems; recordings: {', '.join(recordings) or 'none'}" if own else "not installed"
+
+
+def _points() -> Iterator[EntryPoint]:
+    for kind in KINDS:
+        yield from entry_points(group=f"presage.{kind}")
+
+
+def _installed(name: str) -> Distribution | None:
+    try:
+        return distribution(name)
+    except PackageNotFoundError:
+        return None

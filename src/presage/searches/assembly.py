@@ -1,0 +1,78 @@
+"""Assembly: from a configuration to the parts of a search."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import ExitStack
+from typing import Any
+
+from presage.core.errors import PresageError
+from presage.devices import registry as devices
+from presage.devices.base import Device
+from presage.forecasters import registry as forecasters
+from presage.forecasters.base import Forecaster
+from presage.kernels.kernel import Kernel
+from presage.plugins.group import PROPOSERS
+from presage.policies import registry as policies
+from presage.problems.base import Problem
+from presage.problems.external import ExternalProblem
+from presage.proposers import registry as proposers
+from presage.searches import acquisition as acquisitions
+from presage.searches import registry as strategies
+from presage.searches.configuration import NO_FORECASTER, Configuration
+from presage.searches.objects import fresh
+from presage.searches.session import Parts
+
+
+def assemble(configuration: Configuration, objects: Mapping[str, Any], stack: ExitStack, is_new: bool) -> Parts:
+    """The parts that the configuration names, which are closed with the stack, and the objects that it describes, which
+    are the caller's to close. Of a new run, a budget for language models that nobody asks is refused."""
+    name = str(configuration.proposer)
+    proposer = objects.get("proposer") or PROPOSERS.load(name.partition(":")[0])
+    in_dollars = configuration.dollars is not None
+    if hasattr(proposer, "check"):
+        proposer.check(in_dollars)
+    device = objects["device"] if "device" in objects else devices.get(str(configuration.device))
+    if "device" not in objects:
+        stack.callback(device.close)
+    problem = objects["problem"] if "problem" in objects else device.problem(configuration.problem)
+    forecaster = _forecaster(configuration, objects, stack)
+    if forecaster and in_dollars:
+        forecaster.check_priced()
+    asks = getattr(proposer, "is_paid", True) or (forecaster is not None and forecaster.is_paid)
+    if is_new and not asks and (in_dollars or configuration.tokens is not None):
+        raise PresageError(
+            f"tokens and dollars are what language models cost, and neither the proposer {name} nor the forecaster"
+            f" {configuration.forecaster} asks one; leave out --tokens and --dollars"
+        )
+    return Parts(
+        problem,
+        device,
+        _anchor(device, problem, objects.get("anchor") or configuration.anchor),
+        proposer if "proposer" in objects else lambda ground: proposers.get(name, ground),
+        fresh(objects["strategy"]) if "strategy" in objects else strategies.get(configuration.strategy),
+        fresh(objects["policy"]) if "policy" in objects else policies.get(str(configuration.policy)),
+        forecaster,
+        fresh(objects["acquisition"]) if "acquisition" in objects else acquisitions.get(str(configuration.acquisition)),
+    )
+
+
+def _forecaster(configuration: Configuration, objects: Mapping[str, Any], stack: ExitStack) -> Forecaster | None:
+    if "forecaster" in objects:
+        given: Forecaster = objects["forecaster"]
+        return given
+    if configuration.forecaster == NO_FORECASTER:
+        return None
+    forecaster = forecasters.get(str(configuration.forecaster))
+    stack.callback(forecaster.close)
+    return forecaster
+
+
+def _anchor(device: Device, problem: Problem, given: Kernel | str | None) -> Kernel:
+    if isinstance(given, Kernel):
+        anchor: Kernel | None = problem.candidate(given) if isinstance(problem, ExternalProblem) else given
+    else:
+        anchor = device.kernel(problem, given) if given else device.anchor(problem)
+    if anchor is None:
+        raise PresageError(f"{problem.name} has no anchor on {device.name}; name a kernel with --anchor")
+    return anchor.render()

@@ -1,0 +1,195 @@
+"""Configuration: what a run is asked for, with its defaults, and whether a run that exists can go on with it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from presage.core.errors import PresageError
+from presage.devices import recorded
+from presage.devices.recorded import RecordedDevice
+from presage.forecasters import learned
+from presage.plugins.group import ACQUISITIONS, POLICIES, PROPOSERS, STRATEGIES
+from presage.policies import registry as policies
+from presage.problems import registry as problems
+from presage.searches import acquisition as acquisitions
+from presage.searches import registry as strategies
+from presage.searches.budget import Budget
+
+RUNS = Path("presage-runs")
+"""Where runs live unless another folder is named, in the folder that one works in."""
+NO_FORECASTER = "none"
+NO_POLICY = "always"
+"""The policy of a search without forecasts."""
+LIMITS = ("budget", "device_seconds", "wall", "tokens", "dollars")
+"""What a run can be given more of later."""
+_BATCH = {"knobs": 32, "pool": 256, "llm": 8}
+"""Candidates of a step: as many as can be compiled, are recorded with what compiling tells, or can be paid for."""
+_BATCH_MEASURED = 4
+"""The same where each is measured."""
+_LONGEST_PART = 80
+"""Bytes that we take for each part of a folder's name."""
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """What a run is asked for; its folder takes no other. None stands for the default of the place. Parts are texts: a
+    name, perhaps with settings, as in `topk:k=4`; or the description of an object."""
+
+    problem: str
+    device: str | None = None
+    forecaster: str | None = None
+    policy: str | None = None
+    strategy: str = strategies.DEFAULT
+    acquisition: str | None = None
+    proposer: str | None = None
+    anchor: str | None = None
+    """What speedups are relative to, by path or name."""
+    budget: int | None = 64
+    """The most measurements."""
+    device_seconds: float | None = None
+    wall: float | None = None
+    """Seconds, over all processes of the run."""
+    tokens: int | None = None
+    dollars: float | None = None
+    alpha: float | None = None
+    """Short for the policy's setting of this name, as in `risk:alpha=0.1`; None once that is complete."""
+    delta: float | None = None
+    """Likewise."""
+    early_stop: bool = True
+    """Whether the search ends when what is left is so unlikely to win that the policy's promise allows to leave it."""
+    batch: int | None = None
+    """How many candidates a step proposes."""
+    seed: int = 0
+
+    @property
+    def limits(self) -> Budget:
+        return Budget(self.budget, self.device_seconds, self.wall, self.tokens, self.dollars)
+
+    @property
+    def folder(self) -> Path:
+        """The run's folder unless one is named: it tells the problem, the device and the seed."""
+        device = (self.device or "").removesuffix(".parquet").replace(":", "/").strip("/").split("/")
+        parts = (Path(self.problem).stem, *device[:1], *device[1:][-1:], str(self.seed))
+        return RUNS / "-".join(os.fsdecode(os.fsencode(part)[:_LONGEST_PART]) for part in parts)
+
+    def complete(self, objects: Mapping[str, Any] | None = None) -> Configuration:
+        """Every default filled in, every name known, and each setting of a part with its part. `objects`: those whose
+        descriptions this holds."""
+        given = objects or {}
+        if not self.problem.strip():
+            raise PresageError("name a problem: 'presage problems' lists the catalogue's")
+        if self.batch is not None and self.batch < 1:
+            raise PresageError(f"a step proposes 1 candidate or more, not {self.batch}")
+        device = self.device or _default_device()
+        is_recorded = isinstance(given.get("device"), RecordedDevice) or device.startswith("recorded:")
+        proposer = self.proposer or ("pool" if is_recorded else "knobs")
+        if "proposer" not in given:
+            if is_recorded and proposer != "pool":
+                raise PresageError(
+                    f"{device} can measure only what was recorded; leave out --proposer, or write 'pool'"
+                )
+            PROPOSERS.load(_name(proposer))
+        forecaster = self.forecaster or self._default_forecaster(device, is_recorded, given)
+        policy = self.policy or (NO_POLICY if forecaster == NO_FORECASTER else policies.DEFAULT)
+        measures_all = policy == NO_POLICY or forecaster == NO_FORECASTER
+        batch = _BATCH_MEASURED if measures_all else _BATCH.get(_name(proposer), _BATCH["knobs"])
+        completed = replace(
+            self, device=device, proposer=proposer, forecaster=forecaster, policy=policy, batch=self.batch or batch,
+            acquisition=self.acquisition or acquisitions.DEFAULT,
+        )._canonical(given)  # fmt: skip
+        completed.limits  # noqa: B018  a budget that cannot be is refused here
+        return completed
+
+    def _default_forecaster(self, device: str, is_recorded: bool, objects: Mapping[str, Any]) -> str:
+        """What was learned from the corpus, where it is there and the problem is one that it can know; for any other
+        recorded space, what learns from its measurements alone."""
+        is_cpu = objects["device"].kind == "cpu" if "device" in objects else device.removeprefix("recorded:") == "cpu"
+        name = objects["problem"].name if "problem" in objects else self.problem
+        if name in problems.names() and (learned.installed() / f"{'cpu' if is_cpu else 'compiled'}.json").exists():
+            return "learned"
+        return "surrogate" if is_recorded else NO_FORECASTER
+
+    def _canonical(self, objects: Mapping[str, Any]) -> Configuration:
+        """The same with one text for each part, however it was written."""
+        short = {name: value for name in ("alpha", "delta") if (value := getattr(self, name)) is not None}
+        if short and "policy" in objects:
+            raise PresageError(f"{' and '.join(short)} are settings of a policy that is named; the object has its own")
+        texts: dict[str, Any] = {
+            name: group.canonical(str(getattr(self, name)), **(short if name == "policy" else {}))
+            for name, group in (("policy", POLICIES), ("strategy", STRATEGIES), ("acquisition", ACQUISITIONS))
+            if name not in objects
+        }
+        return replace(self, alpha=None, delta=None, **texts)
+
+    def refuse_idle(self, completed: Configuration) -> None:
+        """Refuse what was chosen here and would change nothing in the completed configuration."""
+        if completed.forecaster != NO_FORECASTER:
+            return
+        if self.policy and completed.policy != NO_POLICY:
+            raise PresageError(
+                f"without a forecaster everything is measured, and the policy {self.policy} has nothing to decide on;"
+                " leave out --policy, or name a forecaster with --forecaster"
+            )
+        if self.acquisition:
+            raise PresageError(
+                f"without a forecaster nothing is scored, and the acquisition {self.acquisition} changes nothing; leave"
+                " out --acquisition, or name a forecaster with --forecaster"
+            )
+
+
+def extend(was: Mapping[str, Any], now: Configuration, folder: Path) -> dict[str, Any]:
+    """What a run may spend more of than before, by name, if it was begun as it is asked for now.
+
+    Raises PresageError where anything else differs, or where it may spend less."""
+    before, after = modern(was), asdict(now)
+    larger = {}
+    differences = []
+    for name in (name for name in after if name in before and before[name] != after[name]):
+        if name in LIMITS and _is_more(before[name], after[name]):
+            larger[name] = after[name]
+        else:
+            differences.append(f"{name} was {_said(name, before[name])}, is {_said(name, after[name])}")
+    if not differences:
+        return larger
+    why = f"{folder} holds a run with another configuration: {'; '.join(differences)}."
+    if all(difference.startswith(LIMITS) for difference in differences):
+        why += " A run can be given a larger budget, not a smaller one."
+    if any("<" in difference for difference in differences):
+        why += " A run that was begun with an object goes on with an object like it."
+    raise PresageError(f"{why} Ask as before to go on with it, or name another folder with --run")
+
+
+def modern(was: Mapping[str, Any]) -> dict[str, Any]:
+    """A stored configuration as it would be stored now: older versions kept alpha and delta of every run apart, and
+    only `risk` looked at them."""
+    short = {name: was[name] for name in ("alpha", "delta") if was.get(name) is not None}
+    policy = POLICIES.canonical(was["policy"], **short) if short and was["policy"] == "risk" else was["policy"]
+    return {**was, "policy": policy, "alpha": None, "delta": None}
+
+
+def _is_more(before: float | None, after: float | None) -> bool:
+    return after is None or (before is not None and after > before)
+
+
+def _said(name: str, value: object) -> str:
+    return "unlimited" if value is None and name in LIMITS else str(value)
+
+
+def _name(spec: str) -> str:
+    return spec.partition(":")[0]
+
+
+def _has_gpu(devices: Path = Path("/dev")) -> bool:
+    """Whether there is an NVIDIA GPU; a container may hold any of a machine's, the first or not."""
+    return any(file.name.removeprefix("nvidia").isdigit() for file in devices.glob("nvidia[0-9]*"))
+
+
+def _default_device() -> str:
+    if _has_gpu() and find_spec("torch"):
+        return "cuda"
+    return "recorded:h200" if "h200" in recorded.packaged() else "cpu"

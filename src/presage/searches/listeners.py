@@ -1,0 +1,61 @@
+"""Listeners: who learns from what happens in a run. The strategy, the policy and the forecaster hear of every event in
+its order, while it happens and again when the run goes on in another process."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from presage.core.forecast import Forecast
+from presage.forecasters.base import Forecaster
+from presage.policies.base import Policy
+from presage.searches.base import Strategy
+from presage.searches.state import FAULT, State, Waiting
+from presage.store.store import Event
+
+
+@dataclass(frozen=True)
+class Listeners:
+    """What is told is worked out from the event and the state, so that a state needs to know nobody."""
+
+    strategy: Strategy
+    policy: Policy
+    forecaster: Forecaster | None = None
+
+    def apply(self, event: Event, state: State) -> None:
+        """Take an event into the state, and tell what came of it."""
+        if event.kind == "measured":
+            self._measured(event, state)
+        elif event.kind == "decided":
+            known = len(state.hashes)
+            state.apply(event)
+            for id in range(known, len(state.hashes)):  # those whose forecasts were trusted
+                self.strategy.tell(state.node(id))
+        else:
+            state.apply(event)
+
+    def replay(self, event: Event, state: State) -> None:
+        """The same for an event of an earlier process, with what the listeners themselves had said then."""
+        if event.kind == "asked":
+            self.strategy.visited(event.payload["parents"])
+        elif event.kind == "forecast" and self.forecaster and "memory" in event.payload:
+            self.forecaster.remember(event.payload["memory"])
+        self.apply(event, state)
+
+    def _measured(self, event: Event, state: State) -> None:
+        told, known = event.payload, len(state.hashes)
+        waited = state.waiting.get(told["kernel"])
+        state.apply(event)
+        if waited and told["status"] != FAULT:
+            self._observe(waited, state, told["value"])
+        if len(state.hashes) > known:
+            self.strategy.tell(state.node(known))
+        elif waited and waited.node is not None and told["value"] is not None:
+            self.strategy.tell(state.node(waited.node))
+
+    def _observe(self, waited: Waiting, state: State, value: float | None) -> None:
+        """Tell the policy what came of a kernel that it decided on."""
+        if waited.decision and waited.standing:
+            forecast = Forecast.from_json(waited.forecast) if waited.forecast else None
+            self.policy.observe(forecast, waited.decision, waited.standing, value)
+        elif waited.node is not None:
+            self.policy.observe_trusted(state.bars[waited.node], value)

@@ -1,0 +1,134 @@
+"""The stages that use the device: the anchor, the candidates that were chosen, and the finalists beside the anchor."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from presage.core.errors import PresageError
+from presage.core.forecast import Forecast
+from presage.core.statistics import Interval
+from presage.devices.base import Effort, Measurement, speedup
+from presage.devices.status import Status
+from presage.kernels.kernel import Kernel
+from presage.searches import forecasting
+from presage.searches.session import Session
+
+EFFORT = Effort(precision=0.02, case_seconds=1.0, processes=1)
+"""For a candidate; the anchor and the finalists get the full one."""
+
+
+def measure_anchor(session: Session) -> None:
+    """The first measurement of a run, which all speedups are relative to."""
+    anchor = session.parts.anchor
+    (measurement,), seconds = _side_by_side(session, [anchor])
+    if measurement.status is not Status.OK:
+        raise PresageError(
+            f"the anchor {anchor.name} is {measurement.status}: {measurement.reason}; without its time there are no"
+            " speedups"
+        )
+    (reports,) = forecasting.reports(session, [anchor])
+    session.append(
+        "measured",
+        _result(measurement, 0.0, None, None, seconds),
+        kernels=[anchor],
+        reports={anchor.hash: reports} if reports else None,
+        measurements=[measurement],
+    )
+
+
+def measure_waiting(session: Session, is_enough: Callable[[], object]) -> None:
+    """Measure what waits, as far as the budget goes; each result is kept at once."""
+    seconds, left = session.spending.seconds_left(), session.spending.measurements_left()
+    affordable = min(max(1.0, seconds // EFFORT.timeout), math.inf if left is None else left)
+    waiting = [session.store.kernel(hash) for hash in session.state.waiting]
+    kernels = waiting[: int(min(affordable, len(waiting)))]
+    own = None if session.proposer.foreign else session.parts.device.own_effort
+    effort = own or EFFORT
+    effort = replace(effort, timeout=min(effort.timeout, seconds))
+    start = time.monotonic()
+    work = ((session.parts.problem, kernel) for kernel in kernels)
+    for measurement in session.parts.device.measure_each(work, effort, foreign=own is None):
+        hash, value = measurement.kernel.hash, _value(session, measurement)
+        told = _expected(session, hash), _surprise(session, hash, value)
+        result = _result(measurement, value, *told, time.monotonic() - start)
+        session.append("measured", result, measurements=[measurement])
+        start = time.monotonic()
+        if is_enough():
+            break
+
+
+def measure_finalists(session: Session) -> None:
+    """The best few again, side by side with the anchor, as far as the budget goes."""
+    state, budget = session.state, session.budget
+    mean = max(state.spent.device_seconds / state.spent.measurements, 1e-9)
+    room = min(budget.left("measurements", state.spent), session.spending.seconds_left() / mean) - 1
+    count = max(0, int(min(budget.finalists, room)))
+    finalists = [state.hashes[id] for _, id in reversed(state.best) if id != 0][:count]
+    if not finalists:
+        return
+    hashes = [state.hashes[0], *finalists]
+    measured, seconds = _side_by_side(session, [session.store.kernel(hash) for hash in hashes])
+    results = []
+    for hash, measurement in zip(hashes, measured, strict=True):
+        interval = speedup(measured[0], measurement)
+        ends = interval._asdict() if interval else dict.fromkeys(Interval._fields)
+        results.append({"kernel": hash, "status": str(measurement.status), **ends})
+    session.append("finals", {"results": results, "seconds": seconds}, measurements=measured)
+
+
+def _side_by_side(session: Session, kernels: Sequence[Kernel]) -> tuple[list[Measurement], float]:
+    """Kernels that were measured together, with care, and the seconds that it took."""
+    effort, each = Effort(further_processes=0), session.spending.seconds_left() / len(kernels)
+    if each < effort.processes * effort.timeout:
+        effort = replace(effort, timeout=min(effort.timeout, each), processes=1)
+    start = time.monotonic()
+    measured = session.parts.device.measure(session.parts.problem, kernels, effort, lambda doing, share: None)
+    return measured, time.monotonic() - start
+
+
+def _expected(session: Session, hash: str) -> float | None:
+    """The mean of the forecast by which it was decided to measure this kernel."""
+    waiting = session.state.waiting[hash]
+    if waiting.node is not None:
+        return session.state.values[waiting.node]
+    return Forecast.from_json(waiting.forecast).mean() if waiting.forecast else None
+
+
+def _surprise(session: Session, hash: str, value: float | None) -> float | None:
+    """How far the value lies from the median of the forecast by which this was decided, 1 for the end on that side.
+    Both sides count: what is measured first is what was forecast too high rather than too low."""
+    kept = session.state.waiting[hash].forecast
+    if kept is None or value is None:
+        return None
+    forecast = Forecast.from_json(kept)
+    middle = forecast.quantile(0.5)
+    return (value - middle) / (forecast.knots[-1 if value > middle else 0] - middle)
+
+
+def _value(session: Session, measurement: Measurement) -> float | None:
+    """log2 S from the medians, since its rounds are not the anchor's; None for a kernel that failed."""
+    if measurement.status is not Status.OK:
+        return None
+    anchor = session.briefing.anchor.times_ns
+    ratios = [anchor[case.case] / case.median.value for case in measurement.cases]
+    return sum(map(math.log2, ratios)) / len(ratios)
+
+
+def _result(
+    measurement: Measurement, value: float | None, expected: float | None, surprise: float | None, seconds: float
+) -> dict[str, Any]:
+    return {
+        "kernel": measurement.kernel.hash,
+        "name": Path(measurement.kernel.name).name,
+        "status": str(measurement.status),
+        "reason": measurement.reason,
+        "value": value,
+        "expected": expected,
+        "surprise": surprise,
+        "seconds": seconds,
+    }

@@ -1,0 +1,121 @@
+"""Objects in the place of names: `policy=MyPolicy(k=4)`. A run keeps a description of each, and goes on only with
+objects that have the same one."""
+
+from __future__ import annotations
+
+import copy
+import functools
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from presage.core.errors import PresageError
+from presage.devices.base import Device
+from presage.forecasters.base import Forecaster
+from presage.kernels.kernel import Kernel
+from presage.plugins.group import settings_of
+from presage.policies.base import Policy
+from presage.problems import registry as problems
+from presage.problems.base import Problem
+from presage.searches.base import Acquisition, Strategy
+
+_KINDS: dict[str, type] = {
+    "problem": Problem,
+    "device": Device,
+    "forecaster": Forecaster,
+    "policy": Policy,
+    "strategy": Strategy,
+    "acquisition": Acquisition,
+    "anchor": Kernel,
+}
+_PLAIN = (str, int, float, bool, type(None))
+
+Part = TypeVar("Part")
+
+
+def split(settings: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The settings with a text in the place of each object, and the objects. A path is a text, and so is a problem that
+    has its name from a package."""
+    texts, objects = dict(settings), {}
+    for name in settings.keys() & {*_KINDS, "proposer"}:
+        given = settings[name]
+        if isinstance(given, Path):
+            texts[name] = str(given)
+        elif isinstance(given, Problem) and given.name in problems.names() and problems.get(given.name) is given:
+            texts[name] = given.name
+        elif given is not None and not isinstance(given, str):
+            _check(name, given)
+            texts[name], objects[name] = describe(given), given
+    return texts, objects
+
+
+def _check(name: str, given: Any) -> None:
+    if name == "proposer":
+        wanted, fits = "Proposer class, or a function that makes one from a Ground", callable(given)
+    else:
+        wanted, fits = f"{_KINDS[name].__name__} object", isinstance(given, _KINDS[name])
+    if not fits:
+        raise PresageError(f"{name} must be a name or a {wanted}, not {given!r:.80}")
+
+
+def describe(thing: object) -> str:
+    """The class and the settings of its constructor that can be read, in angle brackets, which no name has.
+
+    >>> from presage.policies.topk import TopK
+    >>> describe(TopK(k=4))
+    '<presage.policies.topk.TopK(k=4)>'
+    """
+    if isinstance(thing, Kernel):
+        return f"<{thing.name} {thing.hash}>"
+    if isinstance(thing, functools.partial):
+        words = [*map(_plain, thing.args), *(f"{name}={_plain(value)}" for name, value in thing.keywords.items())]
+        return f"<{_name(thing.func)}({', '.join(words)})>"
+    if isinstance(thing, type) or not isinstance(thing, tuple(_KINDS.values())):
+        return f"<{_name(thing)}>"
+    if isinstance(thing, Problem):
+        return f"<{_name(type(thing))} {thing.name}>"
+    return f"<{_name(type(thing))}({', '.join(f'{name}={_plain(v)}' for name, v in _settings(thing).items())})>"
+
+
+def _settings(thing: object) -> dict[str, Any]:
+    """What the constructor was given, as far as the object keeps it under the same name, or one with an underscore."""
+    found = {}
+    for name in settings_of(type(thing)):
+        for attribute in (name, f"_{name}"):
+            if hasattr(thing, attribute):
+                found[name] = getattr(thing, attribute)
+                break
+    return found
+
+
+def _plain(value: object) -> str:
+    """A value that two processes write alike."""
+    if isinstance(value, _PLAIN):
+        return repr(value)
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_plain, value))}]"
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{_plain(key)}: {_plain(each)}' for key, each in value.items())}}}"
+    name = getattr(value, "name", None)
+    return name if isinstance(name, str) else _name(value if callable(value) else type(value))
+
+
+def _name(thing: object) -> str:
+    kind = thing if hasattr(thing, "__qualname__") else type(thing)
+    return f"{kind.__module__}.{kind.__qualname__}"
+
+
+def label(thing: object) -> str:
+    """A short name for the run's folder."""
+    name = getattr(thing, "name", None)
+    return name if isinstance(name, str) and name else type(thing).__name__
+
+
+def fresh(part: Part) -> Part:
+    """A copy of a part that learns: the caller's own stays as it is, so that it can be given again."""
+    try:
+        return copy.deepcopy(part)
+    except Exception as error:  # of someone else's object anything may be expected
+        raise PresageError(
+            f"{type(part).__name__} cannot be copied, and each search needs one of its own: {error}; write __deepcopy__"
+        ) from error

@@ -1,0 +1,127 @@
+"""Session: a run that is open in this process, with all that its stages share. It resumes by itself: what the store
+holds is folded first."""
+
+from __future__ import annotations
+
+import gc
+import os
+import random
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from presage.devices.base import Device
+from presage.forecasters.base import Forecaster
+from presage.kernels.kernel import Kernel
+from presage.llm.cost import Allowance
+from presage.policies.base import Policy
+from presage.problems.base import Problem
+from presage.proposers.base import Ground, Proposer
+from presage.searches.acquisition import ExpectedImprovement
+from presage.searches.base import Acquisition, Strategy
+from presage.searches.briefing import Briefing
+from presage.searches.budget import Budget
+from presage.searches.listeners import Listeners
+from presage.searches.spending import Spending
+from presage.searches.state import State
+from presage.store.store import Event, Store
+
+Watch = Callable[[Event, State], None]
+"""Called after each event."""
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What a search is made of."""
+
+    problem: Problem
+    device: Device
+    anchor: Kernel
+    proposer: Callable[[Ground], Proposer]
+    """Made once the anchor has been measured."""
+    strategy: Strategy
+    policy: Policy
+    forecaster: Forecaster | None = None
+    """None: nothing is forecast, so everything is measured."""
+    acquisition: Acquisition = ExpectedImprovement()  # noqa: RUF009  it has no state
+
+
+class Session:
+    """The store, the state that its events make, and those who hear of each."""
+
+    def __init__(
+        self,
+        store: Store,
+        parts: Parts,
+        budget: Budget,
+        seed: int = 0,
+        watch: Watch | None = None,
+        getting_ready: float = 0.0,
+        limits: Mapping[str, Any] | None = None,
+    ) -> None:
+        """getting_ready: the seconds that this process has spent on the run already, which count. limits: what the run
+        may spend more of than it was begun with."""
+        self.store, self.parts, self.budget, self.seed, self._watch = store, parts, budget, seed, watch
+        self.state = State()
+        self.spending = Spending(budget, self.state)
+        self.briefing = Briefing(store, self.state, parts.problem, parts.device)
+        self._listeners = Listeners(parts.strategy, parts.policy, parts.forecaster)
+        self._resume(getting_ready, limits or {})
+
+    def _resume(self, getting_ready: float, limits: Mapping[str, Any]) -> None:
+        state = self.state
+        with _no_collecting():
+            for event in self.store.events():
+                self._listeners.replay(event, state)
+        self.parts.device.resume(self.store.measured())
+        if not state.finished or limits:
+            lived = state.spent.wall_seconds + getting_ready
+            if state.session_start and not state.finished:
+                lived += max(0.0, max(state.last_time, self.store.last_alive) - state.session_start)
+            told = {"pid": os.getpid(), "lived": lived, "notes": self._doubts()}
+            self.append("session", told | ({"limits": dict(limits)} if limits else {}))
+
+    def _doubts(self) -> list[str]:
+        """What a person should know before anything is measured."""
+        device, parts = self.parts.device, self.parts
+        if device.kind != "gpu" or device.hardware or not parts.forecaster or not parts.problem.inputs:
+            return []
+        return [f"nothing is known of the GPU of {device.name}: forecasts do without its peaks and its limits"]
+
+    def append(self, kind: str, payload: Mapping[str, Any], **kept: Any) -> None:
+        """Something has happened: keep it, and tell everybody."""
+        event = self.store.append(kind, payload, **kept)
+        self._listeners.apply(event, self.state)
+        if self._watch:
+            self._watch(event, self.state)
+
+    def chance(self, step: int, stage: str) -> random.Random:
+        """All chance of a stage."""
+        return random.Random(f"{self.seed}/{step}/{stage}")
+
+    @cached_property
+    def proposer(self) -> Proposer:
+        return self.parts.proposer(Ground(self.parts.problem, self.parts.device, self.briefing.anchor))
+
+    def can_propose(self) -> bool:
+        return self.spending.can_pay("proposed", self.proposer)
+
+    def allowance(self) -> Allowance:
+        """What is left for language models; what they may have cost is kept before each request, so that whoever goes
+        on after a kill counts it."""
+        return self.spending.allowance(lambda t, d: self.append("asking", {"tokens": t, "dollars": d}))
+
+
+@contextmanager
+def _no_collecting() -> Iterator[None]:
+    """Folding makes no cycles, and looking for some would take a third of its time."""
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()

@@ -1,0 +1,157 @@
+"""Operation: what the problems of all rooms have in common, and how a row of a room's table reads.
+
+A room's module has a class, which says how its kind of operation becomes code (`given`), and a table `OPERATIONS` with
+a row for each operation. A row is a call of the class: the name, a sentence that says what is computed, what only this
+class needs, and the facts below.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Mapping, Sequence
+from types import ModuleType
+from typing import Any, TypedDict, Unpack
+
+from presage.kernels import header
+from presage.problems.base import Array, Case, Problem, Tolerance
+
+Formula = Callable[..., Any]
+Limit = int | tuple[int, ...]
+
+C_TYPES = {
+    "float32": "float",
+    "float16": "half",
+    "int8": "signed char",
+    "uint8": "unsigned char",
+    "int32": "int",
+    "int64": "long long",
+    "bool": "bool",
+    "float8_e4m3fn": "__nv_fp8_e4m3",
+}
+
+
+class Facts(TypedDict, total=False):
+    """What a row may say; a class may say it for all its rows."""
+
+    inputs: tuple[Array, ...]
+    outputs: tuple[Array, ...]
+    parameters: tuple[str, ...]
+    timed: tuple[Case, ...] | Mapping[str, tuple[Case, ...]]
+    """For a GPU alone, or for each kind of device."""
+    checks: tuple[Case, ...]
+    oracle: Formula
+    """The right output, or outputs, from an array namespace and the inputs."""
+    scale: Formula
+    """What the tolerance is relative to, from the same; otherwise the size of the right output."""
+    tolerance: Tolerance
+    flops: int | Callable[[Mapping[str, int]], int]
+    """For each element of the first output, or from the sizes."""
+    draw: Sequence[Limit] | Callable[[random.Random], Sequence[int]]
+    """The largest value of each size in a drawn case; of several, one is chosen."""
+    draw_styles: tuple[str, ...]
+    eager: str
+    """What a PyTorch user would write."""
+
+
+class Operation(Problem):
+    draw_styles: tuple[str, ...] = ("normal", "large", "tiny", "outliers")
+    textbook: int = 1
+    """How many operations the usual algorithm does for each that must be done."""
+    _oracle: Formula
+    _scale: Formula | None = None
+    _tolerance: Tolerance
+    _flops: int | Callable[[Mapping[str, int]], int] = 0
+    _draw: Sequence[Limit] | Callable[[random.Random], Sequence[int]] = ()
+    _eager: str = ""
+
+    def __init__(self, name: str = "", summary: str = "", **facts: Unpack[Facts]) -> None:
+        super().__init__(name)
+        if summary:
+            self.summary = summary
+        for fact, value in facts.items():
+            if fact == "timed":
+                self.timed = value if isinstance(value, Mapping) else {"gpu": value}  # type: ignore[dict-item]
+            else:
+                setattr(self, fact if fact in _PUBLIC else f"_{fact}", value)
+
+    def oracle(self, xp: ModuleType, case: Case, *inputs: Any) -> tuple[Any, ...]:
+        return several(self._oracle(xp, *self.told(case), *inputs))
+
+    def magnitude(self, xp: ModuleType, case: Case, expected: tuple[Any, ...], *inputs: Any) -> tuple[Any, ...]:
+        if self._scale is None:
+            return super().magnitude(xp, case, expected, *inputs)
+        return several(self._scale(xp, *self.told(case), *inputs))
+
+    def told(self, case: Case) -> tuple[Any, ...]:
+        """What `oracle` and `scale` are told before the inputs."""
+        return ()
+
+    def tolerance(self, case: Case) -> Tolerance:
+        return self._tolerance
+
+    def flops(self, case: Case) -> int:
+        if isinstance(self._flops, int):
+            return self._flops * math.prod(self.shape(self.outputs[0], case))
+        return self._flops(case.dims)
+
+    def textbook_flops(self, case: Case) -> int:
+        return self.textbook * self.flops(case)
+
+    def draw_case(self, rng: random.Random) -> Case:
+        if callable(self._draw):
+            sizes = self._draw(rng)
+        else:
+            sizes = [rng.randint(1, rng.choice(most) if isinstance(most, tuple) else most) for most in self._draw]
+        return Case(dict(zip(self.scalars, sizes, strict=True)), self._element_type, rng.choice(self.draw_styles))
+
+    @property
+    def _element_type(self) -> str:
+        return next(iter(self.timed.values()))[0].dtype
+
+    # What most rooms' families need.
+
+    @property
+    def ins(self) -> list[str]:
+        return [array.name for array in self.inputs]
+
+    def c_type(self, array: Array) -> str:
+        return C_TYPES[self._element_type if array.dtype == "T" else array.dtype]
+
+    def pointers(self, restrict: str = "__restrict__") -> list[str]:
+        """The arrays as parameters of a function in C, the inputs first."""
+        read = [f"const {self.c_type(array)} *{restrict} {array.name}" for array in self.inputs]
+        return read + [f"{self.c_type(array)} *{restrict} {array.name}" for array in self.outputs]
+
+    @property
+    def c_sizes(self) -> str:
+        return ", ".join(f"int {name}" for name in self.scalars)
+
+    def c_arguments(self, restrict: str = "__restrict__") -> str:
+        return ", ".join((*self.pointers(restrict), self.c_sizes))
+
+    @property
+    def unpack(self) -> str:
+        """Python that names the inputs, the parameters and the sizes that the inputs' shapes show."""
+        lines = [f"{', '.join((*self.ins, *self.parameters))}, = data"]
+        for array in self.inputs:
+            sizes = enumerate(part.strip() for part in array.shape.split(","))
+            lines += [f"{size} = {array.name}.shape[{i}]" for i, size in sizes if size.isidentifier()]
+        return "\n".join(lines)
+
+
+_PUBLIC = ("inputs", "outputs", "parameters", "checks", "draw_styles")
+
+
+def several(outputs: Any) -> tuple[Any, ...]:
+    return outputs if isinstance(outputs, tuple) else (outputs,)
+
+
+def filled(template: str, given: Mapping[str, str]) -> str:
+    """The template with the code for each of its places, without the lines that stay empty."""
+    return "\n".join(line for line in header.insert(template, given).split("\n") if line.strip())
+
+
+def indented(code: str) -> list[str]:
+    """The lines of a function's body in C."""
+    return [line if line.startswith("#") else f"    {line}" for line in code.split("\n")]

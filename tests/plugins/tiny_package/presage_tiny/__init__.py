@@ -1,0 +1,1 @@
+"""One part of each kind, written with the public API alone."""
