@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
-from presage.cli import defaults, documents, terminal, version
+from presage.cli import defaults, documents, terminal
 from presage.core.errors import PresageError
 
 COMMANDS = {
@@ -145,6 +145,8 @@ class _Version(argparse.Action):
     """Prints the versions. They are looked up only when they are asked for."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        from presage.cli import version  # which imports importlib.metadata: --help does not need it
+
         sys.stdout.write(version.text())
         parser.exit()
 
