@@ -1,7 +1,7 @@
 """What a recording holds, for its page of documentation: tables in Markdown, and the best kernel of every operation
 against PyTorch as a picture.
 
-    python benchmarks/corpus_card.py h200 --picture docs/corpus_best.svg
+    python benchmarks/corpus_card.py h200 --picture docs/measured/corpus_best.svg
 """
 
 from __future__ import annotations

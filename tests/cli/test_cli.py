@@ -252,12 +252,3 @@ def test_a_problem_from_elsewhere(tmp_path: Path) -> None:
     text = presage("problems", "1_Doubling.py", cwd=tmp_path).stdout
     assert "1_Doubling (KernelBench): Doubles." in text
     assert "data[0] float32[1000] -> output float32[1000]; 0.008 MB at least" in text
-
-
-def test_the_readme_s_kernels_are_ok(tmp_path: Path) -> None:
-    readme = (Path(__file__).resolve().parents[2] / "README.md").read_text()
-    for language, name in (("c", "mine.c"), ("python", "mine.py")):
-        (tmp_path / name).write_text(readme.split(f"```{language}\n")[1].split("```")[0])
-    done = presage("measure", "vector_add", "mine.c@THREADS=2", "mine.py", "--json", *QUICK, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert [m["status"] for m in json.loads(done.stdout)["measurements"]] == ["ok", "ok"]

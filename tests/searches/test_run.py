@@ -22,9 +22,6 @@ from presage.searches.run import Configuration, Run, _has_gpu, folders, search
 from presage.searches.state import State
 from presage.store.store import FILE, Event, Store
 
-DOCUMENTATION = Path(__file__).resolve().parents[2] / "docs" / "search.md"
-EXAMPLES = re.findall(r"^```python\n(.*?)^```", DOCUMENTATION.read_text(), re.DOTALL | re.MULTILINE)
-
 
 @pytest.fixture(autouse=True)
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -263,20 +260,6 @@ def test_importing_presage_loads_nothing_of_the_search() -> None:
     assert done.stdout == "[]\n"
     with pytest.raises(AttributeError, match="no attribute 'nosuch'"):
         presage.nosuch  # noqa: B018
-
-
-@pytest.mark.parametrize("example", EXAMPLES)
-def test_the_documentation_s_examples_run(
-    example: str, toy: Recording, here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """With the test's recording in the place of the H200's."""
-    monkeypatch.setattr(recorded, "find", lambda name: toy)
-    exec(compile(example.replace('"softmax"', '"toy"'), "example", "exec"), {})
-    assert re.search(r"\d\.\d\d", capsys.readouterr().out)
-
-
-def test_there_are_three_examples() -> None:
-    assert len(EXAMPLES) == 3
 
 
 # -- runs of older versions -------------------------------------------------------------------------------------------

@@ -39,13 +39,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    asked = ask(arguments.problem, arguments.kernel, arguments.anchor, arguments.target)
+    asked = ask(arguments.problem, [arguments.kernel], arguments.anchor, arguments.target)
     forecaster = registry.get(arguments.forecaster, asked.recording)
     try:
-        prediction = asked.forecast(forecaster)
+        (prediction,) = asked.forecast(forecaster)
     finally:
         forecaster.close()
-    decision = _decision(asked, prediction)
+    decision = _decision(prediction)
     if arguments.json:
         documents.write("forecast", _document(asked, arguments.forecaster, prediction, decision))
     else:
@@ -53,10 +53,10 @@ def run(arguments: argparse.Namespace) -> int:
     return int(arguments.fail and decision[0] == "broken")
 
 
-def _decision(asked: Asked, prediction: Prediction) -> tuple[str, str]:
+def _decision(prediction: Prediction) -> tuple[str, str]:
     """What to do, and why; or `broken`, where there is nothing to forecast."""
-    if asked.why_broken:
-        return "broken", asked.why_broken
+    if prediction.why_broken:
+        return "broken", prediction.why_broken
     standing = Standing(best=0.0, measured=0, left=None)
     (decision,) = policies.get("confident").decide([prediction.forecast], standing, random.Random(0))
     return str(decision.action), decision.reason
@@ -70,7 +70,7 @@ def _document(asked: Asked, forecaster: str, prediction: Prediction, decision: t
         "anchor": documents.kernel(asked.task.anchor.kernel),
         "forecasts": [
             {
-                "kernel": documents.kernel(asked.candidate.kernel),
+                "kernel": documents.kernel(asked.candidates[0].kernel),
                 "forecast": prediction.forecast and documents.forecast(prediction.forecast),
                 "decision": dict(zip(("action", "reason"), decision, strict=True)),
                 "notes": [*asked.notes, *prediction.notes],
@@ -80,7 +80,7 @@ def _document(asked: Asked, forecaster: str, prediction: Prediction, decision: t
 
 
 def _print(asked: Asked, forecaster: str, prediction: Prediction, decision: tuple[str, str]) -> None:
-    kernel, anchor = (os.path.basename(k.name) for k in (asked.candidate.kernel, asked.task.anchor.kernel))
+    kernel, anchor = (os.path.basename(k.name) for k in (asked.candidates[0].kernel, asked.task.anchor.kernel))
     print(f"{asked.task.problem.name}: {kernel} against {anchor}, on {asked.device}, by {forecaster}\n")
     if prediction.forecast is not None and prediction.forecast.p_fail < 1:
         _print_forecast(prediction.forecast)

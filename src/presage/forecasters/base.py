@@ -71,6 +71,8 @@ class Prediction:
 
     forecast: Forecast | None
     notes: tuple[str, ...] = ()
+    why_broken: str = ""
+    """Why the kernel cannot work, where compiling it has shown that; there is no forecast then."""
 
 
 @dataclass(frozen=True)

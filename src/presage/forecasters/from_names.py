@@ -30,40 +30,46 @@ class Asked:
     """What is asked, and what a person should know of how it was understood."""
 
     task: Task
-    candidate: Candidate
+    candidates: tuple[Candidate, ...]
     device: str
     recording: Recording | None
     notes: tuple[str, ...]
 
-    @property
-    def why_broken(self) -> str:
-        """Why the kernel cannot work, where compiling it has shown that; there is nothing to forecast then."""
-        return faults.why_broken(self.candidate.reports)
+    def forecast(self, forecaster: Forecaster) -> list[Prediction]:
+        """The forecaster's word on each candidate, with what shows of a kernel whoever is asked. One that compiling has
+        shown to be broken has no forecast, and a note that says why."""
+        broken = [faults.why_broken(candidate.reports) for candidate in self.candidates]
+        working = [each for each, why in zip(self.candidates, broken, strict=True) if not why]
+        said = iter(forecaster.forecast(self.task, working) if working else ())
+        return [
+            Prediction(None, why_broken=why) if why else faults.warned(self.task, candidate, next(said))
+            for candidate, why in zip(self.candidates, broken, strict=True)
+        ]
 
-    def forecast(self, forecaster: Forecaster) -> Prediction:
-        """The forecaster's word, and what shows of the kernel whoever is asked; none where it is broken."""
-        if self.why_broken:
-            return Prediction(None)
-        (prediction,) = forecaster.forecast(self.task, [self.candidate])
-        return faults.warned(self.task, self.candidate, prediction)
 
-
-def ask(problem: str, kernel: str, anchor: str | None, device: str) -> Asked:
-    """The question of what speedup to expect of a kernel, on a GPU by its name, a recorded device, or `cpu`."""
+def ask(problem: str | Problem, kernels: Sequence[str | Kernel], anchor: str | Kernel | None, device: str) -> Asked:
+    """The question of what speedup to expect of kernels, on a GPU by its name, a recorded device, or `cpu`."""
     place = _recorded(device)
-    known = place.problem(problem) if place else problems.get(problem)
+    known = _problem(problem, place)
     gpu = place.hardware if place else _hardware(device)
-    candidate, anchored = _find(known, kernel, place), _anchor(known, anchor, place, gpu)
+    anchored = _anchor(known, anchor, place, gpu)
+    every = [*(_find(known, kernel, place) for kernel in kernels), anchored]
     notes: list[str] = []
-    reports = [_reports(known, each, place, gpu, notes) for each in (candidate, anchored)]
+    *reports, of_anchor = _reports(known, every, place, gpu, notes)
     times = _times(known, anchored, place)
     if not times:
         where = f"{place.name} has no time of it" if place else "there is no recording of this device"
         notes.append(f"the anchor's time is not known: {where}")
-    measured = Measured(anchored, reports[1], times, "ok" if times else "unknown")
+    measured = Measured(anchored, of_anchor, times, "ok" if times else "unknown")
     task = Task(known, measured, gpu, kind=place.kind if place else "")
-    found = place.recording if place else None
-    return Asked(task, Candidate(candidate, reports[0]), device, found, tuple(dict.fromkeys(notes)))
+    candidates = tuple(Candidate(kernel, told) for kernel, told in zip(every, reports, strict=False))
+    return Asked(task, candidates, device, place.recording if place else None, tuple(dict.fromkeys(notes)))
+
+
+def _problem(problem: str | Problem, place: RecordedDevice | None) -> Problem:
+    if isinstance(problem, Problem):
+        return problem
+    return place.problem(problem) if place else problems.get(problem)
 
 
 def _recorded(device: str) -> RecordedDevice | None:
@@ -78,13 +84,15 @@ def _hardware(device: str) -> Hardware | None:
     return None if device == "cpu" else hardware.find(device)
 
 
-def _find(problem: Problem, spec: str, place: RecordedDevice | None) -> Kernel:
+def _find(problem: Problem, spec: str | Kernel, place: RecordedDevice | None) -> Kernel:
+    if isinstance(spec, Kernel):
+        return spec
     if place and problem.name in place.recording.counts:
         return place.kernel(problem, spec)
     return problems.find_kernel(problem, spec)
 
 
-def _anchor(problem: Problem, spec: str | None, place: RecordedDevice | None, gpu: Hardware | None) -> Kernel:
+def _anchor(problem: Problem, spec: str | Kernel | None, place: RecordedDevice | None, gpu: Hardware | None) -> Kernel:
     """The kernel that is named, the recording's own, or the seed that a corpus would take."""
     if spec:
         return _find(problem, spec, place)
@@ -106,15 +114,20 @@ def _times(problem: Problem, kernel: Kernel, place: RecordedDevice | None) -> di
 
 
 def _reports(
-    problem: Problem, kernel: Kernel, place: RecordedDevice | None, gpu: Hardware | None, notes: list[str]
-) -> Sequence[StaticReport]:
-    """What was recorded of compiling it, or what compiling it here tells."""
-    if place and problem.name in place.recording.counts and (told := place.reports(problem, [kernel])[0]):
+    problem: Problem, kernels: Sequence[Kernel], place: RecordedDevice | None, gpu: Hardware | None, notes: list[str]
+) -> list[Sequence[StaticReport]]:
+    """Of each kernel, what was recorded of compiling it, or what compiling it here tells; all are compiled together."""
+    told: list[Sequence[StaticReport]] = [()] * len(kernels)
+    if place and problem.name in place.recording.counts:
+        told = [*place.reports(problem, kernels)]
+    if gpu is None or isinstance(problem, ExternalProblem) or not problem.inputs:
         return told
-    if gpu is None or kernel.language not in _COMPILED or isinstance(problem, ExternalProblem) or not problem.inputs:
-        return ()
+    silent = [i for i, kernel in enumerate(kernels) if not told[i] and kernel.language in _COMPILED]
     try:
-        return static.reports(problem, [kernel], problem.timed["gpu"], gpu)[0]
+        found = static.reports(problem, [kernels[i] for i in silent], problem.timed["gpu"], gpu) if silent else []
     except PresageError as error:
         notes.append(f"nothing was compiled: {error}")
-        return ()
+        return told
+    for i, report in zip(silent, found, strict=True):
+        told[i] = report
+    return told

@@ -27,7 +27,7 @@ likely it fails. Made by `presage train learned`, which gives the same bytes aga
 {rows}
 
 - **Learned from** the `train` split; on the `validation` split its intervals were widened until they hold. How good it
-  is on operations and families that it has never met: docs/forecasting.md.
+  is on operations and families that it has never met: docs/measured/forecasting.md.
 - **Meant for** ranking candidates of one operation on the hardware of the recordings, and for deciding which to
   measure. The anchor's measured time is part of every forecast; measured neighbours improve it.
 - **Not meant for** other hardware, for kernels whose time depends on the values of their inputs, or as the only word on

@@ -1,0 +1,226 @@
+"""Every example of the README and of docs/ runs, without a GPU, in the order of its page and in a folder of its own.
+
+- A block with a title is the file of that name. `sh` and `console` blocks run in a shell, `python` blocks in Python.
+- What a `console` block shows after a command is what the command prints. The same holds for a `text` block with the
+  title "output", which follows a `python` block. `…` stands for any text, on its own in a line for any lines.
+- `<!-- needs: gpu -->` before a block names what a machine that runs tests may lack; `HERE` lists the words. A block
+  that cannot run is parsed: its commands take the arguments that they are given.
+
+`python tests/docs/test_examples.py` writes what is printed today into the pages.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from presage.cli import main
+from presage.core.errors import PresageError
+from presage.static import toolkit
+
+ROOT = Path(__file__).resolve().parents[2]
+BLOCK = re.compile(
+    r'(?:^<!-- needs: (?P<needs>[a-z, ]+) -->\n+)?^```(?P<kind>\w+)(?: title="(?P<title>[^"]+)")?\n(?P<text>.*?)^```$',
+    re.DOTALL | re.MULTILINE,
+)
+
+
+def has_cuda_extra() -> bool:
+    with suppress(PresageError):
+        return toolkit.nvrtc().exists()
+    return False
+
+
+HERE: dict[str, Callable[[], bool]] = {
+    "gpu": lambda: False,
+    "model": lambda: False,
+    "network": lambda: False,
+    "minutes": lambda: False,
+    "compiler": lambda: any(map(shutil.which, ("gcc", "clang", "cc"))),
+    "torch": lambda: importlib.util.find_spec("torch") is not None,
+    "cuda": has_cuda_extra,
+}
+"""What a block may need, and whether it is here. `cuda` is the extra of that name, which needs no GPU."""
+
+
+def pages() -> list[Path]:
+    """The README and docs/, without the figures, whose commands take minutes and machines."""
+    return [ROOT / "README.md", *(p for p in sorted((ROOT / "docs").rglob("*.md")) if p.parent.name != "measured")]
+
+
+@dataclass(frozen=True)
+class Block:
+    kind: str
+    title: str | None
+    needs: tuple[str, ...]
+    text: str
+
+    @property
+    def can_run(self) -> bool:
+        return all(HERE[need]() for need in self.needs)
+
+
+def blocks(page: Path) -> list[Block]:
+    return [
+        Block(found["kind"], found["title"], tuple(re.findall(r"\w+", found["needs"] or "")), found["text"])
+        for found in BLOCK.finditer(page.read_text())
+    ]
+
+
+def dialogue(text: str) -> list[tuple[str, str]]:
+    """The commands of a `console` block, each with what it prints.
+
+    >>> dialogue("$ one\\n1\\n2\\n$ two\\n")
+    [('one', '1\\n2\\n'), ('two', '')]
+    """
+    _, *parts = re.split(r"^\$ ", text, flags=re.MULTILINE)
+    return [(command, output) for command, _, output in (part.partition("\n") for part in parts)]
+
+
+class Folder:
+    """Where a page's examples run. `presage` and `./presage` are the one under test, `python` runs the tests."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, bin = path, path / ".bin"
+        bin.mkdir()
+        for name, arguments in (("presage", "-P -m presage"), ("python", "")):
+            script = bin / name
+            script.write_text(f'#!/bin/sh\nexec "{sys.executable}" {arguments} "$@"\n')
+            script.chmod(0o755)
+        (path / "presage").symlink_to(bin / "presage")
+        source = os.pathsep.join(filter(None, (str(ROOT / "src"), os.environ.get("PYTHONPATH"))))
+        self.environment = os.environ | {"PATH": f"{bin}:{os.environ['PATH']}", "PYTHONPATH": source, "COLUMNS": "120"}
+
+    def run(self, *command: str) -> str:
+        done = subprocess.run(
+            command, cwd=self.path, env=self.environment, capture_output=True, text=True, timeout=300, check=False
+        )
+        assert done.returncode == 0, f"{command[-1]}\n{done.stdout}{done.stderr}"
+        return done.stdout
+
+    def shell(self, text: str) -> str:
+        return self.run("sh", "-eu", "-c", text)
+
+    def python(self, text: str) -> str:
+        return self.run(sys.executable, "-c", text)
+
+
+def printed(folder: Folder, page: list[Block]) -> Iterator[tuple[str, str, str]]:
+    """Runs a page's blocks in order: what was run, what it should print, and what it does."""
+    last = ("", "")
+    for block in page:
+        if block.title and block.title != "output":
+            (folder.path / block.title).write_text(block.text)
+        elif block.kind == "text" and block.title == "output" and last[0]:
+            yield last[0], block.text, last[1]
+        elif not block.can_run:
+            parse(block)
+            last = ("", "")
+        elif block.kind == "sh":
+            folder.shell(block.text)
+        elif block.kind == "console":
+            for command, output in dialogue(block.text):
+                yield command, output, folder.shell(command)
+        elif block.kind == "python":
+            last = (block.text, folder.python(block.text))
+
+
+def parse(block: Block) -> None:
+    """Check the arguments of every `presage` command of a block that cannot run here, and that its Python compiles."""
+    if block.kind == "python":
+        compile(block.text, "example", "exec")
+    text = block.text if block.kind == "sh" else "\n".join(command for command, _ in dialogue(block.text))
+    for line in text.replace("\\\n", " ").splitlines() if block.kind in ("sh", "console") else ():
+        for words in commands(line):
+            check_arguments(words)
+
+
+def commands(line: str) -> Iterator[list[str]]:
+    """The arguments of each `presage` in a line of shell.
+
+    >>> list(commands("A=1 ./presage runs && presage report x | head  # see"))
+    [['runs'], ['report', 'x']]
+    """
+    lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
+    lexer.whitespace_split = True
+    words: list[str] = []
+    for word in [*lexer, ";"]:
+        if not set(word) <= set("();<>|&"):
+            words.append(word)
+            continue
+        while words and re.fullmatch(r"\w+=.*", words[0]):
+            words.pop(0)
+        if words and words[0] in ("presage", "./presage") and words[1:2] != ["test"]:
+            yield words[1:]
+        words = []
+
+
+def check_arguments(words: list[str]) -> None:
+    try:
+        _, surplus = main.build(words[0]).parse_known_args(words)
+    except (SystemExit, PresageError) as refused:
+        raise AssertionError(f"presage {shlex.join(words)} is refused") from refused
+    assert not surplus, f"presage {shlex.join(words)} does not know {surplus}"
+
+
+def agree(shown: str, output: str) -> bool:
+    """
+    >>> agree("a … c\\n…\\nz\\n", "a b c\\nd\\ne\\nz\\n")
+    True
+    >>> agree("a\\n", "b\\n")
+    False
+    """
+    pattern = re.escape(shown.rstrip()).replace(r"\ ", " ").replace("\\\n", "\n")
+    pattern = re.sub(r"^…$", r"(?s:.*)", pattern, flags=re.MULTILINE).replace("…", ".*")
+    return re.fullmatch(pattern, re.sub(r" +$", "", output.rstrip(), flags=re.MULTILINE)) is not None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", pages(), ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_every_example_of_the_page_runs(page: Path, tmp_path: Path) -> None:
+    for command, shown, output in printed(Folder(tmp_path), blocks(page)):
+        assert agree(shown, output), f"{page.name}: {command}\nprints\n{output}\nand not\n{shown}"
+
+
+def test_pages_name_only_needs_and_scripts_that_exist() -> None:
+    for page in [*pages(), *(ROOT / "docs" / "measured").glob("*.md")]:
+        assert {need for block in blocks(page) for need in block.needs} <= set(HERE), page
+        for script in re.findall(r"\bbenchmarks/\w+\.py", page.read_text()):
+            assert (ROOT / script).exists(), f"{page.name} names {script}"
+
+
+def test_an_argument_that_is_gone_is_noticed() -> None:
+    parse(Block("sh", None, ("gpu",), "presage measure softmax a.cu --device cuda\n"))
+    with pytest.raises(AssertionError, match="no-such"):
+        parse(Block("sh", None, ("gpu",), "presage measure softmax a.cu --no-such 1\n"))
+
+
+def rewrite(page: Path) -> None:
+    """Write what is printed today into a page, where it does not agree."""
+    text = page.read_text()
+    with tempfile.TemporaryDirectory() as folder:
+        for command, shown, output in printed(Folder(Path(folder)), blocks(page)):
+            if not agree(shown, output):
+                before = f"$ {command}\n" if f"$ {command}\n{shown}" in text else ""
+                clean = re.sub(r" +$", "", output, flags=re.MULTILINE)
+                after = "" if before else "```"
+                text = text.replace(f"{before}{shown}{after}", f"{before}{clean}{after}", 1)
+                print(f"{page.relative_to(ROOT)}: {command.splitlines()[0]}")
+    page.write_text(text)
+
+
+if __name__ == "__main__":
+    for each in pages():
+        rewrite(each)
