@@ -168,7 +168,8 @@ def build(command: str | None) -> Parser:
             module.add_arguments(sub)
             if name != "completion":
                 sub.add_argument("--json", action="store_true", help="print one JSON document on stdout")
-            _add_no_config(sub)
+            for each in (sub, *(nested for _, nested in defaults.commands(sub))):
+                _add_no_config(each)
             sub.set_defaults(run=module.run, complain=sub.error)
     return parser
 
