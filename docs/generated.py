@@ -26,7 +26,7 @@ def commands() -> str:
 
 
 def _parser(name: str) -> argparse.ArgumentParser:
-    return _choices(main._parser(name))[name]
+    return _choices(main.build(name))[name]
 
 
 def _choices(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
@@ -36,7 +36,8 @@ def _choices(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentPars
 
 def _command(parser: argparse.ArgumentParser) -> Iterator[str]:
     choices = _choices(parser)
-    declared = [action for action in parser._actions if not isinstance(action, _NOT_SHOWN)]
+    shown = [action for action in parser._actions if action.help != argparse.SUPPRESS]
+    declared = [action for action in shown if not isinstance(action, _NOT_SHOWN)]
     positional = [action for action in declared if not action.option_strings]
     optional = [action for action in declared if action.option_strings]
     words = [parser.prog, *(_usage(action) for action in positional), *(["COMMAND"] if choices else [])]

@@ -108,6 +108,7 @@ def test_no_config_reads_none(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["runs"]) == 2
     assert main(["runs", "--no-config"]) == 0
     assert main(["--no-config", "runs"]) == 0
+    assert main(["corpus", "ls", "--no-config", "--problem", "softmax"]) == 0
 
 
 def test_config_shows_the_files_and_what_they_set(own: Path, capsys: pytest.CaptureFixture[str]) -> None:

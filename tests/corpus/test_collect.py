@@ -131,7 +131,7 @@ def test_a_full_disk_is_said_and_nothing_is_lost(
         written(self, record)
 
     monkeypatch.setattr(journal.Journal, "_write", fill_up)
-    with pytest.raises(PresageError, match="what was collected before is kept: make room"):
+    with pytest.raises(PresageError, match="what was collected before is safe; make room"):
         run(Replay(small), tmp_path)
     monkeypatch.undo()
     assert len(journal.read(tmp_path).kernels) > 5

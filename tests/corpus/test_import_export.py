@@ -97,7 +97,7 @@ def test_t4_files_have_their_own_unit(tmp_path: Path) -> None:
         (b"", "is not complete JSON"),
         (json.dumps(CACHE).encode()[:-2], "lacks its end: add '}}'"),
         (gzip.compress(json.dumps(CACHE).encode())[:-20], "was cut short"),
-        (b"[1]", "is JSON, but no object"),
+        (b"[1]", "is JSON, but not an object"),
         (b'{"a": 1}', "neither a Kernel Tuner cache"),
         (json.dumps({**CACHE, "cache": {}}).encode(), "has no results"),
         (json.dumps({**CACHE, "cache": {"1": {"block": 32}}}).encode(), "configuration '1' cannot be read"),
@@ -149,7 +149,7 @@ def test_research_pairs_are_labelled_with_our_scale(tmp_path: Path) -> None:
     with pytest.raises(PresageError, match="has no column 'candidate_code'"):
         read_pairs(lines)
     lines.write_text(json.dumps({**records[0], "aggregated_speedup": -1}))
-    with pytest.raises(PresageError, match="row 1 has no speedup"):
+    with pytest.raises(PresageError, match="row 1 has no positive speedup"):
         read_pairs(lines)
 
 

@@ -172,8 +172,8 @@ def commands(line: str) -> Iterator[list[str]]:
 
 def check_arguments(words: list[str]) -> None:
     try:
-        _, surplus = main._parser(words[0]).parse_known_args(words)
-    except SystemExit as refused:
+        _, surplus = main.build(words[0]).parse_known_args(words)
+    except (SystemExit, PresageError) as refused:
         raise AssertionError(f"presage {shlex.join(words)} is refused") from refused
     assert not surplus, f"presage {shlex.join(words)} does not know {surplus}"
 

@@ -55,9 +55,9 @@ def test_what_is_missing_is_named(environment, words):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("[llm", "no TOML"),
+        ("[llm", "not valid TOML"),
         ("llm = 3", "must be a table"),
-        ('[llm]\napi_key = "sk-in-a-file"', "belongs in the environment"),
+        ('[llm]\napi_key = "sk-in-a-file"', "keys belong in the environment"),
         ("[llm]\nsample = 3", "did you mean samples"),
         ("[llm]\nnonsense = 3", "known are"),
         ("[llm]\nsamples = 2.5", "a whole number"),

@@ -93,7 +93,7 @@ def test_what_is_no_run_is_said(tmp_path: Path) -> None:
     with pytest.raises(PresageError, match="holds no run"):
         run_page.write(tmp_path)
     (tmp_path / "run.db").write_text("something else")
-    with pytest.raises(PresageError, match="no run of presage, or is damaged"):
+    with pytest.raises(PresageError, match="not a run of presage, or is damaged"):
         run_page.write(tmp_path)
 
 

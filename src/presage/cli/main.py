@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
-from presage.cli import defaults, documents, terminal, version
+from presage.cli import defaults, documents, terminal
 from presage.core.errors import PresageError
 
 COMMANDS = {
@@ -147,6 +147,8 @@ class _Version(argparse.Action):
     """Prints the versions. They are looked up only when they are asked for."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        from presage.cli import version  # which imports importlib.metadata: --help does not need it
+
         sys.stdout.write(version.text())
         parser.exit()
 
@@ -168,7 +170,8 @@ def build(command: str | None) -> Parser:
             module.add_arguments(sub)
             if name != "completion":
                 sub.add_argument("--json", action="store_true", help="print one JSON document on stdout")
-            _add_no_config(sub)
+            for each in (sub, *(nested for _, nested in defaults.commands(sub))):
+                _add_no_config(each)
             sub.set_defaults(run=module.run, complain=sub.error)
     return parser
 

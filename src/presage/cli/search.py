@@ -93,8 +93,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--run", metavar="FOLDER", dest="folder",
         help=f"the folder of the run; the same command continues it (default: {RUNS}/PROBLEM-DEVICE-SEED)",
     )  # fmt: skip
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.epilog = _names()
+    parser.formatter_class = _WithNames
+    parser.epilog = _WithNames.MARK
+
+
+class _WithNames(argparse.RawDescriptionHelpFormatter):
+    """Lists names at the end of the help, and reads them only then: a search does not need them."""
+
+    MARK = "names"
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        return super()._fill_text(_names() if text == self.MARK else text, width, indent)
 
 
 def _names() -> str:
