@@ -143,14 +143,16 @@ class Configuration:
 
 
 def extend(was: Mapping[str, Any], now: Configuration, folder: Path) -> dict[str, Any]:
-    """What a run may spend more of than before, by name, if it was begun as it is asked for now.
+    """What a run may spend more of than before, and that it may not stop early any more, by name; all else must be as
+    the run was begun.
 
     Raises PresageError where anything else differs, or where it may spend less."""
     before, after = modern(was), asdict(now)
     larger = {}
     differences = []
     for name in (name for name in after if name in before and before[name] != after[name]):
-        if name in LIMITS and _is_more(before[name], after[name]):
+        is_more = name in LIMITS and _is_more(before[name], after[name])
+        if is_more or (name == "early_stop" and not now.early_stop):
             larger[name] = after[name]
         else:
             differences.append(f"{name} was {_said(name, before[name])}, is {_said(name, after[name])}")

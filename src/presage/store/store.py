@@ -61,7 +61,7 @@ class StorageError(PresageError):
 
 
 class Event(NamedTuple):
-    """Something that happened in a run; what each kind carries is told in search/state.py."""
+    """Something that happened in a run; what each kind carries is told in searches/state.py."""
 
     seq: int
     time: float
