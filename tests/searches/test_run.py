@@ -348,6 +348,8 @@ def test_a_run_of_an_older_version_goes_on(here: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         search("topk_rows", run="run", watch=stop, **OLDER)
     as_older_versions_wrote_it(Path("run"))
+    with pytest.raises(PresageError, match="acquisition was expected_improvement, is mean"):
+        search("topk_rows", run="run", acquisition="mean", **OLDER)
     went_on = search("topk_rows", run="run", **OLDER).summary()
     whole = search("topk_rows", run="whole", **OLDER).summary()
     for name in ("decisions", "broken", "missed", "best", "forecasts", "measurements", "why"):

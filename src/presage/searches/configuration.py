@@ -167,11 +167,11 @@ def extend(was: Mapping[str, Any], now: Configuration, folder: Path) -> dict[str
 
 
 def modern(was: Mapping[str, Any]) -> dict[str, Any]:
-    """A stored configuration as it would be stored now: older versions kept alpha and delta of every run apart, and
-    only `risk` looked at them."""
+    """A stored configuration as it would be stored now: older versions had one acquisition, and kept alpha and delta
+    of every run apart, though only `risk` looked at them."""
     short = {name: was[name] for name in ("alpha", "delta") if was.get(name) is not None}
     policy = POLICIES.canonical(was["policy"], **short) if short and was["policy"] == "risk" else was["policy"]
-    return {**was, "policy": policy, "alpha": None, "delta": None}
+    return {"acquisition": acquisitions.DEFAULT, **was, "policy": policy, "alpha": None, "delta": None}
 
 
 def _is_more(before: float | None, after: float | None) -> bool:
