@@ -34,8 +34,8 @@ class Listeners:
             state.apply(event)
 
     def replay(self, event: Event, state: State) -> None:
-        """The same for an event of an earlier process. The strategy also hears which parents it chose, and the forecaster
-        what it had learned."""
+        """The same for an event of an earlier process. The strategy also hears which parents it chose, and the
+        forecaster what it had learned."""
         if event.kind == "asked":
             self.strategy.visited(event.payload["parents"])
         elif event.kind == "forecast" and self.forecaster and "memory" in event.payload:
