@@ -65,7 +65,7 @@ def _only_what_is_recorded(monkeypatch: pytest.MonkeyPatch, small: Recording) ->
     known = {(row.problem, row.hash) for row in small.rows(reports=False)}
     every = collect.plan
 
-    def recorded_plan(problem: Problem, device: RecordedDevice, *state: Any) -> Iterator[collect.Candidate]:
+    def recorded_plan(problem: Problem, device: RecordedDevice, *state: Any) -> Iterator[collect.PlannedKernel]:
         return (each for each in every(problem, device, *state) if (problem.name, each.kernel.hash) in known)
 
     monkeypatch.setattr(collect, "plan", recorded_plan)

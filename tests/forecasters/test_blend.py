@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from presage.core.errors import PresageError
 from presage.core.forecast import Forecast
 from presage.forecasters import registry
-from presage.forecasters.base import Candidate, Forecaster, Measured, Prediction, Spent, Task
+from presage.forecasters.base import Candidate, Forecaster, Measured, Prediction, Task
 from presage.forecasters.blend import BlendForecaster, pool
 from presage.kernels.kernel import Kernel, from_source
+from presage.llm.cost import Cost
 from presage.problems import registry as problems
 
 PROBLEM = problems.get("vector_add")
@@ -30,8 +31,8 @@ class Says(Forecaster):
     def forecast(self, task: Task, candidates: Sequence[Candidate]) -> list[Prediction]:
         return [Prediction(self.says(candidate.kernel.hash), ("a note",)) for candidate in candidates]
 
-    def spent(self) -> Spent:
-        return Spent(10, self.dollars)
+    def spent(self) -> Cost:
+        return Cost(10, self.dollars)
 
     def close(self) -> None:
         self.closed = True
@@ -152,7 +153,7 @@ def test_a_forecast_is_scored_against_the_anchor_it_was_made_for() -> None:
 def test_costs_are_summed_and_all_are_closed() -> None:
     members = {"a": Says(lambda hash: None, 0.5), "b": Says(lambda hash: None, 0.25)}
     blend = BlendForecaster(members)
-    assert blend.spent() == Spent(20, 0.75)
+    assert blend.spent() == Cost(20, 0.75)
     blend.close()
     assert all(member.closed for member in members.values())
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from presage.core.errors import PresageError
 from presage.llm.client import NoAnswerError
-from presage.llm.cost import Allowance, Bound, NotCoveredError, Price, Spent
+from presage.llm.cost import Allowance, Bound, NotCoveredError, Price, Usage
 
 QUESTION = [{"role": "user", "content": "How fast is this? " * 20}]
 LIMIT = 200
@@ -191,7 +191,7 @@ def test_whoever_waits_gets_what_others_leave():
         allowance.reserve(bound, 0.01)
     assert allowance.short == "", "more may be left when they are done"
     for claim in claims[:2]:
-        claim.settle(Spent(1, input_tokens=5, output_tokens=5), True)
+        claim.settle(Usage(1, input_tokens=5, output_tokens=5), True)
     assert allowance.reserve(bound, 5.0).bound == bound
 
 

@@ -13,7 +13,7 @@ import fake_endpoint as fake
 import pytest
 
 from presage.llm.client import NoAnswerError, RefusedError
-from presage.llm.cost import Price, Spent
+from presage.llm.cost import Price, Usage
 
 KEY = "sk-secret-0123456789"
 QUESTION = [{"role": "user", "content": "How fast?"}]
@@ -235,7 +235,7 @@ def test_every_attempt_is_counted(endpoint, make_client):
     endpoint.script = [fake.fails(500, usage=usage), fake.cuts, fake.says("a"), fake.says("b", usage=False)]
     client = make_client(price=Price(input=1.0, output=10.0, cached_input=0.5))
     client.ask(QUESTION, SCHEMA, 2)
-    assert client.spent == Spent(4, 2, unmetered=2, input_tokens=1007, cached_tokens=5, output_tokens=103)
+    assert client.spent == Usage(4, 2, unmetered=2, input_tokens=1007, cached_tokens=5, output_tokens=103)
     assert client.dollars == pytest.approx((1002 * 1.0 + 5 * 0.5 + 103 * 10.0) / 1e6)
 
 
@@ -256,7 +256,7 @@ def test_the_same_question_is_never_paid_twice(endpoint, make_client):
     paid = len(endpoint.requests)
     again = make_client()
     assert again.ask(QUESTION, SCHEMA, 2) == first
-    assert (len(endpoint.requests), again.spent, again.kept_answers) == (paid, Spent(), 2)
+    assert (len(endpoint.requests), again.spent, again.kept_answers) == (paid, Usage(), 2)
 
 
 def test_more_samples_pay_only_for_the_rest(endpoint, make_client):

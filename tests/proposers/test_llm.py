@@ -17,11 +17,11 @@ from presage.core.errors import PresageError
 from presage.forecasters.base import Measured
 from presage.kernels.kernel import Kernel, from_source
 from presage.llm.client import Answer, RefusedError
-from presage.llm.cost import Price
+from presage.llm.cost import Cost, Price
 from presage.llm.settings import Settings
 from presage.problems import registry as problems
 from presage.proposers import registry
-from presage.proposers.base import Ground, Parent, Proposal, Spent
+from presage.proposers.base import Ground, Parent, Proposal
 from presage.proposers.llm import LlmProposer, parse
 from presage.proposers.llm_prompt import messages
 from presage.static.report import LaunchReport, StaticReport
@@ -55,7 +55,7 @@ def propose(endpoint: Any, make_client: Callable[..., Any], make_ground: Callabl
 
     def propose(
         count: int = 1, parent: Parent | None = None, known: set[str] | None = None, models: Any = None, **settings: Any
-    ) -> tuple[list[Proposal], Spent]:
+    ) -> tuple[list[Proposal], Cost]:
         proposer = LlmProposer(make_ground("softmax"), make_client(**settings), models)
         found = proposer.propose(parent or parent_of(kernel()), [], count, known or set(), random.Random(0))
         return found, proposer.spent()

@@ -14,9 +14,10 @@ from presage.devices import recording
 from presage.devices.recorded import RecordedDevice
 from presage.devices.recording import RecordedCase, Recording, Row
 from presage.devices.status import Status
-from presage.forecasters.base import Candidate, Forecaster, Prediction, Spent, Task
+from presage.forecasters.base import Candidate, Forecaster, Prediction, Task
 from presage.kernels import header as headers
 from presage.kernels.kernel import Kernel
+from presage.llm.cost import Cost
 from presage.policies.base import Policy
 from presage.policies.registry import get as get_policy
 from presage.proposers.base import Ground, Parent, Proposal, Proposer
@@ -79,7 +80,7 @@ def toy(tmp_path_factory: pytest.TempPathFactory) -> Recording:
 class Draws(Proposer):
     """Any kernel of the recording that is not known yet, and now and then one that is."""
 
-    def __init__(self, ground: Ground, cost: Spent = Spent()) -> None:  # noqa: B008
+    def __init__(self, ground: Ground, cost: Cost = Cost()) -> None:  # noqa: B008
         super().__init__(ground)
         assert isinstance(ground.device, RecordedDevice)
         self._pool = ground.device.pool(ground.problem.name)
@@ -92,14 +93,14 @@ class Draws(Proposer):
         chosen = rng.sample(fresh, min(count, len(fresh)))
         return [Proposal(kernel, "drawn") for kernel in [*chosen, parent.measured.kernel]]
 
-    def spent(self) -> Spent:
+    def spent(self) -> Cost:
         return self._cost
 
 
 class Knowing(Forecaster):
     """Forecasts what is true, a little off, and the more widely the less sure."""
 
-    def __init__(self, width: float = 0.2, cost: Spent = Spent()) -> None:  # noqa: B008
+    def __init__(self, width: float = 0.2, cost: Cost = Cost()) -> None:  # noqa: B008
         self._width, self._cost = width, cost
         self.asked: list[str] = []
 
@@ -114,7 +115,7 @@ class Knowing(Forecaster):
         ends = [middle - self._width, middle + self._width]
         return Prediction(Forecast.from_quantiles([0.16, 0.84], ends, p_fail=0.9 if value is None else 0.05))
 
-    def spent(self) -> Spent:
+    def spent(self) -> Cost:
         return self._cost
 
 

@@ -88,6 +88,15 @@ def test_where_nothing_is_left_to_do_the_finals_are_not_measured_again(asked: di
     assert more.summary()["best"] == first.summary()["best"]
 
 
+def test_a_run_that_stopped_early_goes_on_if_it_may_not(asked: dict[str, Any]) -> None:
+    first = search("softmax", device="recorded:h200", run="run", budget=40)
+    assert first.summary()["early_stop"]["stopped"]
+    more = search("softmax", device="recorded:h200", run="run", budget=40, early_stop=False)
+    assert more.measurements == 40
+    with pytest.raises(PresageError, match="early_stop was False, is True"):
+        search("softmax", device="recorded:h200", run="run", budget=40)
+
+
 @pytest.mark.parametrize(
     ("settings", "complaint"),
     [

@@ -19,9 +19,10 @@ from presage.devices.base import Effort, Measurement, Progress
 from presage.devices.recorded import RecordedDevice
 from presage.devices.recording import Recording
 from presage.devices.status import Status
-from presage.forecasters.base import Candidate, Forecaster, Prediction, Spent, Task
+from presage.forecasters.base import Candidate, Forecaster, Prediction, Task
 from presage.forecasters.blend import BlendForecaster
 from presage.kernels.kernel import Kernel
+from presage.llm.cost import Cost
 from presage.problems.base import Problem
 from presage.proposers.base import Ground, Proposer
 from presage.searches import forecasting, measuring, registry, spending, words
@@ -219,7 +220,7 @@ def test_nobody_is_chosen_for_what_was_hoped_of_it_before_more_was_known(
     predictions = forecasting.predictions
 
     def late(session: Session, *asked: Any) -> Any:
-        return predictions(session, *asked) if next(answers, False) else ({}, Spent())
+        return predictions(session, *asked) if next(answers, False) else ({}, Cost())
 
     monkeypatch.setattr(forecasting, "predictions", late)
     finish(folder.with_name("late"), make_parts(Learning()), Budget(8), batch=24)
@@ -655,9 +656,9 @@ def test_the_time_of_killed_processes_counts(folder: Path, make_parts: MakeParts
         assert Search(store, make_parts(), Budget(8), 4).session.spending.spent().wall_seconds == 8.0
 
 
-@pytest.mark.parametrize(("limit", "cost"), [("tokens", Spent(30, 0.0)), ("dollars", Spent(1, 30.0))])
+@pytest.mark.parametrize(("limit", "cost"), [("tokens", Cost(30, 0.0)), ("dollars", Cost(1, 30.0))])
 def test_language_models_are_not_asked_beyond_the_budget(
-    folder: Path, make_parts: MakeParts, draws: Any, knowing: Any, limit: str, cost: Spent
+    folder: Path, make_parts: MakeParts, draws: Any, knowing: Any, limit: str, cost: Cost
 ) -> None:
     parts = make_parts(knowing(cost=cost), "topk", proposer=lambda ground: draws(ground, cost))
     search = finish(folder, parts, Budget(64, **{limit: 200}), batch=4)
@@ -669,7 +670,7 @@ def test_language_models_are_not_asked_beyond_the_budget(
 def test_what_was_proposed_is_still_measured_when_the_tokens_are_spent(
     folder: Path, make_parts: MakeParts, draws: Any
 ) -> None:
-    parts = make_parts(proposer=lambda ground: draws(ground, Spent(30)))
+    parts = make_parts(proposer=lambda ground: draws(ground, Cost(30)))
     search = finish(folder, parts, Budget(64, tokens=45), batch=4)
     assert search.state.spent.tokens == 30
     assert len(of_kind(folder, "measured")) == 5
@@ -762,14 +763,14 @@ def test_what_a_language_model_wrote_is_paid_once(tmp_path: Path, make_parts: Ma
     class Counted(Proposer):
         def __init__(self, ground: Ground) -> None:
             super().__init__(ground)
-            self._inner = draws(ground, Spent(10))
+            self._inner = draws(ground, Cost(10))
 
         def propose(self, parent: Any, others: Any, count: Any, known: Any, rng: Any) -> Any:
             calls.append(parent.measured.kernel.hash)
             return self._inner.propose(parent, others, count, known, rng)
 
-        def spent(self) -> Spent:
-            return Spent(10)
+        def spent(self) -> Cost:
+            return Cost(10)
 
     list(interrupted(tmp_path / "cut", lambda: make_parts(proposer=Counted), Budget(10), 4))
     with Store(tmp_path / "cut") as store:

@@ -69,6 +69,15 @@ def test_a_finished_run_is_handed_back_and_another_configuration_refused(device:
         presage.search("toy", device=device, forecaster="none", budget=9, strategy="greedy")
 
 
+@pytest.mark.parametrize("same", ["risk", "risk:alpha=0.05", "risk:near=3,delta=0.05"])
+def test_the_same_settings_may_be_written_otherwise(device: str, same: str) -> None:
+    run = presage.search("toy", device=device, forecaster="surrogate", policy="risk", budget=8)
+    assert run.configuration["policy"] == "risk"
+    presage.search("toy", device=device, forecaster="surrogate", policy=same, strategy="puct:c=1", budget=8)
+    with pytest.raises(PresageError, match=r"policy was risk, is risk:alpha=0\.1,audit=0\.2"):
+        presage.search("toy", device=device, forecaster="surrogate", policy="risk:audit=0.2", alpha=0.1, budget=8)
+
+
 def test_a_run_that_was_stopped_goes_on_and_can_be_read_meanwhile(device: str) -> None:
     class StopError(Exception):
         pass
@@ -322,6 +331,8 @@ def test_a_run_of_an_older_version_goes_on(here: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         search("topk_rows", run="run", watch=stop, **OLDER)
     as_older_versions_wrote_it(Path("run"))
+    with pytest.raises(PresageError, match="acquisition was expected_improvement, is mean"):
+        search("topk_rows", run="run", acquisition="mean", **OLDER)
     went_on = search("topk_rows", run="run", **OLDER).summary()
     whole = search("topk_rows", run="whole", **OLDER).summary()
     for name in ("decisions", "broken", "missed", "best", "forecasts", "measurements", "why"):

@@ -27,7 +27,7 @@ _SAY_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
-class Candidate:
+class PlannedKernel:
     """A kernel to measure: a family and values. It is rendered only when needed, since most never are."""
 
     problem: Problem
@@ -45,7 +45,7 @@ class Candidate:
         return self.known or self.kernel.hash
 
 
-def plan(problem: Problem, device: Device, state: State | None = None) -> Iterator[Candidate]:
+def plan(problem: Problem, device: Device, state: State | None = None) -> Iterator[PlannedKernel]:
     """Every kernel of the problem's families that the device runs. Any first part of the list is a fair sample: fixed
     kernels come first, then the first configuration of each family, then the families in turn. The order depends only
     on names and values. A family's share grows with the square root of its size, so that large families do not crowd
@@ -58,7 +58,7 @@ def plan(problem: Problem, device: Device, state: State | None = None) -> Iterat
     ]
     fixed = [family for family in families if not family.is_family]
     fixed.sort(key=lambda family: (Path(family.name).stem not in _ALWAYS, family.name))
-    yield from (Candidate(problem, family) for family in fixed)
+    yield from (PlannedKernel(problem, family) for family in fixed)
     shuffled = [(family, _shuffled(problem, family)) for family in families if family.is_family]
     turns = sorted(
         ((position + 0.5) / len(values) ** 0.5 if position else 0.0, index, position)
@@ -69,7 +69,7 @@ def plan(problem: Problem, device: Device, state: State | None = None) -> Iterat
     for _, index, position in turns:
         family, every = shuffled[index]
         values = every[position]
-        candidate = Candidate(problem, family, values, state.hash_of(problem.name, family, values))
+        candidate = PlannedKernel(problem, family, values, state.hash_of(problem.name, family, values))
         if candidate.hash not in seen:
             seen.add(candidate.hash)
             yield candidate
@@ -135,16 +135,16 @@ class _Run:
         self._deadline, self._say = deadline, say
         self.count = 0
 
-    def repeats(self, share: float, problems: Sequence[Problem]) -> Iterator[Candidate]:
+    def repeats(self, share: float, problems: Sequence[Problem]) -> Iterator[PlannedKernel]:
         """A random share of what earlier runs measured, to be measured again."""
         by_name = {problem.name: problem for problem in problems}
         for known in self._state.kernels.values():
             drawn = int(hashlib.sha256(f"repeat {known.hash}".encode()).hexdigest()[:8], 16) / 2**32 < share
             if drawn and known.status is Status.OK and not known.repeat and known.problem in by_name:
                 family, _ = self._state.render(known)
-                yield Candidate(by_name[known.problem], family, known.values)
+                yield PlannedKernel(by_name[known.problem], family, known.values)
 
-    def measure(self, candidates: Iterable[Candidate], repeat: bool = False) -> None:
+    def measure(self, candidates: Iterable[PlannedKernel], repeat: bool = False) -> None:
         families: dict[tuple[str, str], Kernel] = {}
         statuses: Counter[str] = Counter()
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from presage.core.forecast import Forecast
 from presage.kernels.kernel import Kernel
-from presage.llm.cost import Allowance
+from presage.llm.cost import Allowance, Cost
 from presage.problems.base import Case, Problem
 from presage.static.hardware import Hardware
 from presage.static.report import StaticReport
@@ -75,14 +75,6 @@ class Prediction:
     """Why the kernel cannot work, where compiling it has shown that; there is no forecast then."""
 
 
-@dataclass(frozen=True)
-class Spent:
-    """What asking a language model has cost."""
-
-    tokens: int = 0
-    dollars: float = 0.0
-
-
 class Forecaster(ABC):
     """Makes forecasts. Its name on the command line is its file's."""
 
@@ -105,9 +97,9 @@ class Forecaster(ABC):
         most a share alpha of the searches that stopped so had left something better."""
         return False
 
-    def spent(self) -> Spent:
+    def spent(self) -> Cost:
         """What the last `forecast` has cost."""
-        return Spent()
+        return Cost()
 
     def check_priced(self) -> None:  # noqa: B027  most cost nothing
         """Say what is missing, if anything, for a budget in dollars."""

@@ -11,7 +11,8 @@ import numpy.typing as npt
 
 from presage.core.errors import PresageError
 from presage.core.forecast import Forecast
-from presage.forecasters.base import Candidate, Forecaster, Prediction, Spent, Task
+from presage.forecasters.base import Candidate, Forecaster, Prediction, Task
+from presage.llm.cost import Cost
 
 Floats = npt.NDArray[np.float64]
 
@@ -70,9 +71,8 @@ class BlendForecaster(Forecaster):
             predictions.append(self._pooled(said))
         return predictions
 
-    def spent(self) -> Spent:
-        all_spent = [member.spent() for member in self._members.values()]
-        return Spent(sum(spent.tokens for spent in all_spent), sum(spent.dollars for spent in all_spent))
+    def spent(self) -> Cost:
+        return sum((member.spent() for member in self._members.values()), start=Cost())
 
     def memory(self) -> Any:
         news, self._news = self._news, {}

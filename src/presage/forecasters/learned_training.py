@@ -78,7 +78,7 @@ _LEAST = 0.02
 
 
 @dataclass(frozen=True)
-class Sample:
+class Example:
     """A kernel to learn from."""
 
     problem: str
@@ -94,7 +94,7 @@ class Sample:
     def distance(self) -> float:
         return sum(self.distances) / len(self.distances)
 
-    def with_familiarity(self, familiar: float) -> Sample:
+    def with_familiarity(self, familiar: float) -> Example:
         return replace(self, rows=tuple({**row, FAMILIAR: familiar} for row in self.rows))
 
 
@@ -123,7 +123,7 @@ def train(
         raise PresageError("these recordings have no kernels in their train split; 'presage corpus collect' makes some")
 
 
-def read(recording: Recording, kind: str, split: str) -> Iterator[Sample]:
+def read(recording: Recording, kind: str, split: str) -> Iterator[Example]:
     """The kernels of one split, as this kind of model sees them."""
     device = RecordedDevice(recording)
     for problem in recording.counts:
@@ -140,7 +140,7 @@ def read(recording: Recording, kind: str, split: str) -> Iterator[Sample]:
                 distances = tuple(math.log2(case.median.value / floors[case.case]) for case in row.cases)
                 seed = row.hash == row.anchor
                 rows_of_cases = tuple(features.case_rows(task, candidate, kind == "compiled"))
-                yield Sample(problem, row.room, rows_of_cases, distances, seed)
+                yield Example(problem, row.room, rows_of_cases, distances, seed)
 
 
 def task_of(device: RecordedDevice, problem: str, anchor: Row) -> Task:
@@ -154,7 +154,7 @@ def task_of(device: RecordedDevice, problem: str, anchor: Row) -> Task:
 # -- growing trees ----------------------------------------------------------------------------------------------------
 
 
-def _learn(samples: Sequence[Sample], say: Callable[[str], None], trees: int) -> tuple[dict[str, Any], dict[str, Any]]:
+def _learn(samples: Sequence[Example], say: Callable[[str], None], trees: int) -> tuple[dict[str, Any], dict[str, Any]]:
     """The facts and the trees of one kind."""
     names = sorted({name for sample in samples for row in sample.rows for name in row})
     worked = [sample for sample in samples if sample.distances]
@@ -191,7 +191,7 @@ def _learn(samples: Sequence[Sample], say: Callable[[str], None], trees: int) ->
 
 
 def _grow(
-    part: str, trees: int, names: Sequence[str], samples: Sequence[Sample], targets: Sequence[float] | None = None
+    part: str, trees: int, names: Sequence[str], samples: Sequence[Example], targets: Sequence[float] | None = None
 ) -> Any:
     """Trees for one question. A kernel's cases are rows of their own; every operation weighs the same."""
     import lightgbm
@@ -216,7 +216,7 @@ def _grow(
     return lightgbm.train(parameters, data, round(trees * _SHARES[part]))
 
 
-def _how_much_each_matters(samples: Sequence[Sample]) -> list[float]:
+def _how_much_each_matters(samples: Sequence[Example]) -> list[float]:
     """For the trees that tell times: nobody looks for slow kernels, so the near best of an operation weigh the most."""
     best: dict[str, float] = defaultdict(lambda: math.inf)
     for sample in samples:
@@ -234,7 +234,7 @@ class _Unseen:
     familiar: Floats
 
 
-def _unseen(samples: Sequence[Sample], names: Sequence[str], trees: int, group: str) -> _Unseen:
+def _unseen(samples: Sequence[Example], names: Sequence[str], trees: int, group: str) -> _Unseen:
     groups = [str(getattr(sample, group)) for sample in samples]
     every = sorted(set(groups))
     order = np.random.default_rng(0).permutation(len(every))
@@ -255,14 +255,14 @@ def _unseen(samples: Sequence[Sample], names: Sequence[str], trees: int, group: 
     return _Unseen(off, leaves, familiar)
 
 
-def _some_of_each(samples: Sequence[Sample]) -> list[Sample]:
+def _some_of_each(samples: Sequence[Example]) -> list[Example]:
     """A few kernels of each operation."""
     rng = np.random.default_rng(2)
     groups = _by_problem(samples).values()
     return [samples[i] for members in groups for i in sorted(rng.permutation(members)[:_REMEMBERED])]
 
 
-def _leaves(booster: Any, samples: Sequence[Sample], names: Sequence[str]) -> Leaves:
+def _leaves(booster: Any, samples: Sequence[Example], names: Sequence[str]) -> Leaves:
     """The leaf of each tree that each kernel's first case ends in."""
     found = booster.predict(matrix([sample.rows[0] for sample in samples], names), pred_leaf=True)
     return np.asarray(found, dtype=np.uint8).reshape(len(samples), -1)
@@ -272,7 +272,7 @@ def _packed(leaves: Leaves) -> dict[str, Any]:
     return {"shape": leaves.shape, "zlib": base64.b64encode(zlib.compress(leaves.tobytes(), 9)).decode()}
 
 
-def _case_means(booster: Any, samples: Sequence[Sample], names: Sequence[str]) -> Floats:
+def _case_means(booster: Any, samples: Sequence[Example], names: Sequence[str]) -> Floats:
     """What trees say of each kernel, the mean over its cases."""
     said = booster.predict(matrix([row for sample in samples for row in sample.rows], names))
     starts = np.cumsum([0, *(len(sample.rows) for sample in samples[:-1])])
@@ -289,14 +289,14 @@ def _importance(booster: Any) -> dict[str, float]:
 # -- how sure it may be -----------------------------------------------------------------------------------------------
 
 
-def _by_problem(samples: Sequence[Sample]) -> dict[str, list[int]]:
+def _by_problem(samples: Sequence[Example]) -> dict[str, list[int]]:
     found: dict[str, list[int]] = defaultdict(list)
     for i, sample in enumerate(samples):
         found[sample.problem].append(i)
     return found
 
 
-def _fit_noise(samples: Sequence[Sample], views: Sequence[_Unseen], relative: Floats) -> Noise:
+def _fit_noise(samples: Sequence[Example], views: Sequence[_Unseen], relative: Floats) -> Noise:
     """The variances under which what was seen is likeliest, found on a grid."""
     rng = np.random.default_rng(0)
     groups = []
@@ -319,7 +319,7 @@ def _surprise(noise: Noise, alike: Floats, off: Floats) -> float:
 
 
 def _standard_residuals(
-    samples: Sequence[Sample], views: Sequence[_Unseen], relative: Floats, noise: Noise
+    samples: Sequence[Example], views: Sequence[_Unseen], relative: Floats, noise: Noise
 ) -> list[float]:
     """How far log2 S was from its forecast, in units of what the forecast called its scale: the quantiles, over all
     kernels against the seed and a few other anchors, every operation weighing the same."""
@@ -331,7 +331,7 @@ def _standard_residuals(
 
 
 def _off_by(
-    samples: Sequence[Sample], off: Floats, leaves: Leaves, scale: Floats, noise: Noise
+    samples: Sequence[Example], off: Floats, leaves: Leaves, scale: Floats, noise: Noise
 ) -> tuple[Floats, Floats]:
     """Of every kernel against every anchor, how far log2 S was from its forecast in units of the forecast's scale, and
     its weight."""
@@ -348,7 +348,7 @@ def _off_by(
     return np.concatenate(found), np.concatenate(weights)
 
 
-def _stretch(model: Model, samples: Sequence[Sample]) -> float:
+def _stretch(model: Model, samples: Sequence[Example]) -> float:
     """By how much intervals must be wider to hold what they promise on the validation split, which had no part in
     growing the trees: the conformal factor of the 90 % interval, or 1."""
     if not samples:

@@ -14,11 +14,11 @@ import numpy as np
 from presage.core import scale
 from presage.core.forecast import Forecast
 from presage.core.text import one_line, printable
-from presage.forecasters.base import Candidate, Forecaster, Measured, Prediction, Spent, Task
+from presage.forecasters.base import Candidate, Forecaster, Measured, Prediction, Task
 from presage.forecasters.llm_prompt import messages
 from presage.llm.anonymise import Unreadable
 from presage.llm.client import Answer, Client, Message, NoAnswerError
-from presage.llm.cost import Allowance
+from presage.llm.cost import Allowance, Cost
 from presage.llm.settings import Settings, read
 from presage.llm.structured import MalformedError, find_object
 from presage.problems import registry
@@ -31,7 +31,7 @@ _LONGEST_QUOTE = 2000
 
 
 @dataclass(frozen=True)
-class Sample:
+class ParsedAnswer:
     """One usable answer."""
 
     forecast: Forecast
@@ -45,7 +45,7 @@ class LlmForecaster(Forecaster):
 
     def __init__(self, client: Client | Settings | None = None) -> None:
         self.client = client if isinstance(client, Client) else Client(client or read())
-        self._cost = Spent()
+        self._cost = Cost()
         self._until = math.inf
         self._open = Allowance()
 
@@ -59,9 +59,9 @@ class LlmForecaster(Forecaster):
                 return [one.result() for one in waiting]
             finally:
                 pool.shutdown(cancel_futures=True)  # what is under way costs, too
-                self._cost = Spent(self._open.tokens_spent - before[0], self._open.dollars_spent - before[1])
+                self._cost = Cost(self._open.tokens_spent - before[0], self._open.dollars_spent - before[1])
 
-    def spent(self) -> Spent:
+    def spent(self) -> Cost:
         return self._cost
 
     def check_priced(self) -> None:
@@ -83,7 +83,7 @@ class LlmForecaster(Forecaster):
             answers = self.client.ask(question, scale.answer_schema(), wanted, self._left(), self._open)
         except NoAnswerError as error:
             return Prediction(None, (f"no forecast: {error}",))
-        samples: list[Sample] = []
+        samples: list[ParsedAnswer] = []
         notes = [self.client.complaint] if self.client.complaint else []
         for answer in answers:
             try:
@@ -95,7 +95,7 @@ class LlmForecaster(Forecaster):
         told = [f"from {len(samples)} of {self.client.settings.samples} samples"]
         return Prediction(average([s.forecast for s in samples]), (*told, *dict.fromkeys(notes), *_reasons(samples)))
 
-    def _usable(self, question: Sequence[Message], answer: Answer) -> Sample:
+    def _usable(self, question: Sequence[Message], answer: Answer) -> ParsedAnswer:
         """The answer read, or after one more try, which is told what was wrong."""
         try:
             return parse(answer)
@@ -108,7 +108,7 @@ class LlmForecaster(Forecaster):
         return parse(second)
 
 
-def parse(answer: Answer) -> Sample:
+def parse(answer: Answer) -> ParsedAnswer:
     """One answer as a forecast, its sum put right. Raises MalformedError with what is wrong, in words for the model.
 
     >>> text = '{"reason": "", "p1": 0, "p2": 0, "p3": 0, "p4": 1, "p5": 1, "p6": 0, "p7": 0, "p8": 0, "p_fail": 0.1}'
@@ -129,7 +129,7 @@ def parse(answer: Answer) -> Sample:
         raise MalformedError(f"the probabilities of the ranges sum to {total:g}; they must sum to 1")
     if numbers[-1] > 1:
         raise MalformedError(f"p_fail is {numbers[-1]:g}; it must lie from 0 to 1")
-    return Sample(Forecast.from_bins(numbers[:-1], numbers[-1]), _plain(found.get("reason")))
+    return ParsedAnswer(Forecast.from_bins(numbers[:-1], numbers[-1]), _plain(found.get("reason")))
 
 
 def average(forecasts: Sequence[Forecast]) -> Forecast:
@@ -174,5 +174,5 @@ def _plain(reason: Any) -> str:
     return one_line(text, _LONGEST_REASON)
 
 
-def _reasons(samples: Sequence[Sample]) -> list[str]:
+def _reasons(samples: Sequence[ParsedAnswer]) -> list[str]:
     return [f"reason: {reason}" for reason in dict.fromkeys(s.reason for s in samples) if reason]

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from presage.core.errors import PresageError, install
 from presage.llm.cache import Cache, digest
-from presage.llm.cost import Allowance, Bound, Claim, NotCoveredError, Spent
+from presage.llm.cost import Allowance, Bound, Claim, NotCoveredError, Usage
 from presage.llm.settings import Settings
 
 Message = Mapping[str, str]
@@ -100,7 +100,7 @@ class Client:
         self._sleep, self._clock = sleep, clock
         self._cache = Cache(settings.cache)
         self._lock = threading.Lock()
-        self._spent = Spent()
+        self._spent = Usage()
         self._kept = 0
         self._failing = self._reached = False
         self._first = threading.Lock()
@@ -116,7 +116,7 @@ class Client:
         )
 
     @property
-    def spent(self) -> Spent:
+    def spent(self) -> Usage:
         """The cost of all questions so far."""
         return self._spent
 
@@ -317,9 +317,9 @@ class Client:
             raise
         finally:
             if claim:
-                self._count(claim, Spent.of_attempt(body, failed), is_used)
+                self._count(claim, Usage.of_attempt(body, failed), is_used)
 
-    def _count(self, claim: Claim, spent: Spent, is_used: bool) -> None:
+    def _count(self, claim: Claim, spent: Usage, is_used: bool) -> None:
         complaint = claim.settle(spent, is_used)
         with self._lock:
             self._spent += spent

@@ -13,10 +13,10 @@ from presage.core.errors import PresageError
 
 
 @dataclass(frozen=True)
-class Spent:
+class Usage:
     """What attempts cost, those that failed included. Sums with +.
 
-    >>> (Spent(attempts=1, input_tokens=10) + Spent(attempts=2, failed=1, unmetered=1)).attempts
+    >>> (Usage(attempts=1, input_tokens=10) + Usage(attempts=2, failed=1, unmetered=1)).attempts
     3
     """
 
@@ -31,11 +31,11 @@ class Spent:
     """Input tokens that the endpoint had cached, and may sell at a lower price."""
     output_tokens: int = 0
 
-    def __add__(self, other: Spent) -> Spent:
-        return Spent(*(a + b for a, b in zip(dataclasses.astuple(self), dataclasses.astuple(other), strict=True)))
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(*(a + b for a, b in zip(dataclasses.astuple(self), dataclasses.astuple(other), strict=True)))
 
     @classmethod
-    def of_attempt(cls, body: Any, failed: bool) -> Spent:
+    def of_attempt(cls, body: Any, failed: bool) -> Usage:
         """The cost of one attempt, from the `usage` of the response, if there is one."""
         usage = body.get("usage") if isinstance(body, dict) else None
         if not isinstance(usage, dict):
@@ -51,6 +51,21 @@ class Spent:
 
 
 @dataclass(frozen=True)
+class Cost:
+    """What an answer has cost, all its requests together. Sums with +.
+
+    >>> Cost(10, 0.5) + Cost(tokens=5)
+    Cost(tokens=15, dollars=0.5)
+    """
+
+    tokens: int = 0
+    dollars: float = 0.0
+
+    def __add__(self, other: Cost) -> Cost:
+        return Cost(self.tokens + other.tokens, self.dollars + other.dollars)
+
+
+@dataclass(frozen=True)
 class Price:
     """Dollars per million tokens."""
 
@@ -59,10 +74,10 @@ class Price:
     cached_input: float | None = None
     """For cached input tokens; None: the same as others."""
 
-    def dollars(self, spent: Spent) -> float:
+    def dollars(self, spent: Usage) -> float:
         """What was spent, in dollars; unmetered attempts are not in it.
 
-        >>> Price(input=1.0, output=10.0).dollars(Spent(input_tokens=2000, output_tokens=100))
+        >>> Price(input=1.0, output=10.0).dollars(Usage(input_tokens=2000, output_tokens=100))
         0.003
         """
         cached = self.input if self.cached_input is None else self.cached_input
@@ -214,7 +229,7 @@ class Claim:
         self._allowance, self.bound, self.is_cut = allowance, bound, is_cut
         """is_cut: the answer may be shorter than the caller wanted."""
 
-    def settle(self, told: Spent, is_used: bool) -> str:
+    def settle(self, told: Usage, is_used: bool) -> str:
         """Pay what the endpoint reported. What it did not report counts as the most that it can be, unless the request
         was surely not worked on. Returns what is wrong with the report, if anything."""
         bound = self.bound

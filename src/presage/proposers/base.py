@@ -10,9 +10,8 @@ from dataclasses import dataclass
 
 from presage.devices.base import Device
 from presage.forecasters.base import Measured
-from presage.forecasters.base import Spent as Spent
 from presage.kernels.kernel import Kernel
-from presage.llm.cost import Allowance
+from presage.llm.cost import Allowance, Cost
 from presage.problems.base import Problem
 
 
@@ -75,6 +74,6 @@ class Proposer(ABC):
         far, then the latest that failed, which have no value but a reason. `known` holds the hashes of all kernels that
         the search has seen, which are not proposed again."""
 
-    def spent(self) -> Spent:
+    def spent(self) -> Cost:
         """What the last `propose` has cost."""
-        return Spent()
+        return Cost()

@@ -18,11 +18,11 @@ from presage.core.text import one_line, printable
 from presage.devices.recorded import RecordedDevice
 from presage.kernels.kernel import Kernel, from_source
 from presage.llm.client import Answer, Client, Message, NoAnswerError
-from presage.llm.cost import Allowance
+from presage.llm.cost import Allowance, Cost
 from presage.llm.settings import Settings, read
 from presage.llm.structured import MalformedError
 from presage.problems.external import KERNELBENCH, ExternalProblem
-from presage.proposers.base import Ground, Parent, Proposal, Proposer, Spent
+from presage.proposers.base import Ground, Parent, Proposal, Proposer
 from presage.proposers.llm_prompt import FENCES, languages_of, messages
 
 _MODELS = "PRESAGE_LLM_MODELS"
@@ -73,7 +73,7 @@ class LlmProposer(Proposer):
         for each in self._clients.values():
             each.manner = replace(each.manner, format="text")  # a file inside JSON is a file badly quoted
         self._best, self._since = -math.inf, 0
-        self._cost = Spent()
+        self._cost = Cost()
         self._answered = False
 
     @classmethod
@@ -99,7 +99,7 @@ class LlmProposer(Proposer):
                 answers = [answer for each in asked for answer in each.result()]
             finally:
                 pool.shutdown(cancel_futures=True)
-                self._cost = Spent(allowance.tokens_spent - before[0], allowance.dollars_spent - before[1])
+                self._cost = Cost(allowance.tokens_spent - before[0], allowance.dollars_spent - before[1])
         complaints = [client.complaint for client in self._clients.values() if client.complaint]
         self.notes = tuple(dict.fromkeys([*(answer for answer in answers if isinstance(answer, str)), *complaints]))
         if self.notes and not self._answered and not allowance.short and time.monotonic() < until:
@@ -109,7 +109,7 @@ class LlmProposer(Proposer):
                 found.setdefault(answer.kernel.hash, answer)
         return list(found.values())
 
-    def spent(self) -> Spent:
+    def spent(self) -> Cost:
         return self._cost
 
     def _is_stuck(self, parent: Parent, others: Sequence[Parent], count: int) -> bool:

@@ -19,7 +19,7 @@ _ROAMING = 2.0
 """By how many steps, at random, a nearer neighbour may come after a farther one."""
 
 
-class Pool(Proposer):
+class PoolProposer(Proposer):
     """Takes kernels from a recording: half are similar to the parent, half are random. It looks at no result."""
 
     def __init__(self, ground: Ground) -> None:

@@ -37,8 +37,8 @@ class Mean(Acquisition):
 
 
 class UpperBound(Acquisition):
-    """What a candidate reaches if it turns out well: the quantile that lies `beta` standard deviations above the middle
-    of a normal distribution, such as the 97.7 % quantile for 2. Explores the more, the larger beta is."""
+    """What a candidate reaches if it turns out well. This is the quantile that lies `beta` standard deviations above
+    the median of a normal distribution: for 2, the 97.7 % quantile. A larger beta explores more."""
 
     def __init__(self, beta: float = 1.0) -> None:
         if not 0 <= beta < math.inf:

@@ -1,5 +1,5 @@
-"""The small base classes: Strategy chooses parents; it is asked and told, so anyone's loop can drive it. Acquisition puts
-candidates in order."""
+"""The small base classes of a search. A Strategy chooses parents; it is asked and told, so anyone's loop can drive it.
+An Acquisition puts candidates in order."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ _CACHED = 4 * REMEMBERED
 
 
 class Briefing:
-    """Reads from the store what the state names; what was read lately is at hand."""
+    """Reads from the store what the state names, and caches it."""
 
     def __init__(self, store: Store, state: State, problem: Problem, device: Device) -> None:
         self._store, self._state, self._problem, self._device = store, state, problem, device

@@ -143,14 +143,16 @@ class Configuration:
 
 
 def extend(was: Mapping[str, Any], now: Configuration, folder: Path) -> dict[str, Any]:
-    """What a run may spend more of than before, by name, if it was begun as it is asked for now.
+    """What a run may spend more of than before, and that it may not stop early any more, by name; all else must be as
+    the run was begun.
 
     Raises PresageError where anything else differs, or where it may spend less."""
     before, after = modern(was), asdict(now)
     larger = {}
     differences = []
     for name in (name for name in after if name in before and before[name] != after[name]):
-        if name in LIMITS and _is_more(before[name], after[name]):
+        is_more = name in LIMITS and _is_more(before[name], after[name])
+        if is_more or (name == "early_stop" and not now.early_stop):
             larger[name] = after[name]
         else:
             differences.append(f"{name} was {_said(name, before[name])}, is {_said(name, after[name])}")
@@ -165,11 +167,11 @@ def extend(was: Mapping[str, Any], now: Configuration, folder: Path) -> dict[str
 
 
 def modern(was: Mapping[str, Any]) -> dict[str, Any]:
-    """A stored configuration as it would be stored now: older versions kept alpha and delta of every run apart, and
-    only `risk` looked at them."""
+    """A stored configuration as it would be stored now: older versions had one acquisition, and kept alpha and delta
+    of every run apart, though only `risk` looked at them."""
     short = {name: was[name] for name in ("alpha", "delta") if was.get(name) is not None}
     policy = POLICIES.canonical(was["policy"], **short) if short and was["policy"] == "risk" else was["policy"]
-    return {**was, "policy": policy, "alpha": None, "delta": None}
+    return {"acquisition": acquisitions.DEFAULT, **was, "policy": policy, "alpha": None, "delta": None}
 
 
 def _is_more(before: float | None, after: float | None) -> bool:

@@ -13,10 +13,10 @@ from random import Random
 
 from presage.core import machine
 from presage.devices.base import COMPILING
-from presage.forecasters.base import Candidate, Prediction, Spent
+from presage.forecasters.base import Candidate, Prediction
 from presage.forecasters.faults import why_broken
 from presage.kernels.kernel import Kernel
-from presage.llm.cost import Allowance
+from presage.llm.cost import Allowance, Cost
 from presage.searches.budget import Amounts
 from presage.searches.session import Session
 from presage.searches.state import Step
@@ -76,11 +76,11 @@ def reports(session: Session, kernels: Sequence[Kernel]) -> list[tuple[StaticRep
 
 def predictions(
     session: Session, candidates: Sequence[Candidate], allowance: Allowance
-) -> tuple[dict[str, Prediction], Spent]:
+) -> tuple[dict[str, Prediction], Cost]:
     """What the forecaster says, by hash, and what it cost; nothing where that cannot be paid."""
     forecaster = session.parts.forecaster
     if not forecaster or not candidates or not session.spending.can_pay("forecast", forecaster):
-        return {}, Spent()
+        return {}, Cost()
     forecaster.seconds, forecaster.allowance = session.spending.wall_left(), allowance
     found = forecaster.forecast(session.briefing.task(), candidates)
     said = {c.kernel.hash: prediction for c, prediction in zip(candidates, found, strict=True)}
@@ -89,14 +89,14 @@ def predictions(
 
 def _forecast_and_score(
     session: Session, step: Step, candidates: Sequence[Candidate], allowance: Allowance
-) -> tuple[dict[str, Prediction], Hopes, Spent]:
+) -> tuple[dict[str, Prediction], Hopes, Cost]:
     """What is said and hoped of the candidates, and of the undecided that are forecast again."""
     rng = session.chance(step.number, "score")
     said, cost = predictions(session, [*candidates, *_worth_another_look(session)], allowance)
     hopes = _hopes(session, said, rng)
     while some := _overrated(session, said, hopes, step.consider):
         more, further = predictions(session, some, allowance)
-        cost = Spent(cost.tokens + further.tokens, cost.dollars + further.dollars)
+        cost += further
         if not more:  # time is up
             break
         said |= more

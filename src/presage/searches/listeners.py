@@ -15,14 +15,14 @@ from presage.store.store import Event
 
 @dataclass(frozen=True)
 class Listeners:
-    """What is told is worked out from the event and the state, so that a state needs to know nobody."""
+    """Those who learn. What each is told follows from the event and the state, so the state need not know them."""
 
     strategy: Strategy
     policy: Policy
     forecaster: Forecaster | None = None
 
     def apply(self, event: Event, state: State) -> None:
-        """Take an event into the state, and tell what came of it."""
+        """Apply an event to the state, and tell the listeners what changed."""
         if event.kind == "measured":
             self._measured(event, state)
         elif event.kind == "decided":
@@ -34,7 +34,8 @@ class Listeners:
             state.apply(event)
 
     def replay(self, event: Event, state: State) -> None:
-        """The same for an event of an earlier process, with what the listeners themselves had said then."""
+        """The same for an event of an earlier process. The strategy also hears which parents it chose, and the
+        forecaster what it had learned."""
         if event.kind == "asked":
             self.strategy.visited(event.payload["parents"])
         elif event.kind == "forecast" and self.forecaster and "memory" in event.payload:

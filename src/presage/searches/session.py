@@ -1,5 +1,4 @@
-"""Session: a run that is open in this process, with all that its stages share. It resumes by itself: what the store
-holds is folded first."""
+"""Session: a run that is open in this process, and all that its stages share. Opening it applies the stored events."""
 
 from __future__ import annotations
 
@@ -49,7 +48,7 @@ class Parts:
 
 
 class Session:
-    """The store, the state that its events make, and those who hear of each."""
+    """The store, the state of its events, and the listeners."""
 
     def __init__(
         self,
@@ -91,7 +90,7 @@ class Session:
         return [f"nothing is known of the GPU of {device.name}: forecasts do without its peaks and its limits"]
 
     def append(self, kind: str, payload: Mapping[str, Any], **kept: Any) -> None:
-        """Something has happened: keep it, and tell everybody."""
+        """Store an event, apply it, and call the watch."""
         event = self.store.append(kind, payload, **kept)
         self._listeners.apply(event, self.state)
         if self._watch:

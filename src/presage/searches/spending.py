@@ -18,7 +18,7 @@ _MODELS = ("tokens", "dollars")
 
 @dataclass(frozen=True)
 class Spending:
-    """The state knows what was spent by its last event; the clock goes on."""
+    """The state holds what was spent at its last event; wall time is counted up to now."""
 
     budget: Budget
     state: State
@@ -61,8 +61,8 @@ class Spending:
         return self.budget.describe(min(_MODELS, key=lambda name: self.budget.left(name, spent)))
 
     def can_pay(self, question: str, asker: Proposer | Forecaster) -> bool:
-        """Whether what is left may cover a question. One who pays looks for himself, before each request; of anybody
-        else none is asked for that would be as dear as the dearest of its kind, and then too dear."""
+        """Whether what is left may cover a question. A part that is paid checks each of its requests itself; any other
+        is taken to cost as much as its dearest answer so far."""
         if question in self.state.short:
             return False
         dearest, spent = self.state.dearest.get(question, Amounts()), self.spent()

@@ -4,8 +4,8 @@ The events, and what each carries:
 
     begun      configuration. Once, first.
     session    A process starts to work on the run. pid; lived: the seconds of the processes before it; notes: what a
-               person should know; limits: those of the budget that are larger from here on, by the configuration's
-               names, where there are such. A finished run is then open again.
+               person should know; limits: those of the budget that are larger from here on, and whether it may
+               stop early, by the configuration's names, where they differ. A finished run is then open again.
     measured   A kernel was measured alone, the anchor first. kernel, name, status, reason; value: log2 S; expected: the
                forecast's mean; surprise: how far the value lies from the forecast's median, 1 for as far as that
                forecast reaches on its side; seconds.
