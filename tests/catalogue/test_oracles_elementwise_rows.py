@@ -8,12 +8,12 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from presage_catalogue.elementwise.maps import erf
 
 from presage.problems import registry
 from presage.problems.base import Case, Problem
 from presage.problems.compare import Answer, difference, solve
 from presage.problems.sampler import Sampler
+from presage_catalogue.elementwise.maps import erf
 
 Arrays = tuple[np.ndarray, ...]
 F32 = np.float32

@@ -65,7 +65,7 @@ class ListSum(Operation):
     def magnitude(self, xp: ModuleType, case: Case, expected: tuple[Any, ...], *inputs: Any) -> tuple[Any, ...]:
         return self.oracle(xp, case, *(xp.abs(x) if xp.isdtype(x.dtype, "real floating") else x for x in inputs))
 
-    def given(self, suffix: str) -> Mapping[str, str]:
+    def code(self, suffix: str) -> Mapping[str, str]:
         ins, (out,) = self.ins, self.outputs
         if suffix == ".py":
             empty = f"torch.empty(({out.shape},), dtype=torch.float32, device={ins[0]}.device)"
@@ -76,7 +76,6 @@ class ListSum(Operation):
                 "sizes": ", ".join(self.scalars),
                 "unpack": self.unpack,
                 "empty": f"{out.name} = {empty}",
-                "eager": self._eager,
                 "result": out.name,
                 **self._triton,
             }

@@ -69,7 +69,7 @@ class Move(Operation):
     def bytes(self, case: Case) -> int:
         return self._least_bytes(case) if self._least_bytes else super().bytes(case)
 
-    def given(self, suffix: str) -> Mapping[str, str]:
+    def code(self, suffix: str) -> Mapping[str, str]:
         return self._given_triton() if suffix == ".py" else self._given_cuda()
 
     def _given_cuda(self) -> dict[str, str]:
@@ -136,7 +136,6 @@ class Move(Operation):
             "rows": self._rows,
             "cols": self._cols,
             "fetch": "\n".join((*lines, "column = c", f"value = {_whole_division(self._value_triton)}")),
-            "eager": self._eager,
         }
 
     def _out_dtype(self) -> str:

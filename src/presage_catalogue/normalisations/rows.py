@@ -161,7 +161,7 @@ class RowNorm(Operation):
             absolute=self._absolute,
         )
 
-    def given(self, suffix: str) -> Mapping[str, str]:
+    def code(self, suffix: str) -> Mapping[str, str]:
         return self._triton() if suffix == ".py" else self._cuda() if suffix == ".cu" else {}
 
     def _cuda(self) -> dict[str, str]:
@@ -230,7 +230,6 @@ class RowNorm(Operation):
         return {
             "tunes": "\n".join(f"# presage: {tune}" for tune in s.tile_tunes) or "METHOD = 0",
             "ins": ", ".join([*ins, *self.parameters]),
-            "eager": self._eager,
             "unpack": unpack,
             "empty": "\n".join(f"{name} = torch.empty_like({self._full[0]})" for name in self._outs),
             "arrays": ", ".join([*ins, *self._outs]),
