@@ -156,6 +156,18 @@ class Operation(Problem):
         return ", ".join((*self.pointers(restrict), self.c_sizes))
 
     @property
+    def triton_names(self) -> dict[str, str]:
+        """The arrays and sizes of a Triton kernel with one output, and Python that unpacks them."""
+        names = (*self.ins, self.outputs[0].name)
+        return {
+            "ins": ", ".join(self.ins),
+            "arguments": ", ".join((*self.ins, *self.parameters)),
+            "pointers": ", ".join(f"{name}_ptr" for name in names),
+            "sizes": ", ".join(self.scalars),
+            "unpack": self.unpack,
+        }
+
+    @property
     def unpack(self) -> str:
         """Python that names the inputs, the parameters and the sizes that the inputs' shapes show."""
         lines = [f"{', '.join((*self.ins, *self.parameters))}, = data"]

@@ -70,11 +70,7 @@ class ListSum(Operation):
         if suffix == ".py":
             empty = f"torch.empty(({out.shape},), dtype=torch.float32, device={ins[0]}.device)"
             return {
-                "ins": ", ".join(ins),
-                "arguments": ", ".join((*ins, *self.parameters)),
-                "pointers": ", ".join(f"{name}_ptr" for name in (*ins, out.name)),
-                "sizes": ", ".join(self.scalars),
-                "unpack": self.unpack,
+                **self.triton_names,
                 "empty": f"{out.name} = {empty}",
                 "result": out.name,
                 **self._triton,

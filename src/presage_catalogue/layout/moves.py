@@ -126,11 +126,7 @@ class Move(Operation):
                 f"{part.name} = tl.load({part.array}_ptr + ({_whole_division(part.at)}), mask={mask}, other=0)"
             )
         return {
-            "ins": ", ".join(ins),
-            "arguments": ", ".join((*ins, *self.parameters)),
-            "pointers": ", ".join(f"{name}_ptr" for name in (*ins, out.name)),
-            "sizes": ", ".join(self.scalars),
-            "unpack": self.unpack,
+            **self.triton_names,
             "empty": f"{out.name} = torch.empty(({out.shape},), dtype={self._out_dtype()}, device={ins[0]}.device)",
             "out": out.name,
             "rows": self._rows,
