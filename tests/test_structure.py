@@ -87,8 +87,9 @@ def loaded_with(module: str) -> set[str]:
 
 
 def is_foreign(file: Path) -> bool:
-    """Folders in a room of the catalogue hold kernels, which are data, not part of the house."""
-    return file.relative_to(SOURCE).parts[0] == "presage_catalogue" and len(file.relative_to(SOURCE).parts) == 4
+    """Kernels, which lie in folders of a room or are shared by all rooms, are data, not part of the house."""
+    package, *folders = file.parent.relative_to(SOURCE).parts
+    return package == "presage_catalogue" and (folders == ["families"] or len(folders) == 2)
 
 
 OURS = [file for file in MODULES if not is_foreign(file)]

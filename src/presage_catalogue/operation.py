@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import math
 import random
+import re
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from types import ModuleType
 from typing import Any, TypedDict, Unpack
 
@@ -51,11 +53,13 @@ class Facts(TypedDict, total=False):
     """The largest value of each size in a drawn case; of several, one is chosen."""
     draw_styles: tuple[str, ...]
     eager: str
-    """What a PyTorch user would write."""
+    """What a PyTorch user would write: an expression, or the body of a function that returns one."""
 
 
 class Operation(Problem):
     draw_styles: tuple[str, ...] = ("normal", "large", "tiny", "outliers")
+    torch_imports: str = ""
+    """What PyTorch's text needs beside `import torch`."""
     textbook: int = 1
     """How many operations the usual algorithm does for each that must be done."""
     _oracle: Formula
@@ -109,6 +113,27 @@ class Operation(Problem):
     def _element_type(self) -> str:
         return next(iter(self.timed.values()))[0].dtype
 
+    @property
+    def kernel_folders(self) -> tuple[Path, ...]:
+        return (*super().kernel_folders, Path(__file__).parent / "families")
+
+    def given(self, suffix: str) -> Mapping[str, str]:
+        given = self.code(suffix)
+        if suffix != ".py" or not self._eager:
+            return given
+        eager = self._eager.strip()
+        return {
+            "torch_imports": self.torch_imports,
+            "torch_arguments": ", ".join((*self.ins, *self.parameters)),
+            "torch_body": eager if re.search(r"^return ", eager, re.MULTILINE) else f"return {eager}",
+            "torch_helpers": "",
+            **given,
+        }
+
+    def code(self, suffix: str) -> Mapping[str, str]:
+        """What the room's families leave to this operation, beside what PyTorch's text is."""
+        return {}
+
     # What most rooms' families need.
 
     @property
@@ -131,6 +156,18 @@ class Operation(Problem):
         return ", ".join((*self.pointers(restrict), self.c_sizes))
 
     @property
+    def triton_names(self) -> dict[str, str]:
+        """The arrays and sizes of a Triton kernel with one output, and Python that unpacks them."""
+        names = (*self.ins, self.outputs[0].name)
+        return {
+            "ins": ", ".join(self.ins),
+            "arguments": ", ".join((*self.ins, *self.parameters)),
+            "pointers": ", ".join(f"{name}_ptr" for name in names),
+            "sizes": ", ".join(self.scalars),
+            "unpack": self.unpack,
+        }
+
+    @property
     def unpack(self) -> str:
         """Python that names the inputs, the parameters and the sizes that the inputs' shapes show."""
         lines = [f"{', '.join((*self.ins, *self.parameters))}, = data"]
@@ -140,6 +177,11 @@ class Operation(Problem):
         return "\n".join(lines)
 
 
+CUDNN_IN_FLOAT32 = """\
+import torch.nn.functional as F
+
+# cuDNN takes TF32 for float32 convolutions unless it is told not to.
+torch.backends.cudnn.allow_tf32 = False"""
 _PUBLIC = ("inputs", "outputs", "parameters", "checks", "draw_styles")
 
 

@@ -217,8 +217,8 @@ class Problem(ABC):
         return self.folder.name
 
     @property
-    def kernel_folders(self) -> tuple[Path, Path]:
-        """Where its own kernels lie, and the families that it shares with its room."""
+    def kernel_folders(self) -> tuple[Path, ...]:
+        """Where its own kernels lie, and the families that it shares with others; the nearest first."""
         return self.folder / self.name, self.folder / "families"
 
     def shape(self, array: Array, case: Case) -> tuple[int, ...]:

@@ -96,7 +96,7 @@ def seed_kernels(problem: Problem, language: str | None = None) -> list[Kernel]:
 
 @cache
 def _kernels(problem: Problem) -> tuple[Kernel, ...]:
-    """A problem's own file takes the place of a shared one of the same name."""
+    """A problem's own file takes the place of a shared one of the same name, and so does a nearer one."""
     files = {Path(kernel.name).name: kernel for kernel in (*_shared_kernels(problem), *_own_kernels(problem))}
     return tuple(files[file] for file in sorted(files, key=lambda file: (Path(file).stem != "naive", file)))
 
@@ -108,11 +108,12 @@ def _own_kernels(problem: Problem) -> Iterator[Kernel]:
 
 
 def _shared_kernels(problem: Problem) -> Iterator[Kernel]:
-    """The families of the problem's room, all places of which it has something for."""
-    for file, text, places in _kernel_files(problem.kernel_folders[1]):
-        given = _given(problem, file.suffix)
-        if places <= given.keys():
-            yield from_source(headers.fill(text, given, problem.name), file.suffix, str(file))
+    """The families that others share, all places of which the problem has something for; the nearest last."""
+    for folder in problem.kernel_folders[:0:-1]:
+        for file, text, places in _kernel_files(folder):
+            given = _given(problem, file.suffix)
+            if places <= given.keys():
+                yield from_source(headers.fill(text, given, problem.name), file.suffix, str(file))
 
 
 def _given(problem: Problem, suffix: str) -> dict[str, str]:

@@ -33,6 +33,9 @@ class Attention(Operation):
     the case's other sizes; both grow with i. `bias` is given for the oracle, CUDA and Triton.
     """
 
+    torch_imports = """\
+# float32 products in float32: TF32 keeps only 10 bits of the mantissa.
+torch.backends.cuda.matmul.allow_tf32 = False"""
     draw_styles = ("normal", "large", "uniform")
     checks = cases(
         "heads queries keys dim: 1 1 1 16; 3 17 17 64 normal; 2 63 130 32 large; 1 130 130 64 normal;"
@@ -60,7 +63,7 @@ class Attention(Operation):
         self.inputs = (*inputs, Array("slopes", "heads")) if bias else tuple(inputs)
         self.outputs = (Array("out", rows, dtype),)
         self._sees, self._bias, self._grouped, self._single = sees, bias, grouped, single
-        self._half, self._mask = dtype == "float16", mask
+        self._half, self._eager = dtype == "float16", f"{mask}\nreturn {self._eager}"
 
     def make_inputs(self, case: Case, sampler: Sampler) -> tuple[Any, ...]:
         """Scores that exp() alone cannot take in the `large` style, and otherwise of unit variance."""
@@ -159,7 +162,7 @@ class Attention(Operation):
         sizes |= {"dim": 8 * rng.randint(2, 8), "window": rng.randint(1, 70)}
         return Case({name: sizes[name] for name in self.scalars}, values=rng.choice(self.draw_styles))
 
-    def given(self, suffix: str) -> Mapping[str, str]:
+    def code(self, suffix: str) -> Mapping[str, str]:
         if suffix == ".c":
             return {}
         common = {
@@ -190,8 +193,6 @@ class Attention(Operation):
         passed = [*names, *self.parameters]
         return {
             "ins": ", ".join(passed),
-            "eager": self._eager,
-            "mask": self._mask,
             "pointers": ", ".join(f"{name}_ptr" for name in names),
             "parameters": "".join(f", {name}" for name in self.parameters),
             "tensors": ", ".join(names),

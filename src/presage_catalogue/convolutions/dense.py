@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any, Unpack
 
 from presage.problems.base import Array, Case, Tolerance, cases
-from presage_catalogue.operation import Facts, Operation
+from presage_catalogue.operation import CUDNN_IN_FLOAT32, Facts, Operation
 
 Taps = Sequence[int | str]
 _AXES = "dhw"
@@ -22,6 +22,7 @@ class Convolution(Operation):
     """y[i, o, p] = sum over channels c and taps k of x[i, c, p * stride + k * dilation] * weight[o, c, k], and then
     perhaps a bias and ReLU. Kernels see three axes; those that are not there have one element and one tap."""
 
+    torch_imports = CUDNN_IN_FLOAT32
     def __init__(
         self,
         name: str,
@@ -42,6 +43,7 @@ class Convolution(Operation):
         super().__init__(name, summary, **facts)
         kinds = {"cpu": cpu, "gpu": timed}
         self.timed = {kind: cases(f"{' '.join(self._names)}: {rows}") for kind, rows in kinds.items() if rows}
+        self._eager = self._call()
         self._reach = [_reach(tap, dilation) for tap in taps]
         self._sizes = [f"(({axis} - {far}) // {stride} + 1)" for axis, far in zip(self._axes, self._reach, strict=True)]
         self.inputs = (
@@ -133,7 +135,7 @@ class Convolution(Operation):
             rng.randint(1, 3), rng.randint(1, 16), *sizes, rng.randint(1, 20), values=rng.choice(self.draw_styles)
         )
 
-    def given(self, suffix: str) -> Mapping[str, str]:
+    def code(self, suffix: str) -> Mapping[str, str]:
         missing = 3 - len(self._taps)
         taps: tuple[int | str, ...] = (*[1] * missing, *self._taps)
         strides = (*[1] * missing, *[self._stride] * len(self._taps))
@@ -141,7 +143,6 @@ class Convolution(Operation):
         if suffix == ".py":
             return {
                 "ins": ", ".join(self.ins),
-                "eager": self._call(),
                 "sizes": f"n, c, {', '.join(self._axes)}",
                 "ones": "; ".join(f"{axis} = 1" for axis in _AXES[:missing]) or "pass",
                 "taps": str(taps) if all(isinstance(tap, int) for tap in taps) else "(1, *weight.shape[2:])",

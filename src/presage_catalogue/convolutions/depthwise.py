@@ -8,13 +8,14 @@ from types import ModuleType
 from typing import Any, Unpack
 
 from presage.problems.base import Array, Case, Tolerance, cases
-from presage_catalogue.operation import Facts, Operation
+from presage_catalogue.operation import CUDNN_IN_FLOAT32, Facts, Operation
 
 
 class Depthwise(Operation):
     """y[i, c, p] = sum over taps k of x[i, c, p + k - before] * weight[c, k], where x is zero outside, and then perhaps
     a bias and SiLU. Kernels see planes of h by w; a sequence is a plane with one row."""
 
+    torch_imports = CUDNN_IN_FLOAT32
     _flops = 2  # fast filtering can save most of the other taps' work
     _tolerance = Tolerance(
         3e-6,
@@ -73,12 +74,11 @@ class Depthwise(Operation):
     def textbook_flops(self, case: Case) -> int:
         return self.flops(case) * math.prod(self._taps)
 
-    def given(self, suffix: str) -> Mapping[str, str]:
+    def code(self, suffix: str) -> Mapping[str, str]:
         rows, cols = self._taps
         if suffix == ".py":
             return {
                 "ins": ", ".join(self.ins),
-                "eager": self._eager,
                 "tile_rows": "1" if self._flat else "8, 1, 2, 4, 16",
                 "filter": f"({rows}, {cols}, {self._before[0]}, {self._before[1]})",
                 "bias": "bias" if self._silu else "weight",
@@ -129,6 +129,7 @@ y[at] = FINISH;
 
 
 class CausalConv1d(Operation):
+    torch_imports = CUDNN_IN_FLOAT32
     name = "causal_conv1d"
     summary = (
         "y[b, c, t] = sum over j < width of weight[c, j] * x[b, c, t - (width - 1) + j],"
@@ -146,6 +147,7 @@ class CausalConv1d(Operation):
         " 5 1 333 1 tiny; 1 2 200 67 normal"
     )
     _draw = (4, 40, 900, 20)
+    _eager = "F.conv1d(F.pad(x, (weight.shape[1] - 1, 0)), weight[:, None], groups=weight.shape[0])"
 
     def oracle(self, xp: ModuleType, case: Case, *inputs: Any) -> tuple[Any, ...]:
         x, weight = inputs
@@ -170,9 +172,6 @@ class CausalConv1d(Operation):
         batch, channels, length, width = case.dims.values()
         return batch * channels * length * min(2, width)
 
-    def given(self, suffix: str) -> Mapping[str, str]:
-        eager = "F.conv1d(F.pad(x, (weight.shape[1] - 1, 0)), weight[:, None], groups=weight.shape[0])"
-        return {"ins": "x, weight", "eager": eager} if suffix == ".py" else {}
 
 
 OPERATIONS = (

@@ -70,9 +70,8 @@ class Map(Operation):
         positive = [array.name in self._positive for array in self.inputs]
         return tuple(sampler.xp.abs(x) + 1e-3 if above else x for x, above in zip(drawn, positive, strict=True))
 
-    def given(self, suffix: str) -> Mapping[str, str]:
-        given = self._code.given(suffix)
-        return given | {"eager": self._eager} if suffix == ".py" else given
+    def code(self, suffix: str) -> Mapping[str, str]:
+        return self._code.given(suffix)
 
 
 _STEP = 0.2

@@ -48,8 +48,8 @@ class Gather(Move):
                 made.append(sampler.values(shape, dtype))
         return tuple(made)
 
-    def given(self, suffix: str) -> Mapping[str, str]:
-        given = dict(super().given(suffix))
+    def code(self, suffix: str) -> Mapping[str, str]:
+        given = dict(super().code(suffix))
         if suffix == ".py":
             return given
         fetch = given["fetch"].replace("\n", "\n    ")

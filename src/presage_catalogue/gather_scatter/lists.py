@@ -65,18 +65,13 @@ class ListSum(Operation):
     def magnitude(self, xp: ModuleType, case: Case, expected: tuple[Any, ...], *inputs: Any) -> tuple[Any, ...]:
         return self.oracle(xp, case, *(xp.abs(x) if xp.isdtype(x.dtype, "real floating") else x for x in inputs))
 
-    def given(self, suffix: str) -> Mapping[str, str]:
+    def code(self, suffix: str) -> Mapping[str, str]:
         ins, (out,) = self.ins, self.outputs
         if suffix == ".py":
             empty = f"torch.empty(({out.shape},), dtype=torch.float32, device={ins[0]}.device)"
             return {
-                "ins": ", ".join(ins),
-                "arguments": ", ".join((*ins, *self.parameters)),
-                "pointers": ", ".join(f"{name}_ptr" for name in (*ins, out.name)),
-                "sizes": ", ".join(self.scalars),
-                "unpack": self.unpack,
+                **self.triton_names,
                 "empty": f"{out.name} = {empty}",
-                "eager": self._eager,
                 "result": out.name,
                 **self._triton,
             }

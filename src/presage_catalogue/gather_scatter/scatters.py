@@ -59,13 +59,12 @@ class ScatterAdd(Operation):
         rows, width = max(0, case.dims["n"] - case.dims["targets"]), case.dims.get(self._width, 1)
         return rows * width
 
-    def given(self, suffix: str) -> Mapping[str, str]:
+    def code(self, suffix: str) -> Mapping[str, str]:
         wide = self._width != "1"
         if suffix == ".py":
             shape = f"targets, {self._width}" if wide else "targets"
             return {
                 "arguments": "x, indices, targets",
-                "eager": self._eager,
                 "scatter_width": "x.shape[1]" if wide else "1",
                 "scatter_shape": shape.replace(self._width, "x.shape[1]") if wide else shape,
                 **({} if wide else {"single": ""}),
@@ -121,8 +120,6 @@ class Histogram(Operation):
         """One addition or comparison per element, less the bin that the total gives away."""
         return case.dims["n"] - case.dims["n"] // case.dims["bins"]
 
-    def given(self, suffix: str) -> Mapping[str, str]:
-        return {"arguments": "x, bins", "eager": self._eager} if suffix == ".py" else {}
 
 
 OPERATIONS = (

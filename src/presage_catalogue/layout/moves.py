@@ -69,7 +69,7 @@ class Move(Operation):
     def bytes(self, case: Case) -> int:
         return self._least_bytes(case) if self._least_bytes else super().bytes(case)
 
-    def given(self, suffix: str) -> Mapping[str, str]:
+    def code(self, suffix: str) -> Mapping[str, str]:
         return self._given_triton() if suffix == ".py" else self._given_cuda()
 
     def _given_cuda(self) -> dict[str, str]:
@@ -126,17 +126,12 @@ class Move(Operation):
                 f"{part.name} = tl.load({part.array}_ptr + ({_whole_division(part.at)}), mask={mask}, other=0)"
             )
         return {
-            "ins": ", ".join(ins),
-            "arguments": ", ".join((*ins, *self.parameters)),
-            "pointers": ", ".join(f"{name}_ptr" for name in (*ins, out.name)),
-            "sizes": ", ".join(self.scalars),
-            "unpack": self.unpack,
+            **self.triton_names,
             "empty": f"{out.name} = torch.empty(({out.shape},), dtype={self._out_dtype()}, device={ins[0]}.device)",
             "out": out.name,
             "rows": self._rows,
             "cols": self._cols,
             "fetch": "\n".join((*lines, "column = c", f"value = {_whole_division(self._value_triton)}")),
-            "eager": self._eager,
         }
 
     def _out_dtype(self) -> str:

@@ -17,6 +17,12 @@ from presage_catalogue.elementwise.maps import gelu
 from presage_catalogue.operation import C_TYPES, Facts, Formula, Operation
 
 
+IN_FLOAT32 = """\
+# float32 products in float32: TF32 keeps only 10 bits of the mantissa. Sums of float16 products in float32, too.
+torch.backends.cuda.matmul.allow_tf32 = False
+torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False"""
+
+
 @dataclass(frozen=True)
 class Form:
     """c[i, j] = finish(sum over p of left[i, p] * right[p, j], ...), with one right factor or two; i, j, p in m, n, k.
@@ -55,6 +61,7 @@ HALF_CHECKS = cases(
 class Product(Operation):
     """A product of matrices with something done to each sum."""
 
+    torch_imports = IN_FLOAT32
     inputs = (Array("a", "m, k"), Array("b", "k, n"))
     outputs = (Array("c", "m, n"),)
     # A long sum of equal terms drifts by more than the tolerance's random walk, so no `equal` case has k over 30.
@@ -158,7 +165,7 @@ class Product(Operation):
         sizes = case.dims
         return sizes.get("batch", 1) * sizes[self._form.m] * sizes["n"] * sizes["k"] * len(self._form.rights)
 
-    def given(self, suffix: str) -> Mapping[str, str]:
+    def code(self, suffix: str) -> Mapping[str, str]:
         """The code that the room's families leave to a product of this form."""
         if suffix == ".c":
             return {}
@@ -213,7 +220,6 @@ class Product(Operation):
         batch = ["batch"] if form.batched else []
         outer = ", ".join(part.strip() for part in self.outputs[0].shape.split(","))
         return {
-            "eager": self._eager,
             "ins": ", ".join(self.ins),
             "pointers": ", ".join(f"{name}_ptr" for name in self.ins),
             "out_pointer": f"{out}_ptr",

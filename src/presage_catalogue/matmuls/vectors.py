@@ -8,17 +8,17 @@ from types import ModuleType
 from typing import Any
 
 from presage.problems.base import Array, Case, Tolerance, cases
+from presage_catalogue.matmuls.products import IN_FLOAT32
 from presage_catalogue.operation import Operation
 
 
 class VectorProduct(Operation):
     """The result for the squares of all factors is the square of what errors are relative to."""
 
+    torch_imports = IN_FLOAT32
     def magnitude(self, xp: ModuleType, case: Case, expected: tuple[Any, ...], *inputs: Any) -> tuple[Any, ...]:
         return tuple(xp.sqrt(y) for y in self.oracle(xp, case, *(x * x for x in inputs)))
 
-    def given(self, suffix: str) -> Mapping[str, str]:
-        return {"ins": ", ".join(self.ins), "eager": self._eager} if suffix == ".py" else {}
 
 
 class Matvec(VectorProduct):

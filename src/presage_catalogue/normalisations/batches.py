@@ -15,6 +15,7 @@ _EPS = 1e-5
 
 class BatchNormInference(Operation):
     name = "batchnorm_inference"
+    _eager = "torch.nn.functional.batch_norm(x, mean, variance, weight, bias, eps=1e-5)"
     summary = "y[b, c, i] = (x[b, c, i] - mean[c]) / sqrt(variance[c] + 1e-5) * weight[c] + bias[c]"
     _tolerance = Tolerance(
         2e-6,
@@ -56,6 +57,10 @@ class BatchNormInference(Operation):
 
 class BatchNormTraining(Operation):
     name = "batchnorm_training"
+    _eager = """
+variance, mean = torch.var_mean(x, dim=0, correction=0)
+return torch.nn.functional.batch_norm(x, mean, variance, weight, bias, eps=1e-5), mean, variance
+"""
     summary = (
         "mean[c] and variance[c] over the rows of x, and"
         " y[r, c] = (x[r, c] - mean[c]) / sqrt(variance[c] + 1e-5) * weight[c] + bias[c]"

@@ -161,7 +161,7 @@ class RowNorm(Operation):
             absolute=self._absolute,
         )
 
-    def given(self, suffix: str) -> Mapping[str, str]:
+    def code(self, suffix: str) -> Mapping[str, str]:
         return self._triton() if suffix == ".py" else self._cuda() if suffix == ".cu" else {}
 
     def _cuda(self) -> dict[str, str]:
@@ -230,7 +230,6 @@ class RowNorm(Operation):
         return {
             "tunes": "\n".join(f"# presage: {tune}" for tune in s.tile_tunes) or "METHOD = 0",
             "ins": ", ".join([*ins, *self.parameters]),
-            "eager": self._eager,
             "unpack": unpack,
             "empty": "\n".join(f"{name} = torch.empty_like({self._full[0]})" for name in self._outs),
             "arrays": ", ".join([*ins, *self._outs]),
@@ -297,6 +296,17 @@ def _backward_scale(xp: ModuleType, x: Any, dy: Any, weight: Any) -> Any:
 
 _LAYERNORM = "(k[0] - r->mean) * r->scale"
 _TILE_LAYERNORM = "(v0 - mean) * scale"
+_AFFINE: dict[str, Any] = {
+    "params": "weight bias",
+    "emit": (f"{_LAYERNORM} * weight + bias",),
+    "tile_emit": (f"{_TILE_LAYERNORM} * weight + bias",),
+}
+_WEIGHTED: dict[str, Any] = {
+    "params": "weight",
+    "emit": ("k[0] * r->scale * weight",),
+    "tile_emit": ("v0 * scale * weight",),
+}
+_CENTRED: dict[str, Any] = {"errors": (64.0, 8.0), "off_centre": True}
 
 OPERATIONS = (
     RowNorm(
@@ -306,9 +316,7 @@ OPERATIONS = (
         _layernorm,
         MOMENTS,
         "torch.nn.functional.layer_norm(x, x.shape[-1:], weight, bias, eps=1e-5)",
-        params="weight bias",
-        emit=(f"{_LAYERNORM} * weight + bias",),
-        tile_emit=(f"{_TILE_LAYERNORM} * weight + bias",),
+        **_AFFINE,
         flops=5,
         scale=lambda xp, x, weight, bias: _layernorm_scale(xp, x, weight, bias, of_mean=1.0),
         tolerance=Tolerance(
@@ -328,9 +336,7 @@ OPERATIONS = (
         lambda xp, x, weight: x * _rms(xp, x) * weight,
         ROOT_MEAN_SQUARE,
         "torch.nn.functional.rms_norm(x, x.shape[-1:], weight, eps=1e-6)",
-        params="weight",
-        emit=("k[0] * r->scale * weight",),
-        tile_emit=("v0 * scale * weight",),
+        **_WEIGHTED,
         tolerance=Tolerance(
             1.5e-5,
             "one by one in float32, the sum of squares is off by about 0.2 * sqrt(cols) * 2^-24 and half of that shows:"
@@ -353,8 +359,7 @@ OPERATIONS = (
         emit=(_LAYERNORM,),
         tile_emit=(_TILE_LAYERNORM,),
         scale=_layernorm_scale,
-        errors=(64.0, 8.0),
-        off_centre=True,
+        **_CENTRED,
     ),
     RowNorm(
         "l2_normalise",
@@ -398,18 +403,15 @@ OPERATIONS = (
         "torch.nn.functional.layer_norm(x + residual, x.shape[-1:], weight, bias, eps=1e-5)",
         timed=cases("rows cols: 16384 1024; 2048 12288"),
         reads="x residual",
-        params="weight bias",
         prepare=("x + residual",),
         tile_prepare=("x + residual",),
-        emit=(f"{_LAYERNORM} * weight + bias",),
-        tile_emit=(f"{_TILE_LAYERNORM} * weight + bias",),
+        **_AFFINE,
         flops=6,
         scale=lambda xp, x, residual, weight, bias: (
             _layernorm_scale(xp, x + residual, weight, bias)
             + (xp.abs(x) + xp.abs(residual)) * _statistics(xp, x + residual)[1] * xp.abs(weight) * 0.05
         ),
-        errors=(64.0, 8.0),
-        off_centre=True,
+        **_CENTRED,
     ),
     RowNorm(
         "rmsnorm_gated",
@@ -445,8 +447,7 @@ OPERATIONS = (
         tile_emit=("scale * (v1 - along - (v0 - mean) * across)",),
         flops=10,
         scale=_backward_scale,
-        errors=(64.0, 8.0),
-        off_centre=True,
+        **_CENTRED,
     ),
     RowNorm(
         "rmsnorm_half",
@@ -455,9 +456,7 @@ OPERATIONS = (
         ROOT_MEAN_SQUARE,
         "torch.nn.functional.rms_norm(x, x.shape[-1:], weight, eps=1e-6)",
         timed=cases("rows cols: 65536 512; 8192 8192"),
-        params="weight",
-        emit=("k[0] * r->scale * weight",),
-        tile_emit=("v0 * scale * weight",),
+        **_WEIGHTED,
         dtype="float16",
     ),
     RowNorm(
@@ -472,13 +471,10 @@ OPERATIONS = (
             "batch channels size: 1 1 2; 3 5 3 large; 2 2 4097 normal; 4 17 251 large; 1 18 1000 tiny;"
             " 5 7 132 outliers; 2 3 35 equal; 3 3 516 zeros"
         ),
-        params="weight bias",
-        emit=(f"{_LAYERNORM} * weight + bias",),
-        tile_emit=(f"{_TILE_LAYERNORM} * weight + bias",),
+        **_AFFINE,
         flops=5,
         scale=_layernorm_scale,
-        errors=(64.0, 8.0),
-        off_centre=True,
+        **_CENTRED,
     ),
     RowNorm(
         "groupnorm",
@@ -492,12 +488,9 @@ OPERATIONS = (
             "batch channels size groups: 1 1 2 1; 3 6 3 3 large; 1 4 2049 2 normal; 4 34 126 17 large;"
             " 1 36 125 9 tiny; 5 7 132 7 outliers; 2 6 35 2 equal; 3 4 516 1 zeros"
         ),
-        params="weight bias",
-        emit=(f"{_LAYERNORM} * weight + bias",),
-        tile_emit=(f"{_TILE_LAYERNORM} * weight + bias",),
+        **_AFFINE,
         flops=5,
         scale=_layernorm_scale,
-        errors=(64.0, 8.0),
-        off_centre=True,
+        **_CENTRED,
     ),
 )

@@ -12,6 +12,7 @@ from presage_catalogue.pooling.windows import MAX, MEAN, Reduction
 
 
 class GlobalPool(Operation):
+    torch_imports = "import torch.nn.functional as F"
     inputs = (Array("x", "n, c, h, w"),)
     outputs = (Array("y", "n, c"),)
     timed = {"gpu": cases("n c h w: 32 48 128 128; 256 2048 7 7")}
@@ -52,12 +53,11 @@ class GlobalPool(Operation):
         n, c, h, w = case.dims.values()
         return n * c * (h * w - 1)
 
-    def given(self, suffix: str) -> Mapping[str, str]:
+    def code(self, suffix: str) -> Mapping[str, str]:
         reduction = self._reduction
         if suffix == ".py":
             return {
                 "ins": "x",
-                "eager": self._eager,
                 "row_start": reduction.triton["start"],
                 "row_take": reduction.triton["merge"],
                 "row_reduce": "tl.max(state, 1)" if reduction is MAX else "tl.sum(state, 1)",

@@ -27,6 +27,7 @@ class Pool(Operation):
     The code has places for a state's type, its beginning, how it takes `x` (and `index`, where in its plane x lies),
     how it merges with the state `b` of later elements, and what is written."""
 
+    torch_imports = "import torch.nn.functional as F"
     largest_window = 6
 
     def __init__(self, name: str, summary: str, reduction: Reduction, **facts: Unpack[Facts]) -> None:
@@ -107,7 +108,7 @@ class Pool(Operation):
         }
         return Case({name: sizes[name] for name in self._names}, values=rng.choice(self.draw_styles))
 
-    def given(self, suffix: str) -> Mapping[str, str]:
+    def code(self, suffix: str) -> Mapping[str, str]:
         reduction, kind = self._reduction, self._names
         if suffix == ".py":
             return {
@@ -117,7 +118,6 @@ class Pool(Operation):
                 "high": "1" if kind == _ROWS else "window",
                 "down": "1" if kind == _ROWS else "stride",
                 "triton_rows": "1, 2" if kind == _ROWS else "4, 1, 2, 8, 16",
-                "eager": self._eager,
                 **reduction.triton,
                 "shape": "n, c, cols" if kind == _ROWS else "n, c, rows, cols",
             }

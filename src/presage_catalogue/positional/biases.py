@@ -54,7 +54,7 @@ class PlaceBias(Operation):
         (x,) = inputs
         return (xp.abs(x) + self._oracle(xp, case.dims, x)[1],)
 
-    def given(self, suffix: str) -> Mapping[str, str]:
+    def code(self, suffix: str) -> Mapping[str, str]:
         names = ", ".join(self.scalars)
         if suffix == ".py":
             return {

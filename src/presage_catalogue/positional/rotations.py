@@ -62,6 +62,16 @@ class Rotation(Operation):
         table = "seq, half_dim"
         self.inputs = (Array("x", shape, dtype), Array("cosines", table), Array("sines", table))
         self.outputs = (Array("y", shape, dtype),)
+        split = "x[..., 0::2], x[..., 1::2]" if self._neighbours else "x.chunk(2, -1)"
+        joined = "torch.stack((turned_a, turned_b), -1).flatten(-2)"
+        joined = joined if self._neighbours else "torch.cat((turned_a, turned_b), -1)"
+        body = (
+            f"a, b = {split}",
+            "cosine, sine = cosines[None, :, None, :], sines[None, :, None, :]",
+            "turned_a, turned_b = a * cosine - b * sine, b * cosine + a * sine",
+            f"return {joined}" + (".half()" if self._dtype == "float16" else ""),
+        )
+        self._eager = "\n".join(body)
 
     def make_inputs(self, case: Case, sampler: Sampler) -> tuple[Any, ...]:
         """The angles are as a rotary embedding has them, whatever the style of x."""
@@ -104,19 +114,10 @@ class Rotation(Operation):
             )
         return Tolerance(5e-7, "three roundings in float32, each of 6e-8 of the products; cosines in halves: 2e-4")
 
-    def given(self, suffix: str) -> Mapping[str, str]:
+    def code(self, suffix: str) -> Mapping[str, str]:
         first, second = ("2 * k", "2 * k + 1") if self._neighbours else ("k", "half_dim + k")
         if suffix == ".py":
-            split = "x[..., 0::2], x[..., 1::2]" if self._neighbours else "x.chunk(2, -1)"
-            joined = "torch.stack((turned_a, turned_b), -1).flatten(-2)"
-            joined = joined if self._neighbours else "torch.cat((turned_a, turned_b), -1)"
-            body = (
-                f"a, b = {split}",
-                "cosine, sine = cosines[None, :, None, :], sines[None, :, None, :]",
-                "turned_a, turned_b = a * cosine - b * sine, b * cosine + a * sine",
-                f"return {joined}" + (".half()" if self._dtype == "float16" else ""),
-            )
-            return {"arguments": "x, cosines, sines", "body": "\n".join(body), "first": first, "second": second}
+            return {"arguments": "x, cosines, sines", "body": self._eager, "first": first, "second": second}
         kind, arguments = self.c_type(self.inputs[0]), self.c_arguments()
         load, store = (_LOAD_NEIGHBOURS, _STORE_NEIGHBOURS) if self._neighbours else (_LOAD_HALVES, _STORE_HALVES)
         return {

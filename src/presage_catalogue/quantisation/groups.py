@@ -78,7 +78,7 @@ class GroupQuantisation(Operation):
             return xp.zeros_like(codes) + 0.501, 1e-6 * scales
         return 0.0635 * xp.abs(codes) + 0.00099, 1e-6 * scales
 
-    def given(self, suffix: str) -> Mapping[str, str]:
+    def code(self, suffix: str) -> Mapping[str, str]:
         single = self._dtype == "int8"
         if suffix == ".py":
             kind = "int8" if single else "float8_e4m3fn"

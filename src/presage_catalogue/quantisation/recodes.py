@@ -49,7 +49,7 @@ class Recode(Operation):
     def make_inputs(self, case: Case, sampler: Sampler) -> tuple[Any, ...]:
         return self._make(sampler, *(self.shape(array, case) for array in self.inputs))
 
-    def given(self, suffix: str) -> Mapping[str, str]:
+    def code(self, suffix: str) -> Mapping[str, str]:
         ins, (out,) = self.ins, self.outputs
         several = len(self._c) > 1
         if suffix == ".py":

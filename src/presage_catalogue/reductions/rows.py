@@ -74,7 +74,7 @@ class Reduction(Operation):
         rows, cols = case.dims["rows"], case.dims["cols"]
         return self._each * (rows * cols - (rows if self.group == "cols" else cols))
 
-    def given(self, suffix: str) -> Mapping[str, str]:
+    def code(self, suffix: str) -> Mapping[str, str]:
         row_wise = self.group == "cols"
         shape = "row" if row_wise else "column"
         ins = tuple(self.ins)

@@ -25,7 +25,7 @@ class MoeGate(Staged):
         "tokens experts: 1 2; 3 3 large; 130 8 normal; 67 33 outliers; 35 250 normal; 77 256 large; 301 65 tiny;"
         " 33 128 zeros"
     )
-    eager = """
+    _eager = """
 weights, chosen = torch.topk(torch.softmax(logits, dim=-1), 2, dim=-1)
 return weights / weights.sum(-1, keepdim=True), chosen.to(torch.int32)
 """
@@ -81,7 +81,7 @@ class SwigluMlp(Staged):
         " 5 30 31 zeros"
     )
     most_products = 2
-    eager = "return (torch.nn.functional.silu(x @ w1) * (x @ w3)) @ w2"
+    _eager = "return (torch.nn.functional.silu(x @ w1) * (x @ w3)) @ w2"
 
     def make_inputs(self, case: Case, sampler: Sampler) -> tuple[Any, ...]:
         tokens, d, f = case.dims.values()

@@ -64,7 +64,7 @@ class ChunkCumsumGates(Staged):
         "batch length heads: 1 1 1; 2 63 3 large; 1 65 33 normal; 3 200 16 outliers; 2 1000 5 normal; 1 129 130 tiny;"
         " 5 64 7 equal; 2 100 9 zeros"
     )
-    eager = """
+    _eager = """
 batch, length, heads = g.shape
 padded = torch.nn.functional.pad(g, (0, 0, 0, -length % 64)).view(batch, -1, 64, heads)
 return padded.cumsum(2).view(batch, -1, heads)[:, :length].contiguous()
@@ -117,8 +117,7 @@ class DeltaRuleRecurrent(Staged):
         "heads length dk dv: 1 1 1 1; 2 9 5 3 large; 1 103 33 17 normal; 3 20 16 70 outliers; 1 33 128 40 normal;"
         " 2 17 100 5 tiny; 2 10 64 32 zeros"
     )
-    compiles_whole = False
-    eager = """
+    _eager = """
 heads, length, dk = k.shape
 state = torch.zeros((heads, dk, v.shape[-1]), dtype=v.dtype, device=v.device)
 o = torch.empty_like(v)
@@ -185,7 +184,7 @@ class GdnChunkFwdH(Chunked):
         Array("g", "heads, 64 * chunks"),
     )
     outputs = (Array("h", "heads, chunks, dk, dv"), Array("v_new", "heads, 64 * chunks, dv"))
-    eager = """
+    _eager = """
 heads, length, dk = k.shape
 dv = u.shape[-1]
 k, w, u = (x.view(heads, length // 64, 64, -1) for x in (k, w, u))
@@ -256,7 +255,7 @@ class GdnChunkFwdO(Chunked):
         Array("g", "heads, 64 * chunks"),
     )
     outputs = (Array("o", "heads, 64 * chunks, dv"),)
-    eager = """
+    _eager = """
 heads, length, dk = q.shape
 q, k, v = (x.view(heads, length // 64, 64, -1) for x in (q, k, v_new))
 g = g.view(heads, length // 64, 64)
@@ -318,7 +317,7 @@ class GdnRecomputeWU(Chunked):
         Array("g", "heads, 64 * chunks"),
     )
     outputs = (Array("w", "heads, 64 * chunks, dk"), Array("u", "heads, 64 * chunks, dv"))
-    eager = """
+    _eager = """
 heads, length, dk = k.shape
 a = a.view(heads, length // 64, 64, 64)
 w = a @ (k * (beta * torch.exp(g))[..., None]).view(heads, length // 64, 64, dk)
@@ -373,7 +372,7 @@ class LinearAttention(Staged):
         "heads length dk dv: 1 1 1 1; 2 9 5 3 large; 1 200 33 17 normal; 3 65 16 70 outliers; 1 70 128 40 normal;"
         " 2 130 20 5 tiny; 2 64 64 33 zeros"
     )
-    eager = """
+    _eager = """
 heads, length, dk = q.shape
 chunks = -(-length // 64)
 q, k, v = (torch.nn.functional.pad(x, (0, 0, 0, -length % 64)).view(heads, chunks, 64, -1) for x in (q, k, v))

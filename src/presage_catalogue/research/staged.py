@@ -16,17 +16,12 @@ class Staged(Operation):
     """A problem whose `stages.cuh`, where it has one, goes into the families that implement `product`, and whose
     PyTorch text serves both `eager.py` and `compiled.py`."""
 
-    eager: ClassVar[str]
-    """The body of a function of the inputs that returns the outputs."""
-    compiles_whole: ClassVar[bool] = True
-    """Whether the same function goes through the compiler as it is."""
     most_products: ClassVar[int] = 1
     """How many right-hand sides a stage multiplies with the same left-hand side, at most."""
 
-    def given(self, suffix: str) -> Mapping[str, str]:
+    def code(self, suffix: str) -> Mapping[str, str]:
         if suffix == ".py":
-            code = {"ins": ", ".join(array.name for array in self.inputs), "eager": self.eager.strip()}
-            return {**code, "compiled": self.eager.strip()} if self.compiles_whole else code
+            return {"ins": ", ".join(self.ins), "eager": self._eager.strip()}
         return {"most": str(self.most_products)} if suffix == ".cu" else {}
 
 

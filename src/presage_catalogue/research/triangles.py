@@ -65,7 +65,7 @@ class LayernormGateProject(Staged):
         " 50 31 7 zeros"
     )
     most_products = 2
-    eager = """
+    _eager = """
 n = torch.nn.functional.layer_norm(x, (x.shape[-1],), gamma, beta, 1e-5)
 return mask[:, None] * torch.sigmoid(n @ w_gate) * (n @ w_proj)
 """
@@ -126,7 +126,7 @@ class Trimul(Staged):
         " 6 30 31 zeros"
     )
     most_products = 2
-    eager = """
+    _eager = """
 x = torch.nn.functional.layer_norm(z, (z.shape[-1],), gamma, beta, 1e-5)
 sides = mask[:, :, None] * torch.sigmoid(x @ w_gate) * (x @ w_proj)
 left, right = sides.chunk(2, dim=-1)
@@ -190,7 +190,7 @@ class TrimulEinsum(Staged):
     checks = cases(
         "n hidden: 1 1; 3 129 large; 17 5 normal; 18 33 outliers; 29 7 tiny; 70 2 normal; 9 40 equal; 12 16 zeros"
     )
-    eager = 'return torch.einsum("ikh,jkh->ijh", left, right).contiguous()'
+    _eager = 'return torch.einsum("ikh,jkh->ijh", left, right).contiguous()'
 
     def oracle(self, xp: ModuleType, case: Case, *inputs: Any) -> tuple[Any, ...]:
         return (contract(xp, *inputs),)

@@ -267,7 +267,7 @@ class Scan(Operation):
         each = self._flops if isinstance(self._flops, int) else 0
         return each * case.dims["rows"] * (case.dims["cols"] - 1)
 
-    def given(self, suffix: str) -> Mapping[str, str]:
+    def code(self, suffix: str) -> Mapping[str, str]:
         return self._given_triton() if suffix == ".py" else self._given_c(suffix == ".cu")
 
     def _given_c(self, cuda: bool) -> Mapping[str, str]:
@@ -353,8 +353,7 @@ class Scan(Operation):
             "store_states": "\n".join(
                 f"tl.store(partial_ptr + {i} * stride + at, {name}, mask=inside)" for i, name in enumerate(fields)
             ),
-            "eager": self._eager,
-            "helpers": _HELPERS.get(self.name, "").strip("\n"),
+            "torch_helpers": _HELPERS.get(self.name, "").strip("\n"),
         }
 
     @staticmethod

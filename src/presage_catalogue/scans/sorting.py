@@ -91,12 +91,10 @@ class RowSort(Operation):
         (x,) = inputs
         return (xp.argsort(x) if self._indices else xp.sort(x, axis=-1),)
 
-    def given(self, suffix: str) -> Mapping[str, str]:
+    def code(self, suffix: str) -> Mapping[str, str]:
         if suffix == ".py":
             return {
                 "ins": "x",
-                "helpers": "",
-                "eager": self._eager,
                 "key": _ORDERED_BITS.strip() if self._indices else "key = x",
                 "unkey": "key & 0xFFFFFFFF" if self._indices else "key",
                 "item": "col_i" if self._indices else "x_i",
@@ -136,6 +134,7 @@ class TopK(Operation):
     checks = cases(
         "rows cols: 1 8; 5 9 large; 67 33 normal; 2 10007 normal; 3 516 outliers; 7 128 tiny; 9 61 zeros; 4 300 equal"
     )
+    _eager = f"torch.topk(x, {count}, dim=-1).values"
     summary = f"y[r] = the {count} largest elements of x[r], in descending order"
 
     def oracle(self, xp: ModuleType, case: Case, *inputs: Any) -> tuple[Any, ...]:
@@ -149,10 +148,9 @@ class TopK(Operation):
         dims = {"rows": rng.randint(1, 30), "cols": rng.randint(8, rng.choice((100, 2500)))}
         return Case(dims, values=rng.choice(self.draw_styles))
 
-    def given(self, suffix: str) -> Mapping[str, str]:
+    def code(self, suffix: str) -> Mapping[str, str]:
         if suffix == ".py":
-            eager = f"torch.topk(x, {self.count}, dim=-1).values"
-            return {"ins": "x", "helpers": "", "eager": eager, "topk": str(self.count)}
+            return {"ins": "x", "topk": str(self.count)}
         if suffix == ".c":
             return {}
         return {

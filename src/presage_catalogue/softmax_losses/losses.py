@@ -45,13 +45,7 @@ class RowLoss(RowOperation):
 
     def __init__(
         self,
-        name: str,
-        summary: str,
-        statistic: Statistic,
-        oracle: Formula,
-        eager: str,
-        /,
-        *,
+        *row: Any,
         c: str,
         triton: str,
         reason: str = "adding n terms one by one in float32 is off by about 0.3 * sqrt(n) * 2^-24 of their sum, and"
@@ -59,7 +53,7 @@ class RowLoss(RowOperation):
         " by some 3e-4 a term, which shows in short rows",
         **more: Any,
     ) -> None:
-        super().__init__(name, summary, statistic, oracle, eager, output="loss", output_shape="rows", **more)
+        super().__init__(*row, output="loss", output_shape="rows", **more)
         self._c, self._triton, self._reason = c, triton, reason
 
     def make_inputs(self, case: Case, sampler: Sampler) -> tuple[Any, ...]:

@@ -62,13 +62,7 @@ class RowMap(RowOperation):
 
     def __init__(
         self,
-        name: str,
-        summary: str,
-        statistic: Statistic,
-        oracle: Formula,
-        eager: str,
-        /,
-        *,
+        *row: Any,
         settle: tuple[str, str],
         c: str,
         triton: str,
@@ -77,7 +71,7 @@ class RowMap(RowOperation):
         absolute: float = 1e-30,
         **more: Any,
     ) -> None:
-        super().__init__(name, summary, statistic, oracle, eager, **more)
+        super().__init__(*row, **more)
         self._settle, self._c, self._triton = settle, c, triton
         self._relative, self._absolute, self._reason = relative, absolute, reason
         if self._element == "float16":
@@ -156,11 +150,26 @@ def _causal(xp: ModuleType, x: Any) -> Any:
 
 TEMPERATURE = 0.7
 _INVERSE = ("s.sum = 1.0f / s.sum;", "sum = 1.0 / sum")
+_WEIGHTS: dict[str, Any] = {
+    "settle": _INVERSE,
+    "c": "EXP(x - s.largest) * s.sum",
+    "triton": "tl.exp(x - largest) * sum",
+}
 _LOGARITHM = ("s.largest += logf(s.sum);", "largest = largest + tl.log(sum)")
 _SOFTMAX_ERRORS = (
     "float32 exp is good to 2 ulp, but rounding x - max costs |x - max| * 2^-24 relative (up to 1e-5 where the result"
     " is not negligible), and the sum adds about sqrt(cols) * 2^-24; values rounded to 11 bits are off by some 5e-4"
 )
+
+_GRADIENT: dict[str, Any] = {
+    "settle": ("", "pass"),
+    "reads": "y dy",
+    "output": "dx",
+    "flops": 4,
+    "relative": 1e-5,
+    "reason": "adding 32768 terms one by one in float32 is off by about 3e-6 of the sum of their sizes;"
+    " inputs rounded to 11 bits are off by some 3e-4",
+}
 
 OPERATIONS = (
     RowMap(
@@ -169,9 +178,7 @@ OPERATIONS = (
         EXPONENTIALS,
         _softmax,
         "torch.softmax(x, dim=-1)",
-        settle=_INVERSE,
-        c="EXP(x - s.largest) * s.sum",
-        triton="tl.exp(x - largest) * sum",
+        **_WEIGHTS,
         flops=4,
         relative=2e-5,
         absolute=1e-9,
@@ -203,9 +210,7 @@ OPERATIONS = (
         EXPONENTIALS,
         lambda xp, x: _softmax(xp, x / TEMPERATURE),
         f"torch.softmax(x / {TEMPERATURE}, dim=-1)",
-        settle=_INVERSE,
-        c="EXP(x - s.largest) * s.sum",
-        triton="tl.exp(x - largest) * sum",
+        **_WEIGHTS,
         scaled=f" * {1 / TEMPERATURE:.9f}f",
         flops=5,
         relative=2e-5,
@@ -240,9 +245,7 @@ OPERATIONS = (
         EXPONENTIALS,
         _softmax,
         "torch.softmax(x, dim=-1)",
-        settle=_INVERSE,
-        c="EXP(x - s.largest) * s.sum",
-        triton="tl.exp(x - largest) * sum",
+        **_WEIGHTS,
         element="float16",
         flops=4,
         relative=6e-4,
@@ -257,15 +260,9 @@ OPERATIONS = (
         total("y * dy", "y * dy"),
         lambda xp, y, dy: y * (dy - xp.sum(y * dy, axis=-1, keepdims=True)),
         "torch.ops.aten._softmax_backward_data(dy, y, -1, torch.float32)",
-        settle=("", "pass"),
         c="y * (dy - s.sum)",
         triton="y * (dy - sum)",
-        reads="y dy",
-        output="dx",
-        flops=4,
-        relative=1e-5,
-        reason="adding 32768 terms one by one in float32 is off by about 3e-6 of the sum of their sizes;"
-        " inputs rounded to 11 bits are off by some 3e-4",
+        **_GRADIENT,
         scale=lambda xp, y, dy: xp.abs(y) * (xp.abs(dy) + xp.sum(xp.abs(y * dy), axis=-1, keepdims=True)),
         gpu="16384 1024; 512 50304",
     ),
@@ -275,15 +272,9 @@ OPERATIONS = (
         total("dy", "dy"),
         lambda xp, y, dy: dy - xp.exp(y) * xp.sum(dy, axis=-1, keepdims=True),
         "torch.ops.aten._log_softmax_backward_data(dy, y, -1, torch.float32)",
-        settle=("", "pass"),
         c="dy - EXP(y) * s.sum",
         triton="dy - tl.exp(y) * sum",
-        reads="y dy",
-        output="dx",
-        flops=4,
-        relative=1e-5,
-        reason="adding 32768 terms one by one in float32 is off by about 3e-6 of the sum of their sizes;"
-        " inputs rounded to 11 bits are off by some 3e-4",
+        **_GRADIENT,
         scale=lambda xp, y, dy: xp.abs(dy) + xp.exp(y) * xp.sum(xp.abs(dy), axis=-1, keepdims=True),
         gpu="65536 384; 256 128000",
     ),

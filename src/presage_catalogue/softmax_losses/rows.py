@@ -268,7 +268,7 @@ class RowOperation(Operation):
 
     # What goes into the places of the room's families.
 
-    def given(self, suffix: str) -> Mapping[str, str]:
+    def code(self, suffix: str) -> Mapping[str, str]:
         if suffix == ".py":
             return self._given_triton()
         if suffix == ".c" and self._element == "float16":
@@ -384,6 +384,5 @@ class RowOperation(Operation):
                 f"{n} = tl.load(partial_ptr + {i} * stride + parts, mask=row < rows, other={v})"
                 for i, (n, v) in enumerate(identity.items())
             ),
-            "eager": self._eager,
             **self._triton_apply(),
         }

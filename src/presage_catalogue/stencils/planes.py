@@ -13,7 +13,7 @@ from typing import Any, Unpack
 
 from presage.problems.base import Array, Case, Tolerance, cases
 from presage.problems.sampler import Sampler
-from presage_catalogue.operation import Facts, Formula, Operation
+from presage_catalogue.operation import CUDNN_IN_FLOAT32, Facts, Formula, Operation
 
 Neighbour = Callable[[int, int], Any]
 Weights = Mapping[tuple[int, int], float]
@@ -59,6 +59,7 @@ def neighbours(xp: ModuleType, u: Any, ry: int, rx: int, outside: str) -> Neighb
 class PlaneStencil(Operation):
     """out[i, y, x] = f(u[i, y + dy, x + dx] with |dy| <= ry and |dx| <= rx)."""
 
+    torch_imports = CUDNN_IN_FLOAT32
     timed = {"gpu": cases("n h w: 1 4096 6144; 384 250 254")}
     checks = cases(
         "n h w: 1 1 1; 1 1 300 normal; 3 70 1 large; 1 33 65 outliers; 2 67 131 normal; 1 37 260 tiny; 1 40 40 equal;"
@@ -110,7 +111,7 @@ class PlaneStencil(Operation):
         around = neighbours(xp, first, self._ry, self._rx, self._outside)
         return super().magnitude(xp, case, expected, around, *others)
 
-    def given(self, suffix: str) -> Mapping[str, str]:
+    def code(self, suffix: str) -> Mapping[str, str]:
         names = self.ins
         if suffix == ".py":
             exact, flat = _TRITON_FETCH[self._outside]

@@ -8,13 +8,14 @@ from types import ModuleType
 from typing import Any
 
 from presage.problems.base import Array, Case, Tolerance, cases
-from presage_catalogue.operation import Formula, Operation
+from presage_catalogue.operation import CUDNN_IN_FLOAT32, Formula, Operation
 
 
 class Upsample(Operation):
     """out[i, 2 y + a, 2 x + b] for a, b in {0, 1} from the points of u around (y, x); outside the image lies its
     nearest point. `code` computes it from v(dy, dx), with `a` and `b` known."""
 
+    torch_imports = CUDNN_IN_FLOAT32
     inputs = (Array("u", "n, h, w"),)
     outputs = (Array("out", "n, 2 * h, 2 * w"),)
     timed = {"gpu": cases("n h w: 1 2048 4096; 512 128 126")}
@@ -28,7 +29,9 @@ class Upsample(Operation):
         self, name: str, summary: str, oracle: Formula, code: str, mode: str, *, flops: int, radius: int
     ) -> None:
         super().__init__(name, summary, oracle=oracle, flops=flops)
-        self._code, self._mode, self._radius = code, mode, radius
+        self._code, self._radius = code, radius
+        options = "" if mode == "nearest" else ", align_corners=False"
+        self._eager = f'return F.interpolate(u[:, None], scale_factor=2, mode="{mode}"{options})[:, 0]'
 
     def oracle(self, xp: ModuleType, case: Case, *inputs: Any) -> tuple[Any, ...]:
         (u,) = inputs
@@ -50,13 +53,12 @@ class Upsample(Operation):
             return Tolerance(0.0, "copies are exact", absolute=0.0)
         return Tolerance(1e-6, "some ten roundings of 6e-8 in float32, relative to the sizes of all terms")
 
-    def given(self, suffix: str) -> Mapping[str, str]:
+    def code(self, suffix: str) -> Mapping[str, str]:
         if suffix == ".py":
-            options = "" if self._mode == "nearest" else ", align_corners=False"
             return {
                 "ins": "u",
                 "upsample": f"value = {self._code.replace('v(', 'fetch(u_ptr, image, y, x, h, w, inside, ')}",
-                "eager": f'return F.interpolate(u[:, None], scale_factor=2, mode="{self._mode}"{options})[:, 0]',
+                "eager": self._eager,
             }
         code = re.sub(r"\d\.\d+", r"\g<0>f", self._code)
         return {

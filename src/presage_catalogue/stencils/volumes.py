@@ -8,7 +8,7 @@ from types import ModuleType
 from typing import Any
 
 from presage.problems.base import Array, Case, Tolerance, cases
-from presage_catalogue.operation import Operation
+from presage_catalogue.operation import CUDNN_IN_FLOAT32, Operation
 
 Weights = Mapping[tuple[int, int, int], float]
 
@@ -16,6 +16,7 @@ Weights = Mapping[tuple[int, int, int], float]
 class VolumeStencil(Operation):
     """out[i, z, y, x] = the sum of weight * u[i, z + dz, y + dy, x + dx] over neighbours at most one step away."""
 
+    torch_imports = CUDNN_IN_FLOAT32
     inputs = (Array("u", "n, d, h, w"),)
     outputs = (Array("out", "n, d, h, w"),)
     timed = {"gpu": cases("n d h w: 1 256 256 384; 64 72 72 74")}
@@ -53,7 +54,7 @@ class VolumeStencil(Operation):
     def magnitude(self, xp: ModuleType, case: Case, expected: tuple[Any, ...], *inputs: Any) -> tuple[Any, ...]:
         return (self._apply(xp, xp.abs(inputs[0]), {at: abs(weight) for at, weight in self._weights.items()}),)
 
-    def given(self, suffix: str) -> Mapping[str, str]:
+    def code(self, suffix: str) -> Mapping[str, str]:
         by_weight: dict[float, list[str]] = {}
         for at, weight in self._weights.items():
             by_weight.setdefault(weight, []).append(f"v{at}")

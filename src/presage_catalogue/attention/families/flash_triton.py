@@ -36,16 +36,7 @@ def attend(
     if SKIP:
         begin = tl.maximum($first$, 0) // BN * BN
         stop = tl.minimum($stop$, keys)
-    largest = tl.full([BM], -float("inf"), tl.float32)
-    sum = tl.zeros([BM], tl.float32)
-    total = tl.zeros([BM, DIM], tl.float32)
-    for start in range(begin, stop, BN):
-        j = start + tl.arange(0, BN)[None, :]
-        down = start + tl.arange(0, BN)[:, None]
-        inside = (down < keys) & (c < dim)
-        k = tl.load(k_ptr + down * dim + c, mask=inside, other=0.0)
-        scores = tl.dot(q, tl.trans(k)$dot$) * scale
-        $bias$
+    $scores_of_tile$
         scores = tl.where((j >= $begin$) & (j < $end$) & (j < keys), scores, -float("inf"))
         larger = tl.maximum(largest, tl.max(scores, 1))
         # A row that has seen no key yet has no largest score.

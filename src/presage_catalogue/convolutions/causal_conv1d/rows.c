@@ -1,4 +1,3 @@
-// presage: problem causal_conv1d
 // presage: entry causal_conv1d
 // presage: tune THREADS = 1, 2, 4
 // presage: tune METHOD = 2, 1, 0
@@ -9,13 +8,7 @@
 // METHOD 0 sums the taps of one output at a time, 1 adds one tap's multiple of the row at a time, 2 holds NV vectors
 // of outputs in registers while all taps are added. FIXED compiles the common widths apart, so that taps unroll.
 
-#if defined(__AVX512F__)
-#define LANES 16
-#elif defined(__AVX__)
-#define LANES 8
-#else
-#define LANES 4
-#endif
+$lanes$
 #define RUN (NV * LANES)
 typedef float vec __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
 

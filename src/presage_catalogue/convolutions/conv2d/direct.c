@@ -1,4 +1,3 @@
-// presage: problem conv2d
 // presage: entry conv2d
 // presage: tune THREADS = 1, 2, 4
 // presage: tune OB = 2, 4, 8
@@ -8,13 +7,7 @@
 // OB output channels of a run of output pixels are held in registers while all taps are added: each shifted load
 // of the image serves OB channels.
 
-#if defined(__AVX512F__)
-#define LANES 16
-#elif defined(__AVX__)
-#define LANES 8
-#else
-#define LANES 4
-#endif
+$lanes$
 #define RUN (NV * LANES)
 typedef float vec __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
 

@@ -1,4 +1,3 @@
-// presage: problem conv2d
 // presage: entry conv2d
 // presage: tune THREADS = 1, 2, 4
 // presage: tune MR = 4, 8
@@ -9,13 +8,7 @@
 // writes out that whole matrix for an image first; otherwise each panel of NR pixels is made when it is needed.
 #include <stdlib.h>
 
-#if defined(__AVX512F__)
-#define LANES 16
-#elif defined(__AVX__)
-#define LANES 8
-#else
-#define LANES 4
-#endif
+$lanes$
 #define NR (NV * LANES)
 typedef float vec __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
 

@@ -45,15 +45,7 @@ def convolve(
     tl.store(y_ptr + (image * o + out) * area + pixel % area, total, mask=(out < o) & inside)
 
 
-def custom_kernel(data):
-    $ins$, = data
-    $ones$
-    $sizes$ = x.shape
-    o = weight.shape[0]
-    (kd, kh, kw), (sd, sh, sw), (dd, dh, dw) = $taps$, $strides$, $dilations$
-    od, oh, ow = (d - (kd - 1) * dd - 1) // sd + 1, (h - (kh - 1) * dh - 1) // sh + 1, (w - (kw - 1) * dw - 1) // sw + 1
-    y = torch.empty(($shape$), dtype=x.dtype, device=x.device)
-    grid = (triton.cdiv(o, BM) * triton.cdiv(n * od * oh * ow, BN),)
+$sizes_of_output$
     convolve[grid](
         x, weight, $bias$, y, n, c, d, h, w, o, od, oh, ow, KD=kd, KH=kh, KW=kw, SD=sd, SH=sh, SW=sw, DD=dd, DH=dh, DW=dw,
         BM=BM, BN=BN, BK=BK, PRECISION=PRECISION, num_warps=WARPS, num_stages=STAGES,

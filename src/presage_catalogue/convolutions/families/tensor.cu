@@ -37,26 +37,7 @@ __device__ void copy_async4(float *to, const float *from, int bytes) {
 __device__ void copy_commit() { asm volatile("cp.async.commit_group;"); }
 template <int N> __device__ void copy_wait() { asm volatile("cp.async.wait_group %0;" ::"n"(N)); }
 
-// d += a * b, with a of 16 by 8 and b of 8 by 8 elements spread over the warp.
-__device__ void mma(float (&d)[4], const float (&a)[4], const float (&b)[2]) {
-    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 "
-                 "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-                 : "r"(__float_as_uint(a[0])), "r"(__float_as_uint(a[1])), "r"(__float_as_uint(a[2])),
-                   "r"(__float_as_uint(a[3])), "r"(__float_as_uint(b[0])), "r"(__float_as_uint(b[1])));
-}
-
-// The nearest TF32 number, which has 10 bits of mantissa; what it misses, rounded the same way, is the second one.
-__device__ float nearest(float v) { return __uint_as_float((__float_as_uint(v) + 0x1000u) & 0xffffe000u); }
-
-template <int N> struct Split {
-    float high[N], low[N];
-
-    __device__ void set(int i, float v) {
-        high[i] = nearest(v);
-        low[i] = nearest(v - high[i]);
-    }
-};
+$split_tf32$
 
 __device__ void multiply(const float *a, const float *b, float (&total)[ROWS][COLS][4]) {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, quad = lane / 4, in_quad = lane % 4;
@@ -86,17 +67,7 @@ __device__ void multiply(const float *a, const float *b, float (&total)[ROWS][CO
 #pragma unroll
             for (int j = 0; j < COLS; j++)
                 if (PRODUCTS == 3) mma(sum[i][j], left[i].high, right[j].low);
-#pragma unroll
-        for (int i = 0; i < ROWS; i++)
-#pragma unroll
-            for (int j = 0; j < COLS; j++) mma(sum[i][j], left[i].high, right[j].high);
-    }
-#pragma unroll
-    for (int i = 0; i < ROWS; i++)
-#pragma unroll
-        for (int j = 0; j < COLS; j++)
-#pragma unroll
-            for (int u = 0; u < 4; u++) total[i][j][u] += sum[i][j][u];
+    $add_up$
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) $entry$($arguments$) {

@@ -17,14 +17,7 @@ $element$
 template <int N> struct alignas(sizeof(T) * N) Pack { T at[N]; };
 typedef Pack<VECTOR> Vector;
 
-__device__ __forceinline__ void apply(const float *in, float *out) {
-    $unpack$
-    $apply$
-}
-
-extern "C" __global__ void __launch_bounds__(THREADS) $entry$($arguments$) {
-    const T *const from[] = {$in_pointers$};
-    T *const to[] = {$out_pointers$};
+$entry_of_map$
     const int lanes = OWNER == 0 ? 1 : OWNER == 1 ? 32 : THREADS;
     const int thread = blockIdx.x * THREADS + threadIdx.x;
 #if LENGTH
@@ -43,12 +36,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) $entry$($arguments$) {
             for (int k = 0; k < $inputs$; k++) kept[k] = *(const Vector *)(from[k] + at);
 #pragma unroll
             for (int i = 0; i < VECTOR; i++) {
-                float in[$inputs$], out[$outputs$];
-#pragma unroll
-                for (int k = 0; k < $inputs$; k++) in[k] = kept[k].at[i];
-                apply(in, out);
-#pragma unroll
-                for (int k = 0; k < $outputs$; k++) made[k].at[i] = out[k];
+                $apply_to_vector$
             }
 #pragma unroll
             for (int k = 0; k < $outputs$; k++) *(Vector *)(to[k] + at) = made[k];

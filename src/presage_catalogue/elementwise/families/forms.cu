@@ -37,12 +37,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) $entry$($arguments$) {
         }
 #pragma unroll
         for (int i = 0; i < VECTOR; i++) {
-            float in[$inputs$], out[$outputs$];
-#pragma unroll
-            for (int k = 0; k < $inputs$; k++) in[k] = kept[k].at[i];
-            apply(in, out);
-#pragma unroll
-            for (int k = 0; k < $outputs$; k++) made[k].at[i] = out[k];
+            $apply_to_vector$
         }
 #pragma unroll
         for (int k = 0; k < $outputs$; k++) {

@@ -44,14 +44,7 @@ __device__ __forceinline__ void store(T *to, Vector value) {
     }
 }
 
-__device__ __forceinline__ void apply(const float *in, float *out) {
-    $unpack$
-    $apply$
-}
-
-extern "C" __global__ void __launch_bounds__(THREADS) $entry$($arguments$) {
-    const T *const from[] = {$in_pointers$};
-    T *const to[] = {$out_pointers$};
+$entry_of_map$
     const int vectors = n / VECTOR;
     for (int tile = blockIdx.x; tile * THREADS * UNROLL < vectors; tile += gridDim.x) {
         const int first = tile * THREADS * UNROLL + threadIdx.x;

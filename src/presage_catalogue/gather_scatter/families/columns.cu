@@ -13,11 +13,7 @@
 // its elements are on their way at once.
 $include$
 
-template <class T, int N> struct alignas(sizeof(T) * N) Pack { T at[N]; };
-
-template <int N> __device__ __forceinline__ void fetch($inputs$, int r, int c, $type$ *out) {
-    $fetch$
-}
+$fetcher$
 
 extern "C" __global__ void __launch_bounds__(ACROSS *DOWN) $entry$($arguments$) {
     const int out_rows = $rows$, out_cols = $cols$, across = (out_cols + ACROSS - 1) / ACROSS;

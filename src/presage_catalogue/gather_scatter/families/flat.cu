@@ -13,11 +13,7 @@
 // partial share.
 $include$
 
-template <class T, int N> struct alignas(sizeof(T) * N) Pack { T at[N]; };
-
-template <int N> __device__ __forceinline__ void fetch($inputs$, int r, int c, $type$ *out) {
-    $fetch$
-}
+$fetcher$
 
 template <int N> __device__ __forceinline__ void all($arguments$) {
     const int out_cols = $cols$, units = $rows$ * $cols$ / N, share = THREADS * ITEMS;

@@ -14,11 +14,7 @@
 // SPREAD. BLOCKS blocks walk over all of it; 0 means as many as there is work for. TAIL is the last, partial share.
 $include$
 
-template <class T, int N> struct alignas(sizeof(T) * N) Pack { T at[N]; };
-
-template <int N> __device__ __forceinline__ void fetch($inputs$, int r, int c, $type$ *out) {
-    $fetch$
-}
+$fetcher$
 
 template <int N> __device__ __forceinline__ void move($arguments$, int i) {
     const int out_cols = $cols$, r = i / out_cols, c = i % out_cols;

@@ -16,11 +16,7 @@
 // lies side by side in the input. PAD shifts each row of the tile by one bank.
 $include$
 
-template <class T, int N> struct alignas(sizeof(T) * N) Pack { T at[N]; };
-
-template <int N> __device__ __forceinline__ void fetch($inputs$, int r, int c, $type$ *out) {
-    $fetch$
-}
+$fetcher$
 
 template <int N> __device__ void write($type$ *out, const $type$ *tile, int row, int col, int out_rows, int out_cols) {
     for (int i = threadIdx.x; i < DOWN * ACROSS / N; i += THREADS) {

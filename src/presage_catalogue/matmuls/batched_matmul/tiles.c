@@ -1,4 +1,3 @@
-// presage: problem batched_matmul
 // presage: entry batched_matmul
 // presage: tune THREADS = 1, 2, 4
 // presage: tune MR = 4, 8, 12
@@ -12,13 +11,7 @@
 // to back. SPLIT shares out rows of tiles rather than whole products, which is more even and shares less of b.
 #include <stdlib.h>
 
-#if defined(__AVX512F__)
-#define LANES 16
-#elif defined(__AVX__)
-#define LANES 8
-#else
-#define LANES 4
-#endif
+$lanes$
 #define NR (NV * LANES)
 typedef float vec __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
 

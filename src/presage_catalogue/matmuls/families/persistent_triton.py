@@ -33,15 +33,7 @@ def multiply(
         else:
             row = tile % down * BM + tl.arange(0, BM)[:, None]
             col = tile // down * BN + tl.arange(0, BN)[None, :]
-        end = k
-        $zeros$
-        for start in range(0, k, BK):
-            across_k = start + tl.arange(0, BK)[None, :]
-            down_k = start + tl.arange(0, BK)[:, None]
-            a = tl.load($left$_ptr + $left_at$, mask=(row < m) & (across_k < k), other=0)
-            $multiply$
-        $finish$
-        tl.store($out_pointer$ + row * n + col, total, mask=(row < m) & (col < n))
+        $tile_of_product$
 
 
 def custom_kernel(data):

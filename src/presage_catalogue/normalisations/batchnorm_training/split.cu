@@ -1,4 +1,3 @@
-// presage: problem batchnorm_training
 // presage: entry parts
 // presage: tune PARTS = 32, 8, 128
 // presage: tune THREADS = 256, 512
@@ -23,52 +22,7 @@
 // and a third, ROWS rows a thread, normalises. METHOD 0 adds up in float, 1 in double, both relative to the first row
 // where ORIGIN; 2 is Welford's.
 
-#if METHOD == 1
-typedef double Sum;
-#else
-typedef float Sum;
-#endif
-
-struct alignas(4 * VECTOR) Pack { float at[VECTOR]; };
-
-struct State {
-    Sum count, mean, squares;
-};
-
-// METHOD 0 and 1 keep sums relative to an origin, 2 a running mean (Welford, Chan).
-__device__ void include(State &s, float v, float origin) {
-    if (METHOD == 2) {
-        s.count += 1.0f;
-        const float apart = v - s.mean;
-        s.mean += __fdividef(apart, s.count);
-        s.squares += apart * (v - s.mean);
-    } else {
-        const Sum apart = (Sum)v - origin;
-        s.mean += apart;
-        s.squares += apart * apart;
-    }
-}
-
-__device__ void merge(State &s, const State &o) {
-    if (METHOD == 2) {
-        if (o.count == 0.0f) return;
-        const float count = s.count + o.count, share = o.count / count, apart = o.mean - s.mean;
-        s.squares += o.squares + apart * apart * s.count * share;
-        s.mean += apart * share;
-        s.count = count;
-    } else {
-        s.mean += o.mean;
-        s.squares += o.squares;
-    }
-}
-
-__device__ Pack load(const float *from, bool whole, int left) {
-    if (whole) return *(const Pack *)from;
-    Pack pack;
-#pragma unroll
-    for (int i = 0; i < VECTOR; i++) pack.at[i] = i < left ? from[i] : 0.0f;
-    return pack;
-}
+$column_moments$
 
 extern "C" __global__ void __launch_bounds__(THREADS)
 parts(const float *__restrict__ x, const float *__restrict__ weight, const float *__restrict__ bias,

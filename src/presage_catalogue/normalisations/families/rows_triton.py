@@ -29,15 +29,7 @@ def whole_rows(
 def blocks_of_rows(
     $pointers$, rows, cols, period, step, size, METHOD: tl.constexpr, HEIGHT: tl.constexpr, WIDTH: tl.constexpr
 ):
-    row = tl.program_id(0).to(tl.int64) * HEIGHT + tl.arange(0, HEIGHT)[:, None]
-    $start$
-    for begin in range(0, cols, WIDTH):
-        col = begin + tl.arange(0, WIDTH)[None, :]
-        inside = (row < rows) & (col < cols)
-        at = row * cols + col
-        $load$
-        $add$
-    $fold$
+    $row_statistics$
     for begin in range(0, cols, WIDTH):
         col = begin + tl.arange(0, WIDTH)[None, :]
         inside = (row < rows) & (col < cols)

@@ -16,15 +16,7 @@ import triton.language as tl
 def statistics(
     $pointers$, rows_ptr, rows, cols, period, step, size, METHOD: tl.constexpr, HEIGHT: tl.constexpr, WIDTH: tl.constexpr
 ):
-    row = tl.program_id(0).to(tl.int64) * HEIGHT + tl.arange(0, HEIGHT)[:, None]
-    $start$
-    for begin in range(0, cols, WIDTH):
-        col = begin + tl.arange(0, WIDTH)[None, :]
-        inside = (row < rows) & (col < cols)
-        at = row * cols + col
-        $load$
-        $add$
-    $fold$
+    $row_statistics$
     $save$
 
 

@@ -34,13 +34,7 @@ def pool(
     tl.store(place_ptr, $finish$, mask=inside, cache_modifier=".cs" if STREAMING else "")
 
 
-def custom_kernel(data):
-    x, window, stride = $arguments$
-    x = $flat$
-    n, c, h, w = x.shape
-    high, down = $high$, $down$
-    rows, cols = (h - high) // down + 1, (w - window) // stride + 1
-    y = torch.empty((n, c, rows, cols), dtype=x.dtype, device=x.device)
+$window_sizes$
     pool[(n * c * triton.cdiv(rows, TH) * triton.cdiv(cols, TW),)](
         x, y, h, w, rows, cols, HIGH=high, WIDE=window, DOWN=down, ACROSS=stride, TH=TH, TW=TW,
         STREAMING=HINT == "streaming", num_warps=WARPS,

@@ -47,13 +47,7 @@ def launch(x, y, high, wide, down, across, first, last, count):
     )
 
 
-def custom_kernel(data):
-    x, window, stride = $arguments$
-    x = $flat$
-    n, c, h, w = x.shape
-    high, down = $high$, $down$
-    rows, cols = (h - high) // down + 1, (w - window) // stride + 1
-    y = torch.empty((n, c, rows, cols), dtype=x.dtype, device=x.device)
+$window_sizes$
     if METHOD == "direct":
         launch(x, y, high, window, down, stride, True, True, high * window)
     else:

@@ -38,12 +38,7 @@ def quantise(
     tl.store(scales_ptr + g, scale, mask=g < groups)
 
 
-def custom_kernel(data):
-    (x,) = data
-    $group_unpack$
-    codes = $group_codes$
-    scales = $group_scales$
-    groups, width = $group_count$, $group_width$
+$group_arrays$
     quantise[(triton.cdiv(groups, BM),)](
         x, codes, scales, groups, width, BM=BM, BN=BN, LATE=LATE, num_warps=WARPS
     )

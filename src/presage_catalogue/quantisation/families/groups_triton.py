@@ -34,12 +34,7 @@ def quantise(
     tl.store(scales_ptr + g, scale, mask=g < groups)
 
 
-def custom_kernel(data):
-    (x,) = data
-    $group_unpack$
-    codes = $group_codes$
-    scales = $group_scales$
-    groups, width = $group_count$, $group_width$
+$group_arrays$
     grid = (triton.cdiv(groups, GROUPS),)
     quantise[grid](
         x, codes, scales, groups, width,

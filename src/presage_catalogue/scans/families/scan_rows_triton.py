@@ -22,14 +22,7 @@ def scan_rows($pointers$, rows, cols, ROWS: tl.constexpr, BLOCK: tl.constexpr):
     for start in range(0, cols, BLOCK):
         col = start + lane
         inside = (row < rows) & (col < cols)
-        seen = $seen$
-        at = row * cols + $source$
-        $load$
-        $lift$
-        $scan$
-        $offset$
-        tl.store(y_ptr + row * cols + $column$, $result$, mask=inside)
-        $carry$
+        $scan_step$
 
 
 def custom_kernel(data):

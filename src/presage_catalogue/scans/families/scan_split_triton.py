@@ -58,14 +58,7 @@ def scan_chunks($pointers$, partial_ptr, rows, cols, chunks, stride, TILES: tl.c
     for tile in range(TILES):
         col = (chunk % chunks * TILES + tile) * BLOCK + lane
         inside = col < cols
-        seen = $seen$
-        at = row * cols + $source$
-        $load$
-        $lift$
-        $scan$
-        $offset$
-        tl.store(y_ptr + row * cols + $column$, $result$, mask=inside)
-        $carry$
+        $scan_step$
 
 
 def custom_kernel(data):

@@ -14,25 +14,7 @@ import triton.language as tl
 @triton.jit
 def over_lanes($pointers$, rows, cols, ROWS: tl.constexpr, BLOCK: tl.constexpr):
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
-    lane = tl.arange(0, BLOCK)[None, :]
-    $row$
-    $begin$
-    for start in range(0, cols, BLOCK):
-        col = start + lane
-        at = row * cols + col
-        inside = (row < rows) & (col < cols)
-        seen = $seen$
-        $load$
-        $include$
-    $reduce$
-    $settle$
-    for start in range(0, cols, BLOCK):
-        col = start + lane
-        at = row * cols + col
-        inside = (row < rows) & (col < cols)
-        seen = $seen$
-        $load$
-        tl.store($out$_ptr + at, ($apply$).to($out$_ptr.dtype.element_ty), mask=inside)
+    $two_passes$
 
 
 @triton.jit

@@ -9,16 +9,7 @@ import triton
 import triton.language as tl
 
 
-@triton.jit
-def part_totals($in_pointers$, partial_ptr, rows, cols, share, PARTS: tl.constexpr, BLOCK: tl.constexpr):
-    ROWS: tl.constexpr = 1
-    row = (tl.program_id(0) // PARTS).to(tl.int64) + tl.zeros([1, 1], tl.int64)
-    first = tl.program_id(0) % PARTS * share
-    end = tl.minimum(first + share, cols)
-    $begin$
-    for start in range(first, end, BLOCK):
-        col = start + tl.arange(0, BLOCK)[None, :]
-        at = row * cols + col
+$part_totals$
         inside = col < end
         seen = $seen$
         $load$

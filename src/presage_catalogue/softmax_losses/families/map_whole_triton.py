@@ -27,25 +27,7 @@ def map_whole($pointers$, rows, cols, ROWS: tl.constexpr, BLOCK: tl.constexpr):
 @triton.jit
 def map_blocks($pointers$, rows, cols, ROWS: tl.constexpr, BLOCK: tl.constexpr):
     row = tl.program_id(0).to(tl.int64) + tl.arange(0, ROWS)[:, None]
-    lane = tl.arange(0, BLOCK)[None, :]
-    $row$
-    $begin$
-    for start in range(0, cols, BLOCK):
-        col = start + lane
-        at = row * cols + col
-        inside = (row < rows) & (col < cols)
-        seen = $seen$
-        $load$
-        $include$
-    $reduce$
-    $settle$
-    for start in range(0, cols, BLOCK):
-        col = start + lane
-        at = row * cols + col
-        inside = (row < rows) & (col < cols)
-        seen = $seen$
-        $load$
-        tl.store($out$_ptr + at, ($apply$).to($out$_ptr.dtype.element_ty), mask=inside)
+    $two_passes$
 
 
 def custom_kernel(data):

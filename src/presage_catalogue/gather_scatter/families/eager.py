@@ -1,6 +1,0 @@
-import torch
-
-
-def custom_kernel(data):
-    $arguments$, = data
-    return $eager$

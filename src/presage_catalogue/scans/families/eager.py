@@ -1,8 +1,0 @@
-import torch
-
-$helpers$
-
-
-def custom_kernel(data):
-    $ins$, = data
-    return $eager$
