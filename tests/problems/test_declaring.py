@@ -12,7 +12,7 @@ import pytest
 from presage.problems import registry
 from presage.problems.base import Case, Problem, cases
 
-MODULE = '''
+MODULE = """
 from presage.problems.base import Array, Problem, Tolerance, cases
 
 
@@ -39,7 +39,7 @@ class Scaled(Problem):
 
     def given(self, suffix):
         return {"entry": self.name, "factor": self.factor}
-'''
+"""
 KERNEL = """\
 // presage: entry my_op
 void my_op(const float *x, float *y, int n) {
