@@ -9,6 +9,7 @@ Every setting stops at the fewest rounds a measurement may have, so that the set
 from __future__ import annotations
 
 import argparse
+import copy
 import json
 import sys
 import threading
@@ -112,7 +113,7 @@ def instrument() -> None:
 def measure(device: CpuDevice, sizes: list[int], kernels: int) -> dict[str, Any]:
     """One measurement of `kernels` times the naive vector_add, with one case for each size."""
     global clock
-    problem = type(problems.get("vector_add"))()
+    problem = copy.copy(problems.get("vector_add"))
     problem.timed = {"cpu": tuple(Case({"n": n}) for n in sizes)}
     naive = problems.seed_kernels(problem, "c")[0]
     clock = Clock()

@@ -116,7 +116,7 @@ def test_a_larger_budget_goes_on_with_a_finished_run(here: Path) -> None:
     assert presage(here, *asked, "--budget", "8").returncode == 0
     done = presage(here, *asked, "--budget", "12")
     assert done.returncode == 0, done.stderr
-    assert "goes on after" in done.stderr.splitlines()[0]
+    assert "continues after" in done.stderr.splitlines()[0]
     assert "12; the budget of 12 measurements is spent" in done.stdout
     less = presage(here, *asked, "--budget", "6")
     assert less.returncode == 2

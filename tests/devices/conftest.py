@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import os
 from collections.abc import Callable
 
@@ -23,7 +24,7 @@ PATIENT = Effort(precision=1.0, case_seconds=20.0, timeout=120.0)
 
 @pytest.fixture
 def addition() -> Problem:
-    problem = type(registry.get("vector_add"))()
+    problem = copy.copy(registry.get("vector_add"))
     problem.timed = {"cpu": (Case({"n": 200_000}),)}
     problem.checks = (Case({"n": 1}), Case({"n": 1001}, values="large"))
     return problem

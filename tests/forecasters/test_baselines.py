@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from dataclasses import replace
 from pathlib import Path
@@ -195,10 +196,9 @@ def test_nearest_learns_from_other_operations_where_nothing_was_measured(corpus:
 
 
 def test_nearest_does_not_look_up_the_problem_s_own_kernels(corpus: Recording) -> None:
-    class Own(type(PROBLEM)):
-        name = "a"
-
-    own = replace(task(anchor=measured(0.0, SEED)), problem=Own())
+    problem = copy.copy(PROBLEM)
+    problem.name = "a"
+    own = replace(task(anchor=measured(0.0, SEED)), problem=problem)
     forecaster = NearestForecaster(corpus)
     means = [
         prediction.forecast.mean()
