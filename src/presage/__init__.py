@@ -30,12 +30,13 @@ if TYPE_CHECKING:
     from presage.policies.base import Action, Decision, Policy, Standing
     from presage.problems.base import Array, Case, Problem, Tolerance
     from presage.proposers.base import Ground, Parent, Proposal, Proposer
-    from presage.searches.base import Node, Strategy
+    from presage.searches.base import Acquisition, Node, Strategy
     from presage.searches.run import Run, search
     from presage.static.report import StaticReport
 
 __version__ = "0.1.0"
 __all__ = [
+    "Acquisition",
     "Action",
     "Array",
     "Candidate",
@@ -101,7 +102,7 @@ _HOMES = {
     "presage.policies.base": ("Action", "Decision", "Policy", "Standing"),
     "presage.problems.base": ("Array", "Case", "Problem", "Tolerance"),
     "presage.proposers.base": ("Ground", "Parent", "Proposal", "Proposer"),
-    "presage.searches.base": ("Node", "Strategy"),
+    "presage.searches.base": ("Acquisition", "Node", "Strategy"),
     "presage.searches.run": ("Run", "search"),
     "presage.static.report": ("StaticReport",),
 }

@@ -76,7 +76,7 @@ class Prediction:
 
 
 class Forecaster(ABC):
-    """Makes forecasts. Its name on the command line is its file's."""
+    """Makes forecasts. Its name on the command line is its entry point's."""
 
     at_once = 4
     """How many of its favourites may be decided on together: as many as it would choose anyway before it changed its

@@ -45,9 +45,10 @@ class Standing:
 
 
 class Policy(ABC):
-    """Decides on batches of candidates, and learns from what is measured. Its name on the command line is its file's.
+    """Decides on batches of candidates, and learns from what is measured.
 
-    A policy is rebuilt on resuming by telling it the same things in the same order, so all chance comes from `rng`.
+    Its name on the command line is its entry point's. A policy is rebuilt on resuming by telling it the same things in
+    the same order, so all chance comes from `rng`.
     """
 
     least = 1

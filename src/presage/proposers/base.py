@@ -46,7 +46,7 @@ class Proposal:
 
 
 class Proposer(ABC):
-    """Writes candidates. Its name on the command line is its file's."""
+    """Writes candidates. Its name on the command line is its entry point's."""
 
     foreign = True
     """Whether what it writes may be hostile; the catalogue's own families are not."""
