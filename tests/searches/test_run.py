@@ -15,10 +15,11 @@ import pytest
 import presage
 from presage.core.errors import PresageError
 from presage.devices import recorded, recording
+from presage.devices import registry as devices
 from presage.devices.recording import Recording
 from presage.kernels import kernel as kernels
 from presage.report import run_page, run_view
-from presage.searches.configuration import Configuration, _has_gpu
+from presage.searches.configuration import Configuration
 from presage.searches.run import Run, folders, search
 from presage.searches.state import State
 from presage.store.store import FILE, Event, Store
@@ -172,7 +173,7 @@ def test_a_gpu_that_nobody_knows_can_be_searched(here: Path, forecaster: str) ->
 def test_a_container_may_hold_any_of_a_machine_s_gpus(tmp_path: Path, files: list[str], there: bool) -> None:
     for name in files:
         (tmp_path / name).touch()
-    assert _has_gpu(tmp_path) == there
+    assert devices.has_gpu(tmp_path) == there
 
 
 def test_what_a_full_disk_has_kept_stays(device: str, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:

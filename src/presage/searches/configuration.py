@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from presage.core.errors import PresageError
-from presage.devices import recorded
+from presage.devices import registry as devices
 from presage.devices.recorded import RecordedDevice
 from presage.forecasters import learned
 from presage.plugins.group import ACQUISITIONS, POLICIES, PROPOSERS, STRATEGIES
@@ -85,7 +84,7 @@ class Configuration:
             raise PresageError("name a problem: 'presage problems' lists the catalogue's")
         if self.batch is not None and self.batch < 1:
             raise PresageError(f"a step proposes 1 candidate or more, not {self.batch}")
-        device = self.device or _default_device()
+        device = self.device or devices.default()
         is_recorded = isinstance(given.get("device"), RecordedDevice) or device.startswith("recorded:")
         proposer = self.proposer or ("pool" if is_recorded else "knobs")
         if "proposer" not in given:
@@ -184,14 +183,3 @@ def _said(name: str, value: object) -> str:
 
 def _name(spec: str) -> str:
     return spec.partition(":")[0]
-
-
-def _has_gpu(devices: Path = Path("/dev")) -> bool:
-    """Whether there is an NVIDIA GPU; a container may hold any of a machine's, the first or not."""
-    return any(file.name.removeprefix("nvidia").isdigit() for file in devices.glob("nvidia[0-9]*"))
-
-
-def _default_device() -> str:
-    if _has_gpu() and find_spec("torch"):
-        return "cuda"
-    return "recorded:h200" if "h200" in recorded.packaged() else "cpu"

@@ -21,7 +21,7 @@ class ToolkitError(PresageError):
 def nvrtc() -> Path:
     """The run-time compiler's library, where NVIDIA's bindings for it are installed, too."""
     if not _is_installed("cuda.bindings"):
-        raise ToolkitError(f"cuda-bindings, by which the CUDA run-time compiler is called, is not installed; {INSTALL}")
+        raise ToolkitError(f"compiling CUDA needs cuda-bindings, which is not installed: {INSTALL}")
     for root in _roots():
         found = sorted(root.glob("lib*/libnvrtc.so.1[2-9]*"))
         if found:
