@@ -33,7 +33,7 @@ def warm_up_cuda() -> None:
 
 
 def warm_up_triton() -> None:
-    from presage.static.launch_tracer import launches
+    from presage.static.tracing import launches
 
     launches.warm_up()
 
@@ -73,7 +73,7 @@ def _walk(text: str, launch: Mapping[str, Any]) -> Any:
 
 
 def _triton(request: Mapping[str, Any]) -> dict[str, Any]:
-    from presage.static.launch_tracer import launches
+    from presage.static.tracing import launches
 
     return launches.run(request)
 

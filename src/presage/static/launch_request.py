@@ -7,16 +7,7 @@ from dataclasses import dataclass, field
 
 from presage.kernels.kernel import Kernel
 from presage.static.hardware import Hardware
-
-
-@dataclass(frozen=True)
-class TensorSpec:
-    """What a tensor is, without its values."""
-
-    shape: tuple[int, ...]
-    dtype: str
-    stride: tuple[int, ...] = ()
-    """Of one that need not lie row by row."""
+from presage.static.trace import TensorSpec
 
 
 @dataclass(frozen=True)

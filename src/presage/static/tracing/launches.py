@@ -26,7 +26,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from triton.backends.compiler import GPUTarget
 
 from presage.static import cubin, triton_module, walk
-from presage.static.launch_tracer import host_code, pretended_gpu
+from presage.static.tracing import host_code, pretended_gpu
 
 _NEEDS_VALUES = ("DataDependentOutputException", "DynamicOutputShapeException", "UnsupportedFakeTensorException")
 _NEEDS_GPU = ("Torch not compiled with CUDA", "no fake impl or Meta kernel", "arguments from the 'CUDA' backend")

@@ -18,7 +18,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.overrides import TorchFunctionMode
 
 if TYPE_CHECKING:
-    from presage.static.launch_tracer.launches import LaunchTracer
+    from presage.static.tracing.launches import LaunchTracer
 
 
 class WithoutGpu(TorchFunctionMode):  # type: ignore[misc]

@@ -1,0 +1,377 @@
+"""Trace: what one call of a module does, step by step, as a program without branches.
+
+A step is an operator of torch's, a launch of a kernel with its machine code, or a wait for the GPU. Steps name tensors
+by number. Inputs and constants (weights, buffers: what was there before the call) are given; every other tensor is made
+by a step. So whoever has the inputs and the constants can run the program again, with memory of their own.
+
+A trace is written where foreign code runs. `Trace.from_document` believes nothing in it.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+KINDS = ("operator", "triton", "cuda", "copy", "sync", "view", "allocation")
+"""`copy` is between the memories of host and GPU. A `view` and an `allocation` do no work on the GPU."""
+LAUNCHES = ("triton", "cuda")
+FREE = ("sync", "view", "allocation")
+ITEM_SIZES = {
+    **dict.fromkeys(("bool", "uint8", "int8", "float8_e4m3fn", "float8_e5m2", "float8_e8m0fnu"), 1),
+    **dict.fromkeys(("float8_e4m3fnuz", "float8_e5m2fnuz", "float4_e2m1fn_x2"), 1),
+    **dict.fromkeys(("int16", "uint16", "float16", "bfloat16"), 2),
+    **dict.fromkeys(("int32", "uint32", "float32", "complex32"), 4),
+    **dict.fromkeys(("int64", "uint64", "float64", "complex64"), 8),
+    "complex128": 16,
+}
+_VERSION = 1
+_MOST_STEPS, _MOST_TENSORS, _MOST_CUBINS, _DEPTH = 20_000, 60_000, 1_000, 8
+_LARGEST_SIZE = 1 << 48
+_PLAIN = (bool, int, float, str)
+_TAGS = ("tensor", "list", "dtype", "device", "layout", "memory_format", "complex")
+FLAGS = ("matmul_tf32", "cudnn_tf32", "cudnn_benchmark", "cudnn_deterministic", "fp16_reduction", "bf16_reduction")
+"""Settings of torch's that decide which kernel an operator takes."""
+
+
+class TraceError(ValueError):
+    """A document that is no trace."""
+
+
+@dataclass(frozen=True)
+class TensorSpec:
+    """What a tensor is, without its values."""
+
+    shape: tuple[int, ...]
+    dtype: str
+    stride: tuple[int, ...] = ()
+    """Of one that need not lie row by row."""
+    device: str = "cuda"
+
+    @property
+    def bytes(self) -> int:
+        """What lies between its first and its last element, at most: a row that is repeated counts once."""
+        distinct = [size for size, step in zip(self.shape, self.stride or self.shape, strict=True) if step or not size]
+        return math.prod(distinct) * ITEM_SIZES[self.dtype]
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter of a launch: its bytes, and where in them addresses lie: at which byte, of which tensor, and how far
+    from that tensor's first element."""
+
+    content: bytes
+    pointers: tuple[tuple[int, int, int], ...] = ()
+
+
+@dataclass(frozen=True)
+class Launch:
+    """How a kernel is launched."""
+
+    cubin: int
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    shared: int
+    """Dynamic, in bytes."""
+    parameters: tuple[Parameter, ...]
+    cluster: tuple[int, int, int] = (1, 1, 1)
+    cooperative: bool = False
+    overlapping: bool = False
+    """Whether it may begin before the launch before it has ended."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """For Triton: warps, stages, constants."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One thing that a call does."""
+
+    kind: str
+    name: str
+    """Of an operator with its overload (`aten::mm.default`), or of a kernel's entry."""
+    arguments: tuple[Any, ...] = ()
+    """In JSON: plain values as they are, others as {"tensor": 3}, {"list": [...]}, {"dtype": "float16"}."""
+    named: Mapping[str, Any] = field(default_factory=dict)
+    results: Any = None
+    """Which tensors it makes or returns, written in the same way."""
+    flags: Mapping[str, bool] = field(default_factory=dict)
+    launch: Launch | None = None
+    bytes: int = 0
+    """What it reads and writes, each tensor once."""
+    flops: float = 0.0
+    precision: str = "fp32"
+    """Which of the GPU's peaks its operations are held against: fp32, tf32, fp16, bf16, fp8 or fp64."""
+
+    @property
+    def reads(self) -> Iterator[int]:
+        """The numbers of the tensors that it takes."""
+        yield from _tensors_in([*self.arguments, *self.named.values()])
+        for parameter in self.launch.parameters if self.launch else ():
+            yield from (tensor for _, tensor, _ in parameter.pointers)
+
+    @property
+    def makes(self) -> Iterator[int]:
+        yield from _tensors_in([self.results])
+
+
+@dataclass(frozen=True)
+class Trace:
+    """What one call does."""
+
+    tensors: tuple[TensorSpec, ...]
+    inputs: tuple[int, ...]
+    """The numbers of the call's tensors, in the order of its data."""
+    constants: tuple[int, ...]
+    steps: tuple[Step, ...]
+    outputs: Any
+    """What the call returns, written as arguments are."""
+    cubins: tuple[bytes, ...] = ()
+    """Machine code that launches refer to; empty in a trace that was kept without it."""
+    cubin_hashes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    """What a reader must know: what was guessed, and what is missing."""
+    lacks: str | None = None
+    """Why the program cannot be run again, if it cannot."""
+
+    @cached_property
+    def hash(self) -> str:
+        """Of the program: which constants, inputs and code it takes, and what it does with them."""
+        document = self.to_document()
+        about = {name: document[name] for name in ("tensors", "inputs", "constants", "steps", "outputs", "hashes")}
+        return hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()
+
+    def own_share(self, roofline_ns: Mapping[int, float]) -> float | None:
+        """Of the time that its steps need at least, what its own kernels do; None where nothing takes time."""
+        own = sum(ns for number, ns in roofline_ns.items() if self.steps[number].kind in LAUNCHES)
+        every = sum(roofline_ns.values())
+        return own / every if every else None
+
+    def to_document(self, with_code: bool = False) -> dict[str, Any]:
+        """As JSON; machine code only where it is asked for."""
+        return {
+            "version": _VERSION,
+            "tensors": [
+                {"dtype": x.dtype, "shape": list(x.shape), "stride": list(x.stride), "device": x.device}
+                for x in self.tensors
+            ],
+            "inputs": list(self.inputs),
+            "constants": list(self.constants),
+            "steps": [_step_document(step) for step in self.steps],
+            "outputs": self.outputs,
+            "hashes": list(self.cubin_hashes),
+            "notes": list(self.notes),
+            "lacks": self.lacks,
+            **({"cubins": [base64.b64encode(code).decode() for code in self.cubins]} if with_code else {}),
+        }
+
+    @classmethod
+    def from_document(cls, document: Any) -> Trace:
+        """Read what foreign code may have written. Raises TraceError."""
+        try:
+            return _Reader(document).trace()
+        except TraceError:
+            raise
+        except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+            raise TraceError(f"not a trace: {type(error).__name__}: {str(error)[:200]}") from error
+
+
+def _step_document(step: Step) -> dict[str, Any]:
+    document: dict[str, Any] = {"kind": step.kind, "name": step.name}
+    if step.launch is None:
+        document |= {"arguments": list(step.arguments), "named": dict(step.named), "results": step.results}
+    else:
+        launch = step.launch
+        document |= {
+            "cubin": launch.cubin,
+            "grid": list(launch.grid),
+            "block": list(launch.block),
+            "shared": launch.shared,
+            "cluster": list(launch.cluster),
+            "cooperative": launch.cooperative,
+            "overlapping": launch.overlapping,
+            "options": dict(launch.options),
+            "parameters": [
+                {"hex": parameter.content.hex(), "pointers": [list(pointer) for pointer in parameter.pointers]}
+                for parameter in launch.parameters
+            ],
+        }
+    return document | {
+        "flags": dict(step.flags),
+        "bytes": step.bytes,
+        "flops": step.flops,
+        "precision": step.precision,
+    }
+
+
+def _tensors_in(values: Sequence[Any]) -> Iterator[int]:
+    for value in values:
+        if isinstance(value, dict):
+            if "tensor" in value:
+                yield value["tensor"]
+            elif "list" in value:
+                yield from _tensors_in(value["list"])
+
+
+def _whole(value: Any, least: int = 0, most: int = _LARGEST_SIZE) -> int:
+    if type(value) is not int or not least <= value <= most:
+        raise TraceError(f"not a number from {least} to {most}: {str(value)[:40]}")
+    return value
+
+
+def _text(value: Any, most: int = 1000) -> str:
+    if type(value) is not str or not value.isprintable() or len(value) > most:
+        raise TraceError("not a printable text of a reasonable length")
+    return value
+
+
+def _three(value: Any, most: int) -> tuple[int, int, int]:
+    x, y, z = (_whole(size, 1, most) for size in value)
+    return x, y, z
+
+
+class _Reader:
+    """Reads a document into a trace, one part after the other."""
+
+    def __init__(self, document: Any) -> None:
+        if type(document) is not dict or document.get("version") != _VERSION:
+            raise TraceError(f"not a trace of version {_VERSION}")
+        self._document = document
+        self._made: set[int] = set()
+        """The tensors that there are by the step that is being read."""
+        self._count = 0
+
+    def trace(self) -> Trace:
+        document = self._document
+        tensors = tuple(self._tensor(each) for each in self._some("tensors", _MOST_TENSORS))
+        self._count = len(tensors)
+        inputs, constants = (tuple(map(self._number, self._some(name))) for name in ("inputs", "constants"))
+        if len({*inputs, *constants}) != len(inputs) + len(constants):
+            raise TraceError("a tensor is an input or a constant twice")
+        self._made = {*inputs, *constants}
+        cubins, hashes = self._cubins()
+        self._codes = len(hashes)
+        steps = tuple(self._step(step) for step in self._some("steps", _MOST_STEPS))
+        return Trace(
+            tensors,
+            inputs,
+            constants,
+            steps,
+            self._value(document["outputs"]),
+            cubins,
+            hashes,
+            tuple(_text(note) for note in self._some("notes", 100)),
+            None if document.get("lacks") is None else _text(document["lacks"]),
+        )
+
+    def _some(self, name: str, most: int = _MOST_TENSORS) -> list[Any]:
+        found = self._document.get(name, [])
+        if type(found) is not list or len(found) > most:
+            raise TraceError(f"{name} is not a list of at most {most}")
+        return found
+
+    def _tensor(self, document: Any) -> TensorSpec:
+        shape = tuple(_whole(size) for size in document["shape"])
+        stride = tuple(_whole(size) for size in document["stride"])
+        if document["dtype"] not in ITEM_SIZES or document["device"] not in ("cuda", "cpu") or len(shape) > 64:
+            raise TraceError("a tensor of a kind that is not known")
+        if stride and len(stride) != len(shape):
+            raise TraceError("a tensor's strides do not fit its shape")
+        _whole(math.prod(shape))
+        return TensorSpec(shape, document["dtype"], stride, document["device"])
+
+    def _number(self, value: Any) -> int:
+        return _whole(value, 0, self._count - 1)
+
+    def _cubins(self) -> tuple[tuple[bytes, ...], tuple[str, ...]]:
+        try:
+            cubins = tuple(base64.b64decode(code, validate=True) for code in self._some("cubins", _MOST_CUBINS))
+        except binascii.Error as error:
+            raise TraceError("its machine code cannot be read") from error
+        if cubins:
+            return cubins, tuple(hashlib.sha256(code).hexdigest() for code in cubins)
+        return (), tuple(_text(name, 64) for name in self._some("hashes", _MOST_CUBINS))
+
+    def _step(self, document: Any) -> Step:
+        kind = document["kind"]
+        if kind not in KINDS:
+            raise TraceError("a step of a kind that is not known")
+        flops = document.get("flops", 0)
+        if type(flops) not in (int, float) or not 0 <= flops < 1e30:
+            raise TraceError("a step's flops are no number")
+        launch = self._launch(document) if kind in LAUNCHES else None
+        step = Step(
+            kind,
+            _text(document["name"], 4000),
+            tuple(self._value(value) for value in document.get("arguments", ())),
+            {_text(name): self._value(value) for name, value in document.get("named", {}).items()},
+            self._result(document.get("results"), _DEPTH),
+            {name: value is True for name, value in document.get("flags", {}).items() if name in FLAGS},
+            launch,
+            _whole(document.get("bytes", 0), 0, 1 << 60),
+            float(flops),
+            _text(document.get("precision", "fp32"), 10),
+        )
+        self._made.update(step.makes)
+        return step
+
+    def _launch(self, document: Any) -> Launch:
+        return Launch(
+            _whole(document["cubin"], 0, self._codes - 1),
+            _three(document["grid"], 2**31 - 1),
+            _three(document["block"], 1024),
+            _whole(document["shared"], 0, 1 << 20),
+            tuple(self._parameter(each) for each in document["parameters"]),
+            _three(document.get("cluster", (1, 1, 1)), 16),
+            document.get("cooperative") is True,
+            document.get("overlapping") is True,
+            dict(document.get("options", {})),
+        )
+
+    def _parameter(self, document: Any) -> Parameter:
+        content = bytes.fromhex(document["hex"])
+        if not 1 <= len(content) <= 4096:
+            raise TraceError("a parameter of no size, or of more than 4096 bytes")
+        pointers = []
+        for at, tensor, offset in document.get("pointers", ()):
+            _whole(at, 0, len(content) - 8)
+            spec_number = self._there(tensor)
+            pointers.append((at, spec_number, _whole(offset, -_LARGEST_SIZE)))
+        return Parameter(content, tuple(pointers))
+
+    def _there(self, number: Any) -> int:
+        """The number of a tensor that some step before has made."""
+        if self._number(number) not in self._made:
+            raise TraceError(f"tensor {number} is used before it is made")
+        return int(number)
+
+    def _value(self, value: Any, depth: int = _DEPTH) -> Any:
+        """A value that a step takes."""
+        return self._checked(value, depth, self._there)
+
+    def _result(self, value: Any, depth: int) -> Any:
+        return self._checked(value, depth, self._number)
+
+    def _checked(self, value: Any, depth: int, number: Any) -> Any:
+        if value is None or type(value) in _PLAIN:
+            return value
+        if type(value) is not dict or len(value) != 1 or not depth:
+            raise TraceError("a value that cannot be read")
+        ((tag, content),) = value.items()
+        if tag not in _TAGS:
+            raise TraceError("a value of a kind that is not known")
+        if tag == "tensor":
+            return {tag: number(content)}
+        if tag == "list":
+            if type(content) is not list or len(content) > _MOST_TENSORS:
+                raise TraceError("a list that cannot be read")
+            return {tag: [self._checked(each, depth - 1, number) for each in content]}
+        if tag == "complex":
+            real, imaginary = content
+            return {tag: [float(real), float(imaginary)]}
+        return {tag: _text(content, 40)}
