@@ -220,6 +220,10 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         options = {key: arguments.encode(value, self._read) for key, value in named.items()}
         self._add(Step(kind, name, taken, options, arguments.encode(results, self.number)))
 
+    def memory(self, name: str, written: Sequence[Any], size: int) -> None:
+        """Bytes that are copied or filled; the arguments are written already."""
+        self._add(Step("operator", name, tuple(written), bytes=size))
+
     def launch(self, kind: str, name: str, launch: Launch, code: bytes) -> None:
         if code not in self.codes:
             self.codes.append(code)
