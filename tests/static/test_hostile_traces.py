@@ -11,6 +11,11 @@ import copy
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import pytest
+
+from presage.static import trace as traces
+from presage.static.trace import TraceError
+
 Trace = dict[str, Any]
 Change = Callable[[Trace], object]
 
@@ -29,7 +34,7 @@ VALID: Trace = {
             "name": "aten::add.Tensor",
             "arguments": [{"tensor": 0}, {"tensor": 1}],
             "named": {"alpha": 1},
-            "results": [{"tensor": 3}],
+            "results": {"tensor": 3},
         },
         {"kind": "sync", "name": "aten::item"},
         {
@@ -37,7 +42,7 @@ VALID: Trace = {
             "name": "aten::empty_like.default",
             "arguments": [{"tensor": 3}],
             "named": {"dtype": {"dtype": "float32"}},
-            "results": [{"tensor": 4}],
+            "results": {"tensor": 4},
         },
         {
             "kind": "triton",
@@ -418,3 +423,24 @@ TEXTS = (
     "\0",
 )
 """Texts that are no trace at all, for whoever reads one from text."""
+
+LEFT_TO_THE_RUN = (
+    *("no constants", "outputs is", "an unknown key", "shape 22", "an operator without"),
+    *("operator 5:", "operator 6:", "argument 43", "argument 44", "argument 45", "named argument", "named value 4"),
+    *("a result of another", "grid 17", "grid 18", "grid 19", "block", "shared 5", "parameters", "cubins 10"),
+)
+"""What is no trace's form to say: sizes that a GPU refuses, overloads that torch does not have, infinite numbers."""
+
+BROKEN = [(name, change) for name, change in flaws() if not name.startswith(LEFT_TO_THE_RUN)]
+
+
+@pytest.mark.parametrize(("flaw", "change"), BROKEN, ids=[name for name, _ in BROKEN])
+def test_a_broken_trace_is_refused(flaw: str, change: Change) -> None:
+    document = copy.deepcopy(VALID)
+    change(document)
+    with pytest.raises(TraceError):
+        traces.Trace.from_document(document)
+
+
+def test_many_flaws_are_tried() -> None:
+    assert len(BROKEN) > 300
