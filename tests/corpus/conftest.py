@@ -7,13 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from presage import Recording, StaticReport, Status
 from presage.corpus import splits
 from presage.devices import recording
 from presage.devices.recorded import RecordedDevice
-from presage.devices.recording import RecordedCase, Recording, Row
-from presage.devices.status import Status
+from presage.devices.recording import RecordedCase, Row
 from presage.problems import registry
-from presage.static.report import LaunchReport, StaticReport
+from presage.static.report import LaunchReport
 
 PROBLEMS = ("gelu", "softmax")
 

@@ -9,13 +9,12 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from presage.core.errors import PresageError
+from presage import Effort, PresageError, Recording, Status
 from presage.devices import recorded, recording
 from presage.devices import registry as devices
-from presage.devices.base import Effort, speedup
+from presage.devices.base import speedup
 from presage.devices.recorded import RecordedDevice
-from presage.devices.recording import Recording, Row, open_recording
-from presage.devices.status import Status
+from presage.devices.recording import Row, open_recording
 from presage.problems import registry
 
 

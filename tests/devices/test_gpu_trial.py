@@ -12,16 +12,14 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from presage.devices.base import Effort  # noqa: E402
+from presage import Case, Effort, Kernel, Problem, Status  # noqa: E402
 from presage.devices.child import VerdictError, Window  # noqa: E402
 from presage.devices.gpu_memory import CrowdedError  # noqa: E402
 from presage.devices.gpu_trial import MOST_HOLD_NS, GpuObservation, GpuTrial, shared_out  # noqa: E402
-from presage.devices.status import Status  # noqa: E402
 from presage.devices.worker.gpu import TorchRunner  # noqa: E402
 from presage.devices.worker.triton_launches import OwnLaunches  # noqa: E402
-from presage.kernels.kernel import Kernel, from_source  # noqa: E402
+from presage.kernels.kernel import from_source  # noqa: E402
 from presage.problems import registry  # noqa: E402
-from presage.problems.base import Case, Problem  # noqa: E402
 
 US = 1000
 CALLS, ROUNDS = 8, 5

@@ -7,11 +7,11 @@ import math
 
 import pytest
 
+from presage import Recording, StaticReport, Status
 from presage.devices import recording
-from presage.devices.recording import RecordedCase, Recording, Row
-from presage.devices.status import Status
+from presage.devices.recording import RecordedCase, Row
 from presage.kernels.normalise import digest
-from presage.static.report import LaunchReport, StaticReport
+from presage.static.report import LaunchReport
 
 OPERATIONS = {
     "op_a": "train",
