@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from presage import Recording, StaticReport, Status
-from presage.corpus import splits
 from presage.devices import recording
 from presage.devices.recorded import RecordedDevice
 from presage.devices.recording import RecordedCase, Row
@@ -53,7 +52,7 @@ def make_rows() -> list[Row]:
                 Row(
                     problem=name,
                     room=problem.room,
-                    split=splits.of(problem),
+                    split=problem.split,
                     family=Path(family.name).name,
                     language="c",
                     hash=kernel.hash,
