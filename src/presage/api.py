@@ -23,7 +23,7 @@ from presage.evaluations.evaluation import Evaluation
 from presage.forecasters import registry as forecasters
 from presage.forecasters.base import Forecaster, Prediction
 from presage.forecasters.from_names import ask
-from presage.kernels.kernel import Kernel
+from presage.kernels.kernel import Kernel, split_spec
 from presage.problems import registry as problems
 from presage.problems import static
 from presage.problems.base import Problem
@@ -47,6 +47,19 @@ def load_kernel(problem: Path | Problem, kernel: Path | Kernel) -> Kernel:
     Raises PresageError if the file cannot be read or its header is wrong."""
     known = _problem(problem)
     return kernel if isinstance(kernel, Kernel) else problems.find_kernel(known, os.fspath(kernel))
+
+
+def load_family(problem: Path | Problem, kernel: Path) -> list[Kernel]:
+    """Every configuration of a kernel with tunables, in the order of its header. `PATH@NAME=VALUE,…` keeps those with
+    these values. A kernel without tunables has one configuration.
+
+        presage.forecast("softmax", presage.load_family("softmax", "block_row.cu"))
+
+    Raises PresageError if the file cannot be read, its header is wrong, or no configuration has these values."""
+    path, fixed = split_spec(os.fspath(kernel))
+    family = problems.find_family(_problem(problem), path)
+    family.render(fixed)  # says what is wrong with the values, if anything is
+    return [family.render(values) for values in family.configurations(fixed)]
 
 
 def load_device(name: str) -> Device:

@@ -152,7 +152,7 @@ def _likeness(rows: Sequence[Row]) -> Iterator[str]:
             continue
         shingles = _shingles(row)
         for other, others in seen:
-            if other.language == row.language and _jaccard(shingles, others) > limit:
+            if other.language == row.language and _are_alike(shingles, others, limit):
                 twin = f"{other.problem} {other.family} of {other.split}"
                 yield f"{row.split}: {row.problem} {row.family} is nearly {twin}"
                 break
@@ -165,9 +165,13 @@ def _shingles(row: Row) -> frozenset[int]:
     return frozenset(hash(tuple(tokens[i : i + 5])) for i in range(max(1, len(tokens) - 4)))
 
 
-def _jaccard(one: frozenset[int], other: frozenset[int]) -> float:
+def _are_alike(one: frozenset[int], other: frozenset[int], limit: float) -> bool:
+    """Whether the Jaccard index is above the limit. Where the sizes alone rule that out, nothing is compared."""
+    fewer, more = sorted((len(one), len(other)))
+    if fewer <= limit * more:
+        return False
     common = len(one & other)
-    return common / max(1, len(one) + len(other) - common)
+    return common > limit * (fewer + more - common)
 
 
 def _hashes(rows: Sequence[Row]) -> Iterator[str]:
