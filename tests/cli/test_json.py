@@ -22,18 +22,6 @@ KNOWN = {
     "$ref", "additionalProperties", "anyOf", "const", "description", "enum", "items", "properties", "required", "type",
 }  # fmt: skip
 ROOT = Path(__file__).resolve().parents[2]
-CACHE = {
-    "device_name": "A GPU",
-    "kernel_name": "add",
-    "problem_size": 64,
-    "tune_params_keys": ["block"],
-    "tune_params": {"block": [32, 64]},
-    "cache": {
-        "32": {"block": 32, "time": 2.0, "times": [2.0] * 8},
-        "64": {"block": 64, "time": 1.0, "times": [1.0] * 8},
-        "96": {"block": 96, "time": "RuntimeFailedConfig"},
-    },
-}
 
 
 DOUBLING = """
@@ -102,8 +90,8 @@ def printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
 
 
 @pytest.fixture
-def recording(tmp_path: Path) -> str:
-    (tmp_path / "cache.json").write_text(json.dumps(CACHE))
+def recording(tmp_path: Path, tuning_cache: dict[str, Any]) -> str:
+    (tmp_path / "cache.json").write_text(json.dumps(tuning_cache))
     import_tuning(tmp_path / "cache.json", tmp_path / "gpu.parquet")
     return "gpu.parquet"
 
