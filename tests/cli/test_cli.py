@@ -172,10 +172,6 @@ def test_a_reader_that_goes_away_is_no_error() -> None:
 
 def test_devices_says_what_can_be_had(ran: Any) -> None:
     assert "sandbox" in ran("devices")
-    devices = json.loads(ran("devices", "--json"))["devices"]
-    cpu = next(device for device in devices if device["name"] == "cpu")
-    assert cpu["available"]
-    assert cpu["facts"]["threads"] >= 1
 
 
 # -- measuring --------------------------------------------------------------------------------------------------------

@@ -136,7 +136,10 @@ def test_problems_devices_plugins_and_config(printed: Any, tmp_path: Path) -> No
     (tmp_path / "task.py").write_text(DOUBLING)
     (elsewhere,) = printed("problems", "task.py")[1]["problems"]
     assert [case["case"] for case in elsewhere["timed"]["gpu"]] == ["as written"]
-    assert {device["name"] for device in printed("devices")[1]["devices"]} >= {"cpu", "cuda"}
+    devices = {device["name"]: device for device in printed("devices")[1]["devices"]}
+    assert devices.keys() >= {"cpu", "cuda"}
+    assert devices["cpu"]["available"]
+    assert devices["cpu"]["facts"]["threads"] >= 1
     assert {"kind": "policy", "name": "topk"}.items() <= next(
         plugin.items() for plugin in printed("plugins", "policies")[1]["plugins"] if plugin["name"] == "topk"
     )

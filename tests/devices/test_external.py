@@ -21,7 +21,7 @@ from presage.problems.external import ExternalProblem
 needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
 pytestmark = pytest.mark.slow
 alone = pytest.mark.alone
-PATIENT = Effort(precision=5.0, case_seconds=20.0, timeout=120.0)
+PATIENT = Effort(precision=5.0, case_seconds=20.0, timeout=120.0, rounds=2)
 DEVICE = CpuDevice()
 
 
