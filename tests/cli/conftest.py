@@ -44,6 +44,25 @@ def ran(presage: Callable[..., Done]) -> Callable[..., str]:
     return run
 
 
+DOUBLING = '''
+import torch
+class Model(torch.nn.Module):
+    """Doubles."""
+    def forward(self, x):
+        return 2 * x
+def get_inputs():
+    return [torch.rand(1000)]
+def get_init_inputs():
+    return []
+'''
+
+
+@pytest.fixture(scope="session")
+def doubling() -> str:
+    """A problem in KernelBench's form."""
+    return DOUBLING
+
+
 @pytest.fixture(scope="session")
 def tuning_cache() -> dict[str, Any]:
     """A cache of Kernel Tuner's with two times and a failure."""

@@ -26,17 +26,6 @@ void vector_add(const float *x, const float *y, float *z, int n) {
     }
 }
 """
-DOUBLING = '''
-import torch
-class Model(torch.nn.Module):
-    """Doubles."""
-    def forward(self, x):
-        return 2 * x
-def get_inputs():
-    return [torch.rand(1000)]
-def get_init_inputs():
-    return []
-'''
 DOUBLE = "def forward(self, x):\n        return x + x\n"
 QUICK = ("--precision", "0.9", "--seconds", "20", "--timeout", "120")
 """As few rounds as there can be, however busy the machine is."""
@@ -236,9 +225,9 @@ def test_people_get_a_table_and_a_sentence(tmp_path: Path, ran: Any) -> None:
 
 @pytest.mark.alone
 @pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
-def test_a_problem_from_elsewhere(tmp_path: Path, presage: Any) -> None:
-    (tmp_path / "1_Doubling.py").write_text(DOUBLING)
-    (tmp_path / "new.py").write_text(DOUBLING.split("def ")[0].replace("Model(", "ModelNew(") + DOUBLE)
+def test_a_problem_from_elsewhere(tmp_path: Path, presage: Any, doubling: str) -> None:
+    (tmp_path / "1_Doubling.py").write_text(doubling)
+    (tmp_path / "new.py").write_text(doubling.split("def ")[0].replace("Model(", "ModelNew(") + DOUBLE)
     done = presage("measure", "new.py", "--problem", "1_Doubling.py", "--json", *QUICK, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)

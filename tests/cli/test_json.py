@@ -24,18 +24,6 @@ KNOWN = {
 ROOT = Path(__file__).resolve().parents[2]
 
 
-DOUBLING = """
-import torch
-class Model(torch.nn.Module):
-    def forward(self, x):
-        return 2 * x
-def get_inputs():
-    return [torch.rand(1000)]
-def get_init_inputs():
-    return []
-"""
-
-
 def wrong(value: Any, shape: dict[str, Any], at: str = "") -> str:
     """Where a value does not have a shape; empty if it does. Knows the words of JSON Schema that we use."""
     assert set(shape) <= KNOWN, f"{at}: the shape uses a word that this check does not know"
@@ -129,11 +117,11 @@ def test_an_error_is_a_document_too(printed: Any, arguments: tuple[str, ...], ki
     assert (status, document["error"]["kind"]) == (2, kind)
 
 
-def test_problems_devices_plugins_and_config(printed: Any, tmp_path: Path) -> None:
+def test_problems_devices_plugins_and_config(printed: Any, tmp_path: Path, doubling: str) -> None:
     assert len(printed("problems")[1]["problems"]) > 17
     (softmax,) = printed("problems", "softmax")[1]["problems"]
     assert softmax["timed"]["cpu"][0]["dims"] == {"rows": 1024, "cols": 1024}
-    (tmp_path / "task.py").write_text(DOUBLING)
+    (tmp_path / "task.py").write_text(doubling)
     (elsewhere,) = printed("problems", "task.py")[1]["problems"]
     assert [case["case"] for case in elsewhere["timed"]["gpu"]] == ["as written"]
     devices = {device["name"]: device for device in printed("devices")[1]["devices"]}
