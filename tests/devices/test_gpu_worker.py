@@ -1,0 +1,160 @@
+"""What a GPU worker counts and copies: its kernel's own launches and outputs; no GPU is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from presage.devices.worker.gpu import TorchRunner  # noqa: E402
+from presage.devices.worker.triton_launches import OwnLaunches  # noqa: E402
+
+
+class Graph:
+    """Stands for torch's, which needs a GPU."""
+
+    def replay(self) -> None:
+        return
+
+
+@pytest.fixture
+def launches(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A counter over Triton's own classes, whose launches do nothing; `capturing` says whether a graph is captured."""
+    jit = pytest.importorskip("triton.runtime.jit")
+    compiler = pytest.importorskip("triton.compiler")
+
+    def run(kernel: Any, *args: Any, grid: Any, warmup: bool, **options: Any) -> str:
+        if args:
+            raise RuntimeError("this kernel does not launch")
+        return "compiled"
+
+    monkeypatch.setattr(jit.JITFunction, "run", run)
+    monkeypatch.setattr(compiler.CompiledKernel, "__getitem__", lambda compiled, grid: lambda *args, **options: None)
+    capturing = [False]
+    counter = OwnLaunches(Graph, lambda: capturing[0])
+    yield SimpleNamespace(
+        counter=counter,
+        capturing=capturing,
+        launch=lambda kernel, *args, warmup=False: jit.JITFunction.run(kernel, *args, grid=(1,), warmup=warmup),
+        handle=lambda kernel: compiler.CompiledKernel.__getitem__(SimpleNamespace(src=kernel), (1, 1, 1)),
+    )
+    counter.close()
+    assert jit.JITFunction.run is run
+
+
+def kernel_of(module: str) -> Any:
+    """What Triton makes of a function that is defined in this module."""
+
+    def function() -> None:
+        return
+
+    function.__module__ = module
+    return SimpleNamespace(fn=function)
+
+
+def test_launches_of_its_own_kernels_count(launches: Any) -> None:
+    own = kernel_of("candidate")
+    assert launches.launch(own) == "compiled"
+    launches.launch(own, warmup=True)
+    assert launches.counter.count == 1
+
+
+@pytest.mark.parametrize("module", ["torch._inductor.runtime.compile_tasks.abc", "triton.testing"])
+def test_launches_of_others_kernels_do_not(launches: Any, module: str) -> None:
+    launches.launch(kernel_of(module))
+    assert launches.counter.count == 0
+
+
+def test_a_launch_that_fails_does_not_count(launches: Any) -> None:
+    with pytest.raises(RuntimeError):
+        launches.launch(kernel_of("candidate"), "bad argument")
+    assert launches.counter.count == 0
+
+
+def test_a_kernel_that_was_compiled_ahead_counts(launches: Any) -> None:
+    launch = launches.handle(SimpleNamespace(fn=kernel_of("candidate")))
+    assert launches.counter.count == 0
+    launch("x")
+    launch("y")
+    assert launches.counter.count == 2
+
+
+def test_a_replay_counts_once_a_kernel_has_been_captured(launches: Any) -> None:
+    Graph().replay()
+    assert launches.counter.count == 0
+    launches.capturing[0] = True
+    launches.launch(kernel_of("candidate"))
+    launches.capturing[0] = False
+    Graph().replay()
+    assert launches.counter.count == 2
+
+
+def runner(expected: dict[str, Any]) -> tuple[TorchRunner, list[tuple[int, int, int]]]:
+    """A runner without a GPU, and what it has copied: to where, from where, how much."""
+    copied: list[tuple[int, int, int]] = []
+    made = TorchRunner.__new__(TorchRunner)
+    made._torch, made._tensor, made._any_order = torch, torch.Tensor, False
+    made._base, made._plainly = torch._C.TensorBase, torch._C.DisableTorchFunction
+    made._gpu = type("Gpu", (), {"arena": 1 << 20, "__call__": lambda self, result: None})()  # type: ignore[assignment]
+    made._copy = lambda to, source, size, stream: copied.append((to, source, size))
+    made._outputs, made._described = [expected], []
+    return made, copied
+
+
+HERE = {"type": "torch.Tensor", "dtype": "float32", "shape": [4, 3], "contiguous": True, "on_gpu": False}
+
+
+def collected(result: Any, inputs: set[int]) -> tuple[list[Any], list[tuple[int, int, int]]]:
+    made, copied = runner(HERE)
+    made._collect(result, ((), [256], inputs))
+    return made._described, copied
+
+
+def test_what_is_returned_is_copied_and_described() -> None:
+    x = torch.rand(4, 3)
+    described, copied = collected(x, set())
+    assert described == [[HERE | {"is_input": False, "stride": [3, 1]}]]
+    assert copied == [((1 << 20) + 256, x.data_ptr(), 48)]
+    assert collected((x,), {x.data_ptr()})[0][0][0]["is_input"] is True
+
+
+@pytest.mark.parametrize(
+    "result", [torch.zeros(4, 4), torch.zeros(4, 3).half(), torch.nn.Parameter(torch.zeros(4, 3)), None, 5, ()]
+)
+def test_what_is_not_as_expected_is_not_copied(result: Any) -> None:
+    assert collected(result, set())[1] == []
+
+
+@contextmanager
+def patched_tensor(late: Callable[[], None]) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("data_ptr", "numel", "nbytes", "shape", "dtype", "is_cuda", "is_contiguous", "stride"):
+            patch.setattr(torch.Tensor, name, property(lambda self: late()), raising=False)
+        yield
+
+
+@contextmanager
+def function_mode(late: Callable[[], None]) -> Iterator[None]:
+    class Late(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
+        def __torch_function__(self, function: Any, types: Any, arguments: Any = (), options: Any = None) -> Any:
+            late()
+            return function(*arguments, **(options or {}))
+
+    with Late():
+        yield
+
+
+@pytest.mark.parametrize("attack", [patched_tensor, function_mode])
+def test_nothing_foreign_runs_while_outputs_are_collected(attack: Any) -> None:
+    asked: list[int] = []
+    made, copied = runner(HERE)
+    x = torch.rand(4, 3)
+    with attack(lambda: asked.append(1)):
+        made._collect(x, ((), [256], set()))
+    assert asked == []
+    assert len(copied) == 1
