@@ -369,9 +369,7 @@ def kind_of(func: Any, args: Any, result: Any) -> str:
     return "operator"
 
 
-def cost(
-    func: Any, args: Any, kwargs: Any, result: Any, kind: str, flags: dict[str, bool]
-) -> tuple[int, float, str]:
+def cost(func: Any, args: Any, kwargs: Any, result: Any, kind: str, flags: dict[str, bool]) -> tuple[int, float, str]:
     """Bytes that it moves, operations, and in which precision these are done."""
     if kind in ("view", "allocation", "sync"):
         return 0, 0.0, "fp32"
