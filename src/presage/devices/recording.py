@@ -248,7 +248,7 @@ def schema() -> pyarrow.Schema:
     )  # fmt: skip
     report = record(
         target=text, arch=text, status=text, compiler=text, launches=pa.list_(launch), error=text, operators=text,
-        notes=pa.list_(text),
+        notes=pa.list_(text), trace=text,
     )  # fmt: skip
     case = record(
         case=text, floor_ns=real, median_ns=real, low_ns=real, high_ns=real, samples_ns=pa.list_(real)
@@ -291,6 +291,7 @@ def case_record(case: RecordedCase) -> dict[str, Any]:
 def _report_record(report: StaticReport) -> dict[str, Any]:
     record = report.to_json()
     record["operators"] = json.dumps(dict(report.operators))
+    record["trace"] = json.dumps(record["trace"]) if record["trace"] else None
     for launch in record["launches"]:
         launch["options"] = json.dumps(launch["options"], default=str)
     return record

@@ -33,9 +33,9 @@ def warm_up_cuda() -> None:
 
 
 def warm_up_triton() -> None:
-    from presage.static.tracing import launches
+    from presage.static.tracing import run
 
-    launches.warm_up()
+    run.warm_up()
 
 
 def answer(settings: dict[str, Any], gate: Gate) -> None:
@@ -73,9 +73,9 @@ def _walk(text: str, launch: Mapping[str, Any]) -> Any:
 
 
 def _triton(request: Mapping[str, Any]) -> dict[str, Any]:
-    from presage.static.tracing import launches
+    from presage.static.tracing import run
 
-    return launches.run(request)
+    return run.run(request)
 
 
 _COMPILERS = {"cuda": _cuda, "triton": _triton}

@@ -14,6 +14,7 @@ from presage.static.cubin import Resources
 from presage.static.hardware import MAX_THREADS_PER_BLOCK, REGISTERS_PER_SM, Hardware
 from presage.static.occupancy import occupancy
 from presage.static.sass import Mix
+from presage.static.trace import Trace
 
 STATUSES = ("ok", "compile_error", "runtime_error", "timeout", "unknown")
 """`runtime_error`: it would fail at launch. `unknown`: its host code cannot run on tensors without values."""
@@ -83,9 +84,12 @@ class StaticReport:
     operators: Mapping[str, int] = field(default_factory=dict)
     """Calls of the framework's own operators in a module's host code, whose kernels are not seen here."""
     notes: tuple[str, ...] = ()
+    trace: Trace | None = None
+    """What a module's call does, step by step, without machine code. Of a bare kernel, the launches are all there is."""
 
     def to_json(self) -> dict[str, Any]:
-        return dataclasses.asdict(self)
+        told = dataclasses.asdict(dataclasses.replace(self, trace=None))
+        return told | {"trace": self.trace.to_document() if self.trace else None}
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> StaticReport:
@@ -95,6 +99,7 @@ class StaticReport:
             launches=tuple(_launch(launch) for launch in record["launches"]),
             operators=_loaded(record["operators"]),
             notes=tuple(record["notes"] or ()),
+            trace=Trace.from_document(_loaded(record["trace"])) if record.get("trace") else None,
         )
 
 

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import base64
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from presage.core.errors import PresageError
-from presage.static import cache, compiling, cubin, cuda_source, report, sass, triton_module
+from presage.static import cache, compiling, cubin, cuda_source, report, roofline, sass, triton_module
 from presage.static.cubin import Resources
 from presage.static.launch_request import Job
 from presage.static.report import Launched, StaticReport
+from presage.static.trace import Trace
 
-_COMPILERS = {"cuda": cuda_source, "triton": triton_module}
+_COMPILERS = {"cuda": cuda_source, "triton": triton_module, "torch": triton_module}
 _ERROR_LINES, _ERROR_SIGNS, _NOTES = 12, 400, 20
 
 
@@ -25,7 +27,7 @@ class _Outcome:
     status: str
     launches: tuple[tuple[Launched, Resources], ...] = ()
     error: str | None = None
-    operators: Mapping[str, int] | None = None
+    trace: Trace | None = None
     notes: tuple[str, ...] = ()
 
 
@@ -87,7 +89,11 @@ def _compiled(job: Job, answer: Mapping[str, Any]) -> _Outcome:
     if answer.get("status") in report.STATUSES and answer["status"] != "ok":
         said = _printable(answer.get("error")).replace("kernel.cu(", f"{job.kernel.family}(")
         return _Outcome(answer["status"], error=said, notes=notes)
-    answer = {**answer, "cubins": [base64.b64decode(each) for each in answer["cubins"]]}
+    if "trace" in answer:
+        answer = {**answer, "trace": Trace.from_document(answer["trace"])}
+        notes = tuple(_printable(note) for note in answer["trace"].notes)[:_NOTES]
+    else:
+        answer = {**answer, "cubins": [base64.b64decode(each) for each in answer["cubins"]]}
     found = []
     for launched in _COMPILERS[job.kernel.language].launches(job, answer):
         kernels = cubin.read(launched.cubin)
@@ -99,8 +105,24 @@ def _compiled(job: Job, answer: Mapping[str, Any]) -> _Outcome:
         if problem := report.launch_problem(launched, resources, job.target):
             return _Outcome("runtime_error", error=f"cannot launch {launched.name}: {problem}")
         found.append((launched, resources))
-    operators = {_printable(name): int(count) for name, count in (answer.get("operators") or {}).items()}
-    return _Outcome("ok", tuple(found), None, operators, notes)
+    if job.kernel.language == "triton" and not found:
+        notes = ("the host code launched no Triton kernel", *notes)
+    return _Outcome("ok", tuple(found), None, _priced(answer), notes)
+
+
+def _priced(answer: Mapping[str, Any]) -> Trace | None:
+    """The trace without its machine code, which the launches' reports tell of."""
+    if "trace" not in answer:
+        return None
+    trace: Trace = answer["trace"]
+    steps = tuple(roofline.priced(step, executed) for step, executed in zip(trace.steps, answer["executed"], strict=True))
+    return replace(trace, steps=steps, cubins=())
+
+
+def _operators(trace: Trace | None) -> dict[str, int]:
+    """How often each of torch's operators that do work is called."""
+    names = [step.name for step in trace.steps if step.kind in ("operator", "copy")] if trace else []
+    return dict(Counter(name.removeprefix("aten::").partition(".")[0] for name in names))
 
 
 def _printable(error: object) -> str:
@@ -137,6 +159,7 @@ def _report(job: Job, outcome: _Outcome, mixes: Mapping[tuple[str, bytes], sass.
             for launched, resources in outcome.launches
         ),
         error=outcome.error,
-        operators=outcome.operators or {},
+        operators=_operators(outcome.trace),
+        trace=outcome.trace,
         notes=outcome.notes,
     )

@@ -22,6 +22,9 @@ from typing import Any
 KINDS = ("operator", "triton", "cuda", "copy", "sync", "view", "allocation")
 """`copy` is between the memories of host and GPU. A `view` and an `allocation` do no work on the GPU."""
 LAUNCHES = ("triton", "cuda")
+COPY, FILL = "presage::copy", "presage::fill"
+"""Names of steps that are no operators of torch's. COPY takes a number of bytes, then tensor and byte offset of where they
+go, and of where they come from; FILL a number of bytes, the byte, tensor and byte offset."""
 FREE = ("sync", "view", "allocation")
 ITEM_SIZES = {
     **dict.fromkeys(("bool", "uint8", "int8", "float8_e4m3fn", "float8_e5m2", "float8_e8m0fnu"), 1),
@@ -32,7 +35,7 @@ ITEM_SIZES = {
     "complex128": 16,
 }
 _VERSION = 1
-_MOST_STEPS, _MOST_TENSORS, _MOST_CUBINS, _DEPTH = 20_000, 60_000, 1_000, 8
+_MOST_STEPS, _MOST_TENSORS, _MOST_CUBINS, _DEPTH = 200_000, 400_000, 1_000, 8
 _LARGEST_SIZE = 1 << 48
 _PLAIN = (bool, int, float, str)
 _TAGS = ("tensor", "list", "dtype", "device", "layout", "memory_format", "complex")
@@ -111,13 +114,13 @@ class Step:
     @property
     def reads(self) -> Iterator[int]:
         """The numbers of the tensors that it takes."""
-        yield from _tensors_in([*self.arguments, *self.named.values()])
+        yield from tensors_in([*self.arguments, *self.named.values()])
         for parameter in self.launch.parameters if self.launch else ():
             yield from (tensor for _, tensor, _ in parameter.pointers)
 
     @property
     def makes(self) -> Iterator[int]:
-        yield from _tensors_in([self.results])
+        yield from tensors_in([self.results])
 
 
 @dataclass(frozen=True)
@@ -209,13 +212,14 @@ def _step_document(step: Step) -> dict[str, Any]:
     }
 
 
-def _tensors_in(values: Sequence[Any]) -> Iterator[int]:
+def tensors_in(values: Sequence[Any]) -> Iterator[int]:
+    """The numbers of the tensors that are named in values written as arguments are."""
     for value in values:
         if isinstance(value, dict):
             if "tensor" in value:
                 yield value["tensor"]
             elif "list" in value:
-                yield from _tensors_in(value["list"])
+                yield from tensors_in(value["list"])
 
 
 def _whole(value: Any, least: int = 0, most: int = _LARGEST_SIZE) -> int:
@@ -323,8 +327,8 @@ class _Reader:
     def _launch(self, document: Any) -> Launch:
         return Launch(
             _whole(document["cubin"], 0, self._codes - 1),
-            _three(document["grid"], 2**31 - 1),
-            _three(document["block"], 1024),
+            _three(document["grid"], _LARGEST_SIZE),
+            _three(document["block"], _LARGEST_SIZE),
             _whole(document["shared"], 0, 1 << 20),
             tuple(self._parameter(each) for each in document["parameters"]),
             _three(document.get("cluster", (1, 1, 1)), 16),

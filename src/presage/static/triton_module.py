@@ -1,16 +1,16 @@
-"""Static reports of Triton modules: the host code runs on tensors without values, and every launch is compiled."""
+"""Static reports of modules: the host code runs on tensors without values, and what it does is traced."""
 
 from __future__ import annotations
 
 import importlib.metadata
 import importlib.util
-import operator
+import json
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
 
 from presage.static import toolkit
-from presage.static.hardware import WARP
 from presage.static.launch_request import Job
 from presage.static.report import Launched
 
@@ -55,19 +55,26 @@ def answered(job: Job, answer: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def launches(job: Job, answer: Mapping[str, Any]) -> Iterator[Launched]:
-    """Every distinct launch that the host code did. What is of another type than it must be raises an error: foreign
-    code runs where the answer is written."""
-    for launch in answer["launches"]:
-        options, executed = dict(launch["options"]), launch["executed"]
-        x, y, z = map(operator.index, launch["grid"])
+    """Every distinct launch of the trace. What is of another type than it must be raises an error: foreign code runs
+    where the answer is written."""
+    trace = answer["trace"]
+    counts: Counter[int] = Counter()
+    distinct: dict[str, int] = {}
+    for number, step in enumerate(trace.steps):
+        if step.launch is not None:
+            about = [step.name, step.launch.grid, step.launch.block, step.launch.shared, step.launch.cubin]
+            key = json.dumps([*about, step.launch.options, answer["executed"][number]])
+            counts[distinct.setdefault(key, number)] += 1
+    for number, count in counts.items():
+        step, executed = trace.steps[number], answer["executed"][number]
         yield Launched(
-            name=str(launch["name"]),
-            grid=(x * operator.index(options["num_ctas"]), y, z),
-            block=(operator.index(launch["threads"] or options["num_warps"] * WARP), 1, 1),
-            dynamic_shared=operator.index(launch["shared"]),
-            cubin=answer["cubins"][launch["cubin"]],
-            count=operator.index(launch["count"]),
-            options=options,
+            name=step.name,
+            grid=step.launch.grid,
+            block=step.launch.block,
+            dynamic_shared=step.launch.shared,
+            cubin=trace.cubins[step.launch.cubin],
+            count=count,
+            options=step.launch.options,
             executed=None if executed is None else {str(kind): float(count) for kind, count in executed.items()},
         )
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import ctypes
 import importlib
 import os
-from collections import Counter
 from collections.abc import Callable, Mapping
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -17,8 +17,11 @@ from torch._subclasses import fake_tensor
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.overrides import TorchFunctionMode
 
+from presage.static.tracing.recorder import Capture
+
 if TYPE_CHECKING:
-    from presage.static.tracing.launches import LaunchTracer
+    from presage.static.tracing.recorder import Recorder
+    from presage.static.tracing.triton_driver import RecordingDriver
 
 
 class WithoutGpu(TorchFunctionMode):  # type: ignore[misc]
@@ -56,26 +59,24 @@ class _Stream:
         return
 
 
-def _graphs(tracer: LaunchTracer) -> tuple[type, type]:
-    """CUDAGraph, which launches when it is replayed what was launched while it was captured; and its context."""
+def _graphs(recorder: Recorder) -> tuple[type, type]:
+    """CUDAGraph, which does when it is replayed what was done while it was captured; and its context."""
 
     class Graph:
         def __init__(self, *_: Any, **__: Any) -> None:
-            self.launches: Counter[str] = Counter()
-            self.pool = self.reset = lambda *_: None
+            self._captured = Capture()
+            self.pool = self.reset = self.enable_debug_mode = lambda *_: None
 
         def capture_begin(self, *_: Any, **__: Any) -> None:
-            self._before = tracer.launches.copy()
+            recorder.begin_capture()
 
         def capture_end(self) -> None:
-            self.launches = tracer.launches - self._before
-            tracer.launches.subtract(self.launches)
-            tracer.launches = +tracer.launches
+            self._captured = recorder.end_capture()
 
         def replay(self) -> None:
-            tracer.launches.update(self.launches)
+            recorder.replay(self._captured)
 
-    class Capture:
+    class Graphing:
         def __init__(self, graph: Graph, *_: Any, **__: Any) -> None:
             self._graph = graph
 
@@ -85,7 +86,7 @@ def _graphs(tracer: LaunchTracer) -> tuple[type, type]:
         def __exit__(self, *_: Any) -> None:
             self._graph.capture_end()
 
-    return Graph, Capture
+    return Graph, Graphing
 
 
 def _generators() -> type:
@@ -137,7 +138,7 @@ def _addresses() -> Callable[[Any], int]:
     return data_ptr
 
 
-def pretend(request: Mapping[str, Any], tracer: LaunchTracer) -> None:
+def pretend(request: Mapping[str, Any], recorder: Recorder, driver: RecordingDriver) -> None:
     """Make torch.cuda answer for the target, also where torch was built without CUDA."""
     major, minor = request["capability"]
     device = request["device"]
@@ -146,7 +147,7 @@ def pretend(request: Mapping[str, Any], tracer: LaunchTracer) -> None:
         @property
         def multi_processor_count(self) -> int:
             if not device["multiprocessors"]:
-                tracer.notes["the host code asks for the number of multiprocessors, and is told 1: name a GPU"] = None
+                recorder.notes["the host code asks for the number of multiprocessors, and is told 1: name a GPU"] = None
             return device["multiprocessors"] or 1
 
     properties = Properties(
@@ -174,7 +175,6 @@ def pretend(request: Mapping[str, Any], tracer: LaunchTracer) -> None:
         "get_device_name": device["name"],
         "current_stream": stream,
         "default_stream": stream,
-        "synchronize": None,
         "set_device": None,
         "empty_cache": None,
         "is_current_stream_capturing": False,
@@ -184,29 +184,68 @@ def pretend(request: Mapping[str, Any], tracer: LaunchTracer) -> None:
     }
     for name, answer in answers.items():
         setattr(torch.cuda, name, lambda *_, answer=answer, **__: answer)
+    torch.cuda.synchronize = lambda *_: recorder.sync("synchronize")
     fake_tensor.init_gpu_context = lambda _: None  # it would look for the GPU that torch.cuda now promises
     torch.cuda.Event, torch.cuda.Stream, torch.cuda.ExternalStream = _Event, _Stream, _Stream
     torch.cuda.device = _Device
     torch.Generator = _generators()
     torch.distributions.Distribution.set_default_validate_args(False)  # it would look at values
-    torch.cuda.CUDAGraph, torch.cuda.graph = _graphs(tracer)
+    torch.cuda.CUDAGraph, torch.cuda.graph = _graphs(recorder)
     FakeTensor.data_ptr = _addresses()
     FakeTensor.get_device = lambda self: 0 if self.device.type == "cuda" else -1
     torch.nn.Module._apply = _move_parameters
     torch.library.custom_op = torch.library.triton_op = _plain_operator
     torch.library.wrap_triton = lambda kernel: kernel
-    _tune_without_timing(tracer)
+    _leave_uncompiled()
+    _use_cudnn()
+    _tune_without_timing(recorder, driver)
     torch.Tensor.to = _move_tensors(torch.Tensor.to)
     torch.Tensor.cuda = lambda self, *_, **__: self.to("cuda")
-    torch.nn.Module.cuda = lambda self, *_: self  # its parameters were made there: see _entry
+    torch.nn.Module.cuda = lambda self, *_: self.to("cuda")
     _register_cuda_guard()
 
 
-def _tune_without_timing(tracer: LaunchTracer) -> None:
+def _use_cudnn() -> None:
+    """Recurrent layers: on a GPU torch leaves them to cuDNN, as one operator."""
+    modes = {"rnn_relu": 0, "rnn_tanh": 1, "lstm": 2, "gru": 3}
+
+    def layer(mode: int) -> Callable[..., Any]:
+        def run(x: Any, state: Any, weights: Any, biased: bool, layers: int, dropout: float, training: bool,
+                both_ways: bool, batch_first: bool) -> Any:  # fmt: skip
+            hidden, cell = state if mode == 2 else (state, None)
+            width = hidden.shape[2]
+            found = torch.ops.aten._cudnn_rnn(
+                x, weights, 4 if biased else 2, None, hidden, cell, mode, cell.shape[2] if mode == 2 else width,
+                0, layers, batch_first, dropout, training, both_ways, [], None,
+            )  # fmt: skip
+            return found[:3] if mode == 2 else found[:2]
+
+        return run
+
+    torch.nn.modules.rnn._rnn_impls.update(RNN_TANH=layer(1), RNN_RELU=layer(0))
+    for name, mode in modes.items():
+        setattr(torch._VF, name, layer(mode))
+    torch.nn.RNNBase.flatten_parameters = lambda self: None
+
+
+def _leave_uncompiled() -> None:
+    """What compiles a function for later returns the function: its operators are seen then, as they would be computed
+    one by one. Of a model it is a copy, as what is compiled does not see what the model is given later."""
+
+    def same(function: Any = None, *_: Any, **__: Any) -> Any:
+        if function is None:
+            return same
+        return copy.copy(function) if isinstance(function, torch.nn.Module) else function
+
+    torch.compile = torch.jit.script = torch.jit.trace = torch.jit.freeze = torch.jit.optimize_for_inference = same
+
+
+def _tune_without_timing(recorder: Recorder, driver: RecordingDriver) -> None:
     """Timing, by Triton's autotuner or by the module's own, calls and is told nothing."""
 
     def do_bench(call: Callable[[], Any], *_: Any, quantiles: Any = None, **__: Any) -> Any:
-        tracer.without_listening(call)
+        with recorder.pausing():
+            call()
         return [0.0] * len(quantiles) if quantiles else 0.0
 
     triton.testing.do_bench = triton.testing.do_bench_cudagraph = do_bench
@@ -214,7 +253,7 @@ def _tune_without_timing(tracer: LaunchTracer) -> None:
     prune = autotuner.prune_configs
 
     def prune_configs(self: Any, *arguments: Any, **named: Any) -> Any:
-        tracer.begin_tuning()
+        driver.begin_tuning()
         return prune(self, *arguments, **named)
 
     autotuner.prune_configs = prune_configs

@@ -1,0 +1,125 @@
+"""Tells a recorder, in a process with a GPU, what torch's dispatcher does not see: launches of Triton kernels, CUDA
+graphs, and waits."""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch.utils.weak import WeakIdKeyDictionary
+
+from presage.static.tracing import triton_launches
+from presage.static.tracing.recorder import Recorder
+
+
+def install(recorder: Recorder) -> None:
+    """From now on, for as long as the process lives."""
+    _listen_to_triton(recorder)
+    _listen_to_graphs(recorder)
+    synchronize = torch.cuda.synchronize
+
+    def noted(*args: Any, **named: Any) -> None:
+        recorder.sync("synchronize")
+        synchronize(*args, **named)
+
+    torch.cuda.synchronize = noted
+
+
+def _listen_to_triton(recorder: Recorder) -> None:
+    driver = importlib.import_module("triton.runtime").driver.active
+    load, launcher_class = driver.utils.load_binary, driver.launcher_cls
+    codes: dict[int, bytes] = {}
+
+    def load_binary(name: str, code: bytes, *rest: Any) -> Any:
+        loaded = load(name, code, *rest)
+        codes[loaded[1]] = code
+        return loaded
+
+    def launcher(source: Any, metadata: Any) -> Any:
+        made = launcher_class(source, metadata)
+
+        def launch(x: int, y: int, z: int, stream: int, function: int, *rest: Any) -> None:
+            if x * y * z and function in codes:
+                triton_launches.record(recorder, source, metadata, codes[function], (x, y, z), rest)
+            elif x * y * z:
+                recorder.lack("it launches a Triton kernel whose machine code is not known")
+            made(x, y, z, stream, function, *rest)
+
+        return launch
+
+    driver.utils.load_binary, driver.launcher_cls = load_binary, launcher
+    autotuner = importlib.import_module("triton.runtime.autotuner").Autotuner
+    bench = autotuner._bench
+
+    def unrecorded(self: Any, *args: Any, **named: Any) -> Any:
+        with recorder.pausing():
+            return bench(self, *args, **named)
+
+    autotuner._bench = unrecorded
+
+
+def _listen_to_graphs(recorder: Recorder) -> None:
+    kind = torch.cuda.CUDAGraph
+    begin, end, replay = kind.capture_begin, kind.capture_end, kind.replay
+    captures = WeakIdKeyDictionary()
+
+    def capture_begin(graph: Any, *args: Any, **named: Any) -> None:
+        recorder.begin_capture()
+        begin(graph, *args, **named)
+
+    def capture_end(graph: Any) -> None:
+        captures[graph] = recorder.end_capture()
+        end(graph)
+
+    def replayed(graph: Any) -> None:
+        if graph in captures:
+            recorder.replay(captures[graph])
+        else:
+            recorder.lack("it replays a CUDA graph whose capture was not seen")
+        replay(graph)
+
+    kind.capture_begin, kind.capture_end, kind.replay = capture_begin, capture_end, replayed
+
+
+class Launcher:
+    """Launches kernels of machine code that is given as bytes, each loaded once."""
+
+    def __init__(self, driver: Any) -> None:
+        self._driver = driver
+        self._functions: dict[tuple[bytes, str], Any] = {}
+
+    def __call__(
+        self,
+        code: bytes,
+        name: str,
+        grid: tuple[int, int, int],
+        block: tuple[int, int, int],
+        shared: int,
+        parameters: Sequence[bytes],
+        stream: int,
+    ) -> None:
+        held = [(ctypes.c_char * len(content)).from_buffer_copy(content) for content in parameters]
+        pointers = (ctypes.c_void_p * max(1, len(held)))(*(ctypes.addressof(each) for each in held))
+        function = self._function(code, name, shared)
+        self._ask(
+            self._driver.cuLaunchKernel(function, *grid, *block, shared, stream, ctypes.addressof(pointers), 0)
+        )
+
+    def _function(self, code: bytes, name: str, shared: int) -> Any:
+        if (code, name) not in self._functions:
+            module = self._ask(self._driver.cuModuleLoadData(code))
+            self._functions[code, name] = self._ask(self._driver.cuModuleGetFunction(module, name.encode()))
+        function = self._functions[code, name]
+        if shared > 48 << 10:
+            attribute = self._driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+            self._ask(self._driver.cuFuncSetAttribute(function, attribute, shared))
+        return function
+
+    def _ask(self, result: Any) -> Any:
+        code, *values = result
+        if int(code):
+            raise RuntimeError(f"CUDA error: {code.name}")
+        return values[0] if values else None

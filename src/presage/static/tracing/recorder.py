@@ -1,0 +1,410 @@
+"""Recorder: writes down what a call does, as a Trace, while it does it.
+
+It sees every operator of torch's through torch's own dispatch mode, and is told of launches by whoever makes them
+(`triton_launches`, `cuda_launches`). It works on tensors with values and on tensors that have only shapes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import struct
+import weakref
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+from torch.utils.flop_counter import flop_registry
+from torch.utils.weak import WeakIdKeyDictionary
+
+from presage.static.trace import ITEM_SIZES, Launch, Parameter, Step, TensorSpec, Trace, tensors_in
+from presage.static.tracing import arguments, without_values
+from presage.static.tracing.arguments import UnwritableError
+
+_ALLOCATIONS = ("empty", "new_empty", "resize_", "set_")
+_VIEWS = ("detach", "alias", "lift_fresh", "_unsafe_view", "_reshape_alias")
+_OVERWRITES = ("copy_", "fill_", "zero_", "normal_", "uniform_", "bernoulli_", "random_")
+"""They do not read what they write over."""
+_READ_IN_PART = ("embedding", "index_select", "gather", "index")
+"""They read as much as they return, and their indices."""
+_PRECISIONS = {"float16": "fp16", "bfloat16": "bf16", "float64": "fp64", "float32": "fp32"}
+
+
+@dataclass
+class Capture:
+    """What was recorded while a CUDA graph was captured. It is done whenever the graph is replayed."""
+
+    steps: list[Step] = field(default_factory=list)
+    kept: list[torch.Tensor] = field(default_factory=list)
+
+
+class Recorder(TorchDispatchMode):  # type: ignore[misc]
+    """Active from before a module is loaded, so that it knows the module's tensors. Between `begin` and `end`, steps are
+    kept. What is only tried out (`pausing`) and what a CUDA graph captures is not part of a call."""
+
+    def __init__(self, has_gpu: bool) -> None:
+        super().__init__()
+        self.has_gpu = has_gpu
+        self.codes: list[bytes] = []
+        self.notes: dict[str, None] = {}
+        self._specs: list[TensorSpec] = []
+        self._numbers = WeakIdKeyDictionary()
+        self._places: dict[int, tuple[int, weakref.ref[torch.Tensor]]] = {}
+        """By where a piece of memory begins: its size, and a tensor in it."""
+        self._steps: list[Step] | None = None
+        self._captures: list[Capture] = []
+        self._paused = 0
+        self._reset()
+
+    def _reset(self) -> None:
+        self._alive: list[torch.Tensor] = []
+        """While a call is recorded nothing is freed, so that no address is used twice."""
+        self._inputs: list[int] = []
+        self._there: set[int] = set()
+        self._tainted: set[int] = set()
+        """What depends on the inputs' values."""
+        self._constants: dict[int, torch.Tensor | None] = {}
+        self._lacks: str | None = None
+
+    # -- a call -------------------------------------------------------------------------------------------------------
+
+    def begin(self, tensors: Sequence[torch.Tensor]) -> None:
+        """From here on, steps are those of a call on these tensors."""
+        self._reset()
+        self.notes.clear()
+        self._steps = []
+        self._inputs = [self.number(tensor) for tensor in tensors]
+        self._there.update(self._inputs)
+        self._tainted.update(self._inputs)
+
+    def end(self, result: Any) -> tuple[dict[str, Any], list[torch.Tensor]]:
+        """The trace of the call that has returned this, as a document with its machine code; and what the constants held
+        before the call, each as the bytes between its first and its last element. Without a GPU there are none."""
+        outputs = self._written(result)
+        steps, self._steps = self._steps or [], None
+        taken = (number for step in steps for number in (*step.reads, *step.makes))
+        used = dict.fromkeys([*self._inputs, *taken, *tensors_in([outputs])])
+        order = {number: at for at, number in enumerate(used)}
+        constants = [number for number in self._constants if number in order]
+        codes = sorted({step.launch.cubin for step in steps if step.launch})
+        trace = Trace(
+            tensors=tuple(self._specs[number] for number in order),
+            inputs=tuple(order[number] for number in self._inputs),
+            constants=tuple(order[number] for number in constants),
+            steps=tuple(_renumbered(step, order, codes) for step in steps),
+            outputs=_renumber(outputs, order),
+            cubins=tuple(self.codes[code] for code in codes),
+            notes=tuple(self.notes),
+            lacks=self._lacks,
+        )
+        values = [value for number in constants if (value := self._constants[number]) is not None]
+        self._reset()
+        return trace.to_document(with_code=True), values
+
+    def stop(self) -> None:
+        """Of a call that has failed."""
+        self._steps = None
+        self._reset()
+
+    def _written(self, result: Any) -> Any:
+        try:
+            return arguments.encode(result, self._read)
+        except UnwritableError as error:
+            self.lack(f"it returns {error}")
+            return None
+
+    def lack(self, reason: str) -> None:
+        """The call cannot be repeated from its trace."""
+        if self._lacks is None and self._is_listening:
+            self._lacks = reason
+
+    @contextlib.contextmanager
+    def pausing(self) -> Iterator[None]:
+        """What happens inside is not part of the call: a configuration is being tried out, say."""
+        self._paused += 1
+        try:
+            yield
+        finally:
+            self._paused -= 1
+
+    @property
+    def _is_listening(self) -> bool:
+        return not self._paused and (self._steps is not None or bool(self._captures))
+
+    def _add(self, step: Step) -> None:
+        if self._paused:
+            return
+        if self._captures:
+            self._captures[-1].steps.append(step)
+        elif self._steps is not None:
+            self._steps.append(step)
+            self._there.update(step.makes)
+            if self._tainted.intersection(step.reads):
+                self._tainted.update(step.reads if step.launch else step.makes)
+
+    # -- graphs -------------------------------------------------------------------------------------------------------
+
+    def begin_capture(self) -> None:
+        self._captures.append(Capture())
+
+    def end_capture(self) -> Capture:
+        return self._captures.pop()
+
+    def replay(self, capture: Capture) -> None:
+        """A CUDA graph is about to run: its steps are steps of the call."""
+        if self._steps is None or self._paused or self._captures:
+            return
+        tensors = {self._numbers[tensor]: tensor for tensor in capture.kept}
+        for step in capture.steps:
+            for number in step.reads:
+                self._need(number, tensors[number])
+            self._add(step)
+        self._alive += capture.kept
+
+    # -- tensors ------------------------------------------------------------------------------------------------------
+
+    def number(self, tensor: torch.Tensor) -> int:
+        """Which tensor this is."""
+        known: int | None = self._numbers.get(tensor)
+        spec = spec_of(tensor)
+        if known is None:
+            known = len(self._specs)
+            self._numbers[tensor] = known
+            self._specs.append(spec)
+        elif self._specs[known] != spec:  # resized or given other memory
+            self._specs[known] = spec
+        storage = tensor.untyped_storage()
+        begin = tensor.data_ptr() - tensor.storage_offset() * tensor.element_size()
+        self._places[begin] = storage.nbytes(), weakref.ref(tensor)
+        self._keep(tensor)
+        return known
+
+    def _keep(self, tensor: torch.Tensor) -> None:
+        if self._captures:
+            self._captures[-1].kept.append(tensor)
+        elif self._steps is not None:
+            self._alive.append(tensor)
+
+    def _read(self, tensor: torch.Tensor) -> int:
+        """The number of a tensor that a step takes."""
+        number = self.number(tensor)
+        if not self._captures:
+            self._need(number, tensor)
+        return number
+
+    def _need(self, number: int, tensor: torch.Tensor) -> None:
+        """What no step of the call has made was there before: it is a constant."""
+        if self._steps is None or self._paused or number in self._there:
+            return
+        self._there.add(number)
+        self._constants[number] = content_of(tensor) if self.has_gpu else None
+
+    def at(self, address: int) -> tuple[int, int] | None:
+        """The number of a tensor in whose memory this address lies, and how far from the tensor's first element."""
+        for begin, (size, reference) in self._places.items():
+            tensor = reference()
+            if tensor is not None and begin <= address < begin + max(1, size):
+                return self._read(tensor), address - tensor.data_ptr()
+        return None
+
+    # -- steps --------------------------------------------------------------------------------------------------------
+
+    def sync(self, name: str) -> None:
+        self._add(Step("sync", name))
+
+    def operator(self, kind: str, name: str, values: Sequence[Any], named: dict[str, Any], results: Any) -> None:
+        """A step that torch's dispatcher has not seen."""
+        taken = tuple(arguments.encode(value, self._read) for value in values)
+        options = {key: arguments.encode(value, self._read) for key, value in named.items()}
+        self._add(Step(kind, name, taken, options, arguments.encode(results, self.number)))
+
+    def memory(self, name: str, written: Sequence[Any], size: int) -> None:
+        """Bytes that are copied or filled; the arguments are written already."""
+        self._add(Step("operator", name, tuple(written), bytes=size))
+
+    def launch(self, kind: str, name: str, launch: Launch, code: bytes) -> None:
+        if code not in self.codes:
+            self.codes.append(code)
+        touched = {number for parameter in launch.parameters for _, number, _ in parameter.pointers}
+        size = sum(self._specs[number].bytes for number in touched)
+        self._add(Step(kind, name, launch=replace(launch, cubin=self.codes.index(code)), bytes=size))
+
+    def pointer(self, tensor: torch.Tensor) -> Parameter:
+        return Parameter(bytes(8), ((0, self._read(tensor), 0),))
+
+    def parameter(self, content: bytes) -> Parameter:
+        """A launch's parameter, with the addresses in it found."""
+        pointers = []
+        for at in range(0, len(content) - 7, 8):
+            (address,) = struct.unpack_from("<Q", content, at)
+            if address >= _LEAST_ADDRESS and (place := self.at(address)):
+                pointers.append((at, *place))
+        return Parameter(content, tuple(pointers))
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if not self.has_gpu:
+            known = without_values.known(func, args, kwargs)
+            if known is not NotImplemented:
+                return known
+            args, kwargs = without_values.forget((args, kwargs))
+        if self._is_listening:
+            return self._recorded(func, args, kwargs)
+        result = self._value_of(*args) if func is _ITEM else func(*args, **kwargs)
+        self._meet(args, kwargs, result)
+        return result
+
+    def _recorded(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """Do what is asked for, and write it down."""
+        with self:  # an operator that is made of others is left to them
+            if func is not torch.ops.prim.device.default:
+                result = func.decompose(*args, **kwargs)
+                if result is not NotImplemented:
+                    return result
+        name = func._schema.name
+        try:
+            taken = tuple(arguments.encode(value, self._read) for value in args)
+            named = {key: arguments.encode(value, self._read) for key, value in kwargs.items()}
+        except UnwritableError as error:
+            self.lack(f"{name} takes {error}")
+            return func(*args, **kwargs)
+        if func is _ITEM:
+            self.sync("item")
+            return self._value_of(*args)
+        result = func(*args, **kwargs)
+        if name.startswith("prim::"):
+            return result
+        try:
+            self._add(step_of(func, args, kwargs, result, taken, named, arguments.encode(result, self.number)))
+        except UnwritableError as error:
+            self.lack(f"{name} returns {error}")
+        return result
+
+    def _value_of(self, tensor: torch.Tensor) -> Any:
+        """The number in a tensor, which host code asks for. What does not depend on the inputs is the same at each call;
+        where no tensor has a value, a one stands for it."""
+        if self._numbers.get(tensor) in self._tainted:
+            self.lack("its host code reads a value that depends on the inputs")
+        elif not self.has_gpu and getattr(tensor, "constant", None) is None:
+            self.notes["its host code reads a weight's value; here it is taken as one"] = None
+            return tensor.dtype.is_floating_point and 1.0 or 1
+        return _ITEM(tensor)
+
+    def _meet(self, *values: Any) -> None:
+        """Outside of a call: know these tensors by their memory."""
+        for leaf in tree_leaves(values):
+            if isinstance(leaf, torch.Tensor):
+                with contextlib.suppress(UnwritableError, RuntimeError):  # one without memory of its own
+                    self.number(leaf)
+
+
+_LEAST_ADDRESS = 1 << 20
+_ITEM = torch.ops.aten._local_scalar_dense.default
+
+
+def spec_of(tensor: torch.Tensor) -> TensorSpec:
+    dtype = str(tensor.dtype).removeprefix("torch.")
+    if tensor.layout is not torch.strided or dtype not in ITEM_SIZES:
+        raise UnwritableError(f"a tensor of {tensor.layout} and {tensor.dtype}")
+    device = "cpu" if tensor.device.type == "cpu" else "cuda"
+    return TensorSpec(tuple(map(int, tensor.shape)), dtype, tuple(map(int, tensor.stride())), device)
+
+
+def content_of(tensor: torch.Tensor) -> torch.Tensor:
+    """A copy of the bytes from a tensor's first element to its last."""
+    span = 1 + sum((size - 1) * step for size, step in zip(tensor.shape, tensor.stride(), strict=True))
+    span = span if tensor.numel() else 0
+    return tensor.detach().as_strided((span,), (1,), tensor.storage_offset()).view(torch.uint8).clone()
+
+
+def current_flags() -> dict[str, bool]:
+    """What decides beside its arguments how an operator computes."""
+    matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
+    return {
+        "matmul_tf32": bool(matmul.allow_tf32),
+        "cudnn_tf32": bool(cudnn.allow_tf32),
+        "cudnn_benchmark": bool(cudnn.benchmark),
+        "cudnn_deterministic": bool(cudnn.deterministic),
+        "fp16_reduction": bool(matmul.allow_fp16_reduced_precision_reduction),
+        "bf16_reduction": bool(matmul.allow_bf16_reduced_precision_reduction),
+    }
+
+
+def set_flags(flags: dict[str, bool]) -> None:
+    matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
+    matmul.allow_tf32, cudnn.allow_tf32 = flags["matmul_tf32"], flags["cudnn_tf32"]
+    cudnn.benchmark, cudnn.deterministic = flags["cudnn_benchmark"], flags["cudnn_deterministic"]
+    matmul.allow_fp16_reduced_precision_reduction = flags["fp16_reduction"]
+    matmul.allow_bf16_reduced_precision_reduction = flags["bf16_reduction"]
+
+
+def step_of(func: Any, args: Any, kwargs: Any, result: Any, taken: Any, named: Any, results: Any) -> Step:
+    """An operator that was called with these arguments, which are also given as they are written."""
+    name = func._schema.name
+    if not name.startswith("aten::"):
+        raise UnwritableError("what is no business of torch's own operators")
+    kind = kind_of(func, args, result)
+    flags = current_flags() if func.overloadpacket in flop_registry else {}
+    size, flops, precision = cost(func, args, kwargs, result, kind, flags)
+    overload = func._schema.overload_name or "default"
+    return Step(kind, f"{name}.{overload}", taken, named, results, flags, None, size, flops, precision)
+
+
+def kind_of(func: Any, args: Any, result: Any) -> str:
+    name = func._schema.name.removeprefix("aten::")
+    if func.is_view or name in _VIEWS:
+        return "view"
+    if name.startswith(_ALLOCATIONS):
+        return "allocation"
+    if name in ("_to_copy", "copy_"):
+        devices = {leaf.device.type for leaf in tree_leaves((args, result)) if isinstance(leaf, torch.Tensor)}
+        return "copy" if len(devices) > 1 else "operator"
+    return "operator"
+
+
+def cost(
+    func: Any, args: Any, kwargs: Any, result: Any, kind: str, flags: dict[str, bool]
+) -> tuple[int, float, str]:
+    """Bytes that it moves, operations, and in which precision these are done."""
+    if kind in ("view", "allocation", "sync"):
+        return 0, 0.0, "fp32"
+    name = func._schema.name.removeprefix("aten::")
+    made = [leaf for leaf in tree_leaves(result) if isinstance(leaf, torch.Tensor)]
+    taken = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
+    if name in _OVERWRITES or "out" in kwargs:
+        taken = [tensor for tensor in taken if not any(tensor is other for other in made)]
+    if name in _READ_IN_PART:
+        taken = [*taken[1:], *made]
+    size = sum(spec_of(tensor).bytes for tensor in (*taken, *made))
+    precision = _PRECISIONS.get(str(made[0].dtype).removeprefix("torch."), "fp32") if made else "fp32"
+    if func.overloadpacket in flop_registry:
+        with contextlib.suppress(Exception):  # a formula for other arguments than these
+            flops = float(flop_registry[func.overloadpacket](*args, **kwargs, out_val=result))
+            allowed = flags["cudnn_tf32"] if "conv" in name else flags["matmul_tf32"]
+            return size, flops, "tf32" if precision == "fp32" and allowed else precision
+    return size, float(sum(tensor.numel() for tensor in made) if kind == "operator" else 0), "fp32"
+
+
+def _renumbered(step: Step, order: dict[int, int], codes: list[int]) -> Step:
+    if step.launch is None:
+        return replace(
+            step,
+            arguments=tuple(_renumber(value, order) for value in step.arguments),
+            named={name: _renumber(value, order) for name, value in step.named.items()},
+            results=_renumber(step.results, order),
+        )
+    parameters = tuple(
+        replace(parameter, pointers=tuple((at, order[number], offset) for at, number, offset in parameter.pointers))
+        for parameter in step.launch.parameters
+    )
+    return replace(step, launch=replace(step.launch, cubin=codes.index(step.launch.cubin), parameters=parameters))
+
+
+def _renumber(value: Any, order: dict[int, int]) -> Any:
+    if not isinstance(value, dict):
+        return value
+    if "tensor" in value:
+        return {"tensor": order[value["tensor"]]}
+    return {"list": [_renumber(each, order) for each in value["list"]]} if "list" in value else value

@@ -1,0 +1,142 @@
+"""Traces a module where there is no GPU: its host code runs on tensors that have shapes and no values (torch's
+FakeTensor), and what it would launch is compiled and written down."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import importlib
+import os
+import traceback
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+import triton
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.utils._pytree import tree_leaves
+
+from presage.static import ptx, triton_module, walk
+from presage.static.trace import LAUNCHES
+from presage.static.tracing import host_code, pretended_gpu
+from presage.static.tracing.recorder import Recorder
+from presage.static.tracing.triton_driver import RecordingDriver
+
+_NEEDS_VALUES = ("DataDependentOutputException", "DynamicOutputShapeException", "UnsupportedFakeTensorException")
+_NEEDS_GPU = ("Torch not compiled with CUDA", "no fake impl or Meta kernel", "arguments from the 'CUDA' backend")
+
+
+def warm_up() -> None:
+    """Do once what torch does at the first operator on a tensor without values, and Triton at the first kernel: they
+    import some 900 modules, and Triton hashes itself."""
+    with FakeTensorMode():
+        torch.empty(1).add(1)
+    for name in triton_module.IMPORTED_LATE:
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
+    triton.runtime.cache.triton_key()
+
+
+def run(request: Mapping[str, Any]) -> dict[str, Any]:
+    """Import the module, call it on tensors without values, and hand back each case's trace and its distinct launches.
+    Cases follow each other in one process, so that Triton compiles what they share only once."""
+    recorder, fakes = Recorder(has_gpu=False), FakeTensorMode(allow_non_fake_inputs=True)
+    driver = RecordingDriver(request, recorder)
+    triton.runtime.driver.set_active(driver)
+    pretended_gpu.pretend(request, recorder, driver)
+    torch.set_grad_enabled(False)
+    try:
+        with fakes, recorder, pretended_gpu.WithoutGpu():
+            reference = host_code.InputMaker(request["files"]) if request["files"] else None
+            call = host_code.entry(host_code.load(request["source"]), reference)
+    except BaseException as error:
+        return {"status": _status(error), "error": _explain(error)}
+    cases = [[case, _run_case(call, reference, case, recorder, fakes)] for case in request["cases"]]
+    return {"status": "ok", "cases": cases}
+
+
+def _run_case(
+    call: Callable[..., Any],
+    reference: host_code.InputMaker | None,
+    case: Mapping[str, Any],
+    recorder: Recorder,
+    fakes: FakeTensorMode,
+) -> dict[str, Any]:
+    try:
+        with fakes, recorder, pretended_gpu.WithoutGpu():
+            data = reference.data(case["arguments"]) if reference else host_code.data_of(case)
+            recorder.begin([leaf for leaf in tree_leaves(data) if isinstance(leaf, torch.Tensor)])
+            document, _ = recorder.end(call(data))
+    except BaseException as error:
+        notes = list(recorder.notes)
+        recorder.stop()
+        return {"status": _status(error), "error": _explain(error), "notes": notes}
+    return {"status": "ok", "trace": document, "executed": [_walked(document, step) for step in document["steps"]]}
+
+
+def _walked(document: Mapping[str, Any], step: Mapping[str, Any]) -> dict[str, float] | None:
+    """What a warp of a launch executes; None for other steps, and where that cannot be told."""
+    if step["kind"] not in LAUNCHES:
+        return None
+    text = _ptx(step["name"], base64.b64decode(document["cubins"][step["cubin"]]))
+    x, y, z = step["grid"]
+    grid = (x // step["cluster"][0], y, z)
+    return walk.of_call(text, step["name"], _integers(text, step), grid, step["block"])
+
+
+def _integers(text: str, step: Mapping[str, Any]) -> list[int | None]:
+    """A launch's parameters that are integers; None for others."""
+    entry = ptx.parse(text, step["name"])
+    kinds = list(entry.parameters.values()) if entry else []
+    return [_integer(*each) for each in zip(step["parameters"], kinds, strict=False)]
+
+
+def _integer(parameter: Mapping[str, Any], kind: str) -> int | None:
+    if parameter["pointers"] or kind.startswith(("f", "b8")):
+        return None
+    return int.from_bytes(bytes.fromhex(parameter["hex"]), "little", signed=True)
+
+
+def _ptx(name: str, binary: bytes) -> str:
+    """The text that a cubin was made from, which Triton's cache keeps beside it."""
+    for file in Path(os.environ["TRITON_CACHE_DIR"]).glob(f"*/{name}.cubin"):
+        if file.read_bytes() == binary:
+            return file.with_suffix(".ptx").read_text()
+    return ""
+
+
+def _status(error: BaseException) -> str:
+    name = type(error).__name__
+    if name == "OutOfResources":
+        return "runtime_error"
+    if name in _NEEDS_VALUES or isinstance(error, host_code.ReferenceFailedError) or _needs_gpu(error):
+        return "unknown"
+    files = [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
+    in_compiler = any("/triton/compiler/" in file or "/triton/backends/" in file for file in files)
+    return "compile_error" if in_compiler or isinstance(error, SyntaxError | ImportError) else "runtime_error"
+
+
+def _needs_gpu(error: BaseException) -> bool:
+    """Some of torch's operators do not say what they would return: they are tried where there are values."""
+    return any(sign in str(error) for sign in _NEEDS_GPU)
+
+
+def _explain(error: BaseException) -> str:
+    text = f"{type(error).__name__}: {error}"
+    if isinstance(error, host_code.ReferenceFailedError):
+        return str(error)
+    if _needs_gpu(error):
+        text = f"the host code does what torch cannot do without a GPU ({str(error).splitlines()[0][:200]})"
+    if type(error).__name__ in _NEEDS_VALUES:
+        text = f"the host code asks for a tensor's value, or a shape that follows from it; here is none ({error})"
+    if type(error).__name__ == "OutOfResources":
+        return f"cannot launch: {error}"
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if os.path.basename(frame.filename) == host_code.FILE
+    ]
+    if frames and not isinstance(error, SyntaxError):
+        text += f"\n  at line {frames[-1].lineno}: {frames[-1].line}"
+    return text

@@ -1,0 +1,120 @@
+"""Launches of Triton kernels, as a trace has them: read from what Triton hands to its launcher."""
+
+from __future__ import annotations
+
+import operator
+import struct
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from presage.static import cubin
+from presage.static.hardware import WARP
+from presage.static.trace import Launch, Parameter
+from presage.static.tracing.recorder import Recorder
+
+_INTEGERS = {"i1": 1, "i8": 1, "i16": 2, "i32": 4, "i64": 8, "u1": 1, "u8": 1, "u16": 2, "u32": 4, "u64": 8}
+_FLOATS = {"fp16": "<e", "f16": "<e", "fp32": "<f", "f32": "<f", "fp64": "<d", "f64": "<d"}
+
+
+class UnknownArgumentError(Exception):
+    """An argument that is passed in a way that is not written down here."""
+
+
+def record(recorder: Recorder, source: Any, metadata: Any, code: bytes, grid: tuple[int, ...], rest: Any) -> None:
+    """A launch, to be called before it happens. `rest` ends with the arguments of the kernel."""
+    try:
+        parameters = tuple(_parameters(recorder, source, metadata, grid, rest))
+    except UnknownArgumentError as error:
+        recorder.lack(f"{metadata.name} takes {error}")
+        parameters = ()
+    x, y, z = (operator.index(size) for size in grid)
+    blocks = operator.index(getattr(metadata, "num_ctas", 1))
+    launch = Launch(
+        cubin=0,
+        grid=(x * blocks, y, z),
+        block=(threads(metadata, code), 1, 1),
+        shared=operator.index(metadata.shared),
+        parameters=parameters,
+        cluster=(blocks, 1, 1),
+        cooperative=bool(getattr(metadata, "launch_cooperative_grid", False)),
+        overlapping=bool(getattr(metadata, "launch_pdl", False)),
+        options=options(source, metadata),
+    )
+    recorder.launch("triton", str(metadata.name), launch, code)
+
+
+def threads(metadata: Any, code: bytes) -> int:
+    return cubin.read(code)[metadata.name].required_threads or WARP * int(metadata.num_warps)
+
+
+def options(source: Any, metadata: Any) -> dict[str, Any]:
+    return {
+        "num_warps": metadata.num_warps,
+        "num_stages": metadata.num_stages,
+        "num_ctas": getattr(metadata, "num_ctas", 1),
+        "constants": _constants(source),
+        "arguments": _arguments(source),
+    }
+
+
+def _parameters(
+    recorder: Recorder, source: Any, metadata: Any, grid: tuple[int, ...], rest: Any
+) -> Iterator[Parameter]:
+    kinds = list(source.signature.values())
+    if len(rest) < len(kinds):
+        raise UnknownArgumentError("more arguments than are passed")
+    for kind, value in _flat(kinds, rest[-len(kinds) :]):
+        yield _parameter(recorder, str(kind), value)
+    if size := int(getattr(metadata, "global_scratch_size", 0) or 0):
+        size *= int(metadata.num_ctas) * grid[0] * grid[1] * grid[2]
+        named = {"dtype": torch.uint8, "device": torch.device("cuda")}
+        with recorder.pausing():
+            scratch = torch.empty([size], **named)
+        recorder.operator("allocation", "aten::empty.memory_format", [[size]], named, scratch)
+        yield recorder.pointer(scratch)
+
+
+def _flat(kinds: Any, values: Any) -> Iterator[tuple[Any, Any]]:
+    """Arguments that exist at run time; a tuple is passed as its parts."""
+    for kind, value in zip(kinds, values, strict=True):
+        if isinstance(kind, tuple | list):
+            yield from _flat(kind, value)
+        elif kind != "constexpr":
+            yield kind, value
+
+
+def _parameter(recorder: Recorder, kind: str, value: Any) -> Parameter:
+    if kind.startswith("*"):
+        if isinstance(value, torch.Tensor):
+            return recorder.pointer(value)
+        address = value.data_ptr() if hasattr(value, "data_ptr") else int(value or 0)
+        return recorder.parameter(struct.pack("<Q", address))
+    if kind in _INTEGERS:
+        size = _INTEGERS[kind]
+        return Parameter((int(value) % (1 << 8 * size)).to_bytes(size, "little"))
+    if kind in _FLOATS:
+        return Parameter(struct.pack(_FLOATS[kind], float(value)))
+    if kind == "bf16":
+        return Parameter(struct.pack("<f", float(value))[2:])
+    raise UnknownArgumentError(f"an argument of type {kind[:60]}")
+
+
+def _constants(source: Any) -> dict[str, Any]:
+    names = list(source.signature)
+    return {
+        names[path[0]]: value if isinstance(value, int | float | str | None) else repr(value)
+        for path, value in source.constants.items()
+        if len(path) == 1
+    }
+
+
+def _arguments(source: Any) -> list[dict[str, Any]]:
+    """Each run-time argument: its type, and whether Triton may assume that it is a multiple of 16."""
+    aligned = {path for path, attributes in source.attrs.items() if ["tt.divisibility", 16] in map(list, attributes)}
+    return [
+        {"name": name, "type": str(kind), "divisible_by_16": (index,) in aligned}
+        for index, (name, kind) in enumerate(source.signature.items())
+        if kind != "constexpr"
+    ]
