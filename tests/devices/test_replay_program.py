@@ -1,10 +1,14 @@
-"""Traces are run again as programs, here on tensors of the CPU: nothing foreign runs, and nothing foreign is believed."""
+"""Traces are run again as programs, here on tensors of the CPU. Nothing that a trace says is believed."""
 
 from __future__ import annotations
 
+import ctypes
 import gc
+import json
+import os
 import weakref
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -146,6 +150,30 @@ def test_flags_are_set_before_the_steps_that_have_them() -> None:
         torch.backends.cuda.matmul.allow_tf32 = before
 
 
+def test_bytes_are_copied_and_filled() -> None:
+    steps = [
+        step("aten::zeros_like.default", at(0), results=at(1)),
+        step("presage::copy", 8, at(1), 4, at(0), 8),
+        step("presage::fill", 4, 0, at(1), 8),
+    ]
+    assert program(document(2, [0], steps, at(1)))([X]).tolist() == [0.0, 2.0, 0.0, 0.0]
+
+
+@pytest.mark.parametrize(("size", "to"), [(100, 0), (4, 16), (4, -4)])
+def test_bytes_outside_of_a_tensor_are_not_touched(size: int, to: int) -> None:
+    run = program(document(1, [0], [step("presage::fill", size, 0, at(0), to)], at(0)))
+    with pytest.raises(TraceError, match="outside"):
+        run([X.clone()])
+
+
+@pytest.mark.parametrize(
+    "arguments", [(), (4,), (4, at(0)), (4, 1, 0), ("4", at(0), 0, at(0), 0), (4, at(0), 0, at(0), 0, at(0), 0)]
+)
+def test_bytes_that_are_not_told_are_refused(arguments: Any) -> None:
+    with pytest.raises(TraceError):
+        program(document(1, [0], [step("presage::copy", *arguments)], at(0)))
+
+
 @pytest.mark.parametrize(
     "name",
     [
@@ -234,32 +262,30 @@ class FakeDriver:
             setattr(self, name, getattr(bindings, name))
         self.sizes, self.loaded, self.settings, self.launched = sizes, [], [], []  # type: ignore[var-annotated]
 
-    def cuModuleLoadData(self, code: bytes) -> Any:
+    def cuModuleLoadData(self, code: bytes) -> Any:  # noqa: N802
         self.loaded.append(code)
         return 0, f"module {len(self.loaded)}"
 
-    def cuModuleGetFunction(self, module: str, name: bytes) -> Any:
+    def cuModuleGetFunction(self, module: str, name: bytes) -> Any:  # noqa: N802
         return 0, f"{module} {name.decode()}"
 
-    def cuFuncSetAttribute(self, function: str, attribute: Any, value: int) -> Any:
+    def cuFuncSetAttribute(self, function: str, attribute: Any, value: int) -> Any:  # noqa: N802
         self.settings.append((function, value))
         return (0,)
 
-    def cuFuncGetParamInfo(self, function: str, index: int) -> Any:
+    def cuFuncGetParamInfo(self, function: str, index: int) -> Any:  # noqa: N802
         return (0, 0, self.sizes[index]) if index < len(self.sizes) else (1, 0, 0)
 
     def _parameters(self, address: int) -> list[bytes]:
-        import ctypes
-
         places = (ctypes.c_void_p * len(self.sizes)).from_address(address)
         return [ctypes.string_at(place, size) for place, size in zip(places, self.sizes, strict=True) if place]
 
-    def cuLaunchKernel(self, function: str, *rest: Any) -> Any:
-        *sizes, address, extra = rest
+    def cuLaunchKernel(self, function: str, *rest: Any) -> Any:  # noqa: N802
+        *sizes, address, _ = rest
         self.launched.append((function, tuple(sizes), self._parameters(address)))
         return (0,)
 
-    def cuLaunchKernelEx(self, config: Any, function: str, address: int, extra: int) -> Any:
+    def cuLaunchKernelEx(self, config: Any, function: str, address: int, extra: int) -> Any:  # noqa: N802
         self.launched.append((function, config, self._parameters(address)))
         return (0,)
 
@@ -334,20 +360,16 @@ def test_clusters_and_overlap_are_asked_for() -> None:
 
 
 def test_a_trace_is_read_from_a_workers_folder_and_handed_on(tmp_path: Any) -> None:
-    import json
-
     written = document(2, [0], [step("aten::neg.default", at(0), results=at(1))], at(1))
     (tmp_path / recorded_call.FILE).write_text(json.dumps(written | {"anything": "else"}))
     trace = recorded_call.read(str(tmp_path))
-    again = json.loads(open(recorded_call.write(trace, str(tmp_path), "1.json")).read())
+    again = json.loads(Path(recorded_call.write(trace, str(tmp_path), "1.json")).read_text())
     assert "anything" not in again
     assert Trace.from_document(again) == trace
 
 
 @pytest.mark.parametrize("how", ["nothing", "link", "pipe", "folder", "text", "deep", "large"])
 def test_whatever_else_lies_there_is_no_trace(tmp_path: Any, how: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    import os
-
     place, secret = tmp_path / recorded_call.FILE, tmp_path / "secret"
     secret.write_text("{}")
     monkeypatch.setattr(recorded_call, "MOST_BYTES", 300_000)

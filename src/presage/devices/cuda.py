@@ -429,7 +429,7 @@ class CudaDevice(Device):
             self.peaks.measure(trials[0].problem)
             for trial in trials:
                 arenas.append(self._arena_for(trial.problem))
-                trial.idle, trial.l2_bytes = self._idle, self.peaks.l2_bytes
+                trial.idle, trial.l2_bytes, trial.hardware = self._idle, self.peaks.l2_bytes, self.hardware
                 trial.attempt(trial.enter_lane, arenas[-1])
             if any(trial.live for trial in trials):
                 conduct(trials, plan, self.peaks, effort, progress)

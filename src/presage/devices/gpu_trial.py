@@ -36,6 +36,8 @@ from presage.kernels.kernel import Kernel
 from presage.problems.base import Array, Case, Problem
 from presage.problems.compare import Answer
 from presage.problems.on_torch import TORCH
+from presage.static import roofline
+from presage.static.hardware import Hardware
 from presage.static.trace import Trace, TraceError
 
 OWN_WINDOW_NS, OWN_LONG_NS = 4_000_000, 40_000_000
@@ -93,6 +95,7 @@ class GpuTrial(Trial):
         super().__init__(problem, kernel, effort)
         self.sensors: dict[str, Any] = {}
         self.l2_bytes = 0
+        self.hardware: Hardware | None = None
         self.memory: Callable[[], tuple[int, int]] = lambda: (0, 0)
         """How many bytes of this GPU are free, and how many there are."""
         self.room = 0
@@ -528,10 +531,19 @@ class GpuTrial(Trial):
         return {**super().facts(), **self.sensors, **self._traced(), "timing": self._how()}
 
     def _traced(self) -> dict[str, Any]:
-        """Of each case: which program it is, and how many steps it has."""
+        """Of each case: which program it is, how many steps it has, and which share of the time that they need at least
+        its own kernels do."""
         if self.not_replayed or not self.traces:
             return {}
-        return {"traces": {name: {"hash": x.hash, "steps": len(x.steps)} for name, x in self.traces.items()}}
+        return {
+            "traces": {
+                name: {"hash": trace.hash, "steps": len(trace.steps), "own_share": self._own_share(trace)}
+                for name, trace in self.traces.items()
+            }
+        }
+
+    def _own_share(self, trace: Trace) -> float | None:
+        return trace.own_share(roofline.step_ns(trace, self.hardware)) if self.hardware else None
 
     def _how(self) -> str:
         if self.not_replayed:

@@ -322,9 +322,11 @@ class TorchRunner(TensorRunner):
         self._block = 0
         self._recorder: Any = None
         if command.get("records"):
+            from presage.static.tracing import on_gpu
             from presage.static.tracing.recorder import Recorder
 
             self._recorder = Recorder(has_gpu=True)
+            on_gpu.install(self._recorder)
             self._recorder.__enter__()  # it must have seen the module's tensors made
         self._function: Any = load_candidate(command, "cuda")
 

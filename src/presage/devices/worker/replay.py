@@ -13,7 +13,18 @@ from typing import Any
 
 from presage.devices.worker import tensors
 from presage.devices.worker.gpu import Gpu, TensorRunner
-from presage.static.trace import ITEM_SIZES, LAUNCHES, Launch, Step, TensorSpec, Trace, TraceError
+from presage.static.trace import (
+    COPY,
+    FILL,
+    ITEM_SIZES,
+    LAUNCHES,
+    Launch,
+    Step,
+    TensorSpec,
+    Trace,
+    TraceError,
+    tensors_in,
+)
 from presage.static.tracing import arguments
 
 _OPERATOR = re.compile(r"aten::(\w+)\.(\w+)")
@@ -69,13 +80,15 @@ class Program:
     def _prepared(self, trace: Trace) -> list[Action]:
         """An action for each step that does something, and one after a tensor's last use that lets go of it."""
         last = {number: at for at, step in enumerate(trace.steps) for number in (*step.reads, *step.makes)}
-        kept = {*trace.inputs, *trace.constants, *Step("view", "", (trace.outputs,)).reads}
+        kept = {*trace.inputs, *trace.constants, *tensors_in([trace.outputs])}
         found: list[Action] = []
         for at, step in enumerate(trace.steps):
             if step.flags:
                 found.append(self._set(dict(step.flags)))
             if step.kind in LAUNCHES:
                 found.append(self._launch(step))
+            elif step.name in (COPY, FILL):
+                found.append(self._memory(step))
             elif step.kind != "sync":  # what the host waited for, it knows already: it is written into later steps
                 found.append(self._operator(step))
             if done := [number for number in {*step.reads, *step.makes} if last[number] == at and number not in kept]:
@@ -100,6 +113,32 @@ class Program:
             raise TraceError("a kernel cannot be launched here")
         return self._launcher(step.name, step.launch)
 
+    def _memory(self, step: Step) -> Action:
+        """Bytes of tensors are copied, or filled with one value."""
+        try:
+            size, *rest = step.arguments
+            value = None if step.name == COPY else rest.pop(0)
+            places = [(code["tensor"], offset) for code, offset in zip(rest[::2], rest[1::2], strict=True)]
+            (into, to), *source = places
+        except (KeyError, TypeError, ValueError) as error:
+            raise TraceError("bytes that are copied or filled, but not where") from error
+        if any(type(number) is not int for number in (size, to, *(offset for _, offset in source))):
+            raise TraceError("bytes that are copied or filled, but not how many")
+        if value is None and len(source) == 1:
+            ((origin, start),) = source
+
+            def copy(values: Values) -> None:
+                _bytes(values[into], to, size, self._torch).copy_(_bytes(values[origin], start, size, self._torch))
+
+            return copy
+        if type(value) is not int or source:
+            raise TraceError("bytes that are copied or filled, but not with what")
+
+        def fill(values: Values) -> None:
+            _bytes(values[into], to, size, self._torch).fill_(value)
+
+        return fill
+
     def _operator(self, step: Step) -> Action:
         function, build, store = operator(step.name, self._torch), self._builder(step.arguments), _storing(step.results)
         if not step.named:
@@ -123,7 +162,7 @@ class Program:
         for at, code in enumerate(codes):
             if isinstance(code, dict) and "tensor" in code:
                 places.append((at, code["tensor"]))
-            elif any(True for _ in Step("view", "", (code,)).reads):
+            elif any(True for _ in tensors_in([code])):
                 inner.append((at, self._builder(code["list"])))
             else:
                 fixed.append(self._fixed(code))
@@ -156,6 +195,14 @@ def operator(name: str, torch: Any) -> Any:
         return getattr(getattr(torch.ops.aten, found[1]), found[2])
     except AttributeError as error:
         raise TraceError(f"this torch has no operator {name}") from error
+
+
+def _bytes(tensor: Any, offset: int, size: int, torch: Any) -> Any:
+    """So many bytes of a tensor's memory, from so far behind its first element."""
+    start, storage = tensor.storage_offset() * tensor.element_size() + offset, tensor.untyped_storage()
+    if start < 0 or size < 0 or start + size > storage.nbytes():
+        raise TraceError("bytes outside of a tensor's memory are copied or filled")
+    return torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(storage, start, (size,), (1,))
 
 
 def _forgetting(numbers: Sequence[int]) -> Action:
