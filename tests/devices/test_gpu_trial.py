@@ -13,7 +13,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from presage.devices import gpu_trial  # noqa: E402
+from presage.devices import module_trial  # noqa: E402
 from presage.devices.base import Effort  # noqa: E402
 from presage.devices.child import ChildLostError, TimingError, VerdictError, Window  # noqa: E402
 from presage.devices.gpu_memory import CrowdedError  # noqa: E402
@@ -26,7 +26,8 @@ from presage.devices.gpu_observation import (  # noqa: E402
     WorkerObservation,
     clocked_calls,
 )
-from presage.devices.gpu_trial import GpuTrial, ReplayError  # noqa: E402
+from presage.devices.gpu_trial import GpuTrial  # noqa: E402
+from presage.devices.module_trial import ModuleTrial, ReplayError  # noqa: E402
 from presage.devices.status import Status  # noqa: E402
 from presage.devices.trial import Inputs  # noqa: E402
 from presage.devices.worker.gpu import Slot, TorchRunner  # noqa: E402
@@ -99,7 +100,7 @@ def test_nothing_may_run_on(tail_us: float, asking_us: float, status: Status) ->
 
 
 def test_what_cannot_be_so_fast_is_not() -> None:
-    trial = GpuTrial(ADDITION, EAGER, Effort(rounds=ROUNDS))
+    trial = ModuleTrial(ADDITION, EAGER, Effort(rounds=ROUNDS))
     trial._replaying = True
     trial._take = lambda *rest: None  # type: ignore[method-assign]
     trial.observations[CASE.name] = observed([window(1)] * ROUNDS)
@@ -122,7 +123,10 @@ def test_what_is_timed_in_several_processes(
     call_us: float, kernel: Kernel, not_replayed: str, waits: bool, differs: bool
 ) -> None:
     """An interval from one process alone would be too narrow."""
-    trial = GpuTrial(ADDITION, kernel, Effort(precision=1e-9, rounds=ROUNDS), not_replayed=not_replayed)
+    effort = Effort(precision=1e-9, rounds=ROUNDS)
+    trial = (
+        GpuTrial(ADDITION, kernel, effort) if kernel.is_bare else ModuleTrial(ADDITION, kernel, effort, not_replayed)
+    )
     usual = window()
     usual.answer["samples_ns"] = [call_us * US * (1 + 0.001 * call) for call in range(CALLS)]
     trial.observations[CASE.name] = observed([usual] * ROUNDS)
@@ -150,7 +154,7 @@ def alternating(call_us: float, other_us: float) -> Window:
     ],
 )
 def test_sampling_ends_when_the_median_is_known(windows: list[Window], processes: int, enough: bool) -> None:
-    trial = GpuTrial(ADDITION, EAGER, Effort(rounds=ROUNDS, processes=processes))
+    trial = ModuleTrial(ADDITION, EAGER, Effort(rounds=ROUNDS, processes=processes))
     trial.observations[CASE.name] = observed(windows)
     assert trial.precise(CASE) == enough
 
@@ -297,7 +301,7 @@ class FakeProcess:
         for slot in range(calls):
             x, y = self.arena.values.get(slot, (torch.zeros(1), torch.zeros(1)))
             self.arena.made[slot] = x + y + (1 if self.wrong else 0)
-        clock.now += int(calls * self.call_us * US)
+        clock.now += int(calls * details.get("repeats", 1) * self.call_us * US)
         answer = window(self.call_us).answer
         answer = {name: value if name == "queued_ns" else value[:1] * calls for name, value in answer.items()}
         return Window(0, 0, 0, calls, answer | {"outputs": [[RIGHT]] * calls})
@@ -324,19 +328,19 @@ class CpuInputs(Inputs):
 
 
 @pytest.fixture
-def settled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., GpuTrial]:
+def settled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., ModuleTrial]:
     """A trial that has found out how it is to be timed, with these two processes."""
-    monkeypatch.setattr(gpu_trial.time, "perf_counter_ns", lambda: clock.now)
+    monkeypatch.setattr(module_trial.time, "perf_counter_ns", lambda: clock.now)
     monkeypatch.setattr(ADDITION, "restyled", lambda case: (), raising=False)
 
     def settle(
         worker: dict[str, Any] | None = None, replayer: dict[str, Any] | None = None, trace: Any = SUM
-    ) -> GpuTrial:
+    ) -> ModuleTrial:
         arena = FakeArena()
         folders = [tmp_path / name for name in ("worker", "replayer", "idle")]
         for folder in folders:
             folder.mkdir()
-        trial = GpuTrial(ADDITION, EAGER, Effort(rounds=ROUNDS))
+        trial = ModuleTrial(ADDITION, EAGER, Effort(rounds=ROUNDS))
         trial.draw = lambda case: CpuInputs(ADDITION, case, trial.backend)  # type: ignore[method-assign]
         trial.child = FakeProcess(arena, folders[0], **(worker or {}))  # type: ignore[assignment]
         trial.replayer = FakeProcess(arena, folders[1], **(replayer or {}))  # type: ignore[assignment]
@@ -349,7 +353,7 @@ def settled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Gp
     return settle
 
 
-def test_a_module_is_replayed_and_its_process_is_gone_before_it_is_timed(settled: Callable[..., GpuTrial]) -> None:
+def test_a_module_is_replayed_and_its_process_is_gone_before_it_is_timed(settled: Callable[..., ModuleTrial]) -> None:
     trial = settled()
     worker, replayer = trial.processes  # type: ignore[attr-defined]
     assert (trial.believed, trial.not_replayed) == ("replay", "")
@@ -379,7 +383,7 @@ def test_a_module_is_replayed_and_its_process_is_gone_before_it_is_timed(settled
     ],
 )
 def test_what_cannot_be_replayed_is_timed_in_its_worker(
-    settled: Callable[..., GpuTrial], worker: dict[str, Any], replayer: dict[str, Any], trace: Any, reason: str
+    settled: Callable[..., ModuleTrial], worker: dict[str, Any], replayer: dict[str, Any], trace: Any, reason: str
 ) -> None:
     trial = settled(worker, replayer, trace)
     own, other = trial.processes  # type: ignore[attr-defined]
@@ -396,13 +400,13 @@ def test_what_cannot_be_replayed_is_timed_in_its_worker(
     assert "the parent's clock" in trial.facts()["timing"]
 
 
-def test_a_slow_host_is_no_reason_not_to_replay(settled: Callable[..., GpuTrial]) -> None:
+def test_a_slow_host_is_no_reason_not_to_replay(settled: Callable[..., ModuleTrial]) -> None:
     trial = settled({"call_us": 400})
     assert trial.believed == "replay"
     assert trial.waits_ns[CASE.name] == pytest.approx(400 * US, rel=0.01)
 
 
-def test_a_module_that_is_wrong_itself_is_to_blame(settled: Callable[..., GpuTrial]) -> None:
+def test_a_module_that_is_wrong_itself_is_to_blame(settled: Callable[..., ModuleTrial]) -> None:
     trial = settled({"wrong": True}, {"wrong": True})
     trial.attempt(trial.warm_up, CASE)
     assert trial.verdict is not None
@@ -419,7 +423,7 @@ def test_a_module_that_is_wrong_itself_is_to_blame(settled: Callable[..., GpuTri
     ],
 )
 def test_a_replay_that_fails_late_is_not_held_against_the_module(
-    settled: Callable[..., GpuTrial], verdict: VerdictError, again: bool
+    settled: Callable[..., ModuleTrial], verdict: VerdictError, again: bool
 ) -> None:
     trial = settled()
     trial.end(verdict)
@@ -472,7 +476,7 @@ RIGHT = {
     ],
 )
 def test_what_was_returned_must_be_described(outputs: Any, timed: bool, status: Status) -> None:
-    trial = GpuTrial(ADDITION, EAGER, Effort())
+    trial = ModuleTrial(ADDITION, EAGER, Effort())
     answer = {} if outputs is None else {"outputs": outputs}
     trial.attempt(trial._refuse_returned, CASE, 0, Window(0, 0, 0, 1, answer), timed)
     assert (trial.verdict.status if trial.verdict else Status.OK) == status
@@ -542,7 +546,7 @@ class Hoarding(FakeChild):
 
 
 def short_of_memory(held_gib: int, room_gib: int) -> GpuTrial:
-    trial = GpuTrial(ADDITION, EAGER, Effort())
+    trial = ModuleTrial(ADDITION, EAGER, Effort())
     child = trial.child = Hoarding(held_gib * GIB, (room_gib - held_gib) * GIB)  # type: ignore[assignment]
     trial.memory, trial.room = child.memory, room_gib * GIB  # type: ignore[union-attr]
     return trial

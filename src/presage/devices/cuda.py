@@ -358,18 +358,24 @@ class CudaDevice(Device):
         """A trial whose kernel is loaded and compiled, waiting for the lane. Beside a foreign module's process there is
         one in which what it does is repeated without it."""
         from presage.devices.gpu_trial import GpuTrial
+        from presage.devices.module_trial import ModuleTrial
 
-        trial = GpuTrial(task.problem, task.kernel, task.effort, task.draws, task.not_replayed)
+        trial: GpuTrial
+        if task.draws is None and not task.kernel.is_bare:
+            trial = ModuleTrial(task.problem, task.kernel, task.effort, task.not_replayed)
+            trial.hardware, trial.l2_bytes = self.hardware, self.peaks.l2_bytes
+            if not task.not_replayed:
+                trial.replayer = self.start_child()
+                trial.replayer.trusted = True
+        else:
+            trial = GpuTrial(task.problem, task.kernel, task.effort, task.draws)
         if trial.is_own:
             with suppress(IndexError):  # which others take from, too
                 trial.child = self._workers.pop()
         if trial.child is None:
             trial.child = self.start_child(with_torch=trial.is_own or not task.kernel.is_bare)
             trial.child.trusted = trial.is_own
-        if not trial.is_clean and not trial.not_replayed:
-            trial.replayer = self.start_child()
-            trial.replayer.trusted = True
-        children, trial.memory = {trial.child, *filter(None, [trial.replayer])}, self._memory
+        children, trial.memory = set(trial.children), self._memory
         trial.room, _ = self._memory()
         self._preparing |= children
         try:
@@ -381,7 +387,7 @@ class CudaDevice(Device):
     def _settled(self, trial: Any, task: _Task, plan: Plan) -> Any:
         """The trial, or a second, lone one where the machine may have been what disturbed its times, or others had the
         memory that it needed, or its replay failed."""
-        from presage.devices.gpu_trial import ReplayError
+        from presage.devices.module_trial import ReplayError
 
         task.not_replayed = trial.verdict.reason if isinstance(trial.verdict, ReplayError) else trial.not_replayed
         if trial.is_own or not isinstance(trial.verdict, TimingError | ChildLostError | CrowdedError | ReplayError):
@@ -429,7 +435,7 @@ class CudaDevice(Device):
             self.peaks.measure(trials[0].problem)
             for trial in trials:
                 arenas.append(self._arena_for(trial.problem))
-                trial.idle, trial.l2_bytes, trial.hardware = self._idle, self.peaks.l2_bytes, self.hardware
+                trial.idle = self._idle
                 trial.attempt(trial.enter_lane, arenas[-1])
             if any(trial.live for trial in trials):
                 conduct(trials, plan, self.peaks, effort, progress)

@@ -137,9 +137,10 @@ class Gpu:
         }
 
     def _run(self, call: Any, slots: list[Any], collect: Any, command: dict[str, Any]) -> None:
-        """`paced`: each call is waited for. `collects`: what it returns is copied to where the parent looks for it."""
+        """`paced`: each call is waited for. `collects`: what it returns is copied to where the parent looks for it. All
+        that is done `repeats` times."""
         paced, collects = command["paced"], command["collects"]
-        for slot in slots:
+        for slot in slots * command["repeats"]:
             result = call(slot)
             if paced:
                 self(self._synchronise())
