@@ -20,7 +20,6 @@ from presage.devices.child import Child, ChildLostError, TimingError, VerdictErr
 from presage.devices.examiner import CheckingError
 from presage.devices.gpu_memory import CrowdedError
 from presage.devices.gpu_observation import (
-    CLOCKED_NS,
     MOST_CALLS,
     WINDOW_CALLS,
     Hold,
@@ -40,7 +39,8 @@ from presage.static.trace import Trace, TraceError
 
 MISSED_SHARE, MISSED_NS = 0.03, 1_000
 """By how much a module may be faster than its replay before the replay is not believed: a share of it, and beyond."""
-CLOCKED_WINDOWS = 3
+CLOCKED_WINDOWS, LONG_NS = 3, 500_000_000
+"""A module's throughput is the best of so many windows; one that takes so long need not be repeated."""
 EMPTY_WINDOWS = 7
 MOST_DESCRIBED = 2048
 """So many outputs can be described in one message."""
@@ -250,19 +250,23 @@ class ModuleTrial(GpuTrial):
     def _throughput(self, case: Case, call_ns: float) -> float:
         """Nanoseconds a call, at best, where nobody waits for one of many nor for what they return. Each is thought to
         take so long."""
-        self.lay_out(case, slots := min(WINDOW_CALLS, self._room_for_calls(case)))
+        calls = clocked_calls(call_ns, self._spread(case), MOST_CALLS)
+        slots = min(calls, WINDOW_CALLS, self._room_for_calls(case))
+        repeats = -(-calls // slots)
+        self.lay_out(case, slots)
         self._child.arena.hide()
         self._fill(self.draw(case))
-        repeats = -(-clocked_calls(call_ns, self._spread(), MOST_CALLS) // slots)
         found = []
-        for _ in range(CLOCKED_WINDOWS):
+        for _ in range(CLOCKED_WINDOWS if calls * call_ns < LONG_NS else 1):
             empty = self._empty_ns(slots * repeats)
             found.append(self._clocked(self._child, slots, collects=False, repeats=repeats).parent_ns - empty)
         return max(1.0, min(found) / (slots * repeats))
 
-    def _spread(self) -> list[float]:
+    def _spread(self, case: Case) -> list[float]:
         """What windows with nothing in them take here and now."""
         if not self._empties:
+            self.lay_out(case, 1)
+            self._child.arena.hide()
             self._empties = [self._empty_ns() for _ in range(EMPTY_WINDOWS)]
         return self._empties
 
@@ -270,7 +274,7 @@ class ModuleTrial(GpuTrial):
         """How many make a window that counts: all on inputs of their own, which together do not fit into the cache."""
         room = min(self._room_for_calls(case), MOST_DESCRIBED // len(self.problem.outputs))
         beyond = -(-2 * self.l2_bytes // self._bytes_per_call(case))
-        return max(clocked_calls(call_ns, self._spread(), room), min(room, MOST_CALLS, beyond))
+        return max(clocked_calls(call_ns, self._spread(case), room), min(room, MOST_CALLS, beyond))
 
     def _room_for_calls(self, case: Case) -> int:
         size = min(int(self._child.arena.size), max(CLOCKED_BYTES, 4 * self.l2_bytes))
@@ -286,8 +290,8 @@ class ModuleTrial(GpuTrial):
             super().warm_up(case)
             return
         self.lay_out(case, 1)
-        self.run(case, self.draw(case), checked=1, timed=False)
-        call_ns = self._throughput(case, CLOCKED_NS / WINDOW_CALLS)
+        latest_ns = self.run(case, self.draw(case), checked=1, timed=False).parent_ns
+        call_ns = self._throughput(case, latest_ns)
         self.waits_ns[case.name] = self._throughput(case, call_ns)
         self._begin(case, self._clocked_calls(case, self.waits_ns[case.name]))
 
