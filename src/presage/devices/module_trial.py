@@ -128,6 +128,7 @@ class ModuleTrial(GpuTrial):
         self.not_replayed = self.not_replayed or self._why_not(cases)
         if self.not_replayed:
             self._end_replayer()
+            self._child.command("stop recording")
             self.observation_type = WorkerObservation
             return
         self._end_worker()  # while it lives, work that it left on the GPU may go on
@@ -141,13 +142,14 @@ class ModuleTrial(GpuTrial):
             for case in cases:
                 self._refuse_unlike_replay(case)
         except NotReplayedError as error:
-            self._child.command("stop recording")
             return str(error)
         return ""
 
     def _record(self, case: Case) -> None:
-        """One call of the module, written down, and handed to the replayer."""
+        """One call of the module, written down, and handed to the replayer. It is not the first of its shape, in which
+        it may compile, tune or capture."""
         self.lay_out(case, 1)
+        self.run(case, self.draw(case), checked=1, timed=True)
         self._fill(self.draw(case))
         child = self._child
         child.arena.show()
