@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from presage.cli import documents, terminal
+from presage.cli import documents, steps, terminal
 from presage.core.errors import PresageError
 from presage.kernels.kernel import Kernel
 from presage.problems import registry, static
@@ -20,7 +20,7 @@ from presage.static.report import LaunchReport, StaticReport
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     terminal.add_problem(parser)
-    parser.add_argument("kernel", help="a .cu file or a Triton module; PATH@NAME=VALUE,… sets tunables")
+    parser.add_argument("kernel", help="a .cu file or a Python module; PATH@NAME=VALUE,… sets tunables")
     terminal.add_target(parser, "the hardware to compile for: a GPU (h200, rtx4090) or an architecture (sm_90)")
     parser.add_argument("--case", metavar="NUMBER", type=int, help="show only this timed GPU case, counted from 1")
     parser.add_argument(
@@ -40,7 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
     cases = _cases(problem, arguments.case)
     (reports,) = static.reports(problem, [kernel], cases, target, arguments.timeout)
     if arguments.json:
-        documents.write("inspect", _document(problem, kernel, cases, reports))
+        documents.write("inspect", _document(problem, kernel, target, cases, reports))
     else:
         _print(kernel, target, cases, reports)
     return int(arguments.fail and any(report.status not in ("ok", "unknown") for report in reports))
@@ -57,10 +57,17 @@ def _cases(problem: Problem, number: int | None) -> Sequence[Case]:
 
 
 def _document(
-    problem: Problem, kernel: Kernel, cases: Sequence[Case], reports: Sequence[StaticReport]
+    problem: Problem,
+    kernel: Kernel,
+    target: hardware.Hardware,
+    cases: Sequence[Case],
+    reports: Sequence[StaticReport],
 ) -> dict[str, Any]:
     worst = _worst(reports)
-    told = [report.to_json() for report in reports]
+    told = [
+        report.to_json() | {"trace": steps.document(report.trace, target) if report.trace else None}
+        for report in reports
+    ]
     return {
         "problem": problem.name,
         "kernel": documents.kernel(kernel),
@@ -69,8 +76,9 @@ def _document(
         "compiler": worst.compiler,
         "status": worst.status,
         "error": worst.error,
+        "trace": told[0]["trace"],
         "cases": [
-            {"case": case.name, **{key: document[key] for key in ("status", "error", "operators", "notes")}}
+            {"case": case.name, **{key: document[key] for key in ("status", "error", "operators", "notes", "trace")}}
             for case, document in zip(cases, told, strict=True)
         ],
         "launches": [
@@ -88,6 +96,9 @@ def _worst(reports: Sequence[StaticReport]) -> StaticReport:
 def _print(kernel: Kernel, target: hardware.Hardware, cases: Sequence[Case], reports: Sequence[StaticReport]) -> None:
     first = reports[0]
     print(f"{os.path.basename(kernel.name)} for {target.product} ({first.arch}), compiled by {first.compiler}\n")
+    for case, report in zip(cases, reports, strict=True):
+        if report.trace is not None:
+            print(f"{case.name}, step by step\n{steps.table(report.trace, target)}\n")
     launches = [(case, launch) for case, report in zip(cases, reports, strict=True) for launch in report.launches]
     if launches:
         header = "case", "kernel", "grid", "block", "regs", "spilled", "stack", "shared", "occupancy", "limit", "waves"
@@ -101,19 +112,18 @@ def _print(kernel: Kernel, target: hardware.Hardware, cases: Sequence[Case], rep
             print(f"in {', '.join(unbounded)}, loops whose length depends on memory are counted once")
     said: dict[str, list[str]] = {}
     for case, report in zip(cases, reports, strict=True):
-        for remark in _remarks(report):
+        for remark in _remarks(report, target):
             said.setdefault(remark, []).append(case.name)
     for remark, where in said.items():
         print(f"{'all cases' if len(where) == len(cases) > 1 else '; '.join(where)}: {remark}")
 
 
-def _remarks(report: StaticReport) -> Iterator[str]:
+def _remarks(report: StaticReport, target: hardware.Hardware) -> Iterator[str]:
     if report.error:
         yield f"{report.status}\n  " + report.error.rstrip().replace("\n", "\n  ")
     yield from report.notes
-    if report.operators:
-        calls = ", ".join(f"{name} ({count})" for name, count in report.operators.items())
-        yield f"also calls torch's {calls}; their kernels are not included"
+    if report.trace is not None:
+        yield from steps.remarks(report.trace, target)
 
 
 def _row(case: Case, launch: LaunchReport) -> list[str]:

@@ -14,6 +14,7 @@ import binascii
 import hashlib
 import json
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -37,8 +38,19 @@ ITEM_SIZES = {
 _VERSION = 1
 _MOST_STEPS, _MOST_TENSORS, _MOST_CUBINS, _DEPTH = 200_000, 400_000, 1_000, 8
 _LARGEST_SIZE = 1 << 48
-_PLAIN = (bool, int, float, str)
-_TAGS = ("tensor", "list", "dtype", "device", "layout", "memory_format", "complex")
+_WORDS = {
+    "dtype": frozenset(ITEM_SIZES),
+    "device": frozenset(("cuda", "cpu")),
+    "layout": frozenset(("strided",)),
+    "memory_format": frozenset(("contiguous_format", "preserve_format", "channels_last", "channels_last_3d")),
+}
+_OPERATOR = re.compile(r"aten::[A-Za-z_][A-Za-z0-9_]{0,100}\.[A-Za-z][A-Za-z0-9_]{0,100}", re.ASCII)
+_REFUSED = re.compile(
+    r"aten::(from_file|record_stream|_?pin_memory|set_data|_backward|requires_grad_|_print|_assert\w*|item|"
+    r"_local_scalar_dense|set_|resize_|_resize_output_|_cuda\w*|__\w*)\."
+)
+"""Operators that do other things than compute with tensors."""
+_MOST_CODE = 64 << 20
 FLAGS = ("matmul_tf32", "cudnn_tf32", "cudnn_benchmark", "cudnn_deterministic", "fp16_reduction", "bf16_reduction")
 """Settings of torch's that decide which kernel an operator takes."""
 
@@ -234,6 +246,17 @@ def _text(value: Any, most: int = 1000) -> str:
     return value
 
 
+def _list(value: Any, most: int = _MOST_TENSORS) -> list[Any]:
+    if type(value) is not list or len(value) > most:
+        raise TraceError(f"not a list of at most {most}")
+    return value
+
+
+def _is_operator(name: Any) -> bool:
+    known = type(name) is str and _OPERATOR.fullmatch(name) is not None and not _REFUSED.match(name)
+    return known or name in (COPY, FILL)
+
+
 def _three(value: Any, most: int) -> tuple[int, int, int]:
     x, y, z = (_whole(size, 1, most) for size in value)
     return x, y, z
@@ -243,7 +266,7 @@ class _Reader:
     """Reads a document into a trace, one part after the other."""
 
     def __init__(self, document: Any) -> None:
-        if type(document) is not dict or document.get("version") != _VERSION:
+        if type(document) is not dict or type(document.get("version")) is not int or document["version"] != _VERSION:
             raise TraceError(f"not a trace of version {_VERSION}")
         self._document = document
         self._made: set[int] = set()
@@ -274,10 +297,7 @@ class _Reader:
         )
 
     def _some(self, name: str, most: int = _MOST_TENSORS) -> list[Any]:
-        found = self._document.get(name, [])
-        if type(found) is not list or len(found) > most:
-            raise TraceError(f"{name} is not a list of at most {most}")
-        return found
+        return _list(self._document.get(name, []), most)
 
     def _tensor(self, document: Any) -> TensorSpec:
         shape = tuple(_whole(size) for size in document["shape"])
@@ -297,6 +317,8 @@ class _Reader:
             cubins = tuple(base64.b64decode(code, validate=True) for code in self._some("cubins", _MOST_CUBINS))
         except binascii.Error as error:
             raise TraceError("its machine code cannot be read") from error
+        if not all(code.startswith(b"\x7fELF") for code in cubins) or sum(map(len, cubins)) > _MOST_CODE:
+            raise TraceError("its machine code is none, or more than any module has")
         if cubins:
             return cubins, tuple(hashlib.sha256(code).hexdigest() for code in cubins)
         return (), tuple(_text(name, 64) for name in self._some("hashes", _MOST_CUBINS))
@@ -309,10 +331,12 @@ class _Reader:
         if type(flops) not in (int, float) or not 0 <= flops < 1e30:
             raise TraceError("a step's flops are no number")
         launch = self._launch(document) if kind in LAUNCHES else None
+        if not document["name"] or (kind not in (*LAUNCHES, "sync") and not _is_operator(document["name"])):
+            raise TraceError("an operator that is not known")
         step = Step(
             kind,
             _text(document["name"], 4000),
-            tuple(self._value(value) for value in document.get("arguments", ())),
+            tuple(self._value(value) for value in _list(document.get("arguments", []), 1000)),
             {_text(name): self._value(value) for name, value in document.get("named", {}).items()},
             self._result(document.get("results"), _DEPTH),
             {name: value is True for name, value in document.get("flags", {}).items() if name in FLAGS},
@@ -330,7 +354,7 @@ class _Reader:
             _three(document["grid"], _LARGEST_SIZE),
             _three(document["block"], _LARGEST_SIZE),
             _whole(document["shared"], 0, 1 << 20),
-            tuple(self._parameter(each) for each in document["parameters"]),
+            tuple(self._parameter(each) for each in _list(document["parameters"], 1000)),
             _three(document.get("cluster", (1, 1, 1)), 16),
             document.get("cooperative") is True,
             document.get("overlapping") is True,
@@ -342,7 +366,7 @@ class _Reader:
         if not 1 <= len(content) <= 4096:
             raise TraceError("a parameter of no size, or of more than 4096 bytes")
         pointers = []
-        for at, tensor, offset in document.get("pointers", ()):
+        for at, tensor, offset in _list(document.get("pointers", []), 512):
             _whole(at, 0, len(content) - 8)
             spec_number = self._there(tensor)
             pointers.append((at, spec_number, _whole(offset, -_LARGEST_SIZE)))
@@ -362,20 +386,22 @@ class _Reader:
         return self._checked(value, depth, self._number)
 
     def _checked(self, value: Any, depth: int, number: Any) -> Any:
-        if value is None or type(value) in _PLAIN:
+        if value is None or type(value) in (bool, float):
             return value
+        if type(value) is int:
+            return _whole(value, -(1 << 63), (1 << 64) - 1)
+        if type(value) is str:
+            return _text(value, 200)
         if type(value) is not dict or len(value) != 1 or not depth:
             raise TraceError("a value that cannot be read")
         ((tag, content),) = value.items()
-        if tag not in _TAGS:
-            raise TraceError("a value of a kind that is not known")
         if tag == "tensor":
             return {tag: number(content)}
         if tag == "list":
-            if type(content) is not list or len(content) > _MOST_TENSORS:
-                raise TraceError("a list that cannot be read")
-            return {tag: [self._checked(each, depth - 1, number) for each in content]}
+            return {tag: [self._checked(each, depth - 1, number) for each in _list(content)]}
         if tag == "complex":
             real, imaginary = content
             return {tag: [float(real), float(imaginary)]}
-        return {tag: _text(content, 40)}
+        if content not in _WORDS.get(tag, ()):
+            raise TraceError("a value of a kind that is not known")
+        return {tag: content}

@@ -1,0 +1,109 @@
+"""The steps of a trace as `presage inspect` shows them: what each moves and computes, and the least time for that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from presage.cli import terminal
+from presage.static import roofline
+from presage.static.hardware import Hardware
+from presage.static.trace import FREE, LAUNCHES, Step, TensorSpec, Trace, tensors_in
+
+_MOST_ROWS = 40
+_HEADER = ("step", "kind", "times", "shapes", "bytes", "flops", "roofline", "share")
+
+
+def document(trace: Trace, hardware: Hardware) -> dict[str, Any]:
+    """The trace in JSON, each step with its least time and its share of all of them."""
+    times = roofline.step_ns(trace, hardware)
+    every = sum(times.values())
+    found = trace.to_document()
+    for number, step in enumerate(found["steps"]):
+        step["roofline_ns"] = times.get(number)
+        step["share"] = times[number] / every if every and number in times else None
+    return found | {"hash": trace.hash, "own_share": trace.own_share(times), "roofline_ns": every if times else None}
+
+
+def table(trace: Trace, hardware: Hardware) -> str:
+    """One line for each step that does work or waits; steps that are alike share one, in order of first occurrence."""
+    times = roofline.step_ns(trace, hardware)
+    every = sum(times.values())
+    groups: dict[tuple[Any, ...], list[int]] = {}
+    for number, step in enumerate(trace.steps):
+        if step.kind not in ("view", "allocation"):
+            groups.setdefault((step.kind, _name(step), _shapes(trace, step)), []).append(number)
+    weights = {key: sum(times.get(number, 0.0) for number in numbers) for key, numbers in groups.items()}
+    kept = sorted(sorted(groups, key=lambda key: -weights[key])[:_MOST_ROWS], key=lambda key: groups[key][0])
+    rows = [_row(trace, key, groups[key], weights[key], every) for key in kept]
+    text = terminal.table(rows, _HEADER)
+    if rest := [key for key in groups if key not in kept]:
+        share = sum(weights[key] for key in rest) / every if every else 0.0
+        text += f"\nand {sum(len(groups[key]) for key in rest)} more steps, {share:.1%} of the time"
+    return text
+
+
+def remarks(trace: Trace, hardware: Hardware) -> Iterator[str]:
+    times = roofline.step_ns(trace, hardware)
+    if times:
+        total = sum(times.values())
+        share = trace.own_share(times)
+        own = f", {share:.0%} of it in kernels of its own" if share is not None else ""
+        yield f"its steps need at least {terminal.duration(total)}{own}"
+    if trace.lacks:
+        yield f"it cannot be run again from its trace: {trace.lacks}"
+
+
+def _row(trace: Trace, key: tuple[Any, ...], numbers: Sequence[int], weight: float, every: float) -> list[str]:
+    kind, name, shapes = key
+    step = trace.steps[numbers[0]]
+    if kind in FREE:
+        return [name, kind, str(len(numbers)), shapes, "", "", "", ""]
+    count = len(numbers)
+    return [
+        name,
+        kind,
+        str(count),
+        shapes,
+        _amount(count * step.bytes, "B"),
+        _amount(count * step.flops, ""),
+        terminal.duration(weight) if every else "?",
+        f"{weight / every:.1%}" if every else "?",
+    ]
+
+
+def _name(step: Step) -> str:
+    if step.kind in LAUNCHES:
+        return step.name
+    name, _, overload = step.name.removeprefix("aten::").partition(".")
+    return name
+
+
+def _shapes(trace: Trace, step: Step) -> str:
+    """Of the tensors that it takes; for a launch, its grid and block."""
+    if step.launch is not None:
+        return f"{_sizes(step.launch.grid)} blocks of {_sizes(step.launch.block)}"
+    taken = [trace.tensors[number] for number in tensors_in([*step.arguments, *step.named.values()])]
+    return ", ".join(map(_spec, taken[:3])) + (", …" if len(taken) > 3 else "")
+
+
+def _spec(tensor: TensorSpec) -> str:
+    return f"{tensor.dtype}[{', '.join(map(str, tensor.shape))}]"
+
+
+def _sizes(sizes: tuple[int, int, int]) -> str:
+    used = sizes[:3] if sizes[2] > 1 else sizes[:2] if sizes[1] > 1 else sizes[:1]
+    return " x ".join(map(str, used))
+
+
+def _amount(count: float, unit: str) -> str:
+    """With a prefix of thousands.
+
+    >>> _amount(4.2e6, "B"), _amount(0, ""), _amount(12, "B")
+    ('4.2 MB', '0', '12 B')
+    """
+    size, prefix = next(((size, prefix) for size, prefix in _PREFIXES if count >= size), (1, ""))
+    return f"{count / size:.4g} {prefix}{unit}".rstrip()
+
+
+_PREFIXES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))

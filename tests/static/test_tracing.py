@@ -1,0 +1,155 @@
+"""Tracing modules without a GPU: every step is there, in order, with what it costs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from presage.static.trace import Trace, tensors_in
+
+X = ((64, 128), "float32")
+
+
+def steps(trace: Trace, *kinds: str) -> list[str]:
+    return [
+        step.name.removeprefix("aten::").partition(".")[0] for step in trace.steps if not kinds or step.kind in kinds
+    ]
+
+
+@pytest.fixture(scope="module")
+def traced(inspect_sources: Any) -> Any:
+    """The traces of all modules below, made together."""
+    reports = inspect_sources(list(MODULES.values()), ".py", X)
+    assert {name: report.error for name, report in zip(MODULES, reports, strict=True) if report.error} == {}
+    return dict(zip(MODULES, reports, strict=True))
+
+
+HEAD = "import torch\n"
+TRITON = """
+import torch, triton, triton.language as tl
+
+@triton.jit
+def double(x, y, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y + at, 2 * tl.load(x + at, at < n), at < n)
+"""
+MODULES = {
+    "product": HEAD + "def custom_kernel(data):\n    x, = data\n    return torch.relu(x @ x.t())[:, :8].contiguous()\n",
+    "mixed": TRITON
+    + """
+def custom_kernel(data):
+    x, = data
+    y = torch.empty_like(x)
+    double[(64,)](x, y, x.numel(), BLOCK=128)
+    return y.sum(0)
+""",
+    "model": HEAD
+    + """
+class ModelNew(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(128, 32)
+        self.rates = [x.item() for x in torch.linspace(0, 0.25, 2)]
+        self.register_buffer("count", torch.zeros(1))
+
+    def forward(self, x):
+        self.count += 1
+        return self.layer(x) * self.rates[1]
+""",
+    "graph": HEAD
+    + """
+held = graph = given = None
+
+def custom_kernel(data):
+    global held, graph, given
+    x, = data
+    if graph is None:
+        given = torch.empty_like(x)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            held = given.exp() + 1
+    given.copy_(x)
+    graph.replay()
+    return held.clone()
+""",
+    "waits": HEAD
+    + "def custom_kernel(data):\n    x, = data\n    y = x.cpu().cuda()\n    torch.cuda.synchronize()\n    return y\n",
+    "in place": HEAD
+    + """
+buffer = torch.zeros(64, 128, device="cuda")
+
+def custom_kernel(data):
+    x, = data
+    buffer.copy_(x).mul_(2)
+    return buffer.view(-1).clone()
+""",
+    "half": HEAD
+    + """
+def custom_kernel(data):
+    x, = data
+    with torch.autocast("cuda", torch.float16):
+        return x @ x.t()
+""",
+}
+
+
+def test_operators_with_their_bytes_and_flops(traced: Any) -> None:
+    trace = traced["product"].trace
+    assert steps(trace, "operator") == ["mm", "relu", "clone"]
+    assert steps(trace, "view") == ["t", "slice"] or steps(trace, "view")[:1] == ["t"]
+    product = next(step for step in trace.steps if step.name == "aten::mm.default")
+    assert product.flops == 2 * 64 * 64 * 128
+    assert product.bytes == 4 * (64 * 128 + 128 * 64 + 64 * 64)
+
+
+def test_launches_stand_among_the_operators(traced: Any) -> None:
+    trace = traced["mixed"].trace
+    assert steps(trace, "allocation", "triton", "operator") == ["empty_like", "double", "sum"]
+    launch = next(step.launch for step in trace.steps if step.launch)
+    assert launch.grid == (64, 1, 1)
+    (source,), (target,) = (parameter.pointers for parameter in launch.parameters[:2])
+    assert source[1] == trace.inputs[0]
+    assert target[1] in {number for step in trace.steps[:2] for number in step.makes}
+    assert int.from_bytes(launch.parameters[2].content, "little") == 64 * 128
+    assert trace.cubin_hashes
+    assert len(traced["mixed"].launches) == 1
+
+
+def test_weights_and_buffers_are_constants(traced: Any) -> None:
+    trace = traced["model"].trace
+    shapes = sorted(trace.tensors[number].shape for number in trace.constants)
+    assert shapes == [(1,), (32,), (32, 128)]
+    scale = trace.steps[-1]
+    assert scale.arguments[1] == 0.25, "small tensors of plain numbers have values"
+
+
+def test_what_a_graph_captures_is_done_when_it_is_replayed(traced: Any) -> None:
+    trace = traced["graph"].trace
+    assert steps(trace, "operator") == ["copy_", "exp", "add", "clone"]
+
+
+def test_copies_between_host_and_gpu_and_waits(traced: Any) -> None:
+    trace = traced["waits"].trace
+    assert [(step.kind) for step in trace.steps if step.kind in ("copy", "sync")] == ["copy", "copy", "sync"]
+    assert {trace.tensors[number].device for step in trace.steps for number in step.makes} == {"cpu", "cuda"}
+
+
+def test_aliases_are_kept(traced: Any) -> None:
+    """What is written in place is the same tensor; a view is made by a step of its own."""
+    trace = traced["in place"].trace
+    copy, scale, view, clone = trace.steps
+    assert list(copy.makes) == list(scale.makes) == list(tensors_in(view.arguments[:1])) == list(trace.constants)
+    assert view.kind == "view"
+    assert list(clone.reads) == list(view.makes)
+
+
+def test_precision_is_that_of_the_operator(traced: Any) -> None:
+    trace = traced["half"].trace
+    assert [step.precision for step in trace.steps if step.name == "aten::mm.default"] == ["fp16"]
+
+
+def test_values_of_inputs_cannot_be_read(inspect_source: Any) -> None:
+    report = inspect_source(HEAD + "def custom_kernel(data):\n    x, = data\n    return x * x.max().item()\n", ".py", X)
+    assert report.status == "unknown"
+    assert "value" in report.error
