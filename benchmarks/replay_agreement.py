@@ -1,10 +1,10 @@
 """Replays of modules beside `triton.testing.do_bench` and beside the modules in their own process.
 
-    python benchmarks/replay_agreement.py OUT.jsonl [--problems "softmax gelu"] [--folder PROBLEM FOLDER] [--seconds 1500]
+    python benchmarks/replay_agreement.py OUT.jsonl [--problems "softmax gelu"] [--folder PROBLEM FOLDER] [--seconds S]
 
-A line for each case of each module. What the file already has is not measured again, so that a run that was cut off goes
-on where it was. `--folder` measures the `.py` files of a folder, too, for a problem by name or file. `--summary` only reads
-the file.
+A line for each case of each module. What the file already has is not measured again: a run that was cut off goes on
+where it was. `--folder` measures the `.py` files of a folder, too, for a problem by name or file. `--summary` only
+reads the file.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def do_bench(problem: Problem, kernel: Kernel) -> list[float | None]:
     """Of the catalogue's problems, whose inputs can be made here."""
     from gpu_agreement import do_bench_ns
 
-    if isinstance(problem, ExternalProblem):
+    if isinstance(problem, ExternalProblem) or "def custom_kernel" not in kernel.source:
         return [None]
     return [do_bench_ns(problem, kernel, case) for case in problem.timed["gpu"]]
 

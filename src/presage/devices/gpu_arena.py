@@ -37,6 +37,7 @@ class GpuArena:
         interface = {"shape": (size,), "typestr": "|u1", "data": (int(self._pointer), False), "version": 3}
         holder = type("Memory", (), {"__cuda_array_interface__": interface})()
         self._shared = self._bytes = torch.as_tensor(holder, device="cuda")
+        self._junk: torch.Tensor | None = None
         self.slots: list[list[Place]] = []
         self._inputs = 0
         self._guard = secrets.randbelow(256)
@@ -54,8 +55,12 @@ class GpuArena:
         self._bytes = torch.empty(self.slots[-1][-1].end, dtype=torch.uint8, device="cuda")
 
     def show(self) -> None:
-        """Put what was written where the child finds it. Returns when it is there."""
+        """Put what was written where the child finds it, and nothing of it into the cache. Returns when it is there."""
         self._shared[: len(self._bytes)].copy_(self._bytes)
+        if self._junk is None:
+            size = 2 * int(torch.cuda.get_device_properties(0).L2_cache_size)
+            self._junk = torch.empty(size, dtype=torch.uint8, device="cuda")
+        self._junk.fill_(1)
         torch.cuda.synchronize()
 
     def take(self) -> None:
