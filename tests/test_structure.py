@@ -41,6 +41,8 @@ KERNEL_LIBRARIES = {"torch", "triton", "cuda"}
 """What a kernel's language may need; imported only when a kernel of that language is there."""
 OWN_COMPILERS = ("presage.static", "presage.static.nvrtc")
 """What we wrote ourselves of that; it needs nothing else of ours."""
+RECORDING = ("presage.devices.worker", "presage.static.trace", "presage.static.tracing")
+"""What a call is written down and repeated with."""
 INSIDE = ("sandbox", "sandbox.launch", "sandbox.foreign", "sandbox.confinement", "sandbox.rules", "sandbox.syscalls")
 """The part of the sandbox that runs in the child."""
 SANDBOX = (*(f"presage.{part}" for part in INSIDE), "presage.sandbox.launch.Gate")
@@ -149,7 +151,7 @@ def test_the_worker_needs_only_python_numpy_and_the_kernel_s_language(file: Path
                 *(f"presage.{part}" for part in INSIDE),
                 "presage.sandbox.launch.Gate",
             )
-            assert name.startswith("presage.devices.worker") or name in ours
+            assert name in ours or any(name == part or name.startswith(f"{part}.") for part in RECORDING), name
         else:
             assert package in sys.stdlib_module_names | KERNEL_LIBRARIES | {"numpy"}, name
 

@@ -11,7 +11,7 @@ from presage import PresageError
 from presage.kernels.kernel import from_source
 from presage.problems import registry
 from presage.problems.external import ExternalProblem, Layout, read
-from presage.static.launch_request import TensorSpec
+from presage.static.trace import TensorSpec
 
 MODEL = '''
 import torch

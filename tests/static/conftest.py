@@ -6,7 +6,8 @@ import pytest
 
 from presage.kernels.kernel import from_source
 from presage.static import hardware, reporting, toolkit
-from presage.static.launch_request import Job, TensorSpec
+from presage.static.launch_request import Job
+from presage.static.trace import TensorSpec
 
 
 @pytest.fixture(scope="session")

@@ -16,7 +16,8 @@ from presage import StaticReport
 from presage.kernels.kernel import from_source
 from presage.static import compiling, cuda_source, reporting
 from presage.static.hardware import find
-from presage.static.launch_request import Job, TensorSpec
+from presage.static.launch_request import Job
+from presage.static.trace import TensorSpec
 
 SOURCE = """// presage: entry f
 // presage: grid 1

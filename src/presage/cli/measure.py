@@ -18,6 +18,9 @@ from presage.kernels.kernel import Kernel
 from presage.problems import registry as problems
 from presage.problems.external import KERNELBENCH, ExternalProblem
 
+_WAITS = 1.2
+"""A caller who waits for so many times what the GPU needs is told."""
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     default = Effort()
@@ -127,19 +130,28 @@ def _print(measured: list[Measurement], anchor: Measurement | None, ratios: list
     for m in shown:
         role = "anchor" if m is anchor else "kernel"
         if m.status is not Status.OK:
-            rows.append([role, _short(m.kernel), str(m.status), "", "", "", ""])
+            rows.append([role, _short(m.kernel), str(m.status), "", "", "", "", ""])
         for i, case in enumerate(m.cases):
             value, _, _ = case.median
             interval = f"±{100 * case.median.relative_half_width:.1f} %"
             cells = [role, _short(m.kernel), "ok"] if i == 0 else ["", "", ""]
-            rows.append([*cells, case.case, terminal.duration(value), interval, f"{100 * case.floor_ns / value:.0f} %"])
-    print(terminal.table(rows, ["", "file", "status", "case", "median", "95 %", "roofline"]))
+            believed = (m.believed or "") if i == 0 else ""
+            share = f"{100 * case.floor_ns / value:.0f} %"
+            rows.append([*cells, case.case, terminal.duration(value), interval, share, believed])
+    titles = ["", "file", "status", "case", "median", "95 %", "roofline", "believed"]
+    asked = any(m.believed for m in shown)
+    print(terminal.table(rows if asked else [row[:-1] for row in rows], titles if asked else titles[:-1]))
     how: dict[str, list[str]] = {}
     for m in shown:
         if m.cases and "timing" in m.facts:
             how.setdefault(f"{m.facts['timing']}{_processes(m)}", []).append(_short(m.kernel))
     for text, names in how.items():
         print(f"\n{', '.join(names)}: {text}")
+    for m in shown:
+        if m.not_replayed:
+            print(f"\n{_short(m.kernel)} was timed in its own process, not replayed: {m.not_replayed}")
+        for line in _waits(m):
+            print(line)
     for note in dict.fromkeys(m.facts["tolerance"] for m in shown if "tolerance" in m.facts):
         print(f"\nTolerance: {note}.")
     for m in shown:
@@ -154,6 +166,16 @@ def _print(measured: list[Measurement], anchor: Measurement | None, ratios: list
         if ratio["speedup"]:
             of, to = os.path.basename(ratio["of"]), os.path.basename(ratio["to"])
             print(f"{of} is {terminal.times(Interval(**ratio['speedup']))} the speed of {to}")
+
+
+def _waits(of: Measurement) -> list[str]:
+    """Where a caller of a replayed module waits for longer than the GPU works."""
+    return [
+        f"\n{_short(of.kernel)}, {case.case}: the GPU needs {terminal.duration(case.median.value)}; a caller waits"
+        f" {terminal.duration(case.wait_ns)}, because the host cannot keep up"
+        for case in of.cases
+        if of.believed == "replay" and case.wait_ns is not None and case.wait_ns > _WAITS * case.median.value
+    ]
 
 
 def _processes(measurement: Measurement) -> str:

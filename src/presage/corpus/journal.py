@@ -111,7 +111,10 @@ class Journal:
                 "status": str(measurement.status),
                 "reason": measurement.reason[:300],
                 "cases": cases,
-                "facts": {k: v for k, v in measurement.facts.items() if k != "timing"} | {"run": self.run},
+                "facts": {k: v for k, v in measurement.facts.items() if k != "timing"}
+                | {"run": self.run}
+                | ({"believed": measurement.believed} if measurement.believed else {})
+                | ({"not_replayed": measurement.not_replayed} if measurement.not_replayed else {}),
                 "seconds": round(seconds, 3),
             }
         )

@@ -39,6 +39,8 @@ class CaseTiming:
     """How many calls a window has."""
     processes: tuple[int, ...] = ()
     """How many of the samples each process gave, one after the other, where it was timed in several."""
+    wait_ns: float | None = None
+    """On a GPU, of a module: what a caller waits for a call, its host code with it."""
 
     @property
     def parts(self) -> list[np.ndarray]:
@@ -64,6 +66,7 @@ class CaseTiming:
             "calls": self.calls,
             "floor_ns": self.floor_ns,
             "roofline": self.floor_ns / value,
+            "wait_ns": self.wait_ns,
         }
 
 
@@ -82,6 +85,11 @@ class Measurement:
     output: str = ""
     """The last the kernel or its compiler wrote to stdout and stderr."""
     facts: Mapping[str, Any] = field(default_factory=dict)
+    believed: str | None = None
+    """On a GPU, whose times these are. `replay`: of a process in which no foreign host code has run. `worker`: of the
+    module's own, by the parent's clock. None where nobody asked."""
+    not_replayed: str = ""
+    """Why a module was timed in its worker."""
 
     def __post_init__(self) -> None:
         ok = self.status is Status.OK
@@ -100,6 +108,8 @@ class Measurement:
             "speedup": self.speedup._asdict() if self.speedup else None,
             "output": self.output,
             "facts": dict(self.facts),
+            "believed": self.believed,
+            "not_replayed": self.not_replayed,
         }
 
 

@@ -36,6 +36,7 @@ _IMPORTS = (
     "cuda.bindings.nvrtc",
     *triton_module.IMPORTED_LATE,
     *("presage.devices.worker.main", "presage.devices.worker.triton_launches:warm_up"),
+    *("presage.devices.worker.replay", "presage.static.tracing.recorder"),
 )
 _ARENA_SHARE, _ARENA_LEAST, _ARENA_MOST = 0.1, 512 << 20, 4 << 30
 """Of the GPU's memory, for what kernels read and write: no more than is of use, since others may measure there, too."""
@@ -76,6 +77,8 @@ class _Task:
     effort: Effort
     trials: list[Any] = field(default_factory=list)
     """One for each process that it has been in."""
+    not_replayed: str = ""
+    """Why it is timed in its worker, once that is known."""
 
     @property
     def to_time(self) -> tuple[Case, ...]:
@@ -266,7 +269,7 @@ class CudaDevice(Device):
         with ExitStack() as stack:
             tasks = self._foreign(work, effort, stack) if foreign else self._own(work, effort)
             ahead: dict[Future[Any], _Task] = {}
-            room = self._room(1 if foreign else _AHEAD)
+            room = self._room(1, workers=2) if foreign else self._room(_AHEAD)
             pool = ThreadPoolExecutor(room)
             try:
                 while True:
@@ -286,8 +289,9 @@ class CudaDevice(Device):
             finally:  # the caller may have had enough before the end
                 self._stop(pool)
                 for future in ahead:
-                    if not future.cancelled() and not future.exception() and (child := future.result().release()):
-                        child.kill()
+                    if not future.cancelled() and not future.exception():
+                        for child in future.result().release():
+                            child.kill()
 
     @contextmanager
     def _compiling(self, threads: int) -> Iterator[ThreadPoolExecutor]:
@@ -307,9 +311,9 @@ class CudaDevice(Device):
             child.end()
         pool.shutdown()
 
-    def _room(self, each: int) -> int:
+    def _room(self, each: int, workers: int = 1) -> int:
         """How many kernels are made ready at a time: so many a core, while their workers fit into half the GPU."""
-        return max(1, min(each * self.cores, int(self.properties.total_memory) // (2 * _WORKER_BYTES)))
+        return max(1, min(each * self.cores, int(self.properties.total_memory) // (2 * workers * _WORKER_BYTES)))
 
     def _foreign(self, work: Iterable[tuple[Problem, Kernel]], effort: Effort, stack: ExitStack) -> Iterator[_Task]:
         posed: dict[str, tuple[Problem, Plan]] = {}
@@ -351,29 +355,42 @@ class CudaDevice(Device):
         _ = self._idle
 
     def _prepared(self, task: _Task, plan: Plan) -> Any:
-        """A trial whose kernel is loaded and compiled, waiting for the lane."""
+        """A trial whose kernel is loaded and compiled, waiting for the lane. Beside a foreign module's process there is
+        one in which what it does is repeated without it."""
         from presage.devices.gpu_trial import GpuTrial
+        from presage.devices.module_trial import ModuleTrial
 
-        trial = GpuTrial(task.problem, task.kernel, task.effort, task.draws)
+        trial: GpuTrial
+        if task.draws is None and not task.kernel.is_bare:
+            trial = ModuleTrial(task.problem, task.kernel, task.effort, task.not_replayed)
+            trial.hardware, trial.l2_bytes = self.hardware, self.peaks.l2_bytes
+            if not task.not_replayed:
+                trial.replayer = self.start_child()
+                trial.replayer.trusted = True
+        else:
+            trial = GpuTrial(task.problem, task.kernel, task.effort, task.draws)
         if trial.is_own:
             with suppress(IndexError):  # which others take from, too
                 trial.child = self._workers.pop()
         if trial.child is None:
             trial.child = self.start_child(with_torch=trial.is_own or not task.kernel.is_bare)
             trial.child.trusted = trial.is_own
-        child, trial.memory = trial.child, self._memory
+        children, trial.memory = set(trial.children), self._memory
         trial.room, _ = self._memory()
-        self._preparing.add(child)
+        self._preparing |= children
         try:
             trial.attempt(trial.prepare, self.compiler, plan)
         finally:
-            self._preparing.discard(child)
+            self._preparing -= children
         return trial
 
     def _settled(self, trial: Any, task: _Task, plan: Plan) -> Any:
         """The trial, or a second, lone one where the machine may have been what disturbed its times, or others had the
-        memory that it needed."""
-        if trial.is_own or not isinstance(trial.verdict, TimingError | ChildLostError | CrowdedError):
+        memory that it needed, or its replay failed."""
+        from presage.devices.module_trial import ReplayError
+
+        task.not_replayed = trial.verdict.reason if isinstance(trial.verdict, ReplayError) else trial.not_replayed
+        if trial.is_own or not isinstance(trial.verdict, TimingError | ChildLostError | CrowdedError | ReplayError):
             return trial
         if self._idle.is_gone:
             self._idle.kill()
@@ -418,7 +435,7 @@ class CudaDevice(Device):
             self.peaks.measure(trials[0].problem)
             for trial in trials:
                 arenas.append(self._arena_for(trial.problem))
-                trial.idle, trial.bandwidth = self._idle, self.peaks.bandwidth
+                trial.idle = self._idle
                 trial.attempt(trial.enter_lane, arenas[-1])
             if any(trial.live for trial in trials):
                 conduct(trials, plan, self.peaks, effort, progress)
@@ -429,7 +446,7 @@ class CudaDevice(Device):
         finally:
             for trial in trials:
                 trial.sensors = self.nvml.read()
-                if child := trial.release():
+                for child in trial.release():
                     self._let_go(child, trial)
             self._arenas += arenas
             self._give_back(trials[0])
@@ -462,7 +479,7 @@ class CudaDevice(Device):
         """How many bytes the largest call takes, and an arena with room for a window of any case, or for a call where
         that would be much of the GPU."""
         from presage.devices.arena import place_slots
-        from presage.devices.gpu_trial import WINDOW_CALLS
+        from presage.devices.gpu_observation import WINDOW_CALLS
 
         total = int(self.properties.total_memory)
         cases = {case.name: case for case in (*problem.checks, *problem.timed[self.kind])}.values()

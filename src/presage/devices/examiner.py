@@ -11,7 +11,7 @@ from presage.devices.child import Child, VerdictError
 from presage.devices.status import Status
 from presage.problems.base import Case
 from presage.problems.external import ExternalProblem, Layout
-from presage.static.launch_request import TensorSpec
+from presage.static.trace import TensorSpec
 
 
 class CheckingError(VerdictError):

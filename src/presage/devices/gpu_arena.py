@@ -36,7 +36,8 @@ class GpuArena:
         self.handle = bytes(handle.reserved).hex()
         interface = {"shape": (size,), "typestr": "|u1", "data": (int(self._pointer), False), "version": 3}
         holder = type("Memory", (), {"__cuda_array_interface__": interface})()
-        self._bytes = torch.as_tensor(holder, device="cuda")
+        self._shared = self._bytes = torch.as_tensor(holder, device="cuda")
+        self._junk: torch.Tensor | None = None
         self.slots: list[list[Place]] = []
         self._inputs = 0
         self._guard = secrets.randbelow(256)
@@ -47,6 +48,25 @@ class GpuArena:
     def lay_out(self, problem: Problem, case: Case, calls: int, outputs: bool = True) -> None:
         self._inputs = len(problem.inputs)
         self.slots = place_slots(problem, case, calls, outputs, self.size)
+        self._bytes = self._shared
+
+    def hide(self) -> None:
+        """From here on the child has what is written after `show`, and we have what it writes after `take`."""
+        self._bytes = torch.empty(self.slots[-1][-1].end, dtype=torch.uint8, device="cuda")
+
+    def show(self) -> None:
+        """Put what was written where the child finds it, and nothing of it into the cache. Returns when it is there."""
+        self._shared[: len(self._bytes)].copy_(self._bytes)
+        if self._junk is None:
+            size = 2 * int(torch.cuda.get_device_properties(0).L2_cache_size)
+            self._junk = torch.empty(size, dtype=torch.uint8, device="cuda")
+        self._junk.fill_(1)
+        torch.cuda.synchronize()
+
+    def take(self) -> None:
+        """What the child has written by now is what is looked at. Returns when it is here."""
+        self._bytes.copy_(self._shared[: len(self._bytes)])
+        torch.cuda.synchronize()
 
     def write_inputs(self, slot: int, inputs: Sequence[Any]) -> None:
         for place, values in zip(self.slots[slot], inputs, strict=False):

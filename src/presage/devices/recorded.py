@@ -152,7 +152,10 @@ class RecordedDevice(Device):
             rounds = range(first := int(rng.integers(1 << 40)), first + len(drawn))
             cases.append(CaseTiming(case.case, tuple(drawn.tolist()), tuple(rounds), case.floor_ns, 1))
         reason = row.reason if row.status is not Status.OK else ""
-        return Measurement(row.problem, kernel, self.name, row.status, reason, tuple(cases), facts=dict(row.facts))
+        return Measurement(
+            row.problem, kernel, self.name, row.status, reason, tuple(cases), facts=dict(row.facts),
+            believed=row.believed, not_replayed=str(row.facts.get("not_replayed", "")),
+        )  # fmt: skip
 
     @cached_property
     def _shifts(self) -> list[float]:

@@ -90,6 +90,12 @@ class Row:
     """Clocks and temperature as the device reported them, and the run it was measured in."""
 
     @property
+    def believed(self) -> str | None:
+        """Whose times these are; None of recordings that do not say."""
+        found = self.facts.get("believed")
+        return found if found in ("replay", "worker") else None
+
+    @property
     def kernel(self) -> Kernel:
         """The kernel as it was measured."""
         kernel = Kernel(self.source, self.language, headers.parse(self.source, self.name), self.name, dict(self.values))

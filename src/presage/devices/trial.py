@@ -380,6 +380,9 @@ class Trial:
         if wanted >= 2 * observation.calls:
             self._begin(case, wanted)
 
+    def settle(self, cases: Sequence[Case]) -> None:
+        """Between checking and timing: where and how these cases are to be timed."""
+
     def windows(self, case: Case) -> int:
         return len(self.observations[case.name].windows)
 
@@ -484,6 +487,8 @@ def conduct(trials: Sequence[Trial], plan: Plan, roof: Roof, effort: Effort, pro
         inputs = trials[0].draw(case)
         for trial in trials:
             trial.attempt(trial.check, case, inputs)
+    for trial in trials:
+        trial.attempt(trial.settle, plan.timed)
     for done, case in enumerate(plan.timed, start=len(plan.checks)):
         progress(f"timing {case.name}", done / steps)
         _time_case([trial for trial in trials if trial.live], case, effort)

@@ -21,7 +21,7 @@ from presage.kernels.kernel import Kernel, from_source
 from presage.problems import task_file
 from presage.problems.base import Array, Case, Problem, Tolerance
 from presage.problems.sampler import Sampler
-from presage.static.launch_request import TensorSpec
+from presage.static.trace import TensorSpec
 
 KERNELBENCH, GPU_MODE = "KernelBench", "GPU MODE"
 _DEFINES = {

@@ -9,8 +9,9 @@ from presage.problems.base import Case, Problem
 from presage.problems.external import ExternalProblem
 from presage.static import reporting
 from presage.static.hardware import Hardware
-from presage.static.launch_request import Job, TensorSpec
+from presage.static.launch_request import Job
 from presage.static.report import StaticReport
+from presage.static.trace import TensorSpec
 
 
 def job(problem: Problem, kernel: Kernel, case: Case, target: Hardware) -> Job:

@@ -24,12 +24,19 @@ def ended(state: State, store: Store, policy: Policy) -> dict[str, Any]:
             **{"speedup": interval.value, "low": interval.low, "high": interval.high},
             "found_at": state.numbers[id],
             "alone": 2 ** state.values[id],
+            **_believed(store, hash),
         },
         "favourite": _favourite(state, store),
         "forecasts": state.counts["forecasts"],
         **totals(state, policy),
         "delta": policy.delta,
     }
+
+
+def _believed(store: Store, hash: str) -> dict[str, Any]:
+    """Whose times these are, and why the kernel was not replayed if it was not."""
+    last = [each for each in store.measurements(hash) if each.status is Status.OK][-1:]
+    return {"believed": last[0].believed, "not_replayed": last[0].not_replayed} if last else {}
 
 
 def totals(state: State, policy: Policy) -> dict[str, Any]:

@@ -69,9 +69,15 @@ def speedup(S: Interval) -> str:
 
 
 def notes(ended: Mapping[str, Any]) -> list[str]:
-    """What a person must know of the result: that the finals changed it, that it is not sharp."""
+    """What a person must know of the result: that the finals changed it, that it is not sharp, or not replayed."""
     best, favourite = ended["best"], ended.get("favourite")
-    return [each for each in (_finals(best, favourite), _noise(best)) if each]
+    return [each for each in (_finals(best, favourite), _noise(best), _not_replayed(best)) if each]
+
+
+def _not_replayed(best: Mapping[str, Any]) -> str:
+    if best.get("believed") != "worker":
+        return ""
+    return f"it was timed in its own process and not replayed, so its time is less certain: {best['not_replayed']}"
 
 
 def _finals(best: Mapping[str, Any], favourite: Mapping[str, Any] | None) -> str:

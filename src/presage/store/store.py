@@ -329,18 +329,19 @@ def _measurement_row(seq: int, measurement: Measurement) -> tuple[int, str, byte
         "device": measurement.device,
         "status": str(measurement.status),
         "reason": measurement.reason,
-        "cases": [[c.case, c.samples_ns, c.rounds, c.floor_ns, c.calls, c.processes] for c in measurement.cases],
+        "cases": [
+            [c.case, c.samples_ns, c.rounds, c.floor_ns, c.calls, c.processes, c.wait_ns] for c in measurement.cases
+        ],
         "output": measurement.output,
         "facts": dict(measurement.facts),
+        "believed": measurement.believed,
+        "not_replayed": measurement.not_replayed,
     }
     return seq, measurement.kernel.hash, _pack(document)
 
 
 def _measurement(kernel: Kernel, document: Mapping[str, Any]) -> Measurement:
-    cases = (
-        CaseTiming(case, tuple(samples), tuple(rounds), floor, calls, *map(tuple, processes))
-        for case, samples, rounds, floor, calls, *processes in document["cases"]
-    )
+    cases = (_timing(*case) for case in document["cases"])
     return Measurement(
         document["problem"],
         kernel,
@@ -350,4 +351,18 @@ def _measurement(kernel: Kernel, document: Mapping[str, Any]) -> Measurement:
         tuple(cases),
         output=document["output"],
         facts=document["facts"],
+        believed=document.get("believed"),
+        not_replayed=document.get("not_replayed", ""),
     )
+
+
+def _timing(
+    case: str,
+    samples: Sequence[float],
+    rounds: Sequence[int],
+    floor: float,
+    calls: int,
+    processes: Sequence[int] = (),
+    wait: float | None = None,
+) -> CaseTiming:
+    return CaseTiming(case, tuple(samples), tuple(rounds), floor, calls, tuple(processes), wait)

@@ -1,24 +1,29 @@
-"""The child's side of a GPU: queues each call behind a lead that evicts the cache, and times it with events.
+"""The child's side of a GPU: runs calls on the parent's memory, and times those that no foreign code takes part in.
 
-Everything it calls was looked up before foreign code was loaded, so replacing torch's functions changes nothing here.
+A call of a bare kernel, of a kernel of our own or of a replay is queued behind a lead that evicts the cache, and timed
+with events. A foreign module shares this process with whatever could be asked here: it is only run, and the parent's
+clock decides.
 """
 
 from __future__ import annotations
 
 import ctypes
+import json
 import sys
 import time
+from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
 
 from presage.devices.worker import tensors
 from presage.devices.worker.examiner import ExaminerRunner
 from presage.devices.worker.module import load_candidate
-from presage.devices.worker.triton_launches import NoLaunches, OwnLaunches
+from presage.devices.worker.triton_launches import NoLaunches
 
 _PERSISTING_L2_LIMIT = 0x06  # CU_LIMIT_PERSISTING_L2_CACHE_SIZE
 _MAX_DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 _POISON = 0xA5
+_PAGE = 2 << 20
 
 
 class GpuError(RuntimeError):
@@ -37,7 +42,6 @@ class Gpu:
         self(driver.cuCtxSetCurrent(self(driver.cuDevicePrimaryCtxRetain(device))))
         module = self(driver.cuModuleLoadData(bytes.fromhex(settings["lead"])))
         self._lead = self(driver.cuModuleGetFunction(module, b"lead"))
-        self._pause = self(driver.cuModuleGetFunction(module, b"pause"))
         self._shared, self._blocks = settings["shared"], settings["multiprocessors"]
         self.dynamic_shared = driver.CUfunction_attribute(_MAX_DYNAMIC_SHARED)
         self(driver.cuFuncSetAttribute(self._lead, self.dynamic_shared, self._shared))
@@ -45,7 +49,7 @@ class Gpu:
         self._flush = int(self(driver.cuMemAlloc(self._flush_bytes)))
         self._lead_state, self._leads = int(self(driver.cuMemAlloc(64))), 0
         self(driver.cuMemsetD8(self._lead_state, 0, 64))
-        self._events = [self(driver.cuEventCreate(0)) for _ in range(5)]
+        self._events = [self(driver.cuEventCreate(0)) for _ in range(2)]
         self._persisting = driver.CUlimit(_PERSISTING_L2_LIMIT)
         self._record = driver.cuEventRecord
         self._wait = driver.cuEventSynchronize
@@ -64,7 +68,10 @@ class Gpu:
             torch.zeros(1, device="cuda")
 
     def load(self, command: dict[str, Any]) -> Any:
-        kinds = {"cuda": CudaRunner, "torch": TorchRunner, "examiner": GpuExaminer, "null": IdleRunner}
+        from presage.devices.worker.replay import ReplayRunner
+
+        kinds: dict[str, Any] = {"cuda": CudaRunner, "torch": TorchRunner, "examiner": GpuExaminer}
+        kinds |= {"null": IdleRunner, "replay": ReplayRunner}
         return kinds[command["kind"]](command, self)
 
     def __call__(self, result: Any) -> Any:
@@ -81,9 +88,13 @@ class Gpu:
         if self.arena:
             closing, self.arena, self._arena_handle = self.arena, 0, ""
             self(self.driver.cuIpcCloseMemHandle(closing))
+        self.arena, self._arena_handle = self.mapped(handle), handle
+
+    def mapped(self, handle: str) -> int:
+        """The address here of memory that another process shares."""
         ipc = self.driver.CUipcMemHandle()
         ipc.reserved = bytes.fromhex(handle)
-        self.arena, self._arena_handle = int(self(self.driver.cuIpcOpenMemHandle(ipc, 1))), handle
+        return int(self(self.driver.cuIpcOpenMemHandle(ipc, 1)))
 
     def lead(self, hold_ns: int) -> None:
         self._leads += 1
@@ -91,50 +102,53 @@ class Gpu:
         types = (ctypes.c_void_p, ctypes.c_ulonglong, ctypes.c_longlong, ctypes.c_void_p, ctypes.c_ulonglong)
         self(self._launch(self._lead, self._blocks, 1, 1, 1024, 1, 1, self._shared, 0, (values, types), 0))
 
-    def timed(
-        self, call: Any, arguments: Any, collect: Any, hold_ns: int, gap_ns: int
-    ) -> tuple[float, float, int, int]:
-        """Run one call behind a lead. Returns its nanoseconds, all that events account for, how long it took to queue,
-        and how long the GPU went on after the call's own stream had finished.
-
-        What the call started on other streams is waited for before the next one, so the parent's clock sees it too.
-        With a gap, the cache is evicted once more and the GPU left free for so long before the call's stream is
-        reached: whatever does not wait for that stream, and what the hold was used to fetch, then shows.
-        """
+    def timed(self, call: Any, slot: Any, collect: Any, hold_ns: int) -> tuple[float, int, int]:
+        """Run one call behind a lead. Returns its nanoseconds, how long it took to queue, and how long the GPU went on
+        after the call's own stream had finished."""
         if self._persists:
             self(self._set_limit(self._persisting, 0))
             self(self._reset_persisting())
-        begin, start, end, copy, done = self._events
-        self(self._record(begin, 0))
+        start, end = self._events
         self.lead(hold_ns)
-        if gap_ns:
-            self.lead(0)
-            self(self._launch(self._pause, 1, 1, 1, 1, 1, 1, 0, 0, ((gap_ns,), (ctypes.c_longlong,)), 0))
         self(self._record(start, 0))
         queued = self._clock()
-        result = call(arguments)
+        result = call(slot)
         self(self._record(end, 0))
         queued = self._clock() - queued
         self(self._wait(end))
         tail = self._clock()
         self(self._synchronise())
         tail = self._clock() - tail
-        self(self._record(copy, 0))
-        collect(result, arguments)
-        self(self._record(done, 0))
+        collect(result, slot)
         self(self._synchronise())
-        explained = self(self._elapsed(begin, end)) + self(self._elapsed(copy, done))
-        return self(self._elapsed(start, end)) * 1e6, explained * 1e6, queued, tail
+        return self(self._elapsed(start, end)) * 1e6, queued, tail
 
     def window(self, call: Any, slots: list[Any], collect: Any, command: dict[str, Any]) -> dict[str, Any]:
-        hold_ns, gap_ns = command["hold_ns"], command.get("gap_ns", 0)
-        timings = [self.timed(call, slot, collect, hold_ns, gap_ns) for slot in slots]
+        """Calls that are timed one by one, or, where no hold is asked for, that are only made."""
+        if "hold_ns" not in command:
+            self._run(call, slots, collect, command)
+            return {"ns": 0}
+        timings = [self.timed(call, slot, collect, command["hold_ns"]) for slot in slots]
         return {
-            "samples_ns": [sample for sample, _, _, _ in timings],
-            "ns": int(sum(explained for _, explained, _, _ in timings)),
-            "queued_ns": max((queued for _, _, queued, _ in timings), default=0),
-            "tails_ns": [tail for _, _, _, tail in timings],
+            "ns": int(sum(sample for sample, _, _ in timings)),
+            "samples_ns": [sample for sample, _, _ in timings],
+            "queued_ns": max((queued for _, queued, _ in timings), default=0),
+            "tails_ns": [tail for _, _, tail in timings],
         }
+
+    def _run(self, call: Any, slots: list[Any], collect: Any, command: dict[str, Any]) -> None:
+        """`paced`: each call is waited for. `collects`: what it returns is copied to where the parent looks for it. All
+        that is done `repeats` times."""
+        paced, collects = command["paced"], command["collects"]
+        for slot in slots * command["repeats"]:
+            result = call(slot)
+            if paced:
+                self(self._synchronise())
+            if collects:
+                collect(result, slot)
+            if paced:
+                self(self._synchronise())
+        self(self._synchronise())
 
 
 class GpuRunner:
@@ -144,17 +158,6 @@ class GpuRunner:
 
     def open_arena(self, command: dict[str, Any]) -> None:
         self._gpu.open_arena(command["handle"])
-
-
-class IdleRunner(GpuRunner):
-    """Calls nothing: what a window costs by itself."""
-
-    def __init__(self, command: dict[str, Any], gpu: Gpu) -> None:
-        self._gpu = gpu
-
-    def run(self, command: dict[str, Any]) -> dict[str, Any]:
-        nothing = [None] * command["calls"]
-        return self._gpu.window(lambda arguments: None, nothing, lambda result, arguments: None, command)
 
 
 class CudaRunner(GpuRunner):
@@ -214,70 +217,64 @@ class CudaRunner(GpuRunner):
         return self._gpu.window(self._call, self._slots, lambda result, arguments: None, command)
 
 
-class TorchRunner(GpuRunner):
-    """Modules in Triton or PyTorch. What a call returns is copied into the arena right after the device has settled."""
+@dataclass(frozen=True)
+class Slot:
+    """One call: its data, the tensors in it in their order, where its outputs go, and which inputs are not outputs."""
 
-    def __init__(self, command: dict[str, Any], gpu: Gpu) -> None:
+    data: Any
+    views: list[Any]
+    offsets: list[int]
+    inputs: set[int]
+
+
+class TensorRunner(GpuRunner):
+    """Calls on tensors in the arena. What a call returns is copied there, and described.
+
+    What this needs was looked up before foreign code was loaded, so replacing torch's functions changes nothing here.
+    """
+
+    def __init__(self, gpu: Gpu) -> None:
         import torch
 
         self._torch, self._gpu, self._tensor = torch, gpu, torch.Tensor
         self._copy = gpu.driver.cuMemcpyDtoDAsync
         self._base, self._plainly = torch._C.TensorBase, torch._C.DisableTorchFunction
-        self._launches = OwnLaunches(torch.cuda.CUDAGraph, torch.cuda.is_current_stream_capturing)
-        torch.set_grad_enabled(False)
-        self._function: Any = load_candidate(command, "cuda")
-        self._slots: Any = []
+        self._slots: list[Slot] = []
 
-    def close(self, command: dict[str, Any]) -> None:
-        self._function = self._slots = None
-        self._launches.close()
-        self._torch.cuda.empty_cache()
-
-    def prepare(self, command: dict[str, Any]) -> None:
-        """Compile for every shape without launching: Triton's launches are held back, its autotuners forget."""
-        with NoLaunches(self._torch.cuda.is_current_stream_capturing):
-            self.rehearse(command)
-
-    def rehearse(self, command: dict[str, Any]) -> None:
-        """Call it once for every shape, so that whatever compiles at a first call has compiled."""
-        if dynamo := sys.modules.get("torch._dynamo"):  # by default it gives up after eight shapes, and says nothing
-            dynamo.config.recompile_limit = max(64, dynamo.config.recompile_limit)
-        for layout in command["layouts"]:
-            self._function(tensors.arrange(layout, [self._blank(a) for a in layout["inputs"]], self._torch))
-        self._torch.cuda.synchronize()
+    def _call(self, slot: Slot) -> Any:
+        raise NotImplementedError
 
     def lay_out(self, layout: dict[str, Any]) -> None:
         self._outputs, inputs = layout["outputs"], layout["inputs"]
         self._any_order = layout.get("any_order", False)
         self._described: list[Any] = []
-        self._launched: list[int] = []
         self._slots = []
         for slot in layout["slots"]:
             views = [self._view(offset, array) for offset, array in zip(slot, inputs, strict=False)]
             kept = {x.data_ptr() for x, array in zip(views, inputs, strict=True) if not array.get("written")}
-            self._slots.append((tensors.arrange(layout, views, self._torch), slot[len(inputs) :], kept))
-
-    def _blank(self, array: dict[str, Any]) -> Any:
-        memory = self._torch.zeros(tensors.size_of(array, self._torch), dtype=self._torch.uint8, device="cuda")
-        return tensors.over(memory, array, self._torch)
+            data = tensors.arrange(layout, views, self._torch)
+            self._slots.append(Slot(data, views, slot[len(inputs) :], kept))
 
     def _view(self, offset: int, array: dict[str, Any]) -> Any:
         """A tensor over the arena's memory."""
         memory = tensors.gpu_bytes(self._gpu.arena + offset, tensors.size_of(array, self._torch), self._torch)
         return tensors.over(memory, array, self._torch)
 
-    def _collect(self, result: Any, arguments: Any) -> None:
+    def _blank(self, array: dict[str, Any]) -> Any:
+        memory = self._torch.zeros(tensors.size_of(array, self._torch), dtype=self._torch.uint8, device="cuda")
+        return tensors.over(memory, array, self._torch)
+
+    def _collect(self, result: Any, slot: Slot) -> None:
         """Copy what was returned to where the parent looks for it, and describe it."""
-        _, offsets, inputs = arguments
         parts = list(result) if type(result) in (tuple, list) else [result]
         described = []
         with self._plainly():
-            for part, expected, offset in zip_longest(parts, self._outputs, offsets):
+            for part, expected, offset in zip_longest(parts, self._outputs, slot.offsets):
                 description = self._describe(part)
                 if description == expected:
                     pointer = self._base.data_ptr(part)
                     self._gpu(self._copy(self._gpu.arena + offset, pointer, self._base.nbytes.__get__(part), 0))
-                    description["is_input"] = pointer in inputs
+                    description["is_input"] = pointer in slot.inputs
                     description["stride"] = list(self._base.stride(part))
                 described.append(description)
         self._described.append(described[: len(parts)])
@@ -296,16 +293,105 @@ class TorchRunner(GpuRunner):
             "on_gpu": bool(base.is_cuda.__get__(part)),
         }
 
-    def _call(self, arguments: Any) -> Any:
-        before = self._launches.count
-        result = self._function(arguments[0])
-        self._launched.append(self._launches.count - before)
-        return result
-
     def run(self, command: dict[str, Any]) -> dict[str, Any]:
-        self._described, self._launched = [], []
+        self._described = []
         answer = self._gpu.window(self._call, self._slots, self._collect, command)
-        return answer | {"outputs": self._described, "launches": self._launched}
+        return answer | {"outputs": self._described}
+
+
+class IdleRunner(TensorRunner):
+    """Calls nothing, and returns what is there: what a window costs by itself."""
+
+    def __init__(self, command: dict[str, Any], gpu: Gpu) -> None:
+        super().__init__(gpu)
+        self._ready: tuple[Any, ...] = ()
+
+    def lay_out(self, layout: dict[str, Any]) -> None:
+        super().lay_out(layout)
+        self._ready = tuple(self._blank(array) for array in layout["outputs"])
+
+    def _call(self, slot: Slot) -> Any:
+        return self._ready
+
+
+class TorchRunner(TensorRunner):
+    """Modules in Triton or PyTorch; what a call does can be recorded."""
+
+    def __init__(self, command: dict[str, Any], gpu: Gpu) -> None:
+        super().__init__(gpu)
+        self._torch.set_grad_enabled(False)
+        self._block = 0
+        self._recorder: Any = None
+        if command.get("records"):
+            from presage.static.tracing import on_gpu
+            from presage.static.tracing.recorder import Recorder
+
+            self._recorder = Recorder(has_gpu=True)
+            on_gpu.install(self._recorder)
+            self._recorder.__enter__()  # it must have seen the module's tensors made
+        self._function: Any = load_candidate(command, "cuda")
+
+    def close(self, command: dict[str, Any]) -> None:
+        self._function, self._slots = None, []
+        self._torch.cuda.empty_cache()
+
+    def prepare(self, command: dict[str, Any]) -> None:
+        """Compile for every shape without launching: Triton's launches are held back, its autotuners forget."""
+        with NoLaunches(self._torch.cuda.is_current_stream_capturing):
+            self.rehearse(command)
+
+    def rehearse(self, command: dict[str, Any]) -> None:
+        """Call it once for every shape, so that whatever compiles at a first call has compiled."""
+        if dynamo := sys.modules.get("torch._dynamo"):  # by default it gives up after eight shapes, and says nothing
+            dynamo.config.recompile_limit = max(64, dynamo.config.recompile_limit)
+        for layout in command["layouts"]:
+            self._function(tensors.arrange(layout, [self._blank(a) for a in layout["inputs"]], self._torch))
+        self._torch.cuda.synchronize()
+
+    def record(self, command: dict[str, Any]) -> dict[str, Any]:
+        """Make the one call that is laid out, write down what it did, and share what its constants held."""
+        (slot,) = self._slots
+        self._recorder.begin(slot.views)
+        try:
+            result = self._function(slot.data)
+        except BaseException:
+            self._recorder.stop()
+            raise
+        document, constants = self._recorder.end(result)
+        with open(command["path"], "w") as file:
+            json.dump(document, file)
+        return {"handle": self._shared(document, constants)}
+
+    def _shared(self, document: dict[str, Any], constants: list[Any]) -> str:
+        """All constants in one block of memory that another process can open; nothing where there are none."""
+        from presage.devices.worker.replay import placed
+        from presage.static.trace import Trace
+
+        gpu, driver = self._gpu, self._gpu.driver
+        self._free_block()
+        offsets, size = placed(Trace.from_document(document))
+        if not size:
+            return ""
+        self._block = int(gpu(driver.cuMemAlloc(-(-size // _PAGE) * _PAGE)))
+        block = tensors.gpu_bytes(self._block, size, self._torch)
+        for offset, content in zip(offsets, constants, strict=True):
+            block[offset : offset + content.numel()].copy_(content)
+        gpu(driver.cuCtxSynchronize())
+        return bytes(gpu(driver.cuIpcGetMemHandle(self._block)).reserved).hex()
+
+    def _free_block(self) -> None:
+        if self._block:
+            self._gpu(self._gpu.driver.cuMemFree(self._block))
+            self._block = 0
+
+    def stop_recording(self, command: dict[str, Any]) -> None:
+        self._free_block()
+        if self._recorder is not None:
+            self._recorder.__exit__(None, None, None)
+            self._recorder = None
+
+    def _call(self, slot: Slot) -> Any:
+        return self._function(slot.data)
 
 
 class GpuExaminer(GpuRunner, ExaminerRunner):

@@ -36,9 +36,3 @@ extern "C" __global__ void __launch_bounds__(1024, 1)
     __syncthreads();
     if (hold_ns < 0) everything[threadIdx.x] = 0;
 }
-
-// Between a lead and an audited call: nothing but time, on one thread, with all else of the GPU free.
-extern "C" __global__ void pause(long long ns) {
-    const unsigned long long until = now() + ns;
-    while (now() < until) {}
-}

@@ -1,4 +1,4 @@
-"""What a module does with Triton: launches are counted while it is timed, and held back while it is only compiled."""
+"""Triton's launches are held back while a module is only compiled."""
 
 from __future__ import annotations
 
@@ -14,54 +14,6 @@ def warm_up() -> None:
         from triton.runtime.cache import triton_key
 
         triton_key()
-
-
-class OwnLaunches:
-    """Counts launches of Triton kernels that are a module's own: neither torch's nor Triton's, and none that failed.
-    A replay counts as one, if any such kernel has been captured."""
-
-    def __init__(self, graph: Any, capturing: Callable[[], bool]) -> None:
-        from triton.compiler import CompiledKernel
-        from triton.runtime.jit import JITFunction
-
-        self.count, self._captured, self._capturing = 0, False, capturing
-        run, runner, replay = JITFunction.run, CompiledKernel.__getitem__, graph.replay
-        self._originals = [
-            (JITFunction, "run", run),
-            (CompiledKernel, "__getitem__", runner),
-            (graph, "replay", replay),
-        ]
-
-        def counted_run(kernel: Any, *args: Any, grid: Any, warmup: bool, **options: Any) -> Any:
-            compiled = run(kernel, *args, grid=grid, warmup=warmup, **options)
-            if not warmup:
-                self._note(kernel)
-            return compiled
-
-        def counted_runner(compiled: Any, grid: Any) -> Any:
-            launch = runner(compiled, grid)
-
-            def launch_and_count(*args: Any, **options: Any) -> None:
-                launch(*args, **options)
-                self._note(getattr(compiled.src, "fn", None))
-
-            return launch_and_count
-
-        def counted_replay(captured: Any) -> None:
-            replay(captured)
-            self.count += self._captured
-
-        JITFunction.run, CompiledKernel.__getitem__, graph.replay = counted_run, counted_runner, counted_replay
-
-    def _note(self, kernel: Any) -> None:
-        home = getattr(getattr(kernel, "fn", None), "__module__", None) or ""
-        if home.partition(".")[0] not in ("torch", "triton"):
-            self.count += 1
-            self._captured |= self._capturing()
-
-    def close(self) -> None:
-        for kind, name, original in self._originals:
-            setattr(kind, name, original)
 
 
 class NoLaunches:

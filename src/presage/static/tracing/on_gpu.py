@@ -42,10 +42,11 @@ def _listen_to_triton(recorder: Recorder) -> None:
         made = launcher_class(source, metadata)
 
         def launch(x: int, y: int, z: int, stream: int, function: int, *rest: Any) -> None:
-            if x * y * z and function in codes:
-                triton_launches.record(recorder, source, metadata, codes[function], (x, y, z), rest)
-            elif x * y * z:
-                recorder.lack("it launches a Triton kernel whose machine code is not known")
+            if recorder.is_listening and x * y * z:  # at other times it must cost nothing
+                if function in codes:
+                    triton_launches.record(recorder, source, metadata, codes[function], (x, y, z), rest)
+                else:
+                    recorder.lack("it launches a Triton kernel whose machine code is not known")
             made(x, y, z, stream, function, *rest)
 
         return launch

@@ -213,9 +213,9 @@ def _use_cudnn() -> None:
         def run(x: Any, state: Any, weights: Any, biased: bool, layers: int, dropout: float, training: bool,
                 both_ways: bool, batch_first: bool) -> Any:  # fmt: skip
             hidden, cell = state if mode == 2 else (state, None)
-            width = hidden.shape[2]
+            width = (hidden if cell is None else cell).shape[2]
             found = torch.ops.aten._cudnn_rnn(
-                x, weights, 4 if biased else 2, None, hidden, cell, mode, cell.shape[2] if mode == 2 else width,
+                x, weights, 4 if biased else 2, None, hidden, cell, mode, width,
                 0, layers, batch_first, dropout, training, both_ways, [], None,
             )  # fmt: skip
             return found[:3] if mode == 2 else found[:2]

@@ -122,7 +122,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
 
     def lack(self, reason: str) -> None:
         """The call cannot be repeated from its trace."""
-        if self._lacks is None and self._is_listening:
+        if self._lacks is None and self.is_listening:
             self._lacks = reason
 
     @contextlib.contextmanager
@@ -135,7 +135,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
             self._paused -= 1
 
     @property
-    def _is_listening(self) -> bool:
+    def is_listening(self) -> bool:
         return not self._paused and (self._steps is not None or bool(self._captures))
 
     def _add(self, step: Step) -> None:
@@ -255,7 +255,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
             if known is not NotImplemented:
                 return known
             args, kwargs = without_values.forget((args, kwargs))
-        if self._is_listening:
+        if self.is_listening:
             return self._recorded(func, args, kwargs)
         result = self._value_of(*args) if func is _ITEM else func(*args, **kwargs)
         self._meet(args, kwargs, result)

@@ -1,0 +1,123 @@
+"""What is seen of a timed case on a GPU: times of calls in a clean process, or the parent's clock over many calls."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median, quantiles
+from typing import ClassVar
+
+from presage.devices.observation import Observation
+
+WINDOW_CALLS = 8
+LEAST_HOLD_NS, MOST_HOLD_NS = 20_000, 50_000_000
+"""How long the lead holds the GPU while a call is queued behind it. No foreign host code can use that time."""
+CLOCKED_NS, SPREADS = 2_000_000, 30
+"""A window by the parent's clock is so long, or so many times what windows with nothing in them differ by: what is
+uncertain of subtracting those is then under 3 % of it."""
+MOST_CALLS = 512
+CHECKED_CALLS = 8
+
+
+@dataclass
+class GpuObservation(Observation):
+    """Of a process in which no foreign host code has run: its samples are its calls, each timed by events."""
+
+    doubted: ClassVar[bool] = False
+
+    @property
+    def whole(self) -> int:
+        """Two are enough, since each call's outputs are taken before the next begins."""
+        return min(2, self.calls)
+
+    @property
+    def whole_windows(self) -> int:
+        return 1
+
+    def believed(self) -> list[int]:
+        return [*range(len(self.windows))]
+
+    def lies(self) -> list[float]:
+        return []
+
+    @property
+    def is_lied_about(self) -> bool:
+        return False
+
+    @property
+    def is_disturbed(self) -> bool:
+        return False
+
+    def samples(self) -> dict[int, float]:
+        """Each call's own time: one that something else on the GPU delayed is an outlier and says nothing of others."""
+        return {
+            self.rounds[i] * WINDOW_CALLS + call: float(ns)
+            for i, window in enumerate(self.windows)
+            for call, ns in enumerate(window.answer["samples_ns"])
+        }
+
+    def tail_ns(self) -> float:
+        """How long the GPU goes on after a call's own stream has finished."""
+        return float(median(tail for window in self.windows for tail in window.answer["tails_ns"]))
+
+
+@dataclass
+class OwnObservation(GpuObservation):
+    """Of a kernel of our own, which does not change its mind."""
+
+    def checks(self) -> int:
+        return 0 if self.windows else 1
+
+
+@dataclass
+class WorkerObservation(GpuObservation):
+    """Of a module in its own process: the parent's clock, from before it shows the inputs until it has the outputs.
+    Windows with nothing in them, but as many outputs to copy, are subtracted."""
+
+    doubted: ClassVar[bool] = True
+    least_ns: float = 0.0
+    """What a call takes where outputs are not copied. Copying is subtracted, and may have cost nothing while the host
+    was busy, so no sample is less."""
+
+    @property
+    def whole(self) -> int:
+        return min(CHECKED_CALLS, self.calls)
+
+    def samples(self) -> dict[int, float]:
+        empty = median(pulse.parent_ns for pulse in self.pulses)
+        return {
+            self.rounds[i] * WINDOW_CALLS: max(self.least_ns, (window.parent_ns - empty) / window.calls, 1.0)
+            for i, window in enumerate(self.windows)
+        }
+
+
+def clocked_calls(call_ns: float, empty_ns: Sequence[float], room: int) -> int:
+    """How many calls make a window by the parent's clock, given windows with nothing in them, and for how many there is
+    room."""
+    low, _, high = quantiles(empty_ns, n=4) if len(empty_ns) > 1 else (0.0, 0.0, 0.0)
+    wanted = max(CLOCKED_NS, SPREADS * (high - low)) / max(1.0, call_ns)
+    return max(1, min(MOST_CALLS, room, round(wanted + 0.5)))
+
+
+@dataclass
+class Hold:
+    """How long the lead holds the GPU for the next call: as long as queueing the last one took, and half as much again.
+    A call that waits for the GPU is not queued sooner for that, and is told by it."""
+
+    most_ns: int = MOST_HOLD_NS
+    ns: int = LEAST_HOLD_NS
+    waits: bool = False
+    """Whether calls wait for the GPU, so that the host's time is part of their own."""
+    _before: tuple[int, int] | None = None
+
+    def learn(self, queued_ns: int) -> None:
+        if self.waits:
+            return
+        if self._before is not None:
+            held, queued = self._before
+            longer = self.ns - held
+            if longer > LEAST_HOLD_NS and queued_ns - queued > 0.5 * longer:
+                self.waits, self.ns = True, LEAST_HOLD_NS
+                return
+        self._before = self.ns, queued_ns
+        self.ns = max(LEAST_HOLD_NS, min(self.most_ns, int(1.5 * queued_ns)))

@@ -1,0 +1,348 @@
+"""ModuleTrial: a foreign module under measurement on a GPU.
+
+It is checked in its worker. There it is also recorded, and a *replayer*, in which no foreign host code has ever run,
+repeats what it was seen to do: that is timed. What cannot be replayed is timed in its worker, by the parent's clock.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from presage.devices import recorded_call
+from presage.devices.base import CaseTiming, Effort
+from presage.devices.child import Child, ChildLostError, TimingError, VerdictError, Window
+from presage.devices.examiner import CheckingError
+from presage.devices.gpu_memory import CrowdedError
+from presage.devices.gpu_observation import (
+    MOST_CALLS,
+    WINDOW_CALLS,
+    Hold,
+    WorkerObservation,
+    clocked_calls,
+)
+from presage.devices.gpu_trial import NOTHING, GpuTrial
+from presage.devices.observation import Observation
+from presage.devices.recorded_call import NotReplayedError
+from presage.devices.status import Status
+from presage.devices.trial import SURPRISING_CALLS, Inputs, Plan, Surprises
+from presage.kernels.kernel import Kernel
+from presage.problems.base import Case, Problem
+from presage.static import roofline
+from presage.static.hardware import Hardware
+from presage.static.trace import Trace, TraceError
+
+MISSED_SHARE, MISSED_NS = 0.03, 1_000
+"""By how much a module may be faster than its replay before the replay is not believed: a share of it, and beyond."""
+CLOCKED_WINDOWS, LONG_NS = 3, 500_000_000
+"""A module's throughput is the best of so many windows; one that takes so long need not be repeated."""
+EMPTY_WINDOWS = 7
+MOST_DESCRIBED = 2048
+"""So many outputs can be described in one message."""
+CLOCKED_BYTES = 1 << 30
+"""The inputs and outputs of a window by the parent's clock take no more than this, where several calls do."""
+
+
+class ReplayError(VerdictError):
+    """A replay went wrong after its module had been let go of. The module is tried again, and timed in its worker."""
+
+
+class ModuleTrial(GpuTrial):
+    """What it decides once, before anything is timed, holds for all cases."""
+
+    _timed = "each replay of what a call does, in a process without its host code"
+
+    def __init__(self, problem: Problem, kernel: Kernel, effort: Effort, not_replayed: str = "") -> None:
+        super().__init__(problem, kernel, effort)
+        self.l2_bytes = 0
+        self.hardware: Hardware | None = None
+        self.replayer: Child | None = None
+        """A process that repeats what the module was seen to do."""
+        self.not_replayed = not_replayed
+        """Why it is timed in its worker, if it is."""
+        self.traces: dict[str, Trace] = {}
+        self.waits_ns: dict[str, float] = {}
+        """By case: what a call takes in the module's own process, its host code with it."""
+        self._replaying, self._paced = False, False
+        self._empties: list[float] = []
+        self._hold = Hold()
+
+    @property
+    def believed(self) -> str:  # type: ignore[override]
+        return "worker" if self.not_replayed else "replay"
+
+    @property
+    def _child(self) -> Child:
+        child = self.replayer if self._replaying else self.child
+        assert child is not None
+        return child
+
+    @property
+    def children(self) -> list[Child]:
+        return [*super().children, *([self.replayer] if self.replayer is not None else [])]
+
+    def prepare(self, compiler: Mapping[str, Any], plan: Plan) -> None:
+        super().prepare(compiler, plan)
+        if self.replayer is not None:
+            self.replayer.wait_ready()
+            self.replayer.give(self.effort.timeout)
+            self.replayer.command("load", kind="replay")
+
+    def _load_module(self, path: Path, **more: Any) -> None:
+        super()._load_module(path, records=self.replayer is not None)
+
+    def close(self) -> None:
+        self._end_worker()
+        self._end_replayer()
+
+    def _end_worker(self) -> None:
+        super().close()
+
+    def _end_replayer(self) -> None:
+        if self.replayer is not None:
+            self.replayer.kill()
+            self.replayer = None
+
+    def release(self) -> list[Child]:
+        left = super().release()
+        self.replayer = None
+        return left
+
+    def end(self, verdict: VerdictError) -> None:
+        """What a replay does wrong is not held against its module; but what times show, they show."""
+        if self._replaying and not isinstance(verdict, TimingError | ChildLostError | CheckingError | CrowdedError):
+            self.verdict = ReplayError(verdict.status, f"its replay failed while it was timed: {verdict.reason}")
+            self.close()
+            return
+        super().end(verdict)
+
+    # -- replay -------------------------------------------------------------------------------------------------------
+
+    def settle(self, cases: Sequence[Case]) -> None:
+        """Find out whether the module can be replayed, and let go of its process if so: only then is it timed."""
+        self.not_replayed = self.not_replayed or self._why_not(cases)
+        if self.not_replayed:
+            self._end_replayer()
+            self._child.command("stop recording")
+            self.observation_type = WorkerObservation
+            return
+        self._end_worker()  # while it lives, work that it left on the GPU may go on
+        self._replaying = True
+
+    def _why_not(self, cases: Sequence[Case]) -> str:
+        try:
+            for case in cases:
+                self._record(case)
+            self._child.command("stop recording")
+            for case in cases:
+                self._refuse_unlike_replay(case)
+        except NotReplayedError as error:
+            return str(error)
+        return ""
+
+    def _record(self, case: Case) -> None:
+        """One call of the module, written down, and handed to the replayer. It is not the first of its shape, in which
+        it may compile, tune or capture."""
+        self.lay_out(case, 1)
+        self.run(case, self.draw(case), checked=1, timed=True)
+        self._fill(self.draw(case))
+        child = self._child
+        child.arena.show()
+        try:
+            answer = child.command("record", path=str(Path(child.scratch, recorded_call.FILE)))
+        except VerdictError as verdict:
+            if verdict.status not in (Status.RUNTIME_ERROR, Status.COMPILE_ERROR):
+                raise
+            raise NotReplayedError(f"it cannot be recorded: {verdict.reason}") from verdict
+        try:
+            trace = recorded_call.read(child.scratch)
+        except TraceError as error:
+            raise NotReplayedError(f"its trace is refused: {error}") from error
+        if trace.lacks:
+            raise NotReplayedError(trace.lacks)
+        with self._as_replay("its trace cannot be replayed"):
+            path = recorded_call.write(trace, self._child.scratch, f"{len(self.traces)}.json")
+            self._child.command("program", name=case.name, path=path, handle=str(answer.get("handle", "")))
+        self.traces[case.name] = trace
+
+    @contextmanager
+    def _as_replay(self, what: str) -> Iterator[None]:
+        """What goes wrong inside is not held against the module."""
+        self._replaying = True
+        try:
+            yield
+        except (VerdictError, OSError) as error:
+            if isinstance(error, CheckingError | ChildLostError):
+                raise
+            raise NotReplayedError(f"{what}: {error}") from error
+        finally:
+            self._replaying = False
+
+    def _refuse_unlike_replay(self, case: Case) -> None:
+        """A replay must return what is right for inputs that nobody has seen, and the module must not be faster: then
+        it does something else."""
+        with self._as_replay("its replay does not do what the module does"):
+            self.lay_out(case, 1)
+            self.run(case, self.draw(case), checked=1, timed=True)
+            (call_ns,) = self.run(case, self.draw(case), checked=1, timed=True).answer["samples_ns"]
+            self.lay_out(case, self._calls_for(case, call_ns))
+            if self.problem.restyled(case):
+                self.run(case, Surprises(self.problem, case, self.backend), SURPRISING_CALLS, timed=True)
+            replay_ns = median(self.run(case, self.draw(case), 1, timed=True).answer["samples_ns"])
+        module_ns = self.waits_ns[case.name] = self._throughput(case, replay_ns)
+        least = (1 - MISSED_SHARE) * replay_ns - MISSED_NS
+        if module_ns >= least:
+            return
+        with self._as_replay("its replay cannot be timed"):  # it may be that what is in the cache makes the difference
+            again_ns = self._throughput(case, replay_ns)
+        if module_ns < (1 - MISSED_SHARE) * again_ns - MISSED_NS:
+            raise NotReplayedError(
+                f"the module itself is faster than its replay: {module_ns / 1e3:.1f} us a call against"
+                f" {min(again_ns, replay_ns) / 1e3:.1f} us (case {case.name}), so its trace does not have all it does"
+            )
+
+    # -- the parent's clock -------------------------------------------------------------------------------------------
+
+    def lay_out(self, case: Case, calls: int) -> None:
+        super().lay_out(case, calls)
+        if not self._replaying:
+            self._child.arena.hide()
+
+    def _fill(self, inputs: Inputs) -> None:
+        arena = self._child.arena
+        for slot in range(len(arena.slots)):
+            arena.write_inputs(slot, inputs[slot])
+            arena.poison(slot)
+
+    def _clocked(
+        self, child: Child, calls: int, paced: bool = False, collects: bool = True, repeats: int = 1
+    ) -> Window:
+        """One window by the parent's clock alone, from before the inputs are there for the child until its outputs are
+        taken. Whatever works on them does so in between, on whichever stream and for whomever it waits."""
+        arena, trusted = self._child.arena, child.trusted
+        child.trusted = False  # all of them are stopped and resumed
+        start = time.perf_counter_ns()
+        try:
+            arena.show()
+            window = child.window(calls, paced=paced, collects=collects, repeats=repeats)
+            arena.take()
+        finally:
+            child.trusted = trusted
+        return replace(window, parent_ns=time.perf_counter_ns() - start, calls=calls * repeats)
+
+    def _pulse(self, case: Case, observation: Observation) -> Window:
+        """The same window of a worker that computes nothing, but has as much to copy."""
+        self._lay_out_idle(self._layout(case))
+        return self._clocked(self._idle, observation.calls)
+
+    def _lay_out_idle(self, layout: dict[str, Any]) -> None:
+        self._idle.command("open arena", handle=self._child.arena.handle)
+        self._idle.command("lay out", **layout)
+
+    def _empty_ns(self, calls: int = 1) -> float:
+        """What a window takes in which so many calls do nothing and return nothing."""
+        self._idle.command("lay out", **NOTHING)
+        return float(self._clocked(self._idle, 1, collects=False, repeats=calls).parent_ns)
+
+    def _throughput(self, case: Case, call_ns: float) -> float:
+        """Nanoseconds a call, at best, where nobody waits for one of many nor for what they return. Each is thought to
+        take so long."""
+        calls = clocked_calls(call_ns, self._spread(case), MOST_CALLS)
+        slots = min(calls, WINDOW_CALLS, self._room_for_calls(case))
+        repeats = -(-calls // slots)
+        self.lay_out(case, slots)
+        self._child.arena.hide()
+        self._fill(self.draw(case))
+        found = []
+        for _ in range(CLOCKED_WINDOWS if calls * call_ns < LONG_NS else 1):
+            empty = self._empty_ns(slots * repeats)
+            found.append(self._clocked(self._child, slots, collects=False, repeats=repeats).parent_ns - empty)
+        return max(1.0, min(found) / (slots * repeats))
+
+    def _spread(self, case: Case) -> list[float]:
+        """What windows with nothing in them take here and now."""
+        if not self._empties:
+            self.lay_out(case, 1)
+            self._child.arena.hide()
+            self._empties = [self._empty_ns() for _ in range(EMPTY_WINDOWS)]
+        return self._empties
+
+    def _clocked_calls(self, case: Case, call_ns: float) -> int:
+        """How many make a window that counts: all on inputs of their own, which together do not fit into the cache."""
+        room = min(self._room_for_calls(case), MOST_DESCRIBED // len(self.problem.outputs))
+        beyond = -(-2 * self.l2_bytes // self._bytes_per_call(case))
+        return max(clocked_calls(call_ns, self._spread(case), room), min(room, MOST_CALLS, beyond))
+
+    def _room_for_calls(self, case: Case) -> int:
+        size = min(int(self._child.arena.size), max(CLOCKED_BYTES, 4 * self.l2_bytes))
+        return max(1, size // self._bytes_per_call(case))
+
+    # -- windows ------------------------------------------------------------------------------------------------------
+
+    def _layout(self, case: Case) -> dict[str, Any]:
+        return super()._layout(case) | ({"program": case.name} if self._replaying else {})
+
+    def warm_up(self, case: Case) -> None:
+        if self._replaying:
+            super().warm_up(case)
+            return
+        self.lay_out(case, 1)
+        latest_ns = self.run(case, self.draw(case), checked=1, timed=False).parent_ns
+        call_ns = self._throughput(case, latest_ns)
+        self.waits_ns[case.name] = self._throughput(case, call_ns)
+        self._begin(case, self._clocked_calls(case, self.waits_ns[case.name]))
+
+    def _calls_for(self, case: Case, call_ns: float, talk_ns: float = 0.0) -> int:
+        if self._replaying:
+            return super()._calls_for(case, call_ns, talk_ns)
+        return self.observations[case.name].calls  # they were counted when it was warmed up
+
+    def _begin(self, case: Case, calls: int) -> None:
+        super()._begin(case, calls)
+        observation = self.observations[case.name]
+        if isinstance(observation, WorkerObservation):
+            observation.least_ns = self.waits_ns[case.name]
+
+    def run(self, case: Case, inputs: Inputs, checked: int, timed: bool) -> Window:
+        self._paced = not timed
+        return super().run(case, inputs, checked, timed)
+
+    def _window(self, calls: int) -> Window:
+        return super()._window(calls) if self._replaying else self._clocked(self._child, calls, self._paced)
+
+    def differs_by_process(self, case: Case) -> bool:
+        return super().differs_by_process(case) or (self.live and bool(self.not_replayed))
+
+    # -- the result ---------------------------------------------------------------------------------------------------
+
+    def timing(self, case: Case, floor: float) -> CaseTiming:
+        return replace(super().timing(case, floor), wait_ns=self.waits_ns.get(case.name))
+
+    def facts(self) -> dict[str, Any]:
+        return {**super().facts(), **self._traced()}
+
+    def _traced(self) -> dict[str, Any]:
+        """Of each case: which program it is, how many steps it has, and which share of the time that they need at least
+        its own kernels do."""
+        if self.not_replayed or not self.traces:
+            return {}
+        return {
+            "traces": {
+                name: {"hash": trace.hash, "steps": len(trace.steps), "own_share": self._own_share(trace)}
+                for name, trace in self.traces.items()
+            }
+        }
+
+    def _own_share(self, trace: Trace) -> float | None:
+        return trace.own_share(roofline.step_ns(trace, self.hardware)) if self.hardware else None
+
+    def _how(self) -> str:
+        if not self.not_replayed:
+            return super()._how()
+        calls = max(observation.calls for observation in self.observations.values())
+        return f"the parent's clock over windows of up to {calls} calls, less what empty windows take"

@@ -1,0 +1,416 @@
+"""Replay: runs the steps of a trace in a process in which no foreign host code has ever run.
+
+Everything that can be worked out before a call is: a call is a list of closures over a list of values.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from presage.devices.worker import tensors
+from presage.devices.worker.gpu import Gpu, TensorRunner
+from presage.static.trace import (
+    COPY,
+    FILL,
+    ITEM_SIZES,
+    LAUNCHES,
+    Launch,
+    Step,
+    TensorSpec,
+    Trace,
+    TraceError,
+    tensors_in,
+)
+from presage.static.tracing import arguments
+
+_OPERATOR = re.compile(r"aten::(\w+)\.(\w+)")
+_ALIGN = 256
+_HIDDEN = 2
+"""A Triton kernel may have so many pointers more than its trace names, for memory that it does not use."""
+_PORTABLE_CLUSTER = 8
+_SETTINGS = {
+    "matmul_tf32": ("cuda.matmul", "allow_tf32"),
+    "cudnn_tf32": ("cudnn", "allow_tf32"),
+    "cudnn_benchmark": ("cudnn", "benchmark"),
+    "cudnn_deterministic": ("cudnn", "deterministic"),
+    "fp16_reduction": ("cuda.matmul", "allow_fp16_reduced_precision_reduction"),
+    "bf16_reduction": ("cuda.matmul", "allow_bf16_reduced_precision_reduction"),
+}
+"""Where under torch.backends each flag of a step is set."""
+
+Values = list[Any]
+"""A call's tensors by their numbers; None before a tensor is made and after its last use."""
+Action = Callable[[Values], None]
+
+
+class Program:
+    """A trace that can be called. Constants keep what a call writes to them for the next call, as a module's do."""
+
+    def __init__(
+        self,
+        trace: Trace,
+        constants: Sequence[Any],
+        torch: Any,
+        launcher: Callable[[str, Launch], Action] | None = None,
+        device: str = "cuda",
+    ) -> None:
+        if trace.lacks:
+            raise TraceError(trace.lacks)
+        self._torch, self._device, self._launcher = torch, device, launcher
+        self._inputs, self._size = trace.inputs, len(trace.tensors)
+        self._constants = list(zip(trace.constants, constants, strict=True))
+        self._flags: dict[str, bool] = {}
+        self._actions = self._prepared(trace)
+        self._outputs = self._builder([trace.outputs])
+
+    def __call__(self, inputs: Sequence[Any]) -> Any:
+        values: Values = [None] * self._size
+        for number, tensor in zip(self._inputs, inputs, strict=True):
+            values[number] = tensor
+        for number, tensor in self._constants:
+            values[number] = tensor
+        for action in self._actions:
+            action(values)
+        return self._outputs(values)[0]
+
+    def _prepared(self, trace: Trace) -> list[Action]:
+        """An action for each step that does something, and one after a tensor's last use that lets go of it."""
+        last = {number: at for at, step in enumerate(trace.steps) for number in (*step.reads, *step.makes)}
+        kept = {*trace.inputs, *trace.constants, *tensors_in([trace.outputs])}
+        found: list[Action] = []
+        for at, step in enumerate(trace.steps):
+            if step.flags:
+                found.append(self._set(dict(step.flags)))
+            if step.kind in LAUNCHES:
+                found.append(self._launch(step))
+            elif step.name in (COPY, FILL):
+                found.append(self._memory(step))
+            elif step.kind != "sync":  # what the host waited for, it knows already: it is written into later steps
+                found.append(self._operator(step))
+            if done := [number for number in {*step.reads, *step.makes} if last[number] == at and number not in kept]:
+                found.append(_forgetting(done))
+        return found
+
+    def _set(self, flags: dict[str, bool]) -> Action:
+        def set_flags(values: Values) -> None:
+            if self._flags != flags:
+                for name, wanted in flags.items():
+                    place, attribute = _SETTINGS[name]
+                    settings = self._torch.backends
+                    for part in place.split("."):
+                        settings = getattr(settings, part)
+                    setattr(settings, attribute, wanted)
+                self._flags = flags
+
+        return set_flags
+
+    def _launch(self, step: Step) -> Action:
+        if self._launcher is None or step.launch is None:
+            raise TraceError("a kernel cannot be launched here")
+        return self._launcher(step.name, step.launch)
+
+    def _memory(self, step: Step) -> Action:
+        """Bytes of tensors are copied, or filled with one value."""
+        try:
+            size, *rest = step.arguments
+            value = None if step.name == COPY else rest.pop(0)
+            places = [(code["tensor"], offset) for code, offset in zip(rest[::2], rest[1::2], strict=True)]
+            (into, to), *source = places
+        except (KeyError, TypeError, ValueError) as error:
+            raise TraceError("bytes that are copied or filled, but not where") from error
+        if any(type(number) is not int for number in (size, to, *(offset for _, offset in source))):
+            raise TraceError("bytes that are copied or filled, but not how many")
+        if value is None and len(source) == 1:
+            ((origin, start),) = source
+
+            def copy(values: Values) -> None:
+                _bytes(values[into], to, size, self._torch).copy_(_bytes(values[origin], start, size, self._torch))
+
+            return copy
+        if type(value) is not int or source:
+            raise TraceError("bytes that are copied or filled, but not with what")
+
+        def fill(values: Values) -> None:
+            _bytes(values[into], to, size, self._torch).fill_(value)
+
+        return fill
+
+    def _operator(self, step: Step) -> Action:
+        function, build, store = operator(step.name, self._torch), self._builder(step.arguments), _storing(step.results)
+        if not step.named:
+
+            def call(values: Values) -> None:
+                store(values, function(*build(values)))
+
+            return call
+        names, others = tuple(step.named), self._builder(tuple(step.named.values()))
+
+        def call_named(values: Values) -> None:
+            store(values, function(*build(values), **dict(zip(names, others(values), strict=True))))
+
+        return call_named
+
+    def _builder(self, codes: Sequence[Any]) -> Callable[[Values], list[Any]]:
+        """What makes a list of arguments from a call's values; whatever does not change is made once."""
+        fixed: list[Any] = []
+        places: list[tuple[int, int]] = []
+        inner: list[tuple[int, Callable[[Values], list[Any]]]] = []
+        for at, code in enumerate(codes):
+            if isinstance(code, dict) and "tensor" in code:
+                places.append((at, code["tensor"]))
+            elif any(True for _ in tensors_in([code])):
+                inner.append((at, self._builder(code["list"])))
+            else:
+                fixed.append(self._fixed(code))
+                continue
+            fixed.append(None)
+
+        def build(values: Values) -> list[Any]:
+            made = fixed.copy()
+            for at, number in places:
+                made[at] = values[number]
+            for at, part in inner:
+                made[at] = part(values)
+            return made
+
+        return build
+
+    def _fixed(self, code: Any) -> Any:
+        """A value with nothing in the place of its tensors."""
+        try:
+            return arguments.decode(code, lambda number: None, self._device)
+        except (RuntimeError, TypeError, ValueError) as error:
+            raise TraceError(f"a value that torch does not know: {error}") from error
+
+
+def operator(name: str, torch: Any) -> Any:
+    """One of torch's own operators by its full name."""
+    if not (found := _OPERATOR.fullmatch(name)):
+        raise TraceError(f"{name[:100]} is not an operator of torch's own")
+    try:
+        return getattr(getattr(torch.ops.aten, found[1]), found[2])
+    except AttributeError as error:
+        raise TraceError(f"this torch has no operator {name}") from error
+
+
+def _bytes(tensor: Any, offset: int, size: int, torch: Any) -> Any:
+    """So many bytes of a tensor's memory, from so far behind its first element."""
+    start, storage = tensor.storage_offset() * tensor.element_size() + offset, tensor.untyped_storage()
+    if start < 0 or size < 0 or start + size > storage.nbytes():
+        raise TraceError("bytes outside of a tensor's memory are copied or filled")
+    return torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(storage, start, (size,), (1,))
+
+
+def _forgetting(numbers: Sequence[int]) -> Action:
+    def forget(values: Values) -> None:
+        for number in numbers:
+            values[number] = None
+
+    return forget
+
+
+def _storing(code: Any) -> Callable[[Values, Any], None]:
+    """What puts an operator's result where later steps find it."""
+    if code is None or not isinstance(code, dict):
+        return lambda values, result: None
+    if "tensor" in code:
+        number = code["tensor"]
+
+        def store(values: Values, result: Any) -> None:
+            values[number] = result
+
+        return store
+    parts = [_storing(part) for part in code.get("list", ())]
+
+    def store_each(values: Values, result: Any) -> None:
+        for part, value in zip(parts, result, strict=True):
+            part(values, value)
+
+    return store_each
+
+
+# -- constants --------------------------------------------------------------------------------------------------------
+
+
+def span(spec: TensorSpec) -> int:
+    """How many bytes lie from a tensor's first element to its last."""
+    if 0 in spec.shape:
+        return 0
+    steps = spec.stride or _rows(spec.shape)
+    return (1 + sum((size - 1) * step for size, step in zip(spec.shape, steps, strict=True))) * ITEM_SIZES[spec.dtype]
+
+
+def _rows(shape: Sequence[int]) -> tuple[int, ...]:
+    steps = [1]
+    for size in reversed(shape[1:]):
+        steps.append(steps[-1] * size)
+    return tuple(reversed(steps[: len(shape)]))
+
+
+def placed(trace: Trace) -> tuple[list[int], int]:
+    """Where each constant lies in a block of all, and how large that is."""
+    offsets, end = [], 0
+    for number in trace.constants:
+        offsets.append(end)
+        end = -(-(end + span(trace.tensors[number])) // _ALIGN) * _ALIGN
+    return offsets, end
+
+
+def constants(trace: Trace, block: Any, torch: Any, device: str = "cuda") -> list[Any]:
+    """The trace's constants, each in memory of its own, from a block of bytes."""
+    found = []
+    for number, offset in zip(trace.constants, placed(trace)[0], strict=True):
+        spec = trace.tensors[number]
+        place = device if spec.device == "cuda" else spec.device
+        steps = spec.stride or _rows(spec.shape)
+        tensor = torch.empty_strided(spec.shape, steps, dtype=getattr(torch, spec.dtype), device=place)
+        if size := span(spec):
+            flat = tensor.as_strided((size // ITEM_SIZES[spec.dtype],), (1,)).view(torch.uint8)
+            flat.copy_(block[offset : offset + size])
+        found.append(tensor)
+    return found
+
+
+# -- launches ---------------------------------------------------------------------------------------------------------
+
+
+class Launcher:
+    """Loads a trace's machine code and prepares its launches, on the current stream."""
+
+    def __init__(self, gpu: Gpu, cubins: Sequence[bytes]) -> None:
+        self._gpu, self._driver, self._cubins = gpu, gpu.driver, cubins
+        self._modules: dict[int, Any] = {}
+        self._functions: dict[tuple[int, str], Any] = {}
+        self._shared: dict[tuple[int, str], int] = {}
+
+    def __call__(self, name: str, launch: Launch) -> Action:
+        function = self._function(name, launch)
+        contents = [parameter.content for parameter in launch.parameters]
+        contents += [bytes(8)] * self._hidden(function, launch)
+        buffers = [ctypes.create_string_buffer(content, len(content)) for content in contents]
+        addresses = [ctypes.addressof(buffer) for buffer in buffers]
+        array = (ctypes.c_void_p * max(1, len(addresses)))(*addresses)
+        pointers = [
+            (ctypes.c_uint64.from_buffer(buffer, at), number, offset)
+            for buffer, parameter in zip(buffers, launch.parameters, strict=False)
+            for at, number, offset in parameter.pointers
+        ]
+        start, check, kept = self._starting(function, launch, ctypes.addressof(array)), self._gpu, (buffers, array)
+
+        def run(values: Values) -> None:
+            for place, number, offset in pointers:
+                place.value = values[number].data_ptr() + offset
+            check(start())
+
+        run.kept = kept  # type: ignore[attr-defined]  # the driver has only their addresses
+        return run
+
+    def _starting(self, function: Any, launch: Launch, parameters: int) -> Callable[[], Any]:
+        attributes = self._attributes(launch)
+        if not attributes:
+            plain, sizes = self._driver.cuLaunchKernel, (*launch.grid, *launch.block, launch.shared, 0)
+            return lambda: plain(function, *sizes, parameters, 0)
+        config = self._driver.CUlaunchConfig()
+        config.gridDimX, config.gridDimY, config.gridDimZ = launch.grid
+        config.blockDimX, config.blockDimY, config.blockDimZ = launch.block
+        config.sharedMemBytes, config.hStream = launch.shared, self._driver.CUstream(0)
+        config.attrs, config.numAttrs = attributes, len(attributes)
+        extended = self._driver.cuLaunchKernelEx
+        return lambda: extended(config, function, parameters, 0)
+
+    def _attributes(self, launch: Launch) -> list[Any]:
+        kinds = self._driver.CUlaunchAttributeID
+        found = []
+        if launch.cluster != (1, 1, 1):
+            cluster = self._attribute(kinds.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
+            size = cluster.value.clusterDim
+            size.x, size.y, size.z = launch.cluster
+            found.append(cluster)
+        if launch.cooperative:
+            found.append(self._attribute(kinds.CU_LAUNCH_ATTRIBUTE_COOPERATIVE))
+            found[-1].value.cooperative = 1
+        if launch.overlapping:
+            found.append(self._attribute(kinds.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION))
+            found[-1].value.programmaticStreamSerializationAllowed = 1
+        return found
+
+    def _attribute(self, kind: Any) -> Any:
+        attribute = self._driver.CUlaunchAttribute()
+        attribute.id = kind
+        return attribute
+
+    def _function(self, name: str, launch: Launch) -> Any:
+        key, gpu, driver = (launch.cubin, name), self._gpu, self._driver
+        if launch.cubin not in self._modules:
+            self._modules[launch.cubin] = gpu(driver.cuModuleLoadData(self._cubins[launch.cubin]))
+        if key not in self._functions:
+            self._functions[key] = gpu(driver.cuModuleGetFunction(self._modules[launch.cubin], name.encode()))
+        function, (x, y, z) = self._functions[key], launch.cluster
+        if launch.shared > self._shared.get(key, 0):
+            self._shared[key] = launch.shared
+            gpu(driver.cuFuncSetAttribute(function, gpu.dynamic_shared, launch.shared))
+        if x * y * z > _PORTABLE_CLUSTER:
+            wide = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
+            gpu(driver.cuFuncSetAttribute(function, wide, 1))
+        return function
+
+    def _hidden(self, function: Any, launch: Launch) -> int:
+        """How many parameters the kernel has that the trace does not name; those that it names must fit."""
+        ask = getattr(self._driver, "cuFuncGetParamInfo", None)
+        if ask is None:  # drivers before 12.4: more than are needed do no harm
+            return _HIDDEN
+        sizes: list[int] = []
+        while not int((found := ask(function, len(sizes)))[0]):
+            sizes.append(int(found[2]))
+        named = [len(parameter.content) for parameter in launch.parameters]
+        if sizes[: len(named)] != named or any(size != 8 for size in sizes[len(named) :]):
+            raise TraceError(f"a kernel with parameters of {sizes} bytes is launched with {named}")
+        if len(sizes) > len(named) + _HIDDEN:
+            raise TraceError(f"a kernel with {len(sizes)} parameters is launched with {len(named)}")
+        return len(sizes) - len(named)
+
+
+# -- in the child -----------------------------------------------------------------------------------------------------
+
+
+class ReplayRunner(TensorRunner):
+    """Programs by name, on inputs in the arena."""
+
+    def __init__(self, command: dict[str, Any], gpu: Gpu) -> None:
+        super().__init__(gpu)
+        self._torch.set_grad_enabled(False)
+        self._programs: dict[str, Program] = {}
+
+    def program(self, command: dict[str, Any]) -> None:
+        """Take a trace from a file, and its constants from memory that another process shares."""
+        with open(command["path"], "rb") as file:
+            trace = Trace.from_document(json.load(file))
+        found = self._constants(trace, command["handle"])
+        self._programs[command["name"]] = Program(trace, found, self._torch, Launcher(self._gpu, trace.cubins))
+
+    def _constants(self, trace: Trace, handle: str) -> list[Any]:
+        _, size = placed(trace)
+        if not size:
+            return constants(trace, None, self._torch)
+        gpu, driver = self._gpu, self._gpu.driver
+        address = gpu.mapped(handle)
+        try:
+            code, _, length = driver.cuMemGetAddressRange(address)
+            if not int(code) and int(length) < size:
+                raise TraceError("there is less memory than the constants need")
+            found = constants(trace, tensors.gpu_bytes(address, size, self._torch), self._torch)
+            gpu(driver.cuCtxSynchronize())
+            return found
+        finally:
+            gpu(driver.cuIpcCloseMemHandle(address))
+
+    def lay_out(self, layout: dict[str, Any]) -> None:
+        super().lay_out(layout)
+        self._program = self._programs[layout["program"]]
+
+    def _call(self, slot: Any) -> Any:
+        return self._program(slot.views)

@@ -1,0 +1,112 @@
+"""What a recorder has seen a module do on the CPU gives the same on other inputs, without the module."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from presage.devices.worker.replay import Program, constants, placed  # noqa: E402
+from presage.static.trace import Trace  # noqa: E402
+
+recording = pytest.importorskip("presage.static.tracing.recorder")
+nn = torch.nn
+
+
+class Counted(nn.Module):  # type: ignore[misc]
+    """Has a buffer that it writes to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("scratch", torch.zeros(8, 16))
+
+    def forward(self, x: Any) -> Any:
+        self.scratch.copy_(x)
+        self.scratch.mul_(2.0)
+        return self.scratch.sum(dim=1)
+
+
+class Tied(nn.Module):  # type: ignore[misc]
+    """Has one weight in two places, and one that is a view."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(16, 16))
+
+    def forward(self, x: Any) -> Any:
+        return x @ self.weight @ self.weight.t()
+
+
+def views(x: Any) -> Any:
+    parts = x.reshape(4, 2, 16).transpose(0, 1).chunk(2, dim=2)
+    return torch.cat([part.contiguous() for part in parts], dim=1)
+
+
+def in_place(x: Any) -> Any:
+    y = torch.empty_like(x)
+    y[:4] = x[4:]
+    y[4:].copy_(x[:4])
+    return y.relu_().add_(1)
+
+
+def several(x: Any) -> Any:
+    values, indices = x.topk(3, dim=1)
+    return values, indices.to(torch.int32)
+
+
+def masked(x: Any) -> Any:
+    return torch.where(x > 0, x, torch.tensor(-1.0)).masked_fill(x > 1, 0.5)
+
+
+def attention(x: Any) -> Any:
+    q = x.reshape(1, 2, 4, 16)
+    return nn.functional.scaled_dot_product_attention(q, q, q)
+
+
+MODULES: list[Callable[[], Any]] = [
+    lambda: nn.Sequential(nn.Linear(16, 32), nn.GELU(), nn.Linear(32, 4), nn.Softmax(dim=-1)),
+    lambda: nn.Sequential(nn.Unflatten(1, (1, 16)), nn.Conv1d(1, 3, 3), nn.BatchNorm1d(3).eval(), nn.ReLU()),
+    lambda: nn.LayerNorm(16),
+    lambda: nn.GRU(16, 8),
+    Counted, Tied,
+    *(lambda function=function: function for function in (views, in_place, several, masked, attention)),
+]  # fmt: skip
+
+
+def replayed(module: Any, recorder: Any) -> Any:
+    """A program of what the module did on one input, from text and bytes alone."""
+    x = torch.randn(8, 16)
+    with torch.no_grad(), recorder:
+        recorder.begin([x])
+        document, contents = recorder.end(module(x))
+    trace = Trace.from_document(json.loads(json.dumps(document)))
+    assert trace.lacks is None
+    offsets, size = placed(trace)
+    block = torch.zeros(max(1, size), dtype=torch.uint8)
+    for offset, content in zip(offsets, contents, strict=True):
+        block[offset : offset + content.numel()] = content
+    return Program(trace, constants(trace, block, torch, "cpu"), torch, device="cpu")
+
+
+def flat(result: Any) -> list[Any]:
+    return [part for each in result for part in flat(each)] if isinstance(result, tuple | list) else [result]
+
+
+@pytest.mark.parametrize("make", MODULES)
+def test_a_program_does_what_the_module_did(make: Callable[[], Any]) -> None:
+    recorder = recording.Recorder(has_gpu=True)
+    with recorder:
+        module = make()
+    program = replayed(module, recorder)
+    for _ in range(2):
+        x = torch.randn(8, 16)
+        with torch.no_grad():
+            right, got = flat(module(x)), flat(program([x]))
+        assert len(right) == len(got)
+        for one, other in zip(right, got, strict=True):
+            assert one.dtype == other.dtype
+            assert torch.allclose(one, other, atol=1e-6)
