@@ -1,4 +1,4 @@
-"""Trace: what is read back is what was written, what is broken is refused, and costs are those that one can work out."""
+"""Trace: what is read back is what was written, and costs are those that one can work out."""
 
 from __future__ import annotations
 

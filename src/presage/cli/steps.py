@@ -75,8 +75,7 @@ def _row(trace: Trace, key: tuple[Any, ...], numbers: Sequence[int], weight: flo
 def _name(step: Step) -> str:
     if step.kind in LAUNCHES:
         return step.name
-    name, _, overload = step.name.removeprefix("aten::").partition(".")
-    return name
+    return step.name.removeprefix("aten::").partition(".")[0]
 
 
 def _shapes(trace: Trace, step: Step) -> str:

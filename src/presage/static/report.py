@@ -85,7 +85,7 @@ class StaticReport:
     """Calls of the framework's own operators in a module's host code, whose kernels are not seen here."""
     notes: tuple[str, ...] = ()
     trace: Trace | None = None
-    """What a module's call does, step by step, without machine code. Of a bare kernel, the launches are all there is."""
+    """What a module's call does, step by step, without machine code. A bare kernel's launches are all there is."""
 
     def to_json(self) -> dict[str, Any]:
         told = dataclasses.asdict(dataclasses.replace(self, trace=None))

@@ -24,8 +24,8 @@ KINDS = ("operator", "triton", "cuda", "copy", "sync", "view", "allocation")
 """`copy` is between the memories of host and GPU. A `view` and an `allocation` do no work on the GPU."""
 LAUNCHES = ("triton", "cuda")
 COPY, FILL = "presage::copy", "presage::fill"
-"""Names of steps that are no operators of torch's. COPY takes a number of bytes, then tensor and byte offset of where they
-go, and of where they come from; FILL a number of bytes, the byte, tensor and byte offset."""
+"""Names of steps that are no operators of torch's. COPY takes a number of bytes, then tensor and byte offset of where
+they go, and of where they come from; FILL a number of bytes, the byte, tensor and byte offset."""
 FREE = ("sync", "view", "allocation")
 ITEM_SIZES = {
     **dict.fromkeys(("bool", "uint8", "int8", "float8_e4m3fn", "float8_e5m2", "float8_e8m0fnu"), 1),
@@ -83,7 +83,7 @@ class TensorSpec:
 
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter of a launch: its bytes, and where in them addresses lie: at which byte, of which tensor, and how far
+    """One parameter of a launch: its bytes, and where addresses lie in them: at which byte, of which tensor, how far
     from that tensor's first element."""
 
     content: bytes

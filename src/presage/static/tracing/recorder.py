@@ -41,8 +41,8 @@ class Capture:
 
 
 class Recorder(TorchDispatchMode):  # type: ignore[misc]
-    """Active from before a module is loaded, so that it knows the module's tensors. Between `begin` and `end`, steps are
-    kept. What is only tried out (`pausing`) and what a CUDA graph captures is not part of a call."""
+    """Active from before a module is loaded, so that it knows the module's tensors. Steps are kept between `begin` and
+    `end`. What is only tried out (`pausing`) and what a CUDA graph captures is not part of a call."""
 
     def __init__(self, has_gpu: bool) -> None:
         super().__init__()
@@ -85,7 +85,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         self._tainted.update(self._inputs)
 
     def end(self, result: Any) -> tuple[dict[str, Any], list[torch.Tensor]]:
-        """The trace of the call that has returned this, as a document with its machine code; and what the constants held
+        """The trace of the call that has returned this, as a document with its machine code; and what constants held
         before the call, each as the bytes between its first and its last element. Without a GPU there are none."""
         outputs = self._written(result)
         steps, self._steps = self._steps or [], None
@@ -288,7 +288,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         return result
 
     def _value_of(self, tensor: torch.Tensor) -> Any:
-        """The number in a tensor, which host code asks for. What does not depend on the inputs is the same at each call;
+        """The number in a tensor, which host code asks for. What does not depend on inputs is the same at each call;
         where no tensor has a value, 1.0 stands for a weight's. A whole number may decide sizes: it is not guessed."""
         if self._numbers.get(tensor) in self._tainted:
             self.lack("its host code reads a value that depends on the inputs")
