@@ -92,10 +92,10 @@ def host_command(
     """Compiles and links host code. `whole`: with torch's and pybind11's headers as they are, which takes long."""
     found = torch()
     home = kept()
-    before = [] if whole else ["-include", str(home / "host.h"), f"-I{SOURCES / 'host'}"]
+    before = [] if whole else ["-include", str(home / "host.h")]
     libraries = ("c10", "torch_cpu", "torch", "torch_python", *(("c10_cuda", "torch_cuda") if found.has_cuda else ()))
     return [
-        *(compiler(), *_FLAGS, *macros, *before, *_includes(), *(f"-I{folder}" for folder in folders)),
+        *(compiler(), *_FLAGS, *macros, *before, *_includes(ours_first=not whole), *(f"-I{folder}" for folder in folders)),
         *("-shared", "-Wl,-z,now", "-fuse-ld=gold" if shutil.which("ld.gold") else "-Wl,-O0"),
         *(*map(str, sources), "-o", str(library), f"-L{found.folder / 'lib'}"),
         *(f"-l{name}" for name in libraries),
@@ -176,7 +176,7 @@ def _make(home: Path) -> None:
 
 
 def _steps(part: Path) -> Iterator[tuple[str, list[str]]]:
-    header = [f"-I{SOURCES / 'host'}", *_includes(), "-x", "c++-header", "host.h", "-o", "host.h.gch"]
+    header = [*_includes(ours_first=True), "-x", "c++-header", "host.h", "-o", "host.h.gch"]
     yield "torch's headers", [compiler(), *_FLAGS, *header]
     for name in _libraries():
         yield f"{name}.cpp", [compiler(), *_FLAGS, *_includes(), "-c", str(SOURCES / f"{name}.cpp"), "-o", f"{name}.o"]
@@ -201,11 +201,11 @@ def _compile(part: Path, what: str, command: list[str]) -> None:
         raise PresageError(f"cannot compile {what} for inline CUDA: {' '.join(said[:2]).strip() or done.status}")
 
 
-def _includes() -> list[str]:
-    """Torch's, Python's and CUDA's headers; and ours, of which some stand for those that are missing."""
+def _includes(ours_first: bool = False) -> list[str]:
+    """Torch's, Python's and CUDA's headers; and ours, which stand before torch's or only for those that are missing."""
     folders = [*torch().includes, *(str(folder) for folder in toolkit.includes()), sysconfig.get_path("include")]
-    later = [part for name in ("host", "missing") for part in ("-idirafter", str(SOURCES / name))]
-    return [*(f"-I{folder}" for folder in folders), f"-I{SOURCES}", *later]
+    host = [f"-I{SOURCES / 'host'}"] if ours_first else ["-idirafter", str(SOURCES / "host")]
+    return [*host, *(f"-I{folder}" for folder in folders), f"-I{SOURCES}", "-idirafter", str(SOURCES / "missing")]
 
 
 def _cuda_runtime() -> list[Path]:
