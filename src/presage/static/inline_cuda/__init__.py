@@ -6,13 +6,19 @@ CuPy's raw kernels and `torch.cuda._compile_kernel` are replaced by ours, which 
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from presage.static.inline_cuda.device_code import DeviceCode
 from presage.static.inline_cuda.extension import Extensions, Launcher
-from presage.static.inline_cuda.toolchain import is_ready, precompile, programs, readable
+from presage.static.inline_cuda.toolchain import environment, is_ready, precompile, programs, readable
 
-__all__ = ["DeviceCode", "Launcher", "failures", "install", "is_ready", "precompile", "programs", "readable"]
+__all__ = [
+    *("DeviceCode", "Launcher", "environment", "failures", "install", "is_mentioned", "is_ready", "precompile"),
+    *("programs", "readable"),
+]
+
+_BUILDS = re.compile(r"\b(?:cpp_extension|load_inline)\b")
 
 _installed: list[Extensions] = []
 
@@ -23,13 +29,21 @@ def install(launcher: Launcher, *, target_arch: str, has_gpu: bool) -> None:
     import torch
     from torch.utils import cpp_extension
 
+    from presage.static.inline_cuda import raw_kernels
+
     extensions = Extensions(launcher, target_arch, lambda name: int(getattr(_properties(torch), name)))
     _installed[:] = [extensions]
     for name in ("load_inline", "load"):
         ours, theirs = getattr(extensions, name), getattr(cpp_extension, name)
         setattr(cpp_extension, name, _with_fallback(ours, theirs) if has_gpu else ours)
+    raw_kernels.install(extensions, has_gpu=has_gpu)
     if not has_gpu:
         _place_new_tensors()
+
+
+def is_mentioned(source: str) -> bool:
+    """Whether a module may build an extension, for which there must be a compiler."""
+    return _BUILDS.search(source) is not None
 
 
 def failures() -> list[str]:

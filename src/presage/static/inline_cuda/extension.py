@@ -54,7 +54,7 @@ class Extensions:
 
     def __init__(self, launcher: Launcher, arch: str, properties: Callable[[str], int]) -> None:
         """properties: what torch.cuda says of the device, by name."""
-        self._launcher, self._arch, self._properties = launcher, arch, properties
+        self._launcher, self.arch, self._properties = launcher, arch, properties
         self._units: dict[str, Unit] = {}
         self._memory = 1 << 60
         self.failures: list[str] = []
@@ -74,7 +74,10 @@ class Extensions:
     ) -> Any:
         """As torch's. Raises RuntimeError where that would, or where the source cannot be built here."""
         cpp, cuda = _joined(cpp_sources), _joined(cuda_sources or "")
-        bindings = _bindings(name, cpp, functions)
+        try:
+            bindings = _bindings(cpp, functions)
+        except ValueError as error:
+            raise self._failed(name, error) from error
         sources = [("main.cpp", cpp + bindings, False), *([("cuda.cu", cuda, True)] if cuda.strip() else [])]
         return self._load(name, sources, extra_cflags, extra_cuda_cflags, _strings(extra_include_paths))
 
@@ -110,8 +113,11 @@ class Extensions:
             host_code.runtime().set_reporter(self._report)
             return host_code.load(name, library, whole, place_tensors)
         except (host_code.BuildError, SplitError, ImportError) as error:
-            self.failures.append(f"extension '{name}': {error}")
-            raise RuntimeError(f"Error building extension '{name}': {error}") from error
+            raise self._failed(name, error) from error
+
+    def _failed(self, name: str, error: Exception) -> RuntimeError:
+        self.failures.append(f"extension '{name}': {error}")
+        return RuntimeError(f"Error building extension '{name}': {error}")
 
     def _text(
         self, name: str, file: str, source: str, is_cuda: bool, options: Sequence[str], folders: Sequence[str]
@@ -120,7 +126,7 @@ class Extensions:
             return Text(file, source)
         parts = split(source)
         unit = f"{name}.{len(self._units)}"
-        self._units[unit] = Unit(parts.device, file, self._arch, parts.kernels, options, folders)
+        self._units[unit] = Unit(parts.device, file, self.arch, parts.kernels, options, folders)
         return Text(file, parts.host, unit)
 
     # -- what host code reports ---------------------------------------------------------------------------------------
@@ -137,12 +143,16 @@ class Extensions:
         self, unit: Unit, kernel: str, grid: Size, block: Size, shared: int, parameters: Sequence[bytes], stream: int
     ) -> None:
         """Compile the kernel, unless that was done before, and tell the launcher."""
+        code, lowered = self.compiled(unit, kernel)
+        self._launcher.launch(code, lowered, grid, block, shared, parameters, stream)
+
+    def compiled(self, unit: Unit, kernel: str) -> tuple[DeviceCode, str]:
+        """A kernel's code, and what it is called there. Raises RuntimeError, as torch does."""
         try:
-            code, lowered = unit.code(kernel)
+            return unit.code(kernel)
         except nvrtc.CompileError as error:
             self.failures.append(f"kernel `{kernel}`: {error}")
             raise RuntimeError(f"the kernel `{kernel}` does not compile: {error}") from error
-        self._launcher.launch(code, lowered, grid, block, shared, parameters, stream)
 
     def _on_copy(self, kind: str, destination: int, source: int, size: int) -> None:
         self._launcher.copy(kind, destination, source, size)
@@ -195,7 +205,7 @@ def _strings(places: Any) -> list[str]:
     return [] if places is None else [str(places)] if isinstance(places, str | Path) else [str(each) for each in places]
 
 
-def _bindings(name: str, cpp: str, functions: Any) -> str:
+def _bindings(cpp: str, functions: Any) -> str:
     """What torch adds to the C++ source, of which each function must be known there."""
     if functions is None:
         return ""
@@ -205,9 +215,9 @@ def _bindings(name: str, cpp: str, functions: Any) -> str:
     lines = []
     for function, text in named.items():
         if function.split("::")[-1] not in known:
-            raise RuntimeError(
-                f"Error building extension '{name}': main.cpp: error: '{function}' was not declared in this scope "
-                "(`functions` must be declared in cpp_sources)"
+            raise ValueError(
+                f"main.cpp: error: '{function}' was not declared in this scope: cpp_sources must declare each of "
+                "`functions`"
             )
         quoted = str(text).replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ")
         lines.append(f'm.def("{function}", {function}, "{quoted}");')

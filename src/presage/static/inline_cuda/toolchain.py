@@ -33,6 +33,7 @@ from presage.static import toolkit
 SOURCES = Path(__file__).parent / "cpp"
 RUNTIME = "presage_inline_runtime"
 """The name of the library, which is a module of Python's."""
+_HOME = "PRESAGE_INLINE_CUDA"
 _FLAGS = ("-std=c++20", "-w", "-O0", "-fPIC", "-pipe")
 _SECONDS = 600.0
 _LARGEST = 4 << 30
@@ -74,8 +75,15 @@ def precompile() -> None:
 
 
 def kept() -> Path:
-    """The folder for what is made here, by all that it depends on."""
+    """The folder for what is made here, by all that it depends on; a child is told it."""
+    if told := os.environ.get(_HOME):
+        return Path(told)
     return machine.cache_folder() / "inline_cuda" / _identity()
+
+
+def environment() -> dict[str, str]:
+    """What a child must be told: it may find other programs than its parent."""
+    return {_HOME: str(kept()), "CXX": compiler()}
 
 
 def is_ready() -> bool:
