@@ -1,5 +1,5 @@
-"""Inline CUDA in a module's host code, without nvcc and without a GPU: `torch.utils.cpp_extension.load_inline` and `load`,
-CuPy's raw kernels and `torch.cuda._compile_kernel` are replaced by ours, which tell a Launcher what would happen.
+"""Inline CUDA in a module's host code, without nvcc and without a GPU: `torch.utils.cpp_extension.load_inline` and
+`load`, CuPy's raw kernels and `torch.cuda._compile_kernel` are replaced by ours, which tell a Launcher what happens.
 
 `precompile` is called by the parent before a child that runs such a module; the rest runs inside the confined child.
 """
@@ -14,8 +14,16 @@ from presage.static.inline_cuda.extension import Extensions, Launcher
 from presage.static.inline_cuda.toolchain import environment, is_ready, precompile, programs, readable
 
 __all__ = [
-    *("DeviceCode", "Launcher", "environment", "failures", "install", "is_mentioned", "is_ready", "precompile"),
-    *("programs", "readable"),
+    "DeviceCode",
+    "Launcher",
+    "environment",
+    "failures",
+    "install",
+    "is_mentioned",
+    "is_ready",
+    "precompile",
+    "programs",
+    "readable",
 ]
 
 _BUILDS = re.compile(r"\b(?:cpp_extension|load_inline)\b")
@@ -24,8 +32,8 @@ _installed: list[Extensions] = []
 
 
 def install(launcher: Launcher, *, target_arch: str, has_gpu: bool) -> None:
-    """Replace what builds inline CUDA in this process, for this architecture (`sm_90a`). Where there is a GPU, what cannot
-    be built here is left to torch."""
+    """Replace what builds inline CUDA in this process, for this architecture (`sm_90a`). Where there is a GPU, what
+    cannot be built here is left to torch."""
     import torch
     from torch.utils import cpp_extension
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from presage.static import nvrtc
-from presage.static.inline_cuda import host_code, toolchain
+from presage.static.inline_cuda import host_code
 from presage.static.inline_cuda.device_code import DeviceCode, Unit, options_of
 from presage.static.inline_cuda.host_code import Text
 from presage.static.inline_cuda.lexer import tokens

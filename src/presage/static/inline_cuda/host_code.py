@@ -22,8 +22,12 @@ _NEEDS_WHOLE = re.compile(
     r"|\btorch::(?:nn|autograd|optim|data|jit|serialize|python)::"
 )
 """What our few bindings and our choice of torch's headers do not have."""
-_MAY_NEED_WHOLE = re.compile(r"is not a member of .(?:torch|at|c10|pybind11|py)\b|presage::Box<|class pybind11::module_.")
-_SAID_TWICE = re.compile(r"default argument given for|redefinition of (?![^\n]*presage_)|conflicting declaration|ambiguat")
+_MAY_NEED_WHOLE = re.compile(
+    r"is not a member of .(?:torch|at|c10|pybind11|py)\b|presage::Box<|class pybind11::module_."
+)
+_SAID_TWICE = re.compile(
+    r"default argument given for|redefinition of (?![^\n]*presage_)|conflicting declaration|ambiguat"
+)
 _ERROR = re.compile(r"^[^\n]*\b(?:error|undefined reference)\b[^\n]*", re.MULTILINE)
 _MOST_ERRORS = 5
 

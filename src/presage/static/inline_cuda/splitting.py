@@ -1,8 +1,8 @@
 """Splits CUDA C++ into what a compiler for the device needs and what one for the host needs.
 
-nvcc runs both compilers over everything, torch's headers included, which takes most of a minute. Here the device's part has no
-host functions, so that NVRTC takes it without torch's headers; and in the host's part each kernel is a function that
-writes down its own launch. Lines stay where they are, so that messages name the author's lines.
+nvcc runs both compilers over everything, torch's headers included, which takes most of a minute. Here the device's part
+has no host functions, so that NVRTC takes it without torch's headers; and in the host's part each kernel is a function
+that writes down its own launch. Lines stay where they are, so that messages name the author's lines.
 """
 
 from __future__ import annotations
@@ -172,7 +172,9 @@ _FOR_HOST = re.compile(
     r"|(?:vector|string|iostream|fstream|sstream|iomanip|memory|map|unordered_map|set|unordered_set|stdexcept|mutex"
     r"|thread|chrono|random|numeric|optional|deque|list|queue|cassert|ctime|time\.h|stdio\.h|sys/.*|unistd\.h)"
 )
-_FOR_DEVICE = re.compile(r"(?:cooperative_groups|cub|cuda|cute|cutlass|nv)(?:/.*|\.h)|(?:mma|cuda_pipeline.*|curand_.*)\.h")
+_FOR_DEVICE = re.compile(
+    r"(?:cooperative_groups|cub|cuda|cute|cutlass|nv)(?:/.*|\.h)|(?:mma|cuda_pipeline.*|curand_.*)\.h"
+)
 
 
 def _render(items: Sequence[_Item], side: Side, scope: str, kernels: list[str]) -> str:
@@ -406,7 +408,7 @@ def _callee_start(found: Sequence[Token], last: int) -> int | None:
         if before < 0 or found[before].text not in ("::", ".", "->"):
             return index
         index = _before_space(found, before)
-        if index < 0 or found[index].kind != "word" and found[index].text not in (">", ">>>"):
+        if index < 0 or (found[index].kind != "word" and found[index].text not in (">", ">>>")):
             return before
     return None
 

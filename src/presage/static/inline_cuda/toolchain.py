@@ -1,8 +1,8 @@
 """The C++ compiler for host code, and what is made once for it on a machine and kept in the user's cache: torch's
 headers, precompiled, and the library that host code is linked to.
 
-Only torch's headers and our own sources are compiled for that. It takes a minute and half a gigabyte, for each version of
-torch and of the compiler; what has not been used for long is removed.
+Only torch's headers and our own sources are compiled for that. It takes a minute and half a gigabyte, for each version
+of torch and of the compiler; what has not been used for long is removed.
 """
 
 from __future__ import annotations
@@ -103,7 +103,14 @@ def host_command(
     before = [] if whole else ["-include", str(home / "host.h")]
     libraries = ("c10", "torch_cpu", "torch", "torch_python", *(("c10_cuda", "torch_cuda") if found.has_cuda else ()))
     return [
-        *(compiler(), *_FLAGS, *macros, *before, *_includes(ours_first=not whole), *(f"-I{folder}" for folder in folders)),
+        *(
+            compiler(),
+            *_FLAGS,
+            *macros,
+            *before,
+            *_includes(ours_first=not whole),
+            *(f"-I{folder}" for folder in folders),
+        ),
         *("-shared", "-Wl,-z,now", "-fuse-ld=gold" if shutil.which("ld.gold") else "-Wl,-O0"),
         *(*map(str, sources), "-o", str(library), f"-L{found.folder / 'lib'}"),
         *(f"-l{name}" for name in libraries),
@@ -113,7 +120,9 @@ def host_command(
 
 def run(command: Sequence[str]) -> tuple[int, str]:
     """Run a compiler on foreign text, from a process that is confined already."""
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+    done = subprocess.run(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False
+    )
     return done.returncode, done.stdout.decode(errors="replace")
 
 
