@@ -21,6 +21,7 @@ __all__ = [
     "install",
     "is_mentioned",
     "is_ready",
+    "notes",
     "precompile",
     "programs",
     "readable",
@@ -57,6 +58,11 @@ def is_mentioned(source: str) -> bool:
 def failures() -> list[str]:
     """What could not be built or traced, in order. A module may have caught the error and gone on without."""
     return [failure for extensions in _installed for failure in extensions.failures]
+
+
+def notes() -> list[str]:
+    """What was answered without knowing it for sure."""
+    return [note for extensions in _installed for note in extensions.notes]
 
 
 def _properties(torch: Any) -> Any:

@@ -18,6 +18,7 @@ from presage.static.inline_cuda.splitting import SplitError, split
 Size = tuple[int, int, int]
 _LOCAL_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"[^\n]*$', re.MULTILINE)
 _DEEPEST = 8
+_DEVICE_TO_DEVICE = 3
 
 
 class Launcher(Protocol):
@@ -36,8 +37,8 @@ class Launcher(Protocol):
         """`name` is the kernel's in the cubin; each parameter is its bytes, as the kernel takes them."""
 
     def copy(self, kind: str, destination: int, source: int, size: int) -> None:
-        """`kind`: host_to_device and the like; `symbol:name` for a variable of the device's, whose offset is the
-        destination."""
+        """`kind`: host_to_device and the like. For a variable of the device's, host_to_symbol:name, and the destination
+        is an offset in it. What lies in the host's memory can be read during the call."""
 
     def fill(self, address: int, value: int, size: int) -> None: ...
 
@@ -58,6 +59,7 @@ class Extensions:
         self._units: dict[str, Unit] = {}
         self._memory = 1 << 60
         self.failures: list[str] = []
+        self.notes: dict[str, None] = {}
 
     def load_inline(
         self,
@@ -157,8 +159,9 @@ class Extensions:
     def _on_copy(self, kind: str, destination: int, source: int, size: int) -> None:
         self._launcher.copy(kind, destination, source, size)
 
-    def _on_symbol(self, unit: str, symbol: str, source: int, size: int, offset: int, to_symbol: int) -> None:
-        self._launcher.copy(f"symbol:{symbol}", offset, source, size)
+    def _on_symbol(self, unit: str, symbol: str, source: int, size: int, offset: int, kind: int) -> None:
+        origin = "device" if kind == _DEVICE_TO_DEVICE else "host"
+        self._launcher.copy(f"{origin}_to_symbol:{symbol}", offset, source, size)
 
     def _on_fill(self, address: int, value: int, size: int) -> None:
         self._launcher.fill(address, value, size)
@@ -173,6 +176,9 @@ class Extensions:
 
     def _on_property(self, name: str) -> int:
         return self._properties(name)
+
+    def _on_guess(self, what: str) -> None:
+        self.notes[f"{what} was answered without knowing a kernel's registers"] = None
 
     def _on_unsupported(self, what: str) -> None:
         self.failures.append(f"host code calls {what}, which is not supported")

@@ -264,9 +264,9 @@ extern "C" void presage_launch(const char *unit, const char *name, int count, co
 }
 
 extern "C" cudaError_t presage_symbol_copy(const char *unit, const char *symbol, const void *source, size_t size,
-                                           size_t offset, int to_symbol) {
+                                           size_t offset, int kind) {
   presage::tell("symbol", "(ssKKKi)", unit, symbol, reinterpret_cast<unsigned long long>(source),
-                static_cast<unsigned long long>(size), static_cast<unsigned long long>(offset), to_symbol);
+                static_cast<unsigned long long>(size), static_cast<unsigned long long>(offset), kind);
   return cudaSuccess;
 }
 

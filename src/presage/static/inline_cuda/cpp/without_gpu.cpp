@@ -117,13 +117,17 @@ PRESAGE_API cudaError_t cudaDeviceSetLimit(cudaLimit, size_t) { return cudaSucce
 PRESAGE_API cudaError_t cudaDeviceSetCacheConfig(cudaFuncCache) { return cudaSuccess; }
 PRESAGE_API cudaError_t cudaFuncSetAttribute(const void *, cudaFuncAttribute, int) { return cudaSuccess; }
 PRESAGE_API cudaError_t cudaFuncSetCacheConfig(const void *, cudaFuncCache) { return cudaSuccess; }
-PRESAGE_API cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *, const void *) {
-  unsupported("cudaFuncGetAttributes");
+PRESAGE_API cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *out, const void *) {
+  tell("guess", "(s)", "cudaFuncGetAttributes");
+  std::memset(out, 0, sizeof(*out));
+  out->maxThreadsPerBlock = 1024;
+  out->numRegs = 32;
   return cudaSuccess;
 }
 PRESAGE_API cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *out, const void *, int threads,
                                                                               size_t shared, unsigned) {
   // Registers are not known here: as many blocks as threads and shared memory allow.
+  tell("guess", "(s)", "cudaOccupancyMaxActiveBlocksPerMultiprocessor");
   const int most = property("max_threads_per_multi_processor") / (threads > 0 ? threads : 1);
   const int room = shared ? property("shared_memory_per_multiprocessor") / static_cast<int>(shared) : 32;
   *out = most < room ? most : room;

@@ -11,7 +11,7 @@ extern "C" void presage_configure(const unsigned *grid, const unsigned *block, s
 extern "C" void presage_launch(const char *unit, const char *name, int count, const void *const *values,
                                const size_t *sizes);
 extern "C" cudaError_t presage_symbol_copy(const char *unit, const char *symbol, const void *source, size_t size,
-                                           size_t offset, int to_symbol);
+                                           size_t offset, int kind);
 
 namespace presage {
 
@@ -52,6 +52,16 @@ inline std::string instance(const char *name, std::initializer_list<std::string>
 
 }  // namespace presage
 
+// Attributes of kernels, which only nvcc knows.
+#undef __launch_bounds__
+#define __launch_bounds__(...)
+#undef __grid_constant__
+#define __grid_constant__
+#undef __cluster_dims__
+#define __cluster_dims__(...)
+#undef __maxnreg__
+#define __maxnreg__(...)
+
 #define PRESAGE_MINMAX(T)                                            \
   constexpr T min(T a, T b) { return a < b ? a : b; }                \
   constexpr T max(T a, T b) { return a > b ? a : b; }
@@ -77,17 +87,27 @@ PRESAGE_MIXED(double, float, double)
 
 // Variables of the device are known by their names.
 namespace presage {
-inline cudaError_t symbol(const char *unit, const char *name, const void *other, size_t size, int direction,
-                          size_t offset = 0, cudaMemcpyKind = cudaMemcpyDefault, cudaStream_t = nullptr) {
-  return presage_symbol_copy(unit, name, other, size, offset, direction);
-}
-template <class... Rest>
-cudaError_t to_symbol(const char *unit, const char *name, const void *source, size_t size, Rest... rest) {
-  return symbol(unit, name, source, size, 1, rest...);
+inline cudaError_t to_symbol(const char *unit, const char *name, const void *source, size_t size, size_t offset = 0,
+                             cudaMemcpyKind kind = cudaMemcpyHostToDevice, cudaStream_t = nullptr) {
+  return presage_symbol_copy(unit, name, source, size, offset, kind);
 }
 }  // namespace presage
 #define cudaMemcpyToSymbol(symbol, ...) ::presage::to_symbol(PRESAGE_UNIT, #symbol, __VA_ARGS__)
 #define cudaMemcpyToSymbolAsync(symbol, ...) ::presage::to_symbol(PRESAGE_UNIT, #symbol, __VA_ARGS__)
+
+// Kernels are functions here, whose addresses CUDA's run time takes as any pointer.
+template <class Result, class... P>
+inline cudaError_t cudaFuncSetAttribute(Result (*kernel)(P...), cudaFuncAttribute attribute, int value) {
+  return cudaFuncSetAttribute(reinterpret_cast<const void *>(kernel), attribute, value);
+}
+template <class Result, class... P>
+inline cudaError_t cudaFuncSetCacheConfig(Result (*kernel)(P...), cudaFuncCache config) {
+  return cudaFuncSetCacheConfig(reinterpret_cast<const void *>(kernel), config);
+}
+template <class Result, class... P>
+inline cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *out, Result (*kernel)(P...)) {
+  return cudaFuncGetAttributes(out, reinterpret_cast<const void *>(kernel));
+}
 
 // Names of libraries for the device that the host part may mention.
 namespace cooperative_groups {}
