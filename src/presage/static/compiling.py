@@ -19,7 +19,7 @@ from presage.sandbox import processes, rules, scratch
 from presage.sandbox.processes import Task
 from presage.sandbox.rules import Rules
 from presage.sandbox.zygote import Zygote
-from presage.static import toolkit
+from presage.static import inline_cuda, toolkit
 
 Answer = dict[str, Any]
 
@@ -83,6 +83,7 @@ def _start(index: int, request: Mapping[str, Any], timeout: float, selector: sel
         environment = rules.environment(folder) | {
             "TRITON_CACHE_DIR": os.path.join(folder, "triton"),
             "CUDA_VISIBLE_DEVICES": "",
+            **_for_inline_cuda(request),
         }
         task = Task(f"{_CHILD}:answer", _rules(kind, folder, request), environment, (writer,))
         process = processes.fork(_zygote(kind), task)
@@ -97,14 +98,29 @@ def _start(index: int, request: Mapping[str, Any], timeout: float, selector: sel
     selector.register(reader, selectors.EVENT_READ, running)
 
 
+def _for_inline_cuda(request: Mapping[str, Any]) -> dict[str, str]:
+    """Make what building an extension takes, and say where it is. Where it cannot be made, the child says why it has
+    no use for it."""
+    if request["compiler"] == "cuda" or not inline_cuda.is_mentioned(request["source"]):
+        return {}
+    try:
+        inline_cuda.precompile()
+        return inline_cuda.environment()
+    except PresageError:
+        return {}
+
+
 def _rules(kind: str, folder: str, request: Mapping[str, Any]) -> Rules:
-    """A CUDA source may include the toolkit's headers and nothing else. A module runs Python and Triton's assembler."""
+    """A CUDA source may include the toolkit's headers and nothing else. A module runs Python, Triton's assembler, and
+    the C++ compiler where it builds an extension."""
     if kind == "cuda":
         library = os.path.dirname(request["library"])
         readable = (*request["includes"], library)
         return Rules(folder, readable, _MEMORY, reserves=True, sees_itself=False, nice=_NICE)
     programs = (*(str(place) for place in toolkit.assemblers()), *rules.loader_paths())
     readable = (*rules.system_paths(), *programs)
+    if inline_cuda.is_ready() and inline_cuda.is_mentioned(request["source"]):
+        programs, readable = (*programs, *inline_cuda.programs()), (*readable, *inline_cuda.readable())
     return Rules(folder, readable, _MEMORY, may_spawn=True, programs=programs, reserves=True, nice=_NICE)
 
 

@@ -6,8 +6,8 @@ The code is what nvcc would take for a kernel file: names from <math.h>, <stdint
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
@@ -85,23 +85,39 @@ class Compiled:
     cubin: bytes
     log: str
     ptx: str
+    names: Mapping[str, str] = field(default_factory=dict)
+    """What each function that was asked for by an expression is called in the file."""
 
 
-def compile(source: str, arch: str, library: str, includes: Sequence[str] = (), name: str = "kernel.cu") -> Compiled:
-    """Compile for one architecture (`sm_90a`) with the NVRTC at `library`; raises CompileError."""
+def compile(
+    source: str,
+    arch: str,
+    library: str,
+    includes: Sequence[str] = (),
+    name: str = "kernel.cu",
+    more: Sequence[str] = (),
+    headers: Mapping[str, str] | None = None,
+    wanted: Sequence[str] = (),
+) -> Compiled:
+    """Compile for one architecture (`sm_90a`) with the NVRTC at `library`; raises CompileError. `more` are options,
+    `headers` texts to include by name, and `wanted` functions as in `k<float, 4>`."""
     nvrtc = _load(library)
-    texts, names = [text.encode() for text in _HEADERS.values()], [key.encode() for key in _HEADERS]
+    known = {**_HEADERS, **(headers or {})}
+    texts, names = [text.encode() for text in known.values()], [key.encode() for key in known]
     created, program = nvrtc.nvrtcCreateProgram(source.encode(), name.encode(), len(texts), texts, names)
     if created:
         raise CompileError(f"NVRTC cannot start: {_message(nvrtc, created)}")
     try:
-        options = [*_OPTIONS, f"--gpu-architecture={arch}", *(f"--include-path={folder}" for folder in includes)]
+        for expression in wanted:
+            nvrtc.nvrtcAddNameExpression(program, expression.encode())
+        options = [*_OPTIONS, f"--gpu-architecture={arch}", *(f"--include-path={folder}" for folder in includes), *more]
         (result,) = nvrtc.nvrtcCompileProgram(program, len(options), [option.encode() for option in options])
         log = _text(nvrtc, program, "ProgramLog")
         if result:
             said = [line for line in log.splitlines() if not line.startswith(("ptxas info", "ptxas  "))]
             raise CompileError("\n".join(said).strip() or _message(nvrtc, result))
-        return Compiled(_bytes(nvrtc, program, "CUBIN"), log, _text(nvrtc, program, "PTX"))
+        lowered = {each: nvrtc.nvrtcGetLoweredName(program, each.encode())[1].decode() for each in wanted}
+        return Compiled(_bytes(nvrtc, program, "CUBIN"), log, _text(nvrtc, program, "PTX"), lowered)
     finally:
         nvrtc.nvrtcDestroyProgram(program)
 

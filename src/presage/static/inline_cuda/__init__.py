@@ -1,0 +1,98 @@
+"""Inline CUDA in a module's host code, without nvcc and without a GPU: `torch.utils.cpp_extension.load_inline` and
+`load`, CuPy's raw kernels and `torch.cuda._compile_kernel` are replaced by ours, which tell a Launcher what happens.
+
+`precompile` is called by the parent before a child that runs such a module; the rest runs inside the confined child.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from presage.static.inline_cuda.device_code import DeviceCode
+from presage.static.inline_cuda.extension import Extensions, Launcher
+from presage.static.inline_cuda.toolchain import environment, is_ready, precompile, programs, readable
+
+__all__ = [
+    "DeviceCode",
+    "Launcher",
+    "environment",
+    "failures",
+    "install",
+    "is_mentioned",
+    "is_ready",
+    "notes",
+    "precompile",
+    "programs",
+    "readable",
+]
+
+_BUILDS = re.compile(r"\b(?:cpp_extension|load_inline)\b")
+
+_installed: list[Extensions] = []
+
+
+def install(launcher: Launcher, *, target_arch: str, has_gpu: bool) -> None:
+    """Replace what builds inline CUDA in this process, for this architecture (`sm_90a`). Where there is a GPU, what
+    cannot be built here is left to torch."""
+    import torch
+    from torch.utils import cpp_extension
+
+    from presage.static.inline_cuda import raw_kernels
+
+    extensions = Extensions(launcher, target_arch, lambda name: int(getattr(_properties(torch), name)))
+    _installed[:] = [extensions]
+    for name in ("load_inline", "load"):
+        ours, theirs = getattr(extensions, name), getattr(cpp_extension, name)
+        setattr(cpp_extension, name, _with_fallback(ours, theirs) if has_gpu else ours)
+    raw_kernels.install(extensions, has_gpu=has_gpu)
+    if not has_gpu:
+        _place_new_tensors()
+
+
+def is_mentioned(source: str) -> bool:
+    """Whether a module may build an extension, for which there must be a compiler."""
+    return _BUILDS.search(source) is not None
+
+
+def failures() -> list[str]:
+    """What could not be built or traced, in order. A module may have caught the error and gone on without."""
+    return [failure for extensions in _installed for failure in extensions.failures]
+
+
+def notes() -> list[str]:
+    """What was answered without knowing it for sure."""
+    return [note for extensions in _installed for note in extensions.notes]
+
+
+def _properties(torch: Any) -> Any:
+    return torch.cuda.get_device_properties(0)
+
+
+def _with_fallback(ours: Any, theirs: Any) -> Any:
+    def load(*given: Any, **named: Any) -> Any:
+        try:
+            return ours(*given, **named)
+        except RuntimeError:
+            return theirs(*given, **named)
+
+    return load
+
+
+def _place_new_tensors() -> None:
+    """Tensors that host code makes have their addresses at once, as soon as there is host code."""
+    import sys
+
+    from torch._subclasses.fake_tensor import FakeTensor
+
+    from presage.static.inline_cuda import extension, toolchain
+
+    make = FakeTensor.__new__
+
+    def placed(cls: Any, *given: Any, **named: Any) -> Any:
+        made = make(cls, *given, **named)
+        if toolchain.RUNTIME in sys.modules:
+            extension.place(made)
+        return made
+
+    FakeTensor.__new__ = placed

@@ -1,0 +1,2 @@
+#pragma once
+#include <presage_host.h>

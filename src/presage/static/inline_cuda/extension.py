@@ -1,0 +1,246 @@
+"""torch.utils.cpp_extension.load_inline and load, without nvcc: sources are split, the host part is compiled against
+precompiled headers, and device code is compiled when it is launched."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from presage.static import nvrtc
+from presage.static.inline_cuda import host_code
+from presage.static.inline_cuda.device_code import DeviceCode, Unit, options_of
+from presage.static.inline_cuda.host_code import Text
+from presage.static.inline_cuda.lexer import tokens
+from presage.static.inline_cuda.splitting import SplitError, split
+
+Size = tuple[int, int, int]
+_LOCAL_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"[^\n]*$', re.MULTILINE)
+_DEEPEST = 8
+_DEVICE_TO_DEVICE = 3
+
+
+class Launcher(Protocol):
+    """Is told what host code does to the device, in order."""
+
+    def launch(
+        self,
+        code: DeviceCode,
+        name: str,
+        grid: Size,
+        block: Size,
+        shared: int,
+        parameters: Sequence[bytes],
+        stream: int,
+    ) -> None:
+        """`name` is the kernel's in the cubin; each parameter is its bytes, as the kernel takes them."""
+
+    def copy(self, kind: str, destination: int, source: int, size: int) -> None:
+        """`kind`: host_to_device and the like. For a variable of the device's, host_to_symbol:name, and the destination
+        is an offset in it. What lies in the host's memory can be read during the call."""
+
+    def fill(self, address: int, value: int, size: int) -> None: ...
+
+    def sync(self, what: str) -> None:
+        """Host code waits for the device."""
+
+
+class NotSupportedError(RuntimeError):
+    """Host code does what cannot be traced."""
+
+
+class Extensions:
+    """Builds extensions, and tells a launcher what they do."""
+
+    def __init__(self, launcher: Launcher, arch: str, properties: Callable[[str], int]) -> None:
+        """properties: what torch.cuda says of the device, by name."""
+        self._launcher, self.arch, self._properties = launcher, arch, properties
+        self._units: dict[str, Unit] = {}
+        self._memory = 1 << 60
+        self.failures: list[str] = []
+        self.notes: dict[str, None] = {}
+
+    def load_inline(
+        self,
+        name: str,
+        cpp_sources: str | Sequence[str] = "",
+        cuda_sources: str | Sequence[str] | None = None,
+        functions: Any = None,
+        extra_cflags: Sequence[str] | None = None,
+        extra_cuda_cflags: Sequence[str] | None = None,
+        extra_ldflags: Sequence[str] | None = None,
+        extra_include_paths: Any = None,
+        *_: Any,
+        **__: Any,
+    ) -> Any:
+        """As torch's. Raises RuntimeError where that would, or where the source cannot be built here."""
+        cpp, cuda = _joined(cpp_sources), _joined(cuda_sources or "")
+        try:
+            bindings = _bindings(cpp, functions)
+        except ValueError as error:
+            raise self._failed(name, error) from error
+        sources = [("main.cpp", cpp + bindings, False), *([("cuda.cu", cuda, True)] if cuda.strip() else [])]
+        return self._load(name, sources, extra_cflags, extra_cuda_cflags, _strings(extra_include_paths))
+
+    def load(
+        self,
+        name: str,
+        sources: Any,
+        extra_cflags: Sequence[str] | None = None,
+        extra_cuda_cflags: Sequence[str] | None = None,
+        extra_ldflags: Sequence[str] | None = None,
+        extra_include_paths: Any = None,
+        *_: Any,
+        **__: Any,
+    ) -> Any:
+        places = [Path(place) for place in _strings(sources)]
+        folders = [*_strings(extra_include_paths), *dict.fromkeys(str(place.parent.absolute()) for place in places)]
+        texts = [(place.name, _with_local_headers(place, folders), place.suffix in (".cu", ".cuh")) for place in places]
+        return self._load(name, texts, extra_cflags, extra_cuda_cflags, folders)
+
+    def _load(
+        self,
+        name: str,
+        sources: Sequence[tuple[str, str, bool]],
+        cflags: Sequence[str] | None,
+        cuda_flags: Sequence[str] | None,
+        folders: Sequence[str],
+    ) -> Any:
+        macros = [flag for flag in cflags or () if re.fullmatch(r"-[DU]\w.*", flag)]
+        of_cuda = [flag for flag in cuda_flags or () if re.fullmatch(r"-[DU](?!__CUDA_NO_)\w.*", flag)]
+        try:
+            texts = [self._text(name, *source, options_of(cuda_flags or ()), folders) for source in sources]
+            library, whole = host_code.build(name, texts, folders, [*macros, *of_cuda])
+            host_code.runtime().set_reporter(self._report)
+            return host_code.load(name, library, whole, place_tensors)
+        except (host_code.BuildError, SplitError, ImportError) as error:
+            raise self._failed(name, error) from error
+
+    def _failed(self, name: str, error: Exception) -> RuntimeError:
+        self.failures.append(f"extension '{name}': {error}")
+        return RuntimeError(f"Error building extension '{name}': {error}")
+
+    def _text(
+        self, name: str, file: str, source: str, is_cuda: bool, options: Sequence[str], folders: Sequence[str]
+    ) -> Text:
+        if not is_cuda:
+            return Text(file, source)
+        parts = split(source)
+        unit = f"{name}.{len(self._units)}"
+        self._units[unit] = Unit(parts.device, file, self.arch, parts.kernels, options, folders)
+        return Text(file, parts.host, unit)
+
+    # -- what host code reports ---------------------------------------------------------------------------------------
+
+    def _report(self, kind: str, arguments: Any) -> Any:
+        return getattr(self, f"_on_{kind}")(*arguments)
+
+    def _on_launch(
+        self, unit: str, kernel: str, grid: Size, block: Size, shared: int, parameters: Sequence[bytes], stream: int
+    ) -> None:
+        self.launch(self._units[unit], kernel, grid, block, shared, parameters, stream)
+
+    def launch(
+        self, unit: Unit, kernel: str, grid: Size, block: Size, shared: int, parameters: Sequence[bytes], stream: int
+    ) -> None:
+        """Compile the kernel, unless that was done before, and tell the launcher."""
+        code, lowered = self.compiled(unit, kernel)
+        self._launcher.launch(code, lowered, grid, block, shared, parameters, stream)
+
+    def compiled(self, unit: Unit, kernel: str) -> tuple[DeviceCode, str]:
+        """A kernel's code, and what it is called there. Raises RuntimeError, as torch does."""
+        try:
+            return unit.code(kernel)
+        except nvrtc.CompileError as error:
+            self.failures.append(f"kernel `{kernel}`: {error}")
+            raise RuntimeError(f"the kernel `{kernel}` does not compile: {error}") from error
+
+    def _on_copy(self, kind: str, destination: int, source: int, size: int) -> None:
+        self._launcher.copy(kind, destination, source, size)
+
+    def _on_symbol(self, unit: str, symbol: str, source: int, size: int, offset: int, kind: int) -> None:
+        origin = "device" if kind == _DEVICE_TO_DEVICE else "host"
+        self._launcher.copy(f"{origin}_to_symbol:{symbol}", offset, source, size)
+
+    def _on_fill(self, address: int, value: int, size: int) -> None:
+        self._launcher.fill(address, value, size)
+
+    def _on_sync(self, what: str) -> None:
+        self._launcher.sync(what)
+
+    def _on_allocate(self, size: int) -> int:
+        """An address that no tensor has."""
+        address, self._memory = self._memory, self._memory + (size + 511) // 512 * 512
+        return address
+
+    def _on_property(self, name: str) -> int:
+        return self._properties(name)
+
+    def _on_guess(self, what: str) -> None:
+        self.notes[f"{what} was answered without knowing a kernel's registers"] = None
+
+    def _on_unsupported(self, what: str) -> None:
+        self.failures.append(f"host code calls {what}, which is not supported")
+        raise NotSupportedError(self.failures[-1])
+
+
+def place_tensors(values: Any) -> None:
+    """Give tensors that have no memory the addresses that Python is told."""
+    from torch._subclasses.fake_tensor import FakeTensor
+    from torch.utils._pytree import tree_leaves
+
+    for value in tree_leaves(values):
+        if isinstance(value, FakeTensor):
+            place(value)
+
+
+def place(tensor: Any) -> None:
+    base = tensor.data_ptr() - tensor.storage_offset() * tensor.element_size()
+    host_code.runtime().place(tensor, base)
+
+
+# -- sources ----------------------------------------------------------------------------------------------------------
+
+
+def _joined(sources: str | Sequence[str]) -> str:
+    return sources if isinstance(sources, str) else "\n".join(sources)
+
+
+def _strings(places: Any) -> list[str]:
+    return [] if places is None else [str(places)] if isinstance(places, str | Path) else [str(each) for each in places]
+
+
+def _bindings(cpp: str, functions: Any) -> str:
+    """What torch adds to the C++ source, of which each function must be known there."""
+    if functions is None:
+        return ""
+    named = {functions: functions} if isinstance(functions, str) else functions
+    named = dict(named) if isinstance(named, dict) else {each: each for each in named}
+    known = {token.text for token in tokens(cpp) if token.kind == "word"}
+    lines = []
+    for function, text in named.items():
+        if function.split("::")[-1] not in known:
+            raise ValueError(
+                f"main.cpp: error: '{function}' was not declared in this scope: cpp_sources must declare each of "
+                "`functions`"
+            )
+        quoted = str(text).replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ")
+        lines.append(f'm.def("{function}", {function}, "{quoted}");')
+    return "\nPYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {\n" + "\n".join(lines) + "\n}\n"
+
+
+def _with_local_headers(place: Path, folders: Sequence[str], depth: int = 0, seen: set[Path] | None = None) -> str:
+    """A file's text, with its own headers in it: they may hold kernels, too."""
+    seen = set() if seen is None else seen
+
+    def included(match: re.Match[str]) -> str:
+        found = next((Path(f, match[1]) for f in (str(place.parent), *folders) if Path(f, match[1]).is_file()), None)
+        if found is None or depth > _DEEPEST:
+            return match[0]
+        if found.resolve() in seen:
+            return ""
+        seen.add(found.resolve())
+        return _with_local_headers(found, folders, depth + 1, seen).replace("#pragma once", "")
+
+    return _LOCAL_INCLUDE.sub(included, place.read_text(encoding="utf-8"))

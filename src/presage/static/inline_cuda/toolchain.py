@@ -1,0 +1,248 @@
+"""The C++ compiler for host code, and what is made once for it on a machine and kept in the user's cache: torch's
+headers, precompiled, and the library that host code is linked to.
+
+Only torch's headers and our own sources are compiled for that. It takes a minute and half a gigabyte, for each version
+of torch and of the compiler; what has not been used for long is removed.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import contextlib
+import fcntl
+import hashlib
+import importlib.metadata
+import importlib.util
+import os
+import secrets
+import shutil
+import subprocess
+import sysconfig
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from presage.core import machine
+from presage.core.errors import PresageError
+from presage.sandbox import processes, rules
+from presage.sandbox.rules import Rules
+from presage.static import toolkit
+
+SOURCES = Path(__file__).parent / "cpp"
+RUNTIME = "presage_inline_runtime"
+"""The name of the library, which is a module of Python's."""
+_HOME = "PRESAGE_INLINE_CUDA"
+_FLAGS = ("-std=c++20", "-w", "-O0", "-fPIC", "-pipe")
+_SECONDS = 600.0
+_LARGEST = 4 << 30
+_UNUSED_DAYS = 60
+
+
+@dataclass(frozen=True)
+class Torch:
+    """Where torch lies, which is found without importing it."""
+
+    folder: Path
+    version: str
+
+    @property
+    def has_cuda(self) -> bool:
+        return (self.folder / "lib" / "libc10_cuda.so").is_file()
+
+    @property
+    def includes(self) -> tuple[str, ...]:
+        found = self.folder / "include"
+        return str(found), str(found / "torch" / "csrc" / "api" / "include")
+
+
+def precompile() -> None:
+    """Make what is not there yet. Raises PresageError where it cannot be made."""
+    home = kept()
+    if _is_whole(home):
+        with contextlib.suppress(OSError):
+            os.utime(home)
+        return
+    try:
+        home.parent.mkdir(parents=True, exist_ok=True)
+        with _alone(home.parent / "lock"):
+            if not _is_whole(home):
+                _make(home)
+                _remove_unused(home)
+    except OSError as error:
+        raise PresageError(f"cannot keep torch's precompiled headers in {home.parent}: {error.strerror}") from error
+
+
+def kept() -> Path:
+    """The folder for what is made here, by all that it depends on; a child is told it."""
+    if told := os.environ.get(_HOME):
+        return Path(told)
+    return machine.cache_folder() / "inline_cuda" / _identity()
+
+
+def environment() -> dict[str, str]:
+    """What a child must be told: it may find other programs than its parent."""
+    return {_HOME: str(kept()), "CXX": compiler()}
+
+
+def is_ready() -> bool:
+    """Whether all that host code needs is there."""
+    try:
+        return _is_whole(kept())
+    except PresageError:
+        return False
+
+
+def host_command(
+    sources: Sequence[Path], library: Path, folders: Sequence[str], macros: Sequence[str], whole: bool
+) -> list[str]:
+    """Compiles and links host code. `whole`: with torch's and pybind11's headers as they are, which takes long."""
+    found = torch()
+    home = kept()
+    before = [] if whole else ["-include", str(home / "host.h")]
+    libraries = ("c10", "torch_cpu", "torch", "torch_python", *(("c10_cuda", "torch_cuda") if found.has_cuda else ()))
+    return [
+        *(
+            compiler(),
+            *_FLAGS,
+            *macros,
+            *before,
+            *_includes(ours_first=not whole),
+            *(f"-I{folder}" for folder in folders),
+        ),
+        *("-shared", "-Wl,-z,now", "-fuse-ld=gold" if shutil.which("ld.gold") else "-Wl,-O0"),
+        *(*map(str, sources), "-o", str(library), f"-L{found.folder / 'lib'}"),
+        *(f"-l{name}" for name in libraries),
+        *(str(place) for place in _cuda_runtime()),
+    ]
+
+
+def run(command: Sequence[str]) -> tuple[int, str]:
+    """Run a compiler on foreign text, from a process that is confined already."""
+    done = subprocess.run(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False
+    )
+    return done.returncode, done.stdout.decode(errors="replace")
+
+
+def readable() -> tuple[str, ...]:
+    """What a confined child needs to read beside Python and the system."""
+    return (str(kept()), *(str(folder) for folder in toolkit.includes()))
+
+
+def programs() -> tuple[str, ...]:
+    """What it may start: the compiler and its parts, from files and folders."""
+    found = [compiler(), *(shutil.which(name) or "" for name in ("as", "ld", "ld.gold", "ld.bfd"))]
+    folders = [folder for folder in ("/usr/lib/gcc", "/usr/libexec/gcc", "/usr/lib64/gcc") if os.path.isdir(folder)]
+    beside = str(Path(os.path.realpath(compiler())).parent.parent / "libexec" / "gcc")
+    places = [place for place in (*found, *folders, beside) if place and os.path.exists(place)]
+    return tuple(dict.fromkeys((*places, *map(os.path.realpath, places))))
+
+
+@cache
+def compiler() -> str:
+    found = shutil.which(os.environ.get("CXX") or "g++") or shutil.which("g++")
+    if found is None:
+        raise toolkit.ToolkitError("inline CUDA needs a C++ compiler, and there is no g++; install it")
+    return found
+
+
+@cache
+def torch() -> Torch:
+    found = importlib.util.find_spec("torch")
+    if found is None or not found.origin:
+        raise toolkit.ToolkitError(f"torch is not installed; {toolkit.INSTALL}")
+    return Torch(Path(found.origin).parent, importlib.metadata.version("torch"))
+
+
+# -- what is kept -----------------------------------------------------------------------------------------------------
+
+
+@cache
+def _identity() -> str:
+    about = [compiler(), torch().version, str(torch().folder), str(torch().has_cuda), str(toolkit.includes())]
+    about += [*_FLAGS, sysconfig.get_path("include"), sysconfig.get_config_var("EXT_SUFFIX") or ""]
+    for place in (Path(os.path.realpath(compiler())), torch().folder / "version.py"):
+        about.append(f"{place.stat().st_size} {place.stat().st_mtime_ns}")
+    content = b"".join(file.read_bytes() for file in sorted(SOURCES.rglob("*.*")) if file.suffix in (".h", ".cpp"))
+    return hashlib.sha256("\n".join(about).encode() + content).hexdigest()[:24]
+
+
+def _is_whole(home: Path) -> bool:
+    return all((home / name).is_file() for name in ("host.h", "host.h.gch", f"{RUNTIME}.so"))
+
+
+def _make(home: Path) -> None:
+    """All of it in a folder beside, which then gets its name."""
+    part = home.with_name(f".{home.name}.{secrets.token_hex(8)}")
+    part.mkdir()
+    try:
+        (part / "host.h").write_text("#include <presage_host.h>\n")
+        with concurrent.futures.ThreadPoolExecutor(machine.cores()) as pool:
+            for done in [pool.submit(_compile, part, *each) for each in _steps(part)]:
+                done.result()
+        _compile(part, "our library", _linking(part))
+        for object_file in part.glob("*.o"):
+            object_file.unlink()
+        if home.exists():  # what is left of one that was not whole
+            shutil.rmtree(home)
+        part.rename(home)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+
+
+def _steps(part: Path) -> Iterator[tuple[str, list[str]]]:
+    header = [*_includes(ours_first=True), "-x", "c++-header", "host.h", "-o", "host.h.gch"]
+    yield "torch's headers", [compiler(), *_FLAGS, *header]
+    for name in _libraries():
+        yield f"{name}.cpp", [compiler(), *_FLAGS, *_includes(), "-c", str(SOURCES / f"{name}.cpp"), "-o", f"{name}.o"]
+
+
+def _libraries() -> tuple[str, ...]:
+    return ("runtime",) if torch().has_cuda else ("runtime", "without_gpu")
+
+
+def _linking(part: Path) -> list[str]:
+    objects = [f"{name}.o" for name in _libraries()]
+    linked = [f"-l{name}" for name in ("c10", "torch_cpu", "torch", "torch_python")]
+    return [compiler(), "-shared", *objects, "-o", f"{RUNTIME}.so", f"-L{torch().folder / 'lib'}", *linked]
+
+
+def _compile(part: Path, what: str, command: list[str]) -> None:
+    read = (*rules.system_paths(), str(torch().folder), *(str(folder) for folder in toolkit.includes()))
+    limits = Rules(str(part), read, machine.memory(), file_bytes=_LARGEST, may_spawn=True, reserves=True)
+    done = processes.run(command, limits, _SECONDS)
+    if done.status:
+        said = [line for line in done.output.splitlines() if "error" in line] or done.output.splitlines()
+        raise PresageError(f"cannot compile {what} for inline CUDA: {' '.join(said[:2]).strip() or done.status}")
+
+
+def _includes(ours_first: bool = False) -> list[str]:
+    """Torch's, Python's and CUDA's headers; and ours, which stand before torch's or only for those that are missing."""
+    folders = [*torch().includes, *(str(folder) for folder in toolkit.includes()), sysconfig.get_path("include")]
+    host = [f"-I{SOURCES / 'host'}"] if ours_first else ["-idirafter", str(SOURCES / "host")]
+    return [*host, *(f"-I{folder}" for folder in folders), f"-I{SOURCES}", "-idirafter", str(SOURCES / "missing")]
+
+
+def _cuda_runtime() -> list[Path]:
+    """CUDA's run time as torch brings it, where torch uses it."""
+    if not torch().has_cuda:
+        return []
+    roots = [folder.parent for folder in toolkit.includes()]
+    return [place for root in roots for place in sorted(root.glob("lib*/libcudart.so.1[2-9]"))[:1]][:1]
+
+
+@contextlib.contextmanager
+def _alone(lock: Path) -> Iterator[None]:
+    """One process makes it, and others wait for it."""
+    with lock.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _remove_unused(home: Path) -> None:
+    for folder in home.parent.iterdir():
+        with contextlib.suppress(OSError):
+            if folder.is_dir() and time.time() - folder.stat().st_mtime > _UNUSED_DAYS * 86400:
+                shutil.rmtree(folder)

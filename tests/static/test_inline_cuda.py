@@ -1,0 +1,223 @@
+"""Inline CUDA in a module: what host code launches is recorded without a GPU and without nvcc."""
+
+import importlib.util
+import json
+import os
+import shutil
+import struct
+import sys
+from pathlib import Path
+
+import pytest
+
+from presage.core.errors import PresageError
+from presage.sandbox import processes, scratch
+from presage.sandbox import rules as sandbox_rules
+from presage.sandbox.processes import Task
+from presage.static import compiling, inline_cuda
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("has_triton", "nvrtc_library")]
+
+
+@pytest.fixture(scope="session")
+def trace():
+    """trace(source, *inputs): what a module did. Torch's headers are precompiled once for all tests: a minute."""
+    if shutil.which("g++") is None or importlib.util.find_spec("torch") is None:
+        pytest.skip("there is no g++, or no torch")
+    try:
+        inline_cuda.precompile()
+    except PresageError as error:
+        pytest.fail(str(error))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "path", [*sys.path, str(Path(__file__).parent)])
+        zygote = processes.zygote("inline tests", ("presage.static.child:warm_up_triton", "inline_child"), {})
+    return lambda source, *inputs: _trace(zygote, source, inputs)
+
+
+def _trace(zygote, source, inputs):
+    request = {"compiler": "triton", "source": source, "inputs": inputs}
+    folder = scratch.make("presage-inline-")
+    Path(folder, "request.json").write_text(json.dumps(request))
+    reader, writer = os.pipe()
+    environment = sandbox_rules.environment(folder) | compiling._for_inline_cuda(request)
+    rules = compiling._rules("triton", folder, request)
+    process = processes.fork(zygote, Task("inline_child:answer", rules, environment, (writer,)))
+    os.close(writer)
+    with os.fdopen(reader) as pipe:
+        said = pipe.read()
+    process.wait()
+    scratch.remove(folder)
+    return json.loads(said) if said else {"error": f"the child ended with {process.status()}", "events": []}
+
+
+def module(cuda, cpp="", functions=None, call="ext.run(x)", more=""):
+    """A module of one tensor, whose extension is made of these sources."""
+    return f'''
+import torch
+from torch.utils.cpp_extension import load_inline
+CUDA = r"""{cuda}"""
+CPP = r"""{cpp}"""
+ext = load_inline(name="ext", cpp_sources=CPP, cuda_sources=CUDA, functions={functions!r}{more})
+def custom_kernel(data):
+    x = data[0]
+    return {call}
+'''
+
+
+X = (1000, "float32")
+SCALE = r"""
+#include <torch/extension.h>
+#include <ATen/cuda/CUDAContext.h>
+#include <c10/cuda/CUDAGuard.h>
+#define THREADS 256
+/* a comment with { and " and __global__ */
+__device__ __forceinline__ float twice(float x) { return 2 * x; }
+template <typename T, int N, bool EVEN>
+__global__ void __launch_bounds__(THREADS) scale(const T* __restrict__ in, T* out, const float by, int n = 7) {
+    __shared__ T kept[N];
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    kept[threadIdx.x % N] = in[i];
+    if (i < n) out[i] = static_cast<T>(twice(static_cast<float>(kept[threadIdx.x % N])) * by);
+}
+static __global__ void clear(float* out, long n) { if (threadIdx.x < n) out[threadIdx.x] = std::max(0.0f, -FLT_MAX); }
+torch::Tensor run(torch::Tensor x, double by) {
+    TORCH_CHECK(x.is_cuda(), "x must be on the GPU");
+    const at::cuda::CUDAGuard guard(x.device());
+    auto out = torch::empty_like(x);
+    const int n = x.numel();
+    auto stream = at::cuda::getCurrentCUDAStream();
+    AT_DISPATCH_FLOATING_TYPES_AND_HALF(x.scalar_type(), "run", ([&] {
+        scale<scalar_t, 32, true><<<(n + THREADS - 1) / THREADS, dim3(THREADS), 0, stream>>>(
+            x.data_ptr<scalar_t>(), out.data_ptr<scalar_t>(), by, n);
+    }));
+    if (x.scalar_type() == torch::kFloat) clear<<<1, min(64, n), 128>>>(out.data_ptr<float>(), out.size(0));
+    C10_CUDA_KERNEL_LAUNCH_CHECK();
+    return out;
+}
+"""
+BOUND = 'PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def("run", &run, "scales", py::arg("x"), py::arg("by") = 1.5); }'
+
+
+def test_templates_dispatch_defaults_and_several_kernels(trace):
+    done = trace(module(SCALE + BOUND), X)
+    assert done["error"] is None
+    first, second = done["events"]
+    assert first[1].startswith("_Z5scaleIfLi32ELb1EE")
+    assert first[2:5] == [[4, 1, 1], [256, 1, 1], 0]
+    pointer, out, by, n = first[5]
+    assert pointer == done["addresses"][0]
+    assert out == done["result"][2]
+    assert bytes.fromhex(by) == struct.pack("<f", 1.5)
+    assert bytes.fromhex(n) == struct.pack("<i", 1000)
+    assert "clear" in second[1]
+    assert second[2:5] == [[1, 1, 1], [64, 1, 1], 128]
+    assert second[5] == [out, struct.pack("<q", 1000).hex()]
+    assert done["result"][:2] == [[1000], "torch.float32"]
+
+
+def test_half_and_functions_of_the_c_plus_plus_source(trace):
+    cpp = "torch::Tensor run(torch::Tensor x, double by = 2.0);\n"
+    cpp += "torch::Tensor both(torch::Tensor x) { return run(x, 3); }"
+    cuda = SCALE.replace("double by)", "double by = 2.0)")  # said twice, which is right in two files
+    done = trace(module(cuda, cpp, ["run", "both"], "ext.both(x)"), (1000, "float16"))
+    assert done["error"] is None
+    ((_, name, _, _, _, values, _),) = done["events"]
+    assert "c10" in name
+    assert "Half" in name
+    assert bytes.fromhex(values[2]) == struct.pack("<f", 3)
+
+
+def test_copies_fills_waits_and_symbols(trace):
+    cuda = r"""
+    __constant__ float weights[8];
+    __global__ void k(float* out) { out[threadIdx.x] = weights[threadIdx.x]; }
+    std::vector<torch::Tensor> run(torch::Tensor x) {
+        auto y = torch::empty({8}, x.options());
+        cudaMemcpyToSymbol(weights, x.data_ptr<float>(), 8 * sizeof(float), 0, cudaMemcpyDeviceToDevice);
+        cudaMemsetAsync(y.data_ptr(), 0, 32, nullptr);
+        cudaMemcpy(y.data_ptr(), x.data_ptr(), 16, cudaMemcpyDeviceToDevice);
+        auto function = k;
+        function<<<1, 8>>>(y.data_ptr<float>());
+        cudaDeviceProp found;
+        cudaGetDeviceProperties(&found, 0);
+        TORCH_CHECK(found.multiProcessorCount == 132);
+        cudaDeviceSynchronize();
+        return {y, x};
+    }"""
+    cpp = "std::vector<torch::Tensor> run(torch::Tensor x);"
+    done = trace(module(cuda, cpp, "run", "len(ext.run(x))"), X)
+    assert done["error"] is None
+    assert done["result"] == 2
+    source = int.from_bytes(bytes.fromhex(done["addresses"][0]), "little")
+    symbol, fill, copy, launch, sync = done["events"]
+    assert symbol == ["copy", "device_to_symbol:weights", 0, source, 32]
+    assert fill[2:] == [0, 32]
+    assert copy == ["copy", "device_to_device", fill[1], source, 16]
+    assert launch[1] == "_Z1kPf"
+    assert sync == ["sync", "cudaDeviceSynchronize"]
+
+
+@pytest.mark.parametrize(
+    ("of_kernel", "of_launch", "where"),
+    [("nothing", "1", "cuda.cu(3)"), ("1", "nothing", "cuda.cu:4")],
+    ids=["device", "host"],
+)
+def test_an_error_names_its_line(trace, of_kernel, of_launch, where):
+    cuda = f"int a;\n\n__global__ void k(float* x) {{ x[0] = {of_kernel}; }}\n"
+    cuda += f"void run(torch::Tensor x) {{ k<<<{of_launch}, 1>>>(x.data_ptr<float>()); }}"
+    done = trace(module(cuda, "void run(torch::Tensor x);", "run"), X)
+    assert where in done["error"]
+    assert "nothing" in done["error"]
+    assert len(done["failures"]) == 1
+
+
+def test_what_torch_would_refuse_is_refused(trace):
+    cuda = 'extern "C" __global__ void run(float* x) { x[0] = 1; }'
+    assert "'run' was not declared" in trace(module(cuda, "", ["run"]), X)["error"]
+
+
+@pytest.mark.parametrize(
+    ("body", "result"),
+    [
+        ('std::ifstream file("/etc/passwd"); return file.good();', 0),
+        ("return socket(AF_INET, SOCK_STREAM, 0) >= 0;", 0),
+        ('return system("/usr/bin/touch /tmp/presage-was-here") == 0;', 0),
+    ],
+    ids=["file", "socket", "program"],
+)
+def test_host_code_is_confined(trace, body, result):
+    head = "#include <fstream>\n#include <cstdlib>\n#include <sys/socket.h>\n"
+    cpp = head + f"int run(torch::Tensor x) {{ {body} }}"
+    done = trace(module("", cpp, "run"), X)
+    assert done.get("result", result) == result
+
+
+RAW = r"""
+extern "C" __global__ void add(const float* a, float* b, int n, float by) {
+    int i = threadIdx.x; if (i < n) b[i] = a[i] + by;
+}"""
+
+
+def test_raw_kernels(trace):
+    source = f'''
+import numpy, torch, cupy
+CODE = r"""{RAW}"""
+def custom_kernel(data):
+    x = data[0]
+    y = torch.empty_like(x)
+    torch.cuda._compile_kernel(CODE, "add")(grid=(1, 1, 1), block=(32, 1, 1), args=[x, y, 5, 0.5])
+    array = cupy.asarray(x)
+    kernel = cupy.RawKernel(CODE, "add", options=("-std=c++11",))
+    kernel((2,), (64,), (array.data_ptr(), y, numpy.int32(6), numpy.float32(2)))
+    cupy.RawModule(code=CODE).get_function("add")((3,), (8,), (x, y, 7, numpy.float32(2)), shared_mem=16)
+    return y
+'''
+    done = trace(source, X)
+    assert done["error"] is None
+    pointer = done["addresses"][0]
+    values = [event[5] for event in done["events"]]
+    assert [event[2][0] for event in done["events"]] == [1, 2, 3]
+    assert [value[0] for value in values] == [pointer] * 3
+    assert [value[2:] for value in values] == [
+        [struct.pack("<i", n).hex(), struct.pack("<f", by).hex()] for n, by in ((5, 0.5), (6, 2), (7, 2))
+    ]
