@@ -54,10 +54,13 @@ def _run(request):
     from torch._subclasses.fake_tensor import FakeTensorMode
 
     from presage.static import inline_cuda
-    from presage.static.launch_tracer import host_code, launches, pretended_gpu
+    from presage.static.tracing import host_code, pretended_gpu
+    from presage.static.tracing import recorder as tracing
+    from presage.static.tracing.triton_driver import RecordingDriver
 
     recorder, about = Recorder(), {"capability": [9, 0], "device": DEVICE}
-    pretended_gpu.pretend(about, launches.LaunchTracer(about))
+    silent = tracing.Recorder(has_gpu=False)
+    pretended_gpu.pretend(about, silent, RecordingDriver(about, silent))
     inline_cuda.install(recorder, target_arch="sm_90a", has_gpu=False)
     out = {"error": None}
     try:

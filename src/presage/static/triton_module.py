@@ -36,6 +36,7 @@ def request(job: Job) -> dict[str, Any]:
             }
         ],
         "capability": list(target.capability),
+        "arch": target.compile_arch,
         "device": {
             "name": target.product,
             "multiprocessors": target.multiprocessors,

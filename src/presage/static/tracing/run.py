@@ -17,9 +17,11 @@ import triton
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._pytree import tree_leaves
 
-from presage.static import ptx, triton_module, walk
+from presage.core.text import one_line
+from presage.static import inline_cuda, ptx, triton_module, walk
 from presage.static.trace import LAUNCHES
 from presage.static.tracing import host_code, pretended_gpu
+from presage.static.tracing.cuda_launches import CudaLaunches
 from presage.static.tracing.recorder import Recorder
 from presage.static.tracing.triton_driver import RecordingDriver
 
@@ -45,6 +47,8 @@ def run(request: Mapping[str, Any]) -> dict[str, Any]:
     driver = RecordingDriver(request, recorder)
     triton.runtime.driver.set_active(driver)
     pretended_gpu.pretend(request, recorder, driver)
+    built = CudaLaunches(recorder)
+    inline_cuda.install(built, target_arch=request["arch"], has_gpu=False)
     torch.set_grad_enabled(False)
     try:
         with fakes, recorder, pretended_gpu.WithoutGpu():
@@ -52,7 +56,7 @@ def run(request: Mapping[str, Any]) -> dict[str, Any]:
             call = host_code.entry(host_code.load(request["source"]), reference)
     except BaseException as error:
         return {"status": _status(error), "error": _explain(error)}
-    cases = [[case, _run_case(call, reference, case, recorder, fakes)] for case in request["cases"]]
+    cases = [[case, _run_case(call, reference, case, recorder, built, fakes)] for case in request["cases"]]
     return {"status": "ok", "cases": cases}
 
 
@@ -61,6 +65,7 @@ def _run_case(
     reference: host_code.InputMaker | None,
     case: Mapping[str, Any],
     recorder: Recorder,
+    built: CudaLaunches,
     fakes: FakeTensorMode,
 ) -> dict[str, Any]:
     try:
@@ -69,17 +74,21 @@ def _run_case(
             recorder.begin([leaf for leaf in tree_leaves(data) if isinstance(leaf, torch.Tensor)])
             document, _ = recorder.end(call(data))
     except BaseException as error:
-        notes = list(recorder.notes)
+        notes = [*recorder.notes, *inline_cuda.failures()]
         recorder.stop()
         return {"status": _status(error), "error": _explain(error), "notes": notes}
-    return {"status": "ok", "trace": document, "executed": [_walked(document, step) for step in document["steps"]]}
+    failures = [f"could not be built here: {why}" for why in inline_cuda.failures()]
+    document["notes"] = [one_line(note, 500) for note in (*document["notes"], *inline_cuda.notes(), *failures)]
+    executed = [_walked(document, step, built.texts) for step in document["steps"]]
+    return {"status": "ok", "trace": document, "executed": executed}
 
 
-def _walked(document: Mapping[str, Any], step: Mapping[str, Any]) -> dict[str, float] | None:
+def _walked(document: Mapping[str, Any], step: Mapping[str, Any], texts: Mapping[bytes, str]) -> dict[str, float] | None:
     """What a warp of a launch executes; None for other steps, and where that cannot be told."""
     if step["kind"] not in LAUNCHES:
         return None
-    text = _ptx(step["name"], base64.b64decode(document["cubins"][step["cubin"]]))
+    code = base64.b64decode(document["cubins"][step["cubin"]])
+    text = texts[code] if code in texts else _ptx(step["name"], code)
     x, y, z = step["grid"]
     grid = (x // step["cluster"][0], y, z)
     return walk.of_call(text, step["name"], _integers(text, step), grid, step["block"])
