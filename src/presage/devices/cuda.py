@@ -28,7 +28,7 @@ from presage.problems.base import Case, Problem
 from presage.problems.external import ExternalProblem
 from presage.sandbox.rules import environment
 from presage.sandbox.zygote import Zygote
-from presage.static import hardware, nvrtc, toolkit, triton_module
+from presage.static import hardware, inline_cuda, nvrtc, toolkit, triton_module
 from presage.static.hardware import Hardware
 
 _IMPORTS = (
@@ -352,6 +352,10 @@ class CudaDevice(Device):
             if kernel.language not in self.languages:
                 known = ", ".join(self.languages)
                 raise PresageError(f"{kernel.name} is {kernel.language}; the cuda device runs {known}")
+        if any(not kernel.is_bare and inline_cuda.is_mentioned(kernel.source) for kernel in kernels):
+            self._tell("making ready to compile CUDA code in modules", 0.0)
+            with suppress(PresageError):  # then torch builds it as it always does
+                inline_cuda.precompile()
         _ = self._idle
 
     def _prepared(self, task: _Task, plan: Plan) -> Any:

@@ -13,7 +13,7 @@ from presage.sandbox import processes, rules
 from presage.sandbox.processes import ForkedProcess, Task
 from presage.sandbox.rules import Rules
 from presage.sandbox.zygote import Zygote
-from presage.static import toolkit
+from presage.static import inline_cuda, toolkit
 
 _MEMORY_BYTES = min(32 << 30, machine.memory())
 _FILE_BYTES = 1 << 30
@@ -36,9 +36,12 @@ class GpuChild(Child):
         home, named = toolkit.home(), {name: os.environ[name] for name in _COMPILERS if name in os.environ}
         found = named | ({"CUDA_HOME": str(home)} if home else {})
         libraries = os.environ.get("LD_LIBRARY_PATH", "").split(":")
+        ready = inline_cuda.is_ready()
+        built = inline_cuda.readable() if ready else ()
+        found |= inline_cuda.environment() if ready else {}
         limits = Rules(
             self.scratch,
-            (*rules.system_paths(), *_places(found), *filter(None, libraries), _SHARING),
+            (*rules.system_paths(), *_places(found), *filter(None, libraries), *built, _SHARING),
             _MEMORY_BYTES,
             _FILE_BYTES,
             may_spawn=True,

@@ -327,7 +327,7 @@ class TorchRunner(TensorRunner):
             from presage.static.tracing.recorder import Recorder
 
             self._recorder = Recorder(has_gpu=True)
-            on_gpu.install(self._recorder)
+            on_gpu.install(self._recorder, gpu.driver)
             self._recorder.__enter__()  # it must have seen the module's tensors made
         self._function: Any = load_candidate(command, "cuda")
 

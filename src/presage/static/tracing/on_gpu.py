@@ -11,12 +11,17 @@ from typing import Any
 import torch
 from torch.utils.weak import WeakIdKeyDictionary
 
+from presage.static import inline_cuda
 from presage.static.tracing import triton_launches
+from presage.static.tracing.cuda_launches import CudaLaunches
 from presage.static.tracing.recorder import Recorder
 
 
-def install(recorder: Recorder) -> None:
-    """From now on, for as long as the process lives."""
+def install(recorder: Recorder, driver: Any) -> None:
+    """From now on, for as long as the process lives. `driver` is that of cuda.bindings."""
+    major, minor = torch.cuda.get_device_capability()
+    arch = f"sm_{major}{minor}{'a' if major >= 9 else ''}"
+    inline_cuda.install(CudaLaunches(recorder, Launcher(driver)), target_arch=arch, has_gpu=True)
     _listen_to_triton(recorder)
     _listen_to_graphs(recorder)
     synchronize = torch.cuda.synchronize
