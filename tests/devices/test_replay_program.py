@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import ctypes
 import gc
 import json
@@ -51,6 +52,7 @@ def program(written: dict[str, Any], *values: Any) -> Program:
     return Program(Trace.from_document(written), values, torch, device="cpu")
 
 
+CODE = base64.b64encode(b"\x7fELF").decode()
 X, Y = torch.arange(4.0), torch.tensor([2.0, -1.0, 0.5, 3.0])
 
 
@@ -211,7 +213,7 @@ def test_a_trace_that_lacks_something_is_refused() -> None:
 def test_a_launch_needs_a_gpu() -> None:
     launch = {"kind": "cuda", "name": "k", "cubin": 0, "grid": [1, 1, 1], "block": [1, 1, 1], "shared": 0}
     with pytest.raises(TraceError, match="cannot be launched"):
-        program(document(1, [0], [launch | {"parameters": []}], at(0), cubins=["AAAA"]))
+        program(document(1, [0], [launch | {"parameters": []}], at(0), cubins=[CODE]))
 
 
 # -- constants --------------------------------------------------------------------------------------------------------
@@ -307,7 +309,7 @@ def launched(sizes: Sequence[int], parameters: list[dict[str, Any]], **more: Any
         "parameters": parameters, **more,
     }  # fmt: skip
     steps = [step("aten::empty_like.default", at(0), results=at(1), kind="allocation"), launch]
-    trace = Trace.from_document(document(2, [0], steps, at(1), cubins=["AAAA"]))
+    trace = Trace.from_document(document(2, [0], steps, at(1), cubins=[CODE]))
     gpu: Any = FakeGpu(sizes)
     run = Program(trace, [], torch, Launcher(gpu, trace.cubins), "cpu")
     return run, gpu.driver, trace

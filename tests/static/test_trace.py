@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+
 import pytest
 
 from presage.static import hardware, roofline
