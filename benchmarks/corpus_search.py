@@ -24,10 +24,10 @@ from pathlib import Path
 from statistics import mean, median
 from typing import Any
 
+from presage import search
 from presage.cli.terminal import table
 from presage.devices import registry as devices
 from presage.devices.recorded import RecordedDevice
-from presage.searches.run import search
 from presage.store.store import Store
 
 NEAR = 1.05

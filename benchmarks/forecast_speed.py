@@ -13,10 +13,10 @@ import random
 import tempfile
 import time
 
+from presage import Candidate
 from presage.devices import recorded
 from presage.devices.recorded import RecordedDevice
 from presage.devices.recording import Row
-from presage.forecasters.base import Candidate
 from presage.forecasters.learned import LearnedForecaster
 from presage.forecasters.learned_training import task_of
 from presage.problems import static

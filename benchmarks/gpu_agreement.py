@@ -23,11 +23,9 @@ from statistics import median
 import torch
 import triton.testing
 
-from presage.devices.base import Effort, Measurement
+from presage import Case, Effort, Kernel, Measurement, Problem
 from presage.devices.cuda import CudaDevice
-from presage.kernels.kernel import Kernel
 from presage.problems import registry
-from presage.problems.base import Case, Problem
 from presage.problems.on_torch import TorchSampler
 
 LANGUAGES = ("torch", "triton")

@@ -18,10 +18,9 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
+from presage import Kernel, Problem
 from presage.devices.cuda import OWN_EFFORT, CudaDevice
-from presage.kernels.kernel import Kernel
 from presage.problems import registry
-from presage.problems.base import Problem
 from presage.searches.measuring import EFFORT
 
 PLAIN = """

@@ -24,10 +24,8 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from presage import Measurement, PresageError, Run
 from presage.cli.terminal import table
-from presage.core.errors import PresageError
-from presage.devices.base import Measurement
-from presage.searches.run import Run
 from presage.store.store import Store
 
 EARLY = (16, 32)

@@ -21,15 +21,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from presage import Case, Device, Effort, Interval, Kernel, Measurement, Problem, Status
 from presage.cli.terminal import duration, table
-from presage.core.statistics import Interval
 from presage.devices import registry as devices
-from presage.devices.base import Device, Effort, Measurement, speedup
+from presage.devices.base import speedup
 from presage.devices.c_compiler import Compiler
-from presage.devices.status import Status
-from presage.kernels.kernel import Kernel, from_source
+from presage.kernels.kernel import from_source
 from presage.problems import registry as problems
-from presage.problems.base import Case, Problem
 from presage.problems.sampler import Sampler
 
 PAIR = """\

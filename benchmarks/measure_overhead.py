@@ -18,15 +18,13 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+from presage import Case, Effort, Status
 from presage.cli.terminal import table
 from presage.devices import trial
 from presage.devices.arena import Arena
-from presage.devices.base import Effort
 from presage.devices.child import Child
 from presage.devices.cpu import CpuDevice
-from presage.devices.status import Status
 from presage.problems import registry as problems
-from presage.problems.base import Case
 
 PHASES = (
     "start",

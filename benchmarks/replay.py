@@ -32,13 +32,11 @@ import pyarrow
 import replay_peers
 from replay_figure import figure
 
+from presage import Candidate, Kernel, search
 from presage.corpus.importing import import_space
 from presage.devices.recording import open_recording
-from presage.forecasters.base import Candidate
 from presage.forecasters.gaussian_process import Surface
 from presage.forecasters.surrogate import OPENING, Encoding, opening
-from presage.kernels.kernel import Kernel
-from presage.searches.run import search
 from presage.store.store import Store
 
 OURS = ("presage", "presage+gpus", "search", "search+gpus")

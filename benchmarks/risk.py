@@ -24,8 +24,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from presage.core.forecast import Forecast
-from presage.policies.base import Action, Standing
+from presage import Action, Forecast, Standing
 from presage.policies.risk import Risk
 
 BATCH = 8

@@ -27,17 +27,27 @@ from typing import Any
 
 import numpy as np
 
+from presage import (
+    Candidate,
+    Device,
+    Effort,
+    Forecast,
+    Forecaster,
+    Kernel,
+    Measurement,
+    Parent,
+    Prediction,
+    Problem,
+    Proposal,
+    Proposer,
+    Status,
+    Task,
+)
 from presage.cli.terminal import table
-from presage.core.forecast import Forecast
-from presage.devices.base import CaseTiming, Device, Effort, Measurement, Progress
-from presage.devices.status import Status
-from presage.forecasters.base import Candidate, Forecaster, Prediction, Task
+from presage.devices.base import CaseTiming, Progress
 from presage.kernels import header as headers
-from presage.kernels.kernel import Kernel
 from presage.policies import registry as policies
 from presage.problems import registry as problems
-from presage.problems.base import Problem
-from presage.proposers.base import Parent, Proposal, Proposer
 from presage.searches import registry as strategies
 from presage.searches.budget import Budget
 from presage.searches.loop import Search

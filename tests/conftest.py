@@ -14,6 +14,9 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
+from presage import StaticReport
+from presage.static.report import LaunchReport
+
 settings.register_profile("presage", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("presage")
 
@@ -27,3 +30,17 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
             "PRESAGE_CACHE_DIR", str((folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) / "cache")
         )
         yield
+
+
+@pytest.fixture(scope="session")
+def static_report() -> StaticReport:
+    """What compiling a small kernel tells."""
+    launch = LaunchReport(
+        name="f", grid=(4, 1, 1), block=(256, 1, 1), count=1, registers=32, spill_bytes=0, stack_bytes=0,
+        shared_bytes=128, code_bytes=640, occupancy=0.5, occupancy_limiter="registers", blocks_per_sm=4, waves=0.25,
+        loops=1, instructions={"fp32": 7, "other": 1}, instructions_in_loops={"fp32": 4}, options={"warps": 4},
+    )  # fmt: skip
+    return StaticReport(
+        target="h200", arch="sm_90a", status="ok", compiler="none", launches=(launch,), operators={"aten::add": 2},
+        notes=("a note",),
+    )  # fmt: skip

@@ -14,7 +14,7 @@ import pytest
 import presage
 
 ROUGH = presage.Effort(precision=0.5, case_seconds=0.05, rounds=2)
-VERBS = ["evaluate", "forecast", "inspect", "load_kernel", "load_problem", "load_recording", "measure", "search"]
+VERBS = [name for name in presage.__all__ if name.islower()]
 
 
 def test_every_name_is_there_and_says_what_it_is() -> None:
@@ -23,7 +23,6 @@ def test_every_name_is_there_and_says_what_it_is() -> None:
         thing = getattr(presage, name)
         assert inspect.getdoc(thing), f"{name} has no docstring"
         assert name in dir(presage)
-    assert set(VERBS) <= set(presage.__all__)
     with pytest.raises(AttributeError, match="has no attribute 'measures'"):
         _ = presage.measures
 
@@ -50,6 +49,23 @@ def test_type_checkers_see_the_same_names() -> None:
     for name in presage.__all__:
         assert name in typed.replace(",", " ").replace("(", " ").split(), name
     assert Path(str(presage.__file__)).with_name("py.typed").exists()
+
+
+def test_a_family_gives_each_of_its_configurations(tmp_path: Path) -> None:
+    file = tmp_path / "twice.c"
+    file.write_text(
+        "// presage: entry vector_add\n// presage: tune A = 1, 2, 3\n// presage: tune B = 1, 2\n"
+        "// presage: where A + B < 5\nvoid vector_add(void) {}\n"
+    )
+    kernels = presage.load_family("vector_add", file)
+    assert [tuple(kernel.values.values()) for kernel in kernels] == [(1, 1), (1, 2), (2, 1), (2, 2), (3, 1)]
+    assert kernels[0] == presage.load_kernel("vector_add", file)
+    assert [kernel.values for kernel in presage.load_family("vector_add", f"{file}@A=3")] == [{"A": 3, "B": 1}]
+    assert presage.load_family("softmax", "naive.cu") == [presage.load_kernel("softmax", "naive.cu")]
+    with pytest.raises(presage.PresageError, match="has no tunable 'C'"):
+        presage.load_family("vector_add", f"{file}@C=1")
+    with pytest.raises(presage.PresageError, match="A cannot be 9"):
+        presage.load_family("vector_add", f"{file}@A=9")
 
 
 def test_names_paths_and_objects_are_the_same(tmp_path: Path) -> None:

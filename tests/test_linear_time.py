@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import pytest
 
-from presage.core.errors import PresageError
+from presage import PresageError
 from presage.core.text import printable
 from presage.kernels import header, kernel
 from presage.kernels.normalise import digest

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+import presage
+
 SOURCE = Path(__file__).resolve().parents[1] / "src"
 FOLDERS = [
     "core",
@@ -251,3 +253,13 @@ def test_what_has_examples_needs_no_extra() -> None:
     )  # fmt: skip
     assert len(files) > 20
     assert done.returncode == 0, done.stderr
+
+
+OUTSIDE = sorted(file for folder in ("benchmarks", "tests") for file in (SOURCE.parent / folder).rglob("*.py"))
+
+
+@pytest.mark.parametrize("file", OUTSIDE, ids=lambda file: str(file.relative_to(SOURCE.parent)))
+def test_benchmarks_and_tests_take_public_names_from_the_public_api(file: Path) -> None:
+    """What `presage.__all__` lists is imported from `presage`, never from the module that defines it."""
+    homes = {f"{getattr(presage, name).__module__}.{name}" for name in presage.__all__}
+    assert sorted(homes & set(imports(ast.parse(file.read_text())))) == []

@@ -17,7 +17,17 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from presage.api import evaluate, forecast, inspect, load_device, load_kernel, load_problem, load_recording, measure
+    from presage.api import (
+        evaluate,
+        forecast,
+        inspect,
+        load_device,
+        load_family,
+        load_kernel,
+        load_problem,
+        load_recording,
+        measure,
+    )
     from presage.core.errors import PresageError
     from presage.core.forecast import Forecast
     from presage.core.statistics import Interval
@@ -72,6 +82,7 @@ __all__ = [
     "forecast",
     "inspect",
     "load_device",
+    "load_family",
     "load_kernel",
     "load_problem",
     "load_recording",
@@ -85,6 +96,7 @@ _HOMES = {
         "forecast",
         "inspect",
         "load_device",
+        "load_family",
         "load_kernel",
         "load_problem",
         "load_recording",

@@ -23,7 +23,7 @@ from presage.evaluations.evaluation import Evaluation
 from presage.forecasters import registry as forecasters
 from presage.forecasters.base import Forecaster, Prediction
 from presage.forecasters.from_names import ask
-from presage.kernels.kernel import Kernel
+from presage.kernels.kernel import Kernel, split_spec
 from presage.problems import registry as problems
 from presage.problems import static
 from presage.problems.base import Problem
@@ -49,6 +49,19 @@ def load_kernel(problem: Path | Problem, kernel: Path | Kernel) -> Kernel:
     return kernel if isinstance(kernel, Kernel) else problems.find_kernel(known, os.fspath(kernel))
 
 
+def load_family(problem: Path | Problem, kernel: Path) -> list[Kernel]:
+    """Every configuration of a kernel with tunables, in the order of its header. `PATH@NAME=VALUE,…` keeps those with
+    these values. A kernel without tunables has one configuration.
+
+        presage.forecast("softmax", presage.load_family("softmax", "block_row.cu"))
+
+    Raises PresageError if the file cannot be read, its header is wrong, or no configuration has these values."""
+    path, fixed = split_spec(os.fspath(kernel))
+    family = problems.find_family(_problem(problem), path)
+    family.render(fixed)  # says what is wrong with the values, if anything is
+    return [family.render(values) for values in family.configurations(fixed)]
+
+
 def load_device(name: str) -> Device:
     """The device of this name: `cpu`, `cuda`, `recorded:h200`, `recorded:FILE.parquet`, or a plugin's. Close it after
     use; what it keeps warm between measurements makes the next one quicker.
@@ -57,10 +70,14 @@ def load_device(name: str) -> Device:
     return devices.get(name)
 
 
-def load_recording(name: Path) -> Recording:
-    """An installed recording by name, or the `.parquet` file at this path.
+def load_recording(name: Path | None = None) -> Recording:
+    """An installed recording by name, or the `.parquet` file at this path; by default the first that is installed.
 
     Raises PresageError if there is none, or the file is damaged."""
+    if name is None:
+        if not recorded.packaged():
+            raise PresageError("no recording is installed; name a .parquet file")
+        name = recorded.packaged()[0]
     return recorded.find(os.fspath(name))
 
 
@@ -104,11 +121,7 @@ def forecast(
     asked = ask(
         _named(problem), [_spec(each) for each in _several(kernels)], None if anchor is None else _spec(anchor), target
     )
-    with ExitStack() as stack:
-        if isinstance(forecaster, str):
-            forecaster = forecasters.get(forecaster, asked.recording)
-            stack.callback(forecaster.close)
-        said = [replace(each, notes=(*asked.notes, *each.notes)) for each in asked.forecast(forecaster)]
+    said = asked.forecast(forecaster)
     return said[0] if _is_one(kernels) else said
 
 
@@ -186,20 +199,32 @@ def measure(
         if isinstance(device, str):
             device = devices.get(device)
             stack.callback(device.close)
-        where = device
-        known = problem if isinstance(problem, Problem) else where.problem(os.fspath(problem))
-
-        def find(kernel: Path | Kernel) -> Kernel:
-            return kernel if isinstance(kernel, Kernel) else where.kernel(known, os.fspath(kernel))
-
-        wanted = [find(each) for each in _several(kernels)]
-        first = None if anchor == "none" else find(anchor) if anchor else where.anchor(known)
-        every = [*([first] if first else []), *wanted]
-        measured = where.measure(known, every, effort or Effort(), progress or _silent)
-    if first:
-        reference = measured.pop(0)
-        measured = [replace(each, speedup=speedup(reference, each)) for each in measured]
+        _, measured = measure_beside_anchor(problem, _several(kernels), device, anchor, effort, progress)
     return measured[0] if _is_one(kernels) else measured
+
+
+def measure_beside_anchor(
+    problem: Path | Problem,
+    kernels: Sequence[Path | Kernel],
+    device: Device,
+    anchor: Path | Kernel | None = None,
+    effort: Effort | None = None,
+    progress: Progress | None = None,
+) -> tuple[Measurement | None, list[Measurement]]:
+    """As `measure`, for who wants to see the anchor's own measurement, too: it comes first, or None without anchor."""
+    known = problem if isinstance(problem, Problem) else device.problem(os.fspath(problem))
+
+    def find(kernel: Path | Kernel) -> Kernel:
+        return kernel if isinstance(kernel, Kernel) else device.kernel(known, os.fspath(kernel))
+
+    wanted = [find(each) for each in kernels]
+    first = None if anchor == "none" else find(anchor) if anchor else device.anchor(known)
+    every = [*([first] if first else []), *wanted]
+    measured = device.measure(known, every, effort or Effort(), progress or _silent)
+    if not first:
+        return None, measured
+    reference, *others = measured
+    return reference, [replace(each, speedup=speedup(reference, each)) for each in others]
 
 
 def evaluate(
@@ -224,10 +249,7 @@ def evaluate(
 
     Raises PresageError for unknown names, and a recording without the split."""
     if not isinstance(recording, Recording):
-        installed = recorded.packaged()
-        if recording is None and not installed:
-            raise PresageError("no recording is installed; name a .parquet file")
-        recording = load_recording(recording if recording is not None else installed[0])
+        recording = load_recording(recording)
     name = forecaster if isinstance(forecaster, str) else None
     with ExitStack() as stack:
         if isinstance(forecaster, str):

@@ -10,7 +10,9 @@ from __future__ import annotations
 import math
 import random
 import re
+import tomllib
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TypedDict, Unpack
@@ -54,6 +56,11 @@ class Facts(TypedDict, total=False):
     draw_styles: tuple[str, ...]
     eager: str
     """What a PyTorch user would write: an expression, or the body of a function that returns one."""
+
+
+@cache
+def _splits() -> dict[str, list[str]]:
+    return tomllib.loads(Path(__file__).with_name("splits.toml").read_text())
 
 
 class Operation(Problem):
@@ -112,6 +119,14 @@ class Operation(Problem):
     @property
     def _element_type(self) -> str:
         return next(iter(self.timed.values()))[0].dtype
+
+    @property
+    def split(self) -> str:  # type: ignore[override]  # it is fixed in one file, and not by each row
+        """That of its room if training sees none of the room, else its own, else `train`."""
+        table = _splits()
+        if self.room in table["test_family_rooms"]:
+            return "test_family"
+        return next((split for split in ("validation", "test_op") if self.name in table[split]), "train")
 
     @property
     def kernel_folders(self) -> tuple[Path, ...]:

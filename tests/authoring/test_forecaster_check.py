@@ -7,11 +7,10 @@ from collections.abc import Sequence
 
 import pytest
 
+from presage import Candidate, Forecast, Forecaster, Prediction, Task
 from presage.authoring import forecaster_check
 from presage.authoring.finding import Verdict
-from presage.core.forecast import Forecast
 from presage.forecasters import registry
-from presage.forecasters.base import Candidate, Forecaster, Prediction, Task
 from presage.forecasters.uniform import NOTHING_KNOWN
 
 

@@ -7,11 +7,10 @@ from collections.abc import Sequence
 
 import pytest
 
+from presage import Action, Decision, Forecast, Policy, Standing
 from presage.authoring import policy_check
 from presage.authoring.finding import Verdict
-from presage.core.forecast import Forecast
 from presage.plugins.group import POLICIES
-from presage.policies.base import Action, Decision, Policy, Standing
 
 MEASURE, TRUST = Decision(Action.MEASURE, "it may be fast"), Decision(Action.TRUST, "it is slow")
 

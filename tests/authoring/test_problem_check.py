@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from presage import Array, Case, Problem, Tolerance
 from presage.authoring import problem_check
 from presage.authoring.finding import Verdict
 from presage.problems import registry
-from presage.problems.base import Array, Case, Problem, Tolerance
 
 
 class Doubled(Problem):

@@ -8,9 +8,9 @@ from functools import cache
 import numpy as np
 import pytest
 
-from presage.core.errors import PresageError
+from presage import Array, Case, PresageError, Problem
 from presage.problems import registry
-from presage.problems.base import Array, Case, Problem, storage
+from presage.problems.base import storage
 from presage.problems.compare import Answer, difference, solve
 from presage.problems.sampler import STYLES, Sampler
 

@@ -9,8 +9,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from presage import Case, Problem
 from presage.problems import registry
-from presage.problems.base import Case, Problem
 from presage.problems.compare import Answer, difference, solve
 from presage.problems.sampler import Sampler
 from presage_catalogue.elementwise.maps import erf

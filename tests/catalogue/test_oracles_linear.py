@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from presage import Case
 from presage.problems import registry
-from presage.problems.base import Case
 from presage.problems.compare import difference, solve
 from presage.problems.sampler import Sampler
 

@@ -3,41 +3,22 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-CACHE = {
-    "device_name": "A GPU",
-    "kernel_name": "add",
-    "problem_size": 64,
-    "tune_params_keys": ["block"],
-    "tune_params": {"block": [32, 64]},
-    "cache": {
-        "32": {"block": 32, "time": 2.0, "times": [2.0] * 8},
-        "64": {"block": 64, "time": 1.0, "times": [1.0] * 8},
-        "96": {"block": 96, "time": "RuntimeFailedConfig"},
-    },
-}
-
-
-def presage(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "presage", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=300)
-
 
 @pytest.fixture
-def recording(tmp_path: Path) -> Path:
-    (tmp_path / "cache.json").write_text(json.dumps(CACHE))
+def recording(tmp_path: Path, tuning_cache: dict[str, Any], presage: Any) -> Path:
+    (tmp_path / "cache.json").write_text(json.dumps(tuning_cache))
     done = presage("corpus", "import", tmp_path / "cache.json", "-o", tmp_path / "gpu.parquet")
     assert done.returncode == 0, done.stderr
     assert "3 kernels of add on A GPU" in done.stdout
     return tmp_path / "gpu.parquet"
 
 
-def test_an_import_is_listed_shown_measured_checked_and_exported(recording: Path, tmp_path: Path) -> None:
+def test_an_import_is_listed_shown_measured_checked_and_exported(recording: Path, tmp_path: Path, presage: Any) -> None:
     listed = presage("corpus", "ls", recording, "--problem", "add").stdout.splitlines()
     assert [line.split()[-1] for line in listed[1:]] == ["add@block=64", "add@block=32", "add@block=96"]
     problems = json.loads(presage("corpus", "ls", recording, "--json").stdout)["problems"]
@@ -69,14 +50,14 @@ def test_an_import_is_listed_shown_measured_checked_and_exported(recording: Path
         (["measure", "softmax", "naive.cu", "--device", "recorded:nosuch"], "there is no recording 'nosuch'"),
     ],
 )
-def test_a_mistake_is_explained(arguments: list[str], complaint: str) -> None:
+def test_a_mistake_is_explained(arguments: list[str], complaint: str, presage: Any) -> None:
     done = presage(*arguments)
     assert done.returncode == 2
     assert complaint in done.stderr
     assert done.stdout == ""
 
 
-def test_a_kernel_that_is_not_there_is_explained(recording: Path) -> None:
+def test_a_kernel_that_is_not_there_is_explained(recording: Path, presage: Any) -> None:
     done = presage("corpus", "show", "add", "nosuch", recording)
     assert (done.returncode, done.stdout) == (2, "")
     assert "has no kernel 'nosuch' of add" in done.stderr

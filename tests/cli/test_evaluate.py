@@ -9,12 +9,10 @@ from typing import Any
 
 import pytest
 
+from presage import Interval, PresageError, Status
 from presage.cli import main
-from presage.core.errors import PresageError
-from presage.core.statistics import Interval
 from presage.devices import recording
 from presage.devices.recording import RecordedCase, Row
-from presage.devices.status import Status
 from presage.kernels.normalise import digest
 from presage.report import page
 

@@ -10,14 +10,11 @@ from typing import Any
 
 import pytest
 
+from presage import Interval, Kernel, StaticReport, Status
 from presage.cli import main
-from presage.core.statistics import Interval
 from presage.devices import recording
 from presage.devices.recording import RecordedCase, Row
-from presage.devices.status import Status
-from presage.kernels.kernel import Kernel
 from presage.problems import registry
-from presage.static.report import StaticReport
 
 Forecast = Callable[..., tuple[int, str, str]]
 SOFTMAX = registry.get("softmax")

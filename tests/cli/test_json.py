@@ -22,30 +22,6 @@ KNOWN = {
     "$ref", "additionalProperties", "anyOf", "const", "description", "enum", "items", "properties", "required", "type",
 }  # fmt: skip
 ROOT = Path(__file__).resolve().parents[2]
-CACHE = {
-    "device_name": "A GPU",
-    "kernel_name": "add",
-    "problem_size": 64,
-    "tune_params_keys": ["block"],
-    "tune_params": {"block": [32, 64]},
-    "cache": {
-        "32": {"block": 32, "time": 2.0, "times": [2.0] * 8},
-        "64": {"block": 64, "time": 1.0, "times": [1.0] * 8},
-        "96": {"block": 96, "time": "RuntimeFailedConfig"},
-    },
-}
-
-
-DOUBLING = """
-import torch
-class Model(torch.nn.Module):
-    def forward(self, x):
-        return 2 * x
-def get_inputs():
-    return [torch.rand(1000)]
-def get_init_inputs():
-    return []
-"""
 
 
 def wrong(value: Any, shape: dict[str, Any], at: str = "") -> str:
@@ -102,8 +78,8 @@ def printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
 
 
 @pytest.fixture
-def recording(tmp_path: Path) -> str:
-    (tmp_path / "cache.json").write_text(json.dumps(CACHE))
+def recording(tmp_path: Path, tuning_cache: dict[str, Any]) -> str:
+    (tmp_path / "cache.json").write_text(json.dumps(tuning_cache))
     import_tuning(tmp_path / "cache.json", tmp_path / "gpu.parquet")
     return "gpu.parquet"
 
@@ -141,14 +117,17 @@ def test_an_error_is_a_document_too(printed: Any, arguments: tuple[str, ...], ki
     assert (status, document["error"]["kind"]) == (2, kind)
 
 
-def test_problems_devices_plugins_and_config(printed: Any, tmp_path: Path) -> None:
+def test_problems_devices_plugins_and_config(printed: Any, tmp_path: Path, doubling: str) -> None:
     assert len(printed("problems")[1]["problems"]) > 17
     (softmax,) = printed("problems", "softmax")[1]["problems"]
     assert softmax["timed"]["cpu"][0]["dims"] == {"rows": 1024, "cols": 1024}
-    (tmp_path / "task.py").write_text(DOUBLING)
+    (tmp_path / "task.py").write_text(doubling)
     (elsewhere,) = printed("problems", "task.py")[1]["problems"]
     assert [case["case"] for case in elsewhere["timed"]["gpu"]] == ["as written"]
-    assert {device["name"] for device in printed("devices")[1]["devices"]} >= {"cpu", "cuda"}
+    devices = {device["name"]: device for device in printed("devices")[1]["devices"]}
+    assert devices.keys() >= {"cpu", "cuda"}
+    assert devices["cpu"]["available"]
+    assert devices["cpu"]["facts"]["threads"] >= 1
     assert {"kind": "policy", "name": "topk"}.items() <= next(
         plugin.items() for plugin in printed("plugins", "policies")[1]["plugins"] if plugin["name"] == "topk"
     )

@@ -11,12 +11,10 @@ from typing import Any
 
 import pytest
 
+from presage import Effort, Kernel, Measurement, Problem, Status
 from presage.cli import main, measure
-from presage.devices.base import CaseTiming, Effort, Measurement
-from presage.devices.status import Status
-from presage.kernels.kernel import Kernel
+from presage.devices.base import CaseTiming
 from presage.problems import registry
-from presage.problems.base import Problem
 
 BEHIND = "CUDA events around each call, queued behind a kernel that holds the GPU for 30 us"
 

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -35,11 +36,6 @@ CACHE = {
 DEVICE = ("--device", "recorded:gpu.parquet")
 
 
-def presage(cwd: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "presage", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=cwd, env=ENVIRONMENT)
-
-
 @pytest.fixture(scope="module")
 def here(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("search")
@@ -49,8 +45,14 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def searched(here: Path) -> subprocess.CompletedProcess[str]:
-    return presage(here, "search", "add", *DEVICE, "--forecaster", "uniform", "--budget", "24", "--json")
+def called(here: Path, presage: Any) -> Any:
+    """called(*arguments): what comes of a command in that folder."""
+    return lambda *arguments: presage(*arguments, cwd=here)
+
+
+@pytest.fixture(scope="module")
+def searched(called: Any) -> subprocess.CompletedProcess[str]:
+    return called("search", "add", *DEVICE, "--forecaster", "uniform", "--budget", "24", "--json")
 
 
 def test_a_search_ends_with_one_document_and_tells_its_way_on_stderr(
@@ -78,9 +80,9 @@ def test_a_search_ends_with_one_document_and_tells_its_way_on_stderr(
 
 
 def test_the_same_command_prints_the_result_of_a_finished_run(
-    searched: subprocess.CompletedProcess[str], here: Path
+    searched: subprocess.CompletedProcess[str], here: Path, called: Any
 ) -> None:
-    again = presage(here, "search", "add", *DEVICE, "--forecaster", "uniform", "--budget", "24")
+    again = called("search", "add", *DEVICE, "--forecaster", "uniform", "--budget", "24")
     assert again.returncode == 0, again.stderr
     assert again.stdout.startswith("this run was finished before")
     document = json.loads(searched.stdout)
@@ -90,11 +92,9 @@ def test_the_same_command_prints_the_result_of_a_finished_run(
     assert again.stderr == ""
 
 
-def test_without_forecasts_nothing_is_trusted(here: Path) -> None:
+def test_without_forecasts_nothing_is_trusted(here: Path, called: Any) -> None:
     """Also where something cannot be launched: that is said apart."""
-    done = presage(
-        here, "search", "topk_rows", "--forecaster", "none", "--device", "recorded:h200", "--run", "elsewhere"
-    )
+    done = called("search", "topk_rows", "--forecaster", "none", "--device", "recorded:h200", "--run", "elsewhere")
     assert done.returncode == 0, done.stderr
     (line,) = [line for line in done.stdout.splitlines() if line.startswith("decisions")]
     assert re.fullmatch(
@@ -103,22 +103,22 @@ def test_without_forecasts_nothing_is_trusted(here: Path) -> None:
 
 
 def test_another_configuration_is_refused_with_the_difference(
-    searched: subprocess.CompletedProcess[str], here: Path
+    searched: subprocess.CompletedProcess[str], here: Path, called: Any
 ) -> None:
-    done = presage(here, "search", "add", *DEVICE, "--forecaster", "uniform", "--budget", "25", "--alpha", "0.1")
+    done = called("search", "add", *DEVICE, "--forecaster", "uniform", "--budget", "25", "--alpha", "0.1")
     assert done.returncode == 2
     assert "another configuration: policy was risk, is risk:alpha=0.1. Ask as before" in done.stderr
     assert done.stdout == ""
 
 
-def test_a_larger_budget_goes_on_with_a_finished_run(here: Path) -> None:
+def test_a_larger_budget_goes_on_with_a_finished_run(here: Path, called: Any) -> None:
     asked = ("search", "add", *DEVICE, "--forecaster", "uniform", "--run", "more")
-    assert presage(here, *asked, "--budget", "8").returncode == 0
-    done = presage(here, *asked, "--budget", "12")
+    assert called(*asked, "--budget", "8").returncode == 0
+    done = called(*asked, "--budget", "12")
     assert done.returncode == 0, done.stderr
     assert "continues after" in done.stderr.splitlines()[0]
     assert "12; the budget of 12 measurements is spent" in done.stdout
-    less = presage(here, *asked, "--budget", "6")
+    less = called(*asked, "--budget", "6")
     assert less.returncode == 2
     assert "budget was 12, is 6. A run can be given a larger budget, not a smaller one." in less.stderr
 
@@ -143,9 +143,9 @@ def test_settings_of_parts_are_typed_with_their_names(
         assert kept[settings[0].removeprefix("--")] == settings[1]
 
 
-def test_a_second_process_is_refused(here: Path) -> None:
+def test_a_second_process_is_refused(here: Path, called: Any) -> None:
     with Store(here / "busy"):
-        done = presage(here, "search", "add", *DEVICE, "--run", "busy")
+        done = called("search", "add", *DEVICE, "--run", "busy")
     assert done.returncode == 2
     assert f"presage: process {os.getpid()} is working on busy" in done.stderr
 
@@ -197,7 +197,7 @@ sys.exit(main(sys.argv[1:]))
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 @pytest.mark.parametrize("form", [(), ("--json",)])
 def test_a_search_that_is_stopped_tells_what_it_has_and_goes_on(
-    here: Path, number: int, status: int, form: tuple[str, ...]
+    here: Path, number: int, status: int, form: tuple[str, ...], called: Any
 ) -> None:
     name = f"stopped-{status}{'-json' * len(form)}"
     asked = ("search", "add", *DEVICE, "--forecaster", "none", "--budget", "28", "--run", name, *form)
@@ -223,7 +223,7 @@ def test_a_search_that_is_stopped_tells_what_it_has_and_goes_on(
         assert "it was stopped; the same command continues it" in out
     assert (here / name / "report.html").exists()
     assert list((here / name).glob("best.*"))
-    done = presage(here, *asked)
+    done = called(*asked)
     assert done.returncode == 0
     assert "continues after" in done.stderr.splitlines()[0]
 

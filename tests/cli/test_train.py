@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from presage import Status
 from presage.cli.main import main
 from presage.devices import recording
 from presage.devices.recording import RecordedCase, Row
-from presage.devices.status import Status
 from presage.kernels.kernel import from_source
 from presage.problems import registry
 

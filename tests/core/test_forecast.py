@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from presage.core.forecast import Forecast
+from presage import Forecast
 from presage.core.scale import EDGES
 
 weights = st.lists(st.integers(0, 50), min_size=8, max_size=8).filter(any)

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from presage.core.statistics import Interval, Parts, median_interval, median_of_processes, speedup_interval
+from presage import Interval
+from presage.core.statistics import Parts, median_interval, median_of_processes, speedup_interval
 
 times = st.lists(st.floats(1e-3, 1e9), min_size=1, max_size=60)
 rounds = st.lists(st.floats(1.0, 1e6), min_size=6, max_size=30)

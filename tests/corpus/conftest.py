@@ -7,34 +7,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from presage.corpus import splits
+from presage import Recording, StaticReport, Status
 from presage.devices import recording
 from presage.devices.recorded import RecordedDevice
-from presage.devices.recording import RecordedCase, Recording, Row
-from presage.devices.status import Status
+from presage.devices.recording import RecordedCase, Row
 from presage.problems import registry
-from presage.static.report import LaunchReport, StaticReport
 
 PROBLEMS = ("gelu", "softmax")
 
-REPORT = StaticReport(
-    target="h200",
-    arch="sm_90a",
-    status="ok",
-    compiler="none",
-    launches=(
-        LaunchReport(
-            name="f", grid=(4, 1, 1), block=(256, 1, 1), count=1, registers=32, spill_bytes=0, stack_bytes=0,
-            shared_bytes=128, code_bytes=640, occupancy=0.5, occupancy_limiter="registers", blocks_per_sm=4, waves=0.25,
-            loops=1, instructions={"fp32": 7, "other": 1}, instructions_in_loops={"fp32": 4}, options={"warps": 4},
-        ),
-    ),
-    operators={"aten::add": 2},
-    notes=("a note",),
-)  # fmt: skip
 
-
-def make_rows() -> list[Row]:
+def make_rows(report: StaticReport) -> list[Row]:
     """Every second configuration of two problems: the naive kernel takes 1 ms, the n-th one 1 ms / (1 + n / 10)."""
     rng = np.random.default_rng(0)
     rows = []
@@ -53,7 +35,7 @@ def make_rows() -> list[Row]:
                 Row(
                     problem=name,
                     room=problem.room,
-                    split=splits.of(problem),
+                    split=problem.split,
                     family=Path(family.name).name,
                     language="c",
                     hash=kernel.hash,
@@ -62,7 +44,7 @@ def make_rows() -> list[Row]:
                     status=Status.WRONG_RESULT if failed else Status.OK,
                     reason="y[0] is 1, not 2" if failed else "",
                     cases=() if failed else timings,
-                    reports=(REPORT,),
+                    reports=(report,),
                     facts={"run": "first"},
                 )
             )
@@ -70,8 +52,8 @@ def make_rows() -> list[Row]:
 
 
 @pytest.fixture(scope="session")
-def rows() -> list[Row]:
-    return make_rows()
+def rows(static_report: StaticReport) -> list[Row]:
+    return make_rows(static_report)
 
 
 @pytest.fixture(scope="session")

@@ -10,16 +10,11 @@ from typing import Any
 
 import pytest
 
-from presage.core.errors import PresageError
+from presage import Effort, Kernel, Measurement, PresageError, Problem, Recording, Status
 from presage.corpus import collect, journal, pack
 from presage.corpus.check import check
-from presage.devices.base import Effort, Measurement
 from presage.devices.recorded import RecordedDevice
-from presage.devices.recording import Recording
-from presage.devices.status import Status
-from presage.kernels.kernel import Kernel
 from presage.problems import registry
-from presage.problems.base import Problem
 
 GELU, SOFTMAX = registry.get("gelu"), registry.get("softmax")
 

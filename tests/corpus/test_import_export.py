@@ -14,14 +14,12 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from presage.core.errors import PresageError
+from presage import Effort, PresageError, Recording, Status
 from presage.corpus import export
 from presage.corpus.check import check
 from presage.corpus.importing import import_pairs, import_tuning, read_pairs
-from presage.devices.base import Effort
 from presage.devices.recorded import RecordedDevice
-from presage.devices.recording import Recording, open_recording
-from presage.devices.status import Status
+from presage.devices.recording import open_recording
 
 PUBLIC = Path(os.environ.get("PRESAGE_DATA", Path(__file__).resolve().parents[3] / "shared" / "data"))
 CACHES = PUBLIC / "kernel_tuner_caches" / "convolution_milo"

@@ -9,7 +9,7 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from presage.core.errors import PresageError
+from presage import PresageError
 from presage.corpus.importing import import_space
 
 SPACE = {

@@ -9,13 +9,13 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from presage.core.errors import PresageError
+from presage import Effort, PresageError, Recording, Status
+from presage.corpus.check import check
 from presage.devices import recorded, recording
 from presage.devices import registry as devices
-from presage.devices.base import Effort, speedup
+from presage.devices.base import speedup
 from presage.devices.recorded import RecordedDevice
-from presage.devices.recording import Recording, Row, open_recording
-from presage.devices.status import Status
+from presage.devices.recording import Row, open_recording
 from presage.problems import registry
 
 
@@ -50,6 +50,31 @@ def test_what_is_no_recording_is_refused(tmp_path: Path) -> None:
     pyarrow.parquet.write_table(pyarrow.table({"x": [1]}), path)
     with pytest.raises(PresageError, match="'presage corpus import' makes one"):
         open_recording(path)
+
+
+def test_a_check_names_columns_that_are_not_as_they_should_be(small: Recording, tmp_path: Path) -> None:
+    table = pyarrow.parquet.read_table(small.path)
+    table = table.append_column("odd", pyarrow.array([1] * len(table)))
+    at = table.column_names.index("speedup")
+    table = table.set_column(at, "speedup", table["speedup"].cast(pyarrow.float32()))
+    pyarrow.parquet.write_table(table, tmp_path / "other.parquet")
+    problems = check(open_recording(tmp_path / "other.parquet"), hashes=False)["problems"]
+    assert problems[:2] == ["the column odd is unknown", "the column speedup holds float, not double"]
+
+
+def test_a_recording_of_an_earlier_version_may_lack_newer_fields_of_reports(small: Recording, tmp_path: Path) -> None:
+    def without(kind: pyarrow.DataType, name: str) -> pyarrow.DataType:
+        if pyarrow.types.is_list(kind):
+            return pyarrow.list_(without(kind.value_type, name))
+        if pyarrow.types.is_struct(kind):
+            return pyarrow.struct([(f.name, without(f.type, name)) for f in kind.fields if f.name != name])
+        return kind
+
+    table = pyarrow.parquet.read_table(small.path)
+    older = pyarrow.schema([(f.name, without(f.type, "unbounded")) for f in table.schema], table.schema.metadata)
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(table.to_pylist(), older), tmp_path / "older.parquet")
+    problems = check(open_recording(tmp_path / "older.parquet"), hashes=False)["problems"]
+    assert not [problem for problem in problems if "column" in problem]
 
 
 def test_a_recording_that_cannot_be_written_leaves_the_old_one(

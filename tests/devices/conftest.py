@@ -9,12 +9,11 @@ from collections.abc import Callable
 
 import pytest
 
+from presage import Case, Effort, Kernel, Measurement, Problem
 from presage.core import machine
-from presage.devices.base import Effort, Measurement
 from presage.devices.cpu import CpuDevice
-from presage.kernels.kernel import Kernel, from_source
+from presage.kernels.kernel import from_source
 from presage.problems import registry
-from presage.problems.base import Case, Problem
 
 Measure = Callable[..., list[Measurement]]
 

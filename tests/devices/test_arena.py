@@ -12,10 +12,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from presage.core.errors import PresageError
+from presage import Case, PresageError, Problem
 from presage.devices.arena import ARENA_BYTES, Arena
 from presage.problems import registry
-from presage.problems.base import Case, Problem
 
 CASE = Case({"n": 1003})
 INPUTS = (np.arange(1003, dtype=np.float32), np.ones(1003, dtype=np.float32))

@@ -16,15 +16,13 @@ from pathlib import Path
 
 import pytest
 
-from presage.core.errors import PresageError
+from presage import Case, Effort, Kernel, Measurement, PresageError, Problem, Status
 from presage.devices import exclusive
-from presage.devices.base import Effort, Measurement, speedup
+from presage.devices.base import speedup
 from presage.devices.child import Child
 from presage.devices.cpu import CpuDevice
-from presage.devices.status import Status
 from presage.devices.trial import Trial
-from presage.kernels.kernel import Kernel, from_source
-from presage.problems.base import Case, Problem
+from presage.kernels.kernel import from_source
 
 alone = pytest.mark.alone
 

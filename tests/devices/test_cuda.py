@@ -11,16 +11,14 @@ from typing import Any
 
 import pytest
 
+from presage import Case, Effort, Kernel, Measurement, Problem, Status
 from presage.devices import cuda, exclusive
-from presage.devices.base import CaseTiming, Effort, Measurement, speedup
+from presage.devices.base import CaseTiming, speedup
 from presage.devices.child import VerdictError
 from presage.devices.cuda import CudaDevice
 from presage.devices.gpu_memory import CrowdedError, NoRoomError
-from presage.devices.status import Status
 from presage.devices.trial import Plan
-from presage.kernels.kernel import Kernel
 from presage.problems import registry
-from presage.problems.base import Case, Problem
 
 ADDITION = registry.get("vector_add")
 FAST, SLOW = (registry.find_kernel(ADDITION, name).render() for name in ("naive.cu", "eager.py"))

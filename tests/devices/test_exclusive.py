@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from presage.core.errors import PresageError
+from presage import PresageError
 from presage.devices import exclusive
 
 HOLDS = """

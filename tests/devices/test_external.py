@@ -10,21 +10,18 @@ from pathlib import Path
 
 import pytest
 
-from presage.core.errors import PresageError
+from presage import Device, Effort, Measurement, PresageError, Problem, Status
 from presage.devices import cpu
 from presage.devices import registry as devices
-from presage.devices.base import Device, Effort, Measurement
 from presage.devices.cpu import CpuDevice
-from presage.devices.status import Status
 from presage.kernels.kernel import from_source
 from presage.problems import registry
-from presage.problems.base import Problem
 from presage.problems.external import ExternalProblem
 
 needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
 pytestmark = pytest.mark.slow
 alone = pytest.mark.alone
-PATIENT = Effort(precision=5.0, case_seconds=20.0, timeout=120.0)
+PATIENT = Effort(precision=5.0, case_seconds=20.0, timeout=120.0, rounds=2)
 DEVICE = CpuDevice()
 
 

@@ -6,13 +6,10 @@ from dataclasses import dataclass
 
 import pytest
 
-from presage.devices.base import Effort
+from presage import Case, Effort, Kernel, Problem, Status
 from presage.devices.child import TimingError, VerdictError, Window
 from presage.devices.observation import SURPRISES, Observation
-from presage.devices.status import Status
 from presage.devices.trial import Inputs, Plan, Surprises, Trial
-from presage.kernels.kernel import Kernel
-from presage.problems.base import Case, Problem
 
 MS = 1_000_000
 

@@ -26,8 +26,8 @@ from pathlib import Path
 
 import pytest
 
+from presage import PresageError
 from presage.cli import main
-from presage.core.errors import PresageError
 from presage.static import toolkit
 
 ROOT = Path(__file__).resolve().parents[2]

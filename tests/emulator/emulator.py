@@ -19,10 +19,10 @@ from typing import Any
 
 import numpy as np
 
+from presage import Case, Kernel, Problem
 from presage.kernels import expression
-from presage.kernels.kernel import Kernel
 from presage.problems.backend import Backend
-from presage.problems.base import Case, Problem, storage
+from presage.problems.base import storage
 from presage.problems.compare import difference, solve
 
 HERE = Path(__file__).parent

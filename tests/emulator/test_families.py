@@ -20,9 +20,8 @@ from pathlib import Path
 
 import pytest
 
-from presage.kernels.kernel import Kernel
+from presage import Case, Kernel, Problem
 from presage.problems import registry
-from presage.problems.base import Case, Problem
 
 pytest.importorskip("torch")
 sys.path.insert(0, str(Path(__file__).parent))

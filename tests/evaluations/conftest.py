@@ -7,11 +7,10 @@ import math
 
 import pytest
 
+from presage import Recording, StaticReport, Status
 from presage.devices import recording
-from presage.devices.recording import RecordedCase, Recording, Row
-from presage.devices.status import Status
+from presage.devices.recording import RecordedCase, Row
 from presage.kernels.normalise import digest
-from presage.static.report import LaunchReport, StaticReport
 
 OPERATIONS = {
     "op_a": "train",
@@ -21,19 +20,6 @@ OPERATIONS = {
     "op_e": "test_op",
     "op_f": "test_op",
 }
-REPORT = StaticReport(
-    target="h200",
-    arch="sm_90a",
-    status="ok",
-    compiler="none",
-    launches=(
-        LaunchReport(
-            name="f", grid=(4, 1, 1), block=(256, 1, 1), count=1, registers=32, spill_bytes=0, stack_bytes=0,
-            shared_bytes=128, code_bytes=640, occupancy=0.5, occupancy_limiter="registers", blocks_per_sm=4, waves=0.25,
-            loops=1, instructions={"fp32": 7}, instructions_in_loops={"fp32": 4}, options={},
-        ),
-    ),
-)  # fmt: skip
 SEED = 'extern "C" __global__ void f(float *x) { x[0] = 1.0f; }\n'
 
 
@@ -48,12 +34,12 @@ def log2_speedup(operation: str, block: int, unroll: int) -> float:
     return 2.0 - slope * (abs(math.log2(block / 128)) + 0.5 * abs(math.log2(unroll / 4)) ** 1.5)
 
 
-def make_rows(operation: str) -> list[Row]:
+def make_rows(operation: str, report: StaticReport) -> list[Row]:
     common = {"problem": operation, "room": "made_up", "split": OPERATIONS[operation], "language": "cuda"}
     seed = digest(SEED, "cuda")
     rows = [
         Row(
-            **common, family="naive.cu", hash=seed, source=SEED, values={}, status=Status.OK, reports=(REPORT,),
+            **common, family="naive.cu", hash=seed, source=SEED, values={}, status=Status.OK, reports=(report,),
             cases=(RecordedCase("n=1", 10.0, (1e6,) * 8), RecordedCase("n=2", 10.0, (4e6,) * 8)), anchor=seed,
         )
     ]  # fmt: skip
@@ -74,14 +60,14 @@ def make_rows(operation: str) -> list[Row]:
                 cases=cases,
                 anchor=seed,
                 speedup=recording.speedup_over(rows[0].cases, cases) if cases else None,
-                reports=(REPORT,),
+                reports=(report,),
             )
         )
     return rows
 
 
 @pytest.fixture(scope="session")
-def truth(tmp_path_factory: pytest.TempPathFactory) -> Recording:
+def truth(static_report: StaticReport, tmp_path_factory: pytest.TempPathFactory) -> Recording:
     path = tmp_path_factory.mktemp("truth") / "truth.parquet"
-    rows = [row for operation in OPERATIONS for row in make_rows(operation)]
+    rows = [row for operation in OPERATIONS for row in make_rows(operation, static_report)]
     return recording.write(path, rows, {"name": "truth", "kind": "gpu", "hardware": "h200"})

@@ -9,15 +9,11 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pytest
 
-from presage.core.errors import PresageError
-from presage.core.forecast import Forecast
+from presage import Candidate, Evaluation, Forecast, Forecaster, Kernel, Prediction, PresageError, Recording, Task
 from presage.core.scoring import sign_flip_p
-from presage.devices.recording import Recording
 from presage.evaluations.comparison import compare
-from presage.evaluations.evaluation import Evaluation, evaluate
-from presage.forecasters.base import Candidate, Forecaster, Prediction, Task
+from presage.evaluations.evaluation import evaluate
 from presage.forecasters.uniform import UniformForecaster
-from presage.kernels.kernel import Kernel
 
 SCORES = {"exact", "rps", "nll", "spearman", "recovery 0.05"}
 

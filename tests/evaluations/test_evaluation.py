@@ -10,17 +10,23 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pytest
 
+from presage import (
+    Candidate,
+    Evaluation,
+    Forecast,
+    Forecaster,
+    Interval,
+    Prediction,
+    PresageError,
+    Recording,
+    Status,
+    Task,
+)
 from presage.core import scoring
-from presage.core.errors import PresageError
-from presage.core.forecast import Forecast
-from presage.core.statistics import Interval
-from presage.devices.recording import Recording
-from presage.devices.status import Status
 from presage.evaluations import outcomes
-from presage.evaluations.evaluation import NAMES, Evaluation, evaluate
+from presage.evaluations.evaluation import NAMES, evaluate
 from presage.evaluations.outcomes import OTHER_ANCHORS
 from presage.evaluations.suites import SHARES
-from presage.forecasters.base import Candidate, Forecaster, Prediction, Task
 from presage.forecasters.uniform import NOTHING_KNOWN
 
 WANTED = (

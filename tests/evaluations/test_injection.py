@@ -7,13 +7,11 @@ from collections.abc import Sequence
 
 import pytest
 
-from presage.core.forecast import Forecast
-from presage.devices.recording import Recording
+from presage import Candidate, Forecast, Forecaster, Kernel, Prediction, Recording, Task
 from presage.evaluations.evaluation import evaluate
 from presage.evaluations.injection import variants
-from presage.forecasters.base import Candidate, Forecaster, Prediction, Task
 from presage.forecasters.nearest import NearestForecaster
-from presage.kernels.kernel import Kernel, from_source
+from presage.kernels.kernel import from_source
 from presage.problems import registry
 
 KINDS = {"comments", "instructions", "docstrings", "names"}

@@ -12,18 +12,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from presage.core.errors import PresageError
-from presage.core.statistics import Interval
+from presage import Candidate, Interval, Kernel, Measured, PresageError, Recording, Status, Task
 from presage.devices import recording
-from presage.devices.recording import RecordedCase, Recording, Row
-from presage.devices.status import Status
-from presage.forecasters.base import Candidate, Measured, Task
+from presage.devices.recording import RecordedCase, Row
 from presage.forecasters.forest import FEWEST, ForestForecaster, tunables
 from presage.forecasters.nearest import NearestForecaster
 from presage.forecasters.prior import PriorForecaster
 from presage.forecasters.roofline import RooflineForecaster, log2_headroom
 from presage.forecasters.uniform import UniformForecaster
-from presage.kernels.kernel import Kernel, from_source
+from presage.kernels.kernel import from_source
 from presage.kernels.normalise import digest
 from presage.problems import registry as problems
 from presage.static import hardware

@@ -10,12 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from presage.core.errors import PresageError
-from presage.core.forecast import Forecast
+from presage import Candidate, Forecast, Forecaster, Kernel, Measured, Prediction, PresageError, Task
 from presage.forecasters import registry
-from presage.forecasters.base import Candidate, Forecaster, Measured, Prediction, Task
 from presage.forecasters.blend import BlendForecaster, pool
-from presage.kernels.kernel import Kernel, from_source
+from presage.kernels.kernel import from_source
 from presage.llm.cost import Cost
 from presage.problems import registry as problems
 

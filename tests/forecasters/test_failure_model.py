@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from presage import Kernel
 from presage.forecasters import failure_model
 from presage.kernels.header import Header
-from presage.kernels.kernel import Kernel
 
 
 def kernel(**values: int | str) -> Kernel:

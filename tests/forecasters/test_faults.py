@@ -7,16 +7,14 @@ from typing import Any
 
 import pytest
 
-from presage.core.forecast import Forecast
+from presage import Candidate, Forecast, Kernel, Measured, Prediction, StaticReport, Task
 from presage.devices import recorded
 from presage.devices.recorded import RecordedDevice
 from presage.forecasters import faults
-from presage.forecasters.base import Candidate, Measured, Prediction, Task
 from presage.kernels import header as headers
-from presage.kernels.kernel import Kernel
 from presage.problems import registry
 from presage.static import hardware
-from presage.static.report import LaunchReport, StaticReport
+from presage.static.report import LaunchReport
 
 SOFTMAX = registry.get("softmax")
 TASK = Task(SOFTMAX, Measured(registry.find_kernel(SOFTMAX, "naive.cu")), hardware.find("h200"))

@@ -7,9 +7,10 @@ from dataclasses import replace
 
 import pytest
 
+from presage import StaticReport
 from presage.forecasters import features
 from presage.static.hardware import find
-from presage.static.report import LaunchReport, StaticReport
+from presage.static.report import LaunchReport
 
 GPU = find("h200")
 LAUNCH = LaunchReport(

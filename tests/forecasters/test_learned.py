@@ -11,17 +11,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from presage.core.errors import PresageError
+from presage import Candidate, Measured, PresageError, Recording, StaticReport, Status, Task
 from presage.devices import recording
 from presage.devices.recorded import RecordedDevice, RecordedProblem
-from presage.devices.recording import RecordedCase, Recording, Row
-from presage.devices.status import Status
+from presage.devices.recording import RecordedCase, Row
 from presage.forecasters import learned_training
-from presage.forecasters.base import Candidate, Measured, Task
 from presage.forecasters.learned import LearnedForecaster, Noise, residual
 from presage.kernels.kernel import from_source
 from presage.problems import registry
-from presage.static.report import LaunchReport, StaticReport
+from presage.static.report import LaunchReport
 
 TRAIN = ("vector_add", "gelu", "sum", "softmax", "rmsnorm", "transpose", "cumsum", "layernorm")
 UNSEEN = "argmax"

@@ -12,15 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from presage import Candidate, Forecast, Measured, StaticReport, Task
 from presage.core import scale
-from presage.core.forecast import Forecast
-from presage.forecasters.base import Candidate, Measured, Task
 from presage.forecasters.llm import LlmForecaster, average, parse, sample_question
 from presage.forecasters.llm_prompt import messages
 from presage.kernels.kernel import from_source
 from presage.llm.client import Answer, RefusedError
 from presage.llm.structured import MalformedError
-from presage.static.report import LaunchReport, StaticReport
+from presage.static.report import LaunchReport
 
 GOOD = fake.forecast_text()
 

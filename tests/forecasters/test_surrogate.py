@@ -12,17 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from presage.core.errors import PresageError
-from presage.devices.recording import RecordedCase, Recording, Row, write
-from presage.devices.status import Status
-from presage.forecasters.base import Candidate, Measured, Task
+from presage import Candidate, Kernel, Measured, PresageError, Recording, StaticReport, Status, Task
+from presage.devices.recording import RecordedCase, Row, write
 from presage.forecasters.gaussian_process import Surface, bend
 from presage.forecasters.surrogate import OPENING, Encoding, SurrogateForecaster, opening
 from presage.kernels.header import Header, Launch, Value
-from presage.kernels.kernel import Kernel
 from presage.problems import registry
 from presage.static import hardware
-from presage.static.report import LaunchReport, StaticReport
+from presage.static.report import LaunchReport
 
 CASE = "timed"
 BLOCKS = tuple(range(32, 1056, 32))

@@ -18,13 +18,11 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from presage.core.errors import PresageError
+from presage import Device, Ground, Measured, Measurement, PresageError, search
 from presage.core.text import printable
 from presage.corpus import importing, journal
 from presage.devices import recorded, recording
-from presage.devices.base import Device, Measurement
 from presage.forecasters import llm as forecasting
-from presage.forecasters.base import Measured
 from presage.kernels import expression, header
 from presage.kernels.kernel import from_source, split_spec
 from presage.kernels.normalise import digest, normalise
@@ -33,9 +31,7 @@ from presage.llm.client import Answer
 from presage.llm.structured import MalformedError
 from presage.problems import registry, task_file
 from presage.proposers import llm as proposing
-from presage.proposers.base import Ground
 from presage.report import run_page, run_view
-from presage.searches.run import search
 from presage.static import cubin, ptx
 from presage.store.store import FILE, Store
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from presage.core.errors import PresageError
+from presage import PresageError
 from presage.kernels.kernel import from_source, read, split_spec
 
 FAMILY = """\

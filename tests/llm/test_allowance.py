@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from presage.core.errors import PresageError
+from presage import PresageError
 from presage.llm.client import NoAnswerError
 from presage.llm.cost import Allowance, Bound, NotCoveredError, Price, Usage
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from presage.core.errors import PresageError
+from presage import PresageError
 from presage.llm import local
 
 

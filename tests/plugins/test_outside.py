@@ -10,10 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from presage.core.statistics import Interval
+from presage import Interval, Status
 from presage.devices import recording
 from presage.devices.recording import RecordedCase, Row
-from presage.devices.status import Status
 from presage.kernels.normalise import digest
 
 Presage = Callable[..., str]

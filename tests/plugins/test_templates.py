@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from presage import PresageError
 from presage.authoring import template
-from presage.core.errors import PresageError
 from presage.plugins.group import FORECASTERS, POLICIES, PROBLEMS
 
 Presage = Callable[..., str]

@@ -6,10 +6,8 @@ import random
 
 import pytest
 
-from presage.core.errors import PresageError
-from presage.core.forecast import Forecast
+from presage import Action, Forecast, PresageError, Standing
 from presage.policies import registry
-from presage.policies.base import Action, Standing
 
 START = Standing(best=0.0, measured=1, left=None)
 SURE_SLOW = Forecast.from_bins([0, 1, 0, 0, 0, 0, 0, 0])

@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 
-from presage.core.forecast import Forecast
-from presage.policies.base import Action, Decision, Standing
+from presage import Action, Decision, Forecast, Standing
 from presage.policies.risk import Risk, Winner
 
 LEVELS, NORMAL = (0.05, 0.25, 0.5, 0.75, 0.95), np.array([-1.645, -0.674, 0.0, 0.674, 1.645])

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from presage.problems.base import Array, Case, Problem, Tolerance
+from presage import Array, Case, Problem, Tolerance
 from presage.problems.compare import difference, solve
 from presage.problems.sampler import Sampler
 

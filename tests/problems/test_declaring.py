@@ -9,8 +9,9 @@ from types import ModuleType
 
 import pytest
 
+from presage import Case, Problem
 from presage.problems import registry
-from presage.problems.base import Case, Problem, cases
+from presage.problems.base import cases
 
 MODULE = """
 from presage.problems.base import Array, Problem, Tolerance, cases

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from presage import Array, Case, Problem
 from presage.problems import registry
 from presage.problems.backend import NUMPY, Backend
-from presage.problems.base import Array, Case, Problem
 from presage.problems.compare import Answer, difference, solve
 
 pytestmark = pytest.mark.slow

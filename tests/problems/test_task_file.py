@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from presage.core.errors import PresageError
+from presage import PresageError
 from presage.problems.task_file import parse
 
 TASK = """\

@@ -16,11 +16,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from still_device import StillDevice
 
-from presage.devices.base import Device
+from presage import Device, Ground, Measured
 from presage.devices.recorded import RecordedDevice
-from presage.forecasters.base import Measured
 from presage.problems import registry
-from presage.proposers.base import Ground
 
 
 def _conftest(folder: str) -> ModuleType:

@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from presage.devices.base import Device, Effort, Measurement, Progress
-from presage.forecasters.base import Measured
-from presage.kernels.kernel import Kernel
-from presage.problems.base import Problem
-from presage.proposers.base import Parent
+from presage import Device, Effort, Kernel, Measured, Measurement, Parent, Problem
+from presage.devices.base import Progress
 
 
 class StillDevice(Device):

@@ -13,16 +13,11 @@ import fake_endpoint as fake
 import pytest
 from still_device import StillDevice
 
-from presage.core.errors import PresageError
-from presage.devices.base import CaseTiming, Effort, Measurement, Progress
-from presage.devices.status import Status
-from presage.forecasters.base import Forecaster
+from presage import Effort, Forecaster, Ground, Kernel, Measurement, PresageError, Problem, Status
+from presage.devices.base import CaseTiming, Progress
 from presage.forecasters.llm import LlmForecaster
-from presage.kernels.kernel import Kernel
 from presage.policies import registry as policies
 from presage.problems import registry as problems
-from presage.problems.base import Problem
-from presage.proposers.base import Ground
 from presage.proposers.llm import LlmProposer
 from presage.searches import measuring
 from presage.searches import registry as strategies

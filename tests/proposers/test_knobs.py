@@ -9,12 +9,10 @@ from pathlib import Path
 import pytest
 from still_device import StillDevice, parent_of
 
-from presage.core.errors import PresageError
-from presage.forecasters.base import Measured
-from presage.kernels.kernel import Kernel, from_source
+from presage import Ground, Kernel, Measured, PresageError, Proposal
+from presage.kernels.kernel import from_source
 from presage.problems import registry as problems
 from presage.proposers import knobs, registry
-from presage.proposers.base import Ground, Proposal
 
 MakeGround = Callable[..., Ground]
 

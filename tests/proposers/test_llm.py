@@ -13,18 +13,16 @@ import fake_endpoint as fake
 import pytest
 from still_device import StillDevice, parent_of
 
-from presage.core.errors import PresageError
-from presage.forecasters.base import Measured
-from presage.kernels.kernel import Kernel, from_source
+from presage import Ground, Kernel, Measured, Parent, PresageError, Proposal, StaticReport
+from presage.kernels.kernel import from_source
 from presage.llm.client import Answer, RefusedError
 from presage.llm.cost import Cost, Price
 from presage.llm.settings import Settings
 from presage.problems import registry as problems
 from presage.proposers import registry
-from presage.proposers.base import Ground, Parent, Proposal
 from presage.proposers.llm import LlmProposer, parse
 from presage.proposers.llm_prompt import messages
-from presage.static.report import LaunchReport, StaticReport
+from presage.static.report import LaunchReport
 
 pytestmark = pytest.mark.skipif(find_spec("openai") is None, reason="needs the llm extra")
 

@@ -8,15 +8,12 @@ from pathlib import Path
 import pytest
 from still_device import StillDevice, parent_of
 
-from presage.core.errors import PresageError
+from presage import Ground, Measured, PresageError, Status
 from presage.devices import recording
 from presage.devices.recorded import RecordedDevice
 from presage.devices.recording import Row
-from presage.devices.status import Status
-from presage.forecasters.base import Measured
 from presage.kernels.kernel import from_source
 from presage.proposers import registry
-from presage.proposers.base import Ground
 
 
 def test_every_kernel_is_proposed_once_and_then_none(pool_ground: Ground) -> None:

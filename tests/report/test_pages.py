@@ -11,11 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from presage.core.errors import PresageError
-from presage.core.forecast import Forecast
-from presage.core.statistics import Interval
+from presage import Evaluation, Forecast, Interval, PresageError
 from presage.core.text import printable
-from presage.evaluations.evaluation import Evaluation
 from presage.report import evaluate_page, page, run_page
 from presage.report.run_view import RunView, Seen
 

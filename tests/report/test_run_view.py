@@ -8,14 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from presage import PresageError, Status, search
 from presage.cli import main
-from presage.core.errors import PresageError
 from presage.devices import recording
 from presage.devices.recording import RecordedCase, Row
-from presage.devices.status import Status
 from presage.kernels.normalise import digest
 from presage.report import run_page, run_view
-from presage.searches.run import search
 from presage.searches.state import State
 from presage.store.store import Event
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from presage.core.errors import PresageError
+from presage import PresageError
 from presage.devices.child import Child
 from presage.sandbox import processes
 from presage.sandbox.processes import Task

@@ -9,21 +9,30 @@ from pathlib import Path
 
 import pytest
 
-from presage.core.forecast import Forecast
+from presage import (
+    Acquisition,
+    Candidate,
+    Forecast,
+    Forecaster,
+    Ground,
+    Kernel,
+    Parent,
+    Policy,
+    Prediction,
+    Proposal,
+    Proposer,
+    Recording,
+    Status,
+    Task,
+)
 from presage.devices import recording
 from presage.devices.recorded import RecordedDevice
-from presage.devices.recording import RecordedCase, Recording, Row
-from presage.devices.status import Status
-from presage.forecasters.base import Candidate, Forecaster, Prediction, Task
+from presage.devices.recording import RecordedCase, Row
 from presage.kernels import header as headers
-from presage.kernels.kernel import Kernel
 from presage.llm.cost import Cost
-from presage.policies.base import Policy
 from presage.policies.registry import get as get_policy
-from presage.proposers.base import Ground, Parent, Proposal, Proposer
 from presage.searches import registry as strategies
 from presage.searches.acquisition import ExpectedImprovement
-from presage.searches.base import Acquisition
 from presage.searches.session import Parts
 
 FAMILY = """\

@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from presage.core.errors import PresageError
-from presage.core.forecast import Forecast
+from presage import Forecast, PresageError
 from presage.searches import acquisition as acquisitions
 from presage.searches.budget import Budget
 from presage.searches.loop import Search

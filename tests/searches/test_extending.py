@@ -7,9 +7,7 @@ from typing import Any
 
 import pytest
 
-from presage.core.errors import PresageError
-from presage.devices.recording import Recording
-from presage.searches.run import Run, search
+from presage import PresageError, Recording, Run, search
 from presage.store.store import Event, Store
 
 

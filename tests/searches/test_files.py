@@ -11,9 +11,9 @@ FOLDER = ROOT / "src" / "presage" / "searches"
 
 
 def listed() -> list[str]:
-    section = (ROOT / "docs" / "architecture.md").read_text().split("## A search, file by file")[1].split("\n## ")[0]
+    section = (ROOT / "docs" / "architecture.md").read_text().split("## What a search does")[1].split("\n## ")[0]
     rows = [line.split("|")[1] for line in section.splitlines() if line.startswith("| `")]
-    return [name for row in rows for name in re.findall(r"`(\w+)\.py`", row)]
+    return [name for row in rows for name in re.findall(r"`searches/(\w+)\.py`", row)]
 
 
 def test_every_file_is_listed_and_imports_only_those_below_it() -> None:

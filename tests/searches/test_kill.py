@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from presage.core.errors import PresageError
+from presage import PresageError
 from presage.searches.budget import Budget
 from presage.searches.loop import Search
 from presage.searches.session import Parts

@@ -13,25 +13,34 @@ from typing import Any
 
 import pytest
 
-from presage.core.errors import PresageError
-from presage.core.forecast import Forecast
-from presage.devices.base import Effort, Measurement, Progress
+from presage import (
+    Candidate,
+    Effort,
+    Forecast,
+    Forecaster,
+    Ground,
+    Kernel,
+    Measurement,
+    Node,
+    Prediction,
+    PresageError,
+    Problem,
+    Proposer,
+    Recording,
+    StaticReport,
+    Status,
+    Strategy,
+    Task,
+)
+from presage.devices.base import Progress
 from presage.devices.recorded import RecordedDevice
-from presage.devices.recording import Recording
-from presage.devices.status import Status
-from presage.forecasters.base import Candidate, Forecaster, Prediction, Task
 from presage.forecasters.blend import BlendForecaster
-from presage.kernels.kernel import Kernel
 from presage.llm.cost import Cost
-from presage.problems.base import Problem
-from presage.proposers.base import Ground, Proposer
 from presage.searches import forecasting, measuring, registry, spending, words
-from presage.searches.base import Node, Strategy
 from presage.searches.budget import Budget
 from presage.searches.loop import Search
 from presage.searches.session import Parts, Session
 from presage.searches.state import State
-from presage.static.report import StaticReport
 from presage.store import store as store_module
 from presage.store.store import Event, Store
 

@@ -10,18 +10,13 @@ from typing import Any
 
 import pytest
 
-from presage.core.errors import PresageError
-from presage.core.forecast import Forecast
+from presage import Acquisition, Action, Decision, Forecast, Policy, PresageError, Recording, Standing, search
 from presage.devices.recorded import RecordedDevice
-from presage.devices.recording import Recording
-from presage.policies.base import Action, Decision, Policy, Standing
 from presage.policies.topk import TopK
 from presage.problems import registry as problems
 from presage.searches.acquisition import UpperBound
-from presage.searches.base import Acquisition
 from presage.searches.objects import describe
 from presage.searches.puct import Puct
-from presage.searches.run import search
 from presage.store.store import Store
 
 

@@ -13,14 +13,13 @@ from pathlib import Path
 import pytest
 
 import presage
-from presage.core.errors import PresageError
+from presage import PresageError, Recording, Run, search
 from presage.devices import recorded, recording
 from presage.devices import registry as devices
-from presage.devices.recording import Recording
 from presage.kernels import kernel as kernels
 from presage.report import run_page, run_view
 from presage.searches.configuration import Configuration
-from presage.searches.run import Run, folders, search
+from presage.searches.run import folders
 from presage.searches.state import State
 from presage.store.store import FILE, Event, Store
 

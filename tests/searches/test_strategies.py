@@ -11,9 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from presage.core.errors import PresageError
+from presage import Node, PresageError, Strategy
 from presage.searches import registry
-from presage.searches.base import Node, Strategy
 from presage.searches.puct import Puct
 from presage.searches.puct import _highest as highest
 from presage.searches.random import Random

@@ -8,8 +8,6 @@ from presage.kernels.kernel import from_source
 from presage.static import hardware, reporting, toolkit
 from presage.static.launch_request import Job, TensorSpec
 
-ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
-
 
 @pytest.fixture(scope="session")
 def nvrtc_library():
@@ -31,6 +29,12 @@ def has_triton():
         toolkit.program("nvdisasm")
     except toolkit.ToolkitError as error:
         pytest.skip(str(error))
+
+
+@pytest.fixture(params=["sm_80", "sm_90", "sm_100"])
+def arch(request):
+    """Each architecture in turn."""
+    return request.param
 
 
 @pytest.fixture(scope="session")

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
+from presage import StaticReport
 from presage.kernels.kernel import from_source
 from presage.static import compiling, cuda_source, reporting
 from presage.static.hardware import find
 from presage.static.launch_request import Job, TensorSpec
-from presage.static.report import StaticReport
 
 SOURCE = """// presage: entry f
 // presage: grid 1

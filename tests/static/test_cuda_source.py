@@ -10,8 +10,6 @@ from presage.problems import static as problem_static
 from presage.static import hardware, reporting
 from presage.static.launch_request import Job
 
-from .conftest import ARCHITECTURES
-
 pytestmark = pytest.mark.usefixtures("nvrtc_library")
 
 HEADER = "// presage: entry kernel\n// presage: grid {grid}\n// presage: block {block}\n// presage: shared {shared}\n"
@@ -62,7 +60,6 @@ def test_a_block_must_be_one_that_the_code_was_compiled_for(inspect_source):
     assert report.error == "cannot launch kernel: a block of 256 threads, but the code was compiled for at most 128"
 
 
-@pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_launch_and_resources(inspect_source, arch):
     text = source(COPY, grid="cdiv(n, 1024), 2", block="64, 4", shared="n + 24")
     report = inspect_source(text, ".cu", target=arch, dims={"n": 5000})
@@ -76,7 +73,6 @@ def test_launch_and_resources(inspect_source, arch):
     assert launch.waves is None
 
 
-@pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_spills_are_seen(inspect_source, arch):
     (launch,) = inspect_source(source(SPILLS, block="1024"), ".cu", target=arch).launches
     assert launch.registers == 32

@@ -2,7 +2,7 @@
 
 import pytest
 
-from presage.core.errors import PresageError
+from presage import PresageError
 from presage.static import hardware
 
 

@@ -45,7 +45,9 @@ def test_what_is_written_can_be_read() -> None:
     again = Trace.from_document(json.loads(json.dumps(trace.to_document(with_code=True))))
     assert again == trace
     assert again.hash == trace.hash
-    assert Trace.from_document(trace.to_document()).hash == trace.hash, "which code it is counts, not whether it is there"
+    assert Trace.from_document(trace.to_document()).hash == trace.hash, (
+        "which code it is counts, not whether it is there"
+    )
 
 
 def test_a_hash_tells_programs_apart() -> None:

@@ -6,8 +6,6 @@ from presage.problems import registry
 from presage.problems import static as problem_static
 from presage.static import hardware
 
-from .conftest import ARCHITECTURES
-
 pytestmark = [pytest.mark.usefixtures("has_triton"), pytest.mark.slow]
 
 HEAD = "import torch\nimport triton\nimport triton.language as tl\n"
@@ -51,7 +49,7 @@ def call(body):
     return ADD + "def custom_kernel(data):\n    (x,) = data\n    y = torch.empty_like(x)\n" + body + "    return y\n"
 
 
-@pytest.mark.parametrize("arch", ARCHITECTURES[1:])
+@pytest.mark.parametrize("arch", ["sm_90", "sm_100"])
 def test_tensor_cores_autotuning_and_heuristics(inspect_source, arch):
     square = ((1024, 1024), "float16")
     report = inspect_source(MATMUL, ".py", square, square, target=arch)
@@ -260,7 +258,7 @@ def test_what_host_code_of_the_communities_does(inspect_sources):
         ("    add[(4,)](x, torch.empty(1000), 1000, 256)\n", "a tensor in the host's memory cannot be passed"),
         ("    add[(1000 / 256,)](x, y, 1000, 256)\n", "'float' object cannot be interpreted as an integer"),
         ("    add[(4,)](x, y, int(x.sum().item()), 256)\n", "the host code asks for a tensor's value"),
-        ("    torch.nn.GRU(8, 8, device='cuda')(torch.empty(2, 3, 8, device='cuda'))\n", "without a GPU"),
+        ("    torch.ops.aten._fused_moe(x)\n", "_fused_moe"),
         ("    raise RuntimeError('\\x1b[2J \\ud800 ' + 'x' * 10000)\n", "RuntimeError: ?[2J ? xxx"),
     ],
 )

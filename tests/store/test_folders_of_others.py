@@ -10,14 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from presage import Kernel, Measurement, PresageError, Status, search
 from presage.cli.main import main
-from presage.core.errors import PresageError
-from presage.devices.base import Measurement
-from presage.devices.status import Status
 from presage.kernels import header as headers
-from presage.kernels.kernel import Kernel
 from presage.report import run_page
-from presage.searches.run import search
 from presage.store.lock import Lock, owner
 from presage.store.store import FILE, LOCK, OWN, Store
 

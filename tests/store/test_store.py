@@ -16,12 +16,9 @@ from pathlib import Path
 
 import pytest
 
-from presage.core.errors import PresageError
-from presage.devices.base import CaseTiming, Measurement
-from presage.devices.status import Status
+from presage import Kernel, Measurement, PresageError, StaticReport, Status
+from presage.devices.base import CaseTiming
 from presage.kernels import header as headers
-from presage.kernels.kernel import Kernel
-from presage.static.report import StaticReport
 from presage.store.lock import Lock, owner
 from presage.store.store import FILE, LOCK, Store
 

@@ -7,11 +7,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from presage.api import load_recording
 from presage.cli import documents, terminal
 from presage.core.errors import PresageError
 from presage.devices import recorded, recording
 from presage.devices import registry as devices
-from presage.devices.recording import Recording, Row
+from presage.devices.recording import Row
 from presage.devices.status import Status
 
 
@@ -38,12 +39,6 @@ def _recording_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "recording", nargs="?", help="the name of an installed recording, or a .parquet file (default: the first)"
     )
-
-
-def _open(name: str | None) -> Recording:
-    if name is None and not recorded.packaged():
-        raise PresageError("no recording is installed; name a .parquet file")
-    return recorded.find(name or recorded.packaged()[0])
 
 
 # -- collect, compile, pack -------------------------------------------------------------------------------------------
@@ -147,7 +142,7 @@ def _check_arguments(parser: argparse.ArgumentParser) -> None:
 def _check(arguments: argparse.Namespace) -> dict[str, Any]:
     from presage.corpus import check
 
-    document = check.check(_open(arguments.recording), hashes=not arguments.quick, say=_say)
+    document = check.check(load_recording(arguments.recording), hashes=not arguments.quick, say=_say)
     if not arguments.json:
         _print_card(document)
     return document
@@ -177,7 +172,7 @@ def _ls_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _ls(arguments: argparse.Namespace) -> dict[str, Any]:
-    found = _open(arguments.recording)
+    found = load_recording(arguments.recording)
     if arguments.problem:
         rows = recorded.RecordedDevice(found).rows(arguments.problem).values()
         ordered = sorted(rows, key=lambda row: (row.total_ns, row.name))[: arguments.n]
@@ -210,7 +205,7 @@ def _show_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _show(arguments: argparse.Namespace) -> dict[str, Any]:
-    found = _open(arguments.recording)
+    found = load_recording(arguments.recording)
     rows = recorded.RecordedDevice(found).rows(arguments.problem)
     row = next((row for row in rows.values() if arguments.kernel in (row.hash, row.name)), None)
     if row is None:
@@ -309,7 +304,7 @@ def _export_arguments(parser: argparse.ArgumentParser) -> None:
 def _export(arguments: argparse.Namespace) -> dict[str, Any]:
     from presage.corpus import export
 
-    document = export.export(_open(arguments.recording), arguments.output)
+    document = export.export(load_recording(arguments.recording), arguments.output)
     if not arguments.json:
         for name, count in document["splits"].items():
             print(f"{arguments.output}/data/{name}.parquet: {count} rows")

@@ -9,11 +9,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from presage import api
 from presage.cli import documents, terminal
 from presage.core.errors import PresageError
-from presage.devices import recorded
 from presage.evaluations.comparison import Comparison, compare
-from presage.evaluations.evaluation import NAMES, Evaluation, evaluate
+from presage.evaluations.evaluation import NAMES, Evaluation
 from presage.forecasters import registry
 
 _PAGE = Path("presage-evaluation.html")
@@ -57,26 +57,19 @@ def run(arguments: argparse.Namespace) -> int:
     from presage.report import evaluate_page, page
 
     _check_writable(arguments.html)
-    found = recorded.find(arguments.recording or _default_recording())
-    names = _names(arguments)
-    evaluations = []
-    for name in names:
-        forecaster = registry.get(name, found)
-        try:
-            evaluations.append(
-                evaluate(
-                    forecaster,
-                    found,
-                    arguments.split,
-                    arguments.suite,
-                    arguments.seed,
-                    name=name,
-                    neighbours=arguments.neighbours,
-                    say=lambda line: print(line, file=sys.stderr, flush=True),
-                )
-            )
-        finally:
-            forecaster.close()
+    found = api.load_recording(arguments.recording)
+    evaluations = [
+        api.evaluate(
+            name,
+            recording=found,
+            split=arguments.split,
+            suites=arguments.suite,
+            neighbours=arguments.neighbours,
+            seed=arguments.seed,
+            say=lambda line: print(line, file=sys.stderr, flush=True),
+        )
+        for name in _names(arguments)
+    ]
     comparisons = compare(evaluations, arguments.baseline)
     if arguments.json:
         documents.write("evaluate", _document(arguments, found.name, evaluations, comparisons))
@@ -131,9 +124,3 @@ def _check_writable(page: Path) -> None:
         part.unlink()
     except OSError as error:
         raise PresageError(f"cannot write {page}: {error.strerror}; name another file with --html") from error
-
-
-def _default_recording() -> str:
-    if not recorded.packaged():
-        raise PresageError("no recording is installed; name a .parquet file with --recording")
-    return recorded.packaged()[0]

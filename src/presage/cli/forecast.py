@@ -40,11 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     asked = ask(arguments.problem, [arguments.kernel], arguments.anchor, arguments.target)
-    forecaster = registry.get(arguments.forecaster, asked.recording)
-    try:
-        (prediction,) = asked.forecast(forecaster)
-    finally:
-        forecaster.close()
+    (prediction,) = asked.forecast(arguments.forecaster)
     decision = _decision(prediction)
     if arguments.json:
         documents.write("forecast", _document(asked, arguments.forecaster, prediction, decision))
@@ -73,7 +69,7 @@ def _document(asked: Asked, forecaster: str, prediction: Prediction, decision: t
                 "kernel": documents.kernel(asked.candidates[0].kernel),
                 "forecast": prediction.forecast and documents.forecast(prediction.forecast),
                 "decision": dict(zip(("action", "reason"), decision, strict=True)),
-                "notes": [*asked.notes, *prediction.notes],
+                "notes": list(prediction.notes),
             }
         ],
     }
@@ -86,7 +82,7 @@ def _print(asked: Asked, forecaster: str, prediction: Prediction, decision: tupl
         _print_forecast(prediction.forecast)
     action, reason = decision
     print(f"{'Will fail' if action == 'broken' else action.capitalize()}: {reason}.")
-    for note in (*asked.notes, *prediction.notes):
+    for note in prediction.notes:
         print(f"Note: {note}.")
 
 

@@ -5,18 +5,17 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from dataclasses import replace
 from typing import Any
 
+from presage import api
 from presage.cli import documents, terminal
 from presage.core.errors import PresageError
 from presage.core.statistics import Interval
 from presage.devices import registry as devices
-from presage.devices.base import Device, Effort, Measurement, speedup
+from presage.devices.base import Effort, Measurement, speedup
 from presage.devices.status import Status
 from presage.kernels.kernel import Kernel
 from presage.problems import registry as problems
-from presage.problems.base import Problem
 from presage.problems.external import KERNELBENCH, ExternalProblem
 
 _WAITS = 1.2
@@ -74,23 +73,18 @@ def run(arguments: argparse.Namespace) -> int:
         if not isinstance(problem, ExternalProblem) or problem.convention != KERNELBENCH:
             raise PresageError(f"--tolerance kernelbench is for KernelBench problems; {problem.name} is not one")
         problem.keeps_tolerance = True
-    kernels = [device.kernel(problem, spec) for spec in words[1:]]
-    anchor = _anchor(device, problem, arguments.anchor)
     effort = Effort(arguments.precision, arguments.seconds, arguments.timeout)
     if not arguments.device:
         print(f"measuring on {device.name}; --device chooses another", file=sys.stderr, flush=True)
     progress = terminal.ProgressLine()
     try:
-        measured = device.measure(problem, [*([anchor] if anchor else []), *kernels], effort, progress)
+        reference, measured = api.measure_beside_anchor(problem, words[1:], device, arguments.anchor, effort, progress)
     finally:
         progress.clear()
         device.close()
-    reference = measured.pop(0) if anchor else None
-    if reference:
-        if reference.status is not Status.OK:
-            name = _short(reference.kernel)
-            print(f"presage: the anchor {name} is {reference.status}: {reference.reason}", file=sys.stderr)
-        measured = [replace(m, speedup=speedup(reference, m)) for m in measured]
+    if reference and reference.status is not Status.OK:
+        name = _short(reference.kernel)
+        print(f"presage: the anchor {name} is {reference.status}: {reference.reason}", file=sys.stderr)
     ratios = [_ratio(measured[0], other) for other in measured[1:]]
     if arguments.json:
         documents.write("measure", _document(measured, reference, ratios))
@@ -106,14 +100,6 @@ def _default_device(words: list[str]) -> str:
     if isinstance(problem, ExternalProblem):
         return devices.default({"torch"})
     return devices.default({problems.find_kernel(problem, spec).language for spec in words[1:]})
-
-
-def _anchor(device: Device, problem: Problem, spec: str | None) -> Kernel | None:
-    if spec == "none":
-        return None
-    if spec:
-        return device.kernel(problem, spec)
-    return device.anchor(problem)
 
 
 def _ratio(first: Measurement, other: Measurement) -> dict[str, Any]:

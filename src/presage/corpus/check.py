@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterator, Sequence
 from statistics import median
 from typing import Any
 
-from presage.corpus import splits
 from presage.devices import recording
 from presage.devices.recording import Recording, Row
 from presage.devices.status import Status
 from presage.kernels.normalise import digest, normalise
 from presage.problems import registry
+from presage.problems.base import SPLITS
 
 FLOOR_SHARE = 0.8
 """A time below this share of the roofline is impossible; measured peaks are more exact than that."""
@@ -31,7 +31,7 @@ def check(found: Recording, hashes: bool = True, say: Callable[[str], None] = la
     """The numbers of the data card and, under `problems`, everything that is wrong; an empty list if nothing is."""
     say("reading")
     rows = found.rows()
-    problems: list[str] = [] if same_schema(found) else ["the columns are not those of a recording"]
+    problems = list(_columns(found))
     for name, promise in (
         ("duplicates", _duplicates),
         ("statuses", _statuses),
@@ -51,6 +51,32 @@ def check(found: Recording, hashes: bool = True, say: Callable[[str], None] = la
 
 
 # -- promises ---------------------------------------------------------------------------------------------------------
+
+
+def _columns(found: Recording) -> Iterator[str]:
+    """The file has the columns of a recording, and no others. Reports of an earlier version may lack newer fields."""
+    import pyarrow.parquet
+
+    held, known = (_fields(schema) for schema in (pyarrow.parquet.read_schema(found.path), recording.schema()))
+    yield from (f"the column {name} is unknown" for name in sorted(held.keys() - known.keys()))
+    missing = (name for name in known.keys() - held.keys() if not name.startswith("reports."))
+    yield from (f"the column {name} is missing" for name in sorted(missing))
+    for name in sorted(held.keys() & known.keys()):
+        if held[name] != known[name]:
+            yield f"the column {name} holds {held[name]}, not {known[name]}"
+
+
+def _fields(columns: Any, within: str = "") -> dict[str, str]:
+    """The types of all fields of a schema or a struct, by dotted name; lists are looked into."""
+    found: dict[str, str] = {}
+    for field in columns:
+        name, kind = f"{within}{field.name}", field.type
+        while hasattr(kind, "value_type"):
+            kind = kind.value_type
+        fields = getattr(kind, "fields", None)
+        found[name] = "struct" if fields else str(kind)
+        found |= _fields(fields or (), f"{name}.")
+    return found
 
 
 def _duplicates(rows: Sequence[Row]) -> Iterator[str]:
@@ -107,12 +133,12 @@ def _splits(rows: Sequence[Row]) -> Iterator[str]:
         if "test_family" in found and len(found) > 1:
             yield f"the room {room} is in test_family and in {' and '.join(sorted(found - {'test_family'}))}"
     kind = "cpu" if any(row.language == "c" for row in rows) else "gpu"  # not every operation is for a CPU, too
-    every = map(registry.get, registry.names())
-    possible = {splits.of(problem) for problem in every if kind in problem.timed}
+    known = {name: registry.get(name) for name in registry.names()}
+    possible = {problem.split for problem in known.values() if kind in problem.timed}
     yield from (f"the split {name} is empty" for name in sorted(possible - {row.split for row in rows}))
     for row in rows:
-        if row.split != splits.split(row.problem, row.room):
-            yield f"{row.problem} is in {row.split}; it belongs in {splits.split(row.problem, row.room)}"
+        if row.problem in known and row.split != known[row.problem].split:
+            yield f"{row.problem} is in {row.split}; it belongs in {known[row.problem].split}"
             return
 
 
@@ -126,7 +152,7 @@ def _likeness(rows: Sequence[Row]) -> Iterator[str]:
             continue
         shingles = _shingles(row)
         for other, others in seen:
-            if other.language == row.language and _jaccard(shingles, others) > limit:
+            if other.language == row.language and _are_alike(shingles, others, limit):
                 twin = f"{other.problem} {other.family} of {other.split}"
                 yield f"{row.split}: {row.problem} {row.family} is nearly {twin}"
                 break
@@ -139,9 +165,13 @@ def _shingles(row: Row) -> frozenset[int]:
     return frozenset(hash(tuple(tokens[i : i + 5])) for i in range(max(1, len(tokens) - 4)))
 
 
-def _jaccard(one: frozenset[int], other: frozenset[int]) -> float:
+def _are_alike(one: frozenset[int], other: frozenset[int], limit: float) -> bool:
+    """Whether the Jaccard index is above the limit. Where the sizes alone rule that out, nothing is compared."""
+    fewer, more = sorted((len(one), len(other)))
+    if fewer <= limit * more:
+        return False
     common = len(one & other)
-    return common / max(1, len(one) + len(other) - common)
+    return common > limit * (fewer + more - common)
 
 
 def _hashes(rows: Sequence[Row]) -> Iterator[str]:
@@ -184,7 +214,7 @@ def card(found: Recording, rows: Sequence[Row]) -> dict[str, Any]:
                 "kernels": sum(row.split == name for row in rows),
                 "operations": len({row.problem for row in rows if row.split == name}),
             }
-            for name in splits.NAMES
+            for name in SPLITS
         },
         "rooms": {
             room: {"operations": len({row.problem for row in rows if row.room == room}), "kernels": count}
@@ -236,10 +266,3 @@ def _near_best(rows: Sequence[Row]) -> float:
     """The share of an operation's kernels within 5 % of its best."""
     times = [row.total_ns for row in rows if row.language != "torch"]
     return sum(time <= 1.05 * min(times) for time in times) / len(times) if times else math.nan
-
-
-def same_schema(found: Recording) -> bool:
-    """Whether the file has exactly the columns of a recording."""
-    import pyarrow.parquet
-
-    return bool(pyarrow.parquet.read_schema(found.path).remove_metadata() == recording.schema())

@@ -9,8 +9,9 @@ from typing import Any
 
 from presage.core import scale
 from presage.core.errors import PresageError
-from presage.corpus import check, splits
+from presage.corpus import check
 from presage.devices.recording import Recording, Row
+from presage.problems.base import SPLITS
 
 
 def export(found: Recording, folder: Path) -> dict[str, Any]:
@@ -21,7 +22,7 @@ def export(found: Recording, folder: Path) -> dict[str, Any]:
     if folder.exists() and any(folder.iterdir()):
         raise PresageError(f"{folder} is not empty; name an empty folder")
     rows = found.rows(reports=False)
-    names = [name for name in splits.NAMES if any(row.split == name for row in rows)] or ["train"]
+    names = [name for name in SPLITS if any(row.split == name for row in rows)] or ["train"]
     try:
         (folder / "data").mkdir(parents=True, exist_ok=True)
         counts = {}

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from presage.core.errors import PresageError
-from presage.corpus import journal, splits
+from presage.corpus import journal
 from presage.corpus.journal import Collected, Journal, State
 from presage.devices import recording
 from presage.devices.recording import RecordedCase, Recording, Row
@@ -97,7 +97,7 @@ def _row(state: State, found: Collected) -> Row:
     return Row(
         problem=found.problem,
         room=problem.room,
-        split=splits.of(problem),
+        split=problem.split,
         family=state.families[found.family]["name"],
         language=found.language,
         hash=found.hash,

@@ -82,7 +82,7 @@ class ChildExaminer:
         places = self._child.arena.slots[0]
         found = {
             "data": layout.data,
-            "inputs": [vars(tensor) for tensor in layout.inputs],
+            "inputs": [tensor.layout for tensor in layout.inputs],
             "offsets": [place.offset for place in places[: None if outputs else len(layout.inputs)]],
         }
         if outputs:  # as the parent has put them there, which is row by row

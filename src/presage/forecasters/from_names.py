@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from contextlib import closing
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from presage.core.errors import PresageError
 from presage.devices import recorded
 from presage.devices.recorded import RecordedDevice
 from presage.devices.recording import Recording
-from presage.forecasters import faults
+from presage.forecasters import faults, registry
 from presage.forecasters.base import Candidate, Forecaster, Measured, Prediction, Task
 from presage.kernels.kernel import Kernel
 from presage.problems import registry as problems
@@ -35,16 +36,20 @@ class Asked:
     recording: Recording | None
     notes: tuple[str, ...]
 
-    def forecast(self, forecaster: Forecaster) -> list[Prediction]:
-        """The forecaster's word on each candidate, with what shows of a kernel whoever is asked. One that compiling has
-        shown to be broken has no forecast, and a note that says why."""
+    def forecast(self, forecaster: str | Forecaster) -> list[Prediction]:
+        """The word of a forecaster, or of the one of this name, on each candidate, with what shows of a kernel whoever
+        is asked. One that compiling has shown to be broken has no forecast, and a note that says why."""
+        if isinstance(forecaster, str):
+            with closing(registry.get(forecaster, self.recording)) as made:
+                return self.forecast(made)
         broken = [faults.why_broken(candidate.reports) for candidate in self.candidates]
         working = [each for each, why in zip(self.candidates, broken, strict=True) if not why]
         said = iter(forecaster.forecast(self.task, working) if working else ())
-        return [
+        predictions = (
             Prediction(None, why_broken=why) if why else faults.warned(self.task, candidate, next(said))
             for candidate, why in zip(self.candidates, broken, strict=True)
-        ]
+        )
+        return [replace(each, notes=(*self.notes, *each.notes)) for each in predictions]
 
 
 def ask(problem: str | Problem, kernels: Sequence[str | Kernel], anchor: str | Kernel | None, device: str) -> Asked:

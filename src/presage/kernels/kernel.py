@@ -170,6 +170,11 @@ def from_source(source: str, suffix: str, name: str) -> Kernel:
 def read(spec: str | Path) -> Kernel:
     """Read `PATH` or `PATH@NAME=VALUE,NAME=VALUE`; a family without values is rendered with its first ones."""
     path, values = split_spec(str(spec))
+    return read_family(path).render(values)
+
+
+def read_family(path: str) -> Kernel:
+    """Read a file. A family is not rendered."""
     file = Path(path)
     try:
         with file.open("rb") as stream:
@@ -184,7 +189,7 @@ def read(spec: str | Path) -> Kernel:
         source = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise PresageError(f"{path} is not UTF-8 text (byte {error.start}); save it as UTF-8") from error
-    return from_source(source, file.suffix, path).render(values)
+    return from_source(source, file.suffix, path)
 
 
 def split_spec(spec: str) -> tuple[str, dict[str, Value]]:

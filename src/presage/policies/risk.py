@@ -140,7 +140,7 @@ class _Recent:
 
 
 class Risk(Policy):
-    """Trusts forecasts as long as at most a share alpha of the winners is missed, and audits some of what it trusts."""
+    """Trusts forecasts while at most a share alpha of the winners is missed. It audits some of what it trusts."""
 
     alpha: float
 

@@ -109,6 +109,10 @@ class Tolerance:
     absolute: float = 1e-30
 
 
+SPLITS = ("train", "validation", "test_op", "test_family")
+"""Parts of a recording: what training sees, and, for tests, operations or whole rooms that it does not see."""
+
+
 class Problem(ABC):
     """One operation. A subclass fills in the class attributes and the abstract methods.
 
@@ -129,6 +133,8 @@ class Problem(ABC):
     """The cases that are timed, for each kind of device: `cpu`, `gpu`."""
     checks: tuple[Case, ...]
     """Cases that are only checked: odd sizes, sizes of 1, extreme values."""
+    split: str = "train"
+    """Which part of a recording its kernels belong to, one of `SPLITS`."""
     any_order: ClassVar[bool] = False
     """Whether a module's outputs may lie in memory in any order of their dimensions, and not only row by row."""
 

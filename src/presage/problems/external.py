@@ -164,7 +164,7 @@ class ExternalProblem(Problem):
 
     def arguments(self, case: Case) -> dict[str, Any]:
         layout = self.layouts[case.name]
-        inputs = [vars(tensor) | {"written": a.written} for tensor, a in zip(layout.inputs, self.inputs, strict=True)]
+        inputs = [tensor.layout | {"written": a.written} for tensor, a in zip(layout.inputs, self.inputs, strict=True)]
         return {"inputs": inputs, "data": layout.data, "any_order": True}
 
     def make_inputs(self, case: Case, sampler: Sampler) -> tuple[Any, ...]:

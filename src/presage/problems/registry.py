@@ -9,7 +9,7 @@ from pathlib import Path
 
 from presage.core.errors import PresageError, hint
 from presage.kernels import header as headers
-from presage.kernels.kernel import Kernel, from_source, read, split_spec
+from presage.kernels.kernel import Kernel, from_source, read_family, split_spec
 from presage.plugins.group import PROBLEMS, declared_twice
 from presage.problems import external
 from presage.problems.base import Problem
@@ -152,18 +152,23 @@ def anchor(problem: Problem, kind: str) -> Kernel | None:
 def find_kernel(problem: Problem, spec: str) -> Kernel:
     """A kernel by path, or by the file name of one of the problem's own (`naive.c`, `rows.c@BLOCK=4`)."""
     path, values = split_spec(spec)
+    return find_family(problem, path).render(values)
+
+
+def find_family(problem: Problem, path: str) -> Kernel:
+    """A kernel by path, or by the file name of one of the problem's own. A family is not rendered."""
     if isinstance(problem, ExternalProblem):
         beside = not Path(path).exists() and (problem.folder / path).is_file()
-        kernel = problem.candidate(read(problem.folder / spec if beside else spec))
+        kernel = problem.candidate(read_family(str(problem.folder / path) if beside else path))
     else:
         seeds = seed_kernels(problem)
         for kernel in seeds:
             if path == kernel.name or (path == Path(kernel.name).name and not Path(path).exists()):
-                return kernel.render(values)
+                return kernel
         if not Path(path).exists():
             names = ", ".join(sorted(kernel.family for kernel in seeds))
             raise PresageError(f"there is no kernel file {path}; {problem.name} has of its own: {names}")
-        kernel = read(spec)
+        kernel = read_family(path)
     if kernel.header.problem not in (None, problem.name):
         raise PresageError(f"{path} says it solves '{kernel.header.problem}', not '{problem.name}'")
     return kernel

@@ -23,21 +23,21 @@ _FAILED = -64.0
 
 
 class ExpectedImprovement(Acquisition):
-    """By how many octaves a candidate is expected to beat the best; one that does not beat it counts 0."""
+    """Prefers the largest expected gain over the best. The gain is in octaves, and 0 for one that does not beat it."""
 
     def score(self, forecast: Forecast, best: float, rng: random.Random) -> float:
         return forecast.expected_improvement(best)
 
 
 class Mean(Acquisition):
-    """The expected speedup, whatever the best is; a failure counts 0. Explores nothing."""
+    """Prefers the largest expected speedup. A failure counts 0. It explores nothing."""
 
     def score(self, forecast: Forecast, best: float, rng: random.Random) -> float:
         return (1 - forecast.p_fail) * 2 ** forecast.mean()
 
 
 class UpperBound(Acquisition):
-    """What a candidate reaches if it turns out well. This is the quantile that lies `beta` standard deviations above
+    """Prefers the largest speedup that is still likely. This is the quantile that lies `beta` standard deviations above
     the median of a normal distribution: for 2, the 97.7 % quantile. A larger beta explores more."""
 
     def __init__(self, beta: float = 1.0) -> None:
@@ -51,7 +51,7 @@ class UpperBound(Acquisition):
 
 
 class Thompson(Acquisition):
-    """One outcome of each candidate, drawn from its forecast, so that it is first as often as it may be the best."""
+    """Draws one outcome of each candidate from its forecast, and prefers the largest."""
 
     def score(self, forecast: Forecast, best: float, rng: random.Random) -> float:
         return _outcome(forecast, rng.random())

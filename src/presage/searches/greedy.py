@@ -9,7 +9,7 @@ from presage.searches.base import Node, Strategy
 
 
 class Greedy(Strategy):
-    """Knows only the best so far."""
+    """Takes the best kernel so far as the only parent."""
 
     def __init__(self) -> None:
         self._best: Node | None = None

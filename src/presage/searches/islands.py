@@ -11,8 +11,9 @@ from presage.searches.base import Node, Strategy
 
 
 class Islands(Strategy):
-    """A kernel is born where its parent was chosen; the anchor lives everywhere. Within an island, the better of two
-    that are drawn at random becomes the parent."""
+    """Evolves several populations, and moves the best of each to the next from time to time. A kernel joins the
+    population that its parent was chosen from; the anchor is in all. The better of two kernels drawn at random becomes
+    the parent."""
 
     def __init__(self, islands: int = 4, survivors: int = 16, migration: int = 32) -> None:
         """survivors: the best of an island, which may be parents. migration: after so many parents every island's best

@@ -28,7 +28,8 @@ _BLOCK = 64
 
 
 class Puct(Strategy):
-    """Parents of one batch are never on one lineage: where too few such are found, the batch has fewer, named again."""
+    """Chooses parents that are fast, have fast children, or were seldom chosen. No parent of a batch descends from
+    another; where there are too few of these, some are named several times."""
 
     def __init__(self, c: float = 1.0, window: int = 64) -> None:
         """c: how much it explores. window: so many of the best-scoring nodes are looked at for parents that are not of

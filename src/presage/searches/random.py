@@ -9,7 +9,7 @@ from presage.searches.base import Node, Strategy
 
 
 class Random(Strategy):
-    """Every measured kernel is as likely as any other."""
+    """Takes any measured kernel as a parent, all with the same probability."""
 
     def __init__(self) -> None:
         self._measured: list[int] = []

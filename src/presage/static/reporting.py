@@ -115,7 +115,9 @@ def _priced(answer: Mapping[str, Any]) -> Trace | None:
     if "trace" not in answer:
         return None
     trace: Trace = answer["trace"]
-    steps = tuple(roofline.priced(step, executed) for step, executed in zip(trace.steps, answer["executed"], strict=True))
+    steps = tuple(
+        roofline.priced(step, executed) for step, executed in zip(trace.steps, answer["executed"], strict=True)
+    )
     return replace(trace, steps=steps, cubins=())
 
 

@@ -70,6 +70,11 @@ class TensorSpec:
     device: str = "cuda"
 
     @property
+    def layout(self) -> dict[str, Any]:
+        """How it lies in memory, wherever that is."""
+        return {"shape": self.shape, "dtype": self.dtype, "stride": self.stride}
+
+    @property
     def bytes(self) -> int:
         """What lies between its first and its last element, at most: a row that is repeated counts once."""
         distinct = [size for size, step in zip(self.shape, self.stride or self.shape, strict=True) if step or not size]

@@ -21,7 +21,7 @@ _ROWS = ("n", "c", "w", "window", "stride")
 _HALVES = ("n", "c", "h", "w")
 
 
-class Pool(Operation):
+class Pooling(Operation):
     """A window's elements, in the order of rows, are taken up by a state one by one; `finish` makes the output of it.
 
     The code has places for a state's type, its beginning, how it takes `x` (and `index`, where in its plane x lies),
@@ -153,7 +153,7 @@ class Pool(Operation):
         }
 
 
-class MaxPool2d(Pool):
+class MaxPool2d(Pooling):
     largest_window = 8
 
     def flops(self, case: Case) -> int:
@@ -253,7 +253,7 @@ OPERATIONS = (
         ),
         eager="F.max_pool2d(x, window, stride)",
     ),
-    Pool(
+    Pooling(
         "avgpool2d",
         _IN_PLANE.format("mean"),
         MEAN,
@@ -261,7 +261,7 @@ OPERATIONS = (
         checks=_PLANE_CHECKS,
         eager="F.avg_pool2d(x, window, stride)",
     ),
-    Pool(
+    Pooling(
         "lp_pool2d",
         _IN_PLANE.format("the root of the sum of squares"),
         ROOT_OF_SQUARES,
@@ -269,7 +269,7 @@ OPERATIONS = (
         checks=_PLANE_CHECKS,
         eager="F.lp_pool2d(x, 2.0, window, stride)",
     ),
-    Pool(
+    Pooling(
         "maxpool2d_indices",
         _IN_PLANE.format("max") + "; index[i, c, p, q] = where the first such x lies in its plane of h * w",
         FIRST_MAX,
@@ -277,7 +277,7 @@ OPERATIONS = (
         checks=_PLANE_CHECKS,
         eager="F.max_pool2d(x, window, stride, return_indices=True)",
     ),
-    Pool(
+    Pooling(
         "maxpool1d",
         _IN_ROW.format("max"),
         MAX,
@@ -285,7 +285,7 @@ OPERATIONS = (
         checks=_ROW_CHECKS,
         eager="F.max_pool1d(x, window, stride)",
     ),
-    Pool(
+    Pooling(
         "avgpool1d",
         _IN_ROW.format("mean"),
         MEAN,
@@ -293,7 +293,7 @@ OPERATIONS = (
         checks=_ROW_CHECKS,
         eager="F.avg_pool1d(x, window, stride)",
     ),
-    Pool(
+    Pooling(
         "downsample_mean2x2",
         "y[i, c, p, q] = mean of the four x[i, c, 2 p .. 2 p + 1, 2 q .. 2 q + 1]; an odd last row or column is"
         " left out",

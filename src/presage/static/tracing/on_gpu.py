@@ -105,9 +105,7 @@ class Launcher:
         held = [(ctypes.c_char * len(content)).from_buffer_copy(content) for content in parameters]
         pointers = (ctypes.c_void_p * max(1, len(held)))(*(ctypes.addressof(each) for each in held))
         function = self._function(code, name, shared)
-        self._ask(
-            self._driver.cuLaunchKernel(function, *grid, *block, shared, stream, ctypes.addressof(pointers), 0)
-        )
+        self._ask(self._driver.cuLaunchKernel(function, *grid, *block, shared, stream, ctypes.addressof(pointers), 0))
 
     def _function(self, code: bytes, name: str, shared: int) -> Any:
         if (code, name) not in self._functions:

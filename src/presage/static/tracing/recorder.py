@@ -55,7 +55,8 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         """By where a piece of memory begins: its size, and a tensor in it."""
         self._steps: list[Step] | None = None
         self._captures: list[Capture] = []
-        self._paused = 0
+        self._paused = self._calls = 0
+        self._noted: dict[str, None] = {}
         self._reset()
 
     def _reset(self) -> None:
@@ -73,7 +74,11 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
     def begin(self, tensors: Sequence[torch.Tensor]) -> None:
         """From here on, steps are those of a call on these tensors."""
         self._reset()
+        if self._calls == 0:
+            self._noted = dict(self.notes)  # while the module was loaded
         self.notes.clear()
+        self.notes.update(self._noted)
+        self._calls += 1
         self._steps = []
         self._inputs = [self.number(tensor) for tensor in tensors]
         self._there.update(self._inputs)
@@ -284,12 +289,12 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
 
     def _value_of(self, tensor: torch.Tensor) -> Any:
         """The number in a tensor, which host code asks for. What does not depend on the inputs is the same at each call;
-        where no tensor has a value, a one stands for it."""
+        where no tensor has a value, 1.0 stands for a weight's. A whole number may decide sizes: it is not guessed."""
         if self._numbers.get(tensor) in self._tainted:
             self.lack("its host code reads a value that depends on the inputs")
-        elif not self.has_gpu and getattr(tensor, "constant", None) is None:
-            self.notes["its host code reads a weight's value; here it is taken as one"] = None
-            return tensor.dtype.is_floating_point and 1.0 or 1
+        elif not self.has_gpu and getattr(tensor, "constant", None) is None and tensor.dtype.is_floating_point:
+            self.notes["its host code reads a weight's value; here it is taken as 1.0"] = None
+            return 1.0
         return _ITEM(tensor)
 
     def _meet(self, *values: Any) -> None:
@@ -364,9 +369,7 @@ def kind_of(func: Any, args: Any, result: Any) -> str:
     return "operator"
 
 
-def cost(
-    func: Any, args: Any, kwargs: Any, result: Any, kind: str, flags: dict[str, bool]
-) -> tuple[int, float, str]:
+def cost(func: Any, args: Any, kwargs: Any, result: Any, kind: str, flags: dict[str, bool]) -> tuple[int, float, str]:
     """Bytes that it moves, operations, and in which precision these are done."""
     if kind in ("view", "allocation", "sync"):
         return 0, 0.0, "fp32"

@@ -38,10 +38,7 @@ def forget(values: Any) -> Any:
 
 
 def _are_small(tensors: Iterable[torch.Tensor]) -> bool:
-    return all(
-        _has_values(x) and x.device.type == "cpu" and x.numel() <= _MOST
-        for x in tensors
-    )
+    return all(_has_values(x) and x.device.type == "cpu" and x.numel() <= _MOST for x in tensors)
 
 
 def _has_values(value: Any) -> bool:

@@ -6,8 +6,7 @@ import math
 from pathlib import Path
 
 import presage
-from presage import Array, Case
-from presage.searches.base import Acquisition
+from presage import Acquisition, Array, Case
 
 TINY = Path(__file__).with_name("tiny.parquet")
 STEPS = (1, 2, 4, 8, 16, 32)

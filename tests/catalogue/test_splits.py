@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 
-from presage.corpus import splits
 from presage.problems import registry
+from presage.problems.base import SPLITS
+from presage_catalogue import operation
 
 
 def test_every_named_operation_exists_once() -> None:
-    table = splits._table()
+    table = operation._splits()
     named = [*table["test_op"], *table["validation"]]
     assert len(set(named)) == len(named)
     assert set(named) <= set(registry.names())
@@ -19,8 +20,8 @@ def test_every_named_operation_exists_once() -> None:
 
 
 def test_the_splits_are_large_enough_to_tell_something() -> None:
-    counts = Counter(splits.of(registry.get(name)) for name in registry.names())
-    assert set(counts) == set(splits.NAMES)
+    counts = Counter(registry.get(name).split for name in registry.names())
+    assert set(counts) == set(SPLITS)
     assert counts["train"] > counts["test_op"] + counts["test_family"] + counts["validation"]
     assert counts["test_family"] >= 15
     assert min(counts.values()) >= 15
