@@ -16,6 +16,7 @@ from presage.devices.worker.gpu import Gpu, TensorRunner
 from presage.static.trace import (
     COPY,
     FILL,
+    FLAGS,
     ITEM_SIZES,
     LAUNCHES,
     Launch,
