@@ -202,6 +202,24 @@ def test_what_cannot_be_replayed_is_timed_in_its_worker(
     assert "the parent's clock" in trial.facts()["timing"]
 
 
+@pytest.mark.parametrize(
+    ("text", "compiles"),
+    [
+        ("f = torch.compile(g)", True),
+        ("@torch.compile", True),
+        ("from torch import compile", True),
+        ("model.compile()", True),
+        ("model.compile(mode='max-autotune')", True),
+        ("from torch._inductor import config", True),
+        ("pattern = re.compile('x')", False),
+        ("torch.relu(x)  # compiled", False),
+    ],
+)
+def test_what_torch_compiles_is_not_recorded(text: str, compiles: bool) -> None:
+    kernel = from_source(f"import torch\n{text}\ndef custom_kernel(data):\n    return data[0]\n", ".py", "k.py")
+    assert (ModuleTrial(ADDITION, kernel, Effort()).believed == "worker") == compiles
+
+
 def test_a_slow_host_is_no_reason_not_to_replay(settled: Callable[..., ModuleTrial]) -> None:
     trial = settled({"call_us": 400})
     assert trial.believed == "replay"
