@@ -20,11 +20,9 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from presage.core.errors import PresageError
-from presage.devices.base import Effort, Measurement
-from presage.kernels.kernel import Kernel, read
+from presage import Effort, Kernel, Measurement, PresageError, Problem
+from presage.kernels.kernel import read
 from presage.problems import registry
-from presage.problems.base import Problem
 from presage.problems.external import ExternalProblem
 
 EFFORT = Effort(case_seconds=1.0, processes=1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -96,3 +97,30 @@ def test_a_tolerance_that_swallows_the_output_is_said(
 def test_a_tolerance_is_chosen_only_where_there_is_a_choice(capsys: pytest.CaptureFixture[str]) -> None:
     assert main.main(["measure", "softmax", "naive.c", "--tolerance", "kernelbench"]) == 2
     assert "is for KernelBench problems; softmax is not one" in capsys.readouterr().err
+
+
+def test_whose_times_are_believed_is_said(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """And where a caller waits for longer than the GPU works."""
+
+    class Believing(MadeUp):
+        def _measured(self, problem: Problem, kernel: Kernel) -> Measurement:
+            made = super()._measured(problem, kernel)
+            replayed = kernel.name.endswith("eager.py")
+            waits = (5.5e3, 15e3) if replayed else (50e3, 50e3)
+            cases = tuple(replace(case, wait_ns=wait) for case, wait in zip(made.cases, waits, strict=True))
+            reason = "" if replayed else "its host code reads a value"
+            return replace(made, cases=cases, believed="replay" if replayed else "worker", not_replayed=reason)
+
+    device = Believing({"eager.py": ((), ()), "naive.cu": ((), ())})
+    monkeypatch.setattr(measure.devices, "get", lambda name, compiler=None: device)
+    command = ["measure", "vector_add", "eager.py", "naive.cu", "--device", "cuda", "--anchor", "none"]
+    assert main.main(command) == 0
+    said = capsys.readouterr().out
+    assert "believed" in said.splitlines()[0]
+    assert "naive.cu was timed in its own process, not replayed: its host code reads a value" in said
+    waiting = [line for line in said.splitlines() if "the host cannot keep up" in line]
+    assert waiting == ["eager.py, n=1: the GPU needs 5 us; a caller waits 15 us, because the host cannot keep up"]
+    assert main.main([*command, "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert [m["believed"] for m in document["measurements"]] == ["replay", "worker"]
+    assert document["measurements"][0]["cases"][1]["wait_ns"] == 15e3

@@ -235,6 +235,34 @@ def test_which_process_it_is_is_said() -> None:
     assert said == ["compiling", "timing", "timing, process 2 of at most 6"]
 
 
+def test_a_module_whose_replay_failed_is_tried_again_in_its_worker() -> None:
+    """And in every process after that."""
+    pytest.importorskip("torch")
+    from presage.devices.module_trial import ReplayError
+
+    class Replaying(FakeDevice):
+        _settled = CudaDevice._settled
+        _idle = SimpleNamespace(is_gone=False)
+
+        def _prepared(self, task: Any, plan: Plan) -> Any:
+            trial = super()._prepared(task, plan)
+            trial.not_replayed = task.not_replayed
+            return trial
+
+        def _conduct(self, trials: Sequence[Any], plan: Plan, effort: Effort, progress: Any) -> None:
+            super()._conduct(trials, plan, effort, progress)
+            for trial in trials:
+                if not trial.not_replayed:
+                    trial.verdict = ReplayError(Status.WRONG_RESULT, "its replay failed: z is wrong")
+
+    device = Replaying()
+    assert measure_each(device, Effort()).status is Status.OK
+    reasons = [trial.not_replayed for trial in device.trials]
+    assert reasons[0] == ""
+    assert set(reasons[1:]) == {"its replay failed: z is wrong"}
+    assert len(reasons) == 1 + Effort().processes
+
+
 # -- memory that others have ------------------------------------------------------------------------------------------
 
 GIB = 1 << 30

@@ -8,13 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from presage.core.errors import PresageError
-from presage.devices.base import Effort, Measurement
+from presage import Effort, Kernel, Measurement, PresageError, Problem, Status
 from presage.devices.cuda import CudaDevice
-from presage.devices.status import Status
-from presage.kernels.kernel import Kernel, from_source, read
+from presage.kernels.kernel import from_source, read
 from presage.problems import registry
-from presage.problems.base import Problem
 
 HONEST = Path(__file__).parents[1] / "exploits" / "gpu" / "honest"
 QUICK = Effort(precision=0.05, case_seconds=0.5, timeout=60.0, rounds=5, processes=1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import ctypes
 import gc
 import json
@@ -18,6 +19,7 @@ torch = pytest.importorskip("torch")
 from presage.devices import recorded_call  # noqa: E402
 from presage.devices.worker.replay import Launcher, Program, constants, placed, span  # noqa: E402
 from presage.static.trace import TensorSpec, Trace, TraceError  # noqa: E402
+from presage.static.tracing.recorder import current_flags, set_flags  # noqa: E402
 
 
 def tensor(*shape: int, dtype: str = "float32", stride: Sequence[int] = (), device: str = "cpu") -> dict[str, Any]:
@@ -51,6 +53,7 @@ def program(written: dict[str, Any], *values: Any) -> Program:
     return Program(Trace.from_document(written), values, torch, device="cpu")
 
 
+CODE = base64.b64encode(b"\x7fELF").decode()
 X, Y = torch.arange(4.0), torch.tensor([2.0, -1.0, 0.5, 3.0])
 
 
@@ -141,13 +144,19 @@ def test_what_the_host_waited_for_is_not_waited_for_again() -> None:
 
 
 def test_flags_are_set_before_the_steps_that_have_them() -> None:
-    before = torch.backends.cuda.matmul.allow_tf32
-    steps = [step("aten::neg.default", at(0), results=at(1)) | {"flags": {"matmul_tf32": not before}}]
+    before = current_flags()
+    steps = [step("aten::neg.default", at(0), results=at(1)) | {"flags": before | {"cudnn_benchmark": True}}]
     try:
         program(document(2, [0], steps, at(1)))([X])
-        assert torch.backends.cuda.matmul.allow_tf32 is not before
+        assert torch.backends.cudnn.benchmark is True
     finally:
-        torch.backends.cuda.matmul.allow_tf32 = before
+        set_flags(before)
+
+
+def test_some_flags_without_the_others_are_refused() -> None:
+    steps = [step("aten::neg.default", at(0), results=at(1)) | {"flags": {"cudnn_benchmark": True}}]
+    with pytest.raises(TraceError, match="and not others"):
+        program(document(2, [0], steps, at(1)))
 
 
 def test_bytes_are_copied_and_filled() -> None:
@@ -211,7 +220,7 @@ def test_a_trace_that_lacks_something_is_refused() -> None:
 def test_a_launch_needs_a_gpu() -> None:
     launch = {"kind": "cuda", "name": "k", "cubin": 0, "grid": [1, 1, 1], "block": [1, 1, 1], "shared": 0}
     with pytest.raises(TraceError, match="cannot be launched"):
-        program(document(1, [0], [launch | {"parameters": []}], at(0), cubins=["AAAA"]))
+        program(document(1, [0], [launch | {"parameters": []}], at(0), cubins=[CODE]))
 
 
 # -- constants --------------------------------------------------------------------------------------------------------
@@ -307,7 +316,7 @@ def launched(sizes: Sequence[int], parameters: list[dict[str, Any]], **more: Any
         "parameters": parameters, **more,
     }  # fmt: skip
     steps = [step("aten::empty_like.default", at(0), results=at(1), kind="allocation"), launch]
-    trace = Trace.from_document(document(2, [0], steps, at(1), cubins=["AAAA"]))
+    trace = Trace.from_document(document(2, [0], steps, at(1), cubins=[CODE]))
     gpu: Any = FakeGpu(sizes)
     run = Program(trace, [], torch, Launcher(gpu, trace.cubins), "cpu")
     return run, gpu.driver, trace
@@ -335,7 +344,7 @@ def test_parameters_that_triton_adds_are_nothing() -> None:
     assert driver.launched[0][2][1:] == [bytes(8), bytes(8)]
 
 
-@pytest.mark.parametrize("sizes", [[8], [8, 8, 8, 8, 8], [4, 8], [8, 4]], ids=str)
+@pytest.mark.parametrize("sizes", [[8], [8, 8, 8, 8, 8], [8, 16], [8, 8, 16]], ids=str)
 def test_a_launch_that_does_not_fit_its_kernel_is_refused(sizes: list[int]) -> None:
     wanted = [{"hex": "00" * 8}] * 2 if sizes != [8, 8, 8, 8, 8] else [{"hex": "00" * 8}]
     with pytest.raises(TraceError, match="is launched with"):

@@ -98,3 +98,11 @@ def test_an_interval_that_says_little_is_warned_of_with_what_to_do(low: float, h
 )
 def test_what_the_finals_changed_is_said(favourite: dict[str, Any] | None, said: str | None) -> None:
     assert words.notes({"best": best(8.87, 8.8, 8.9), "favourite": favourite}) == ([said] if said else [])
+
+
+def test_a_result_that_was_not_replayed_is_no_secret() -> None:
+    sharp = best(2.0, 1.99, 2.01)
+    assert words.notes({"best": sharp | {"believed": "replay", "not_replayed": ""}}) == []
+    (said,) = words.notes({"best": sharp | {"believed": "worker", "not_replayed": "it calls a library"}})
+    assert "not replayed" in said
+    assert said.endswith("it calls a library")

@@ -24,8 +24,11 @@ from presage.store.store import FILE, LOCK, Store
 
 SOURCE = "// presage: entry f\n#define A 3\nvoid f(void) { }\n"
 KERNEL = Kernel(SOURCE, "c", headers.parse(SOURCE, "toy.c"), "toy.c@A=3", {"A": 3})
-TIMING = CaseTiming("n=1", (1.5, 2.25, 0.1 + 0.2), (4, 5, 9), 0.25, 7, (1, 2))
-MEASUREMENT = Measurement("toy", KERNEL, "cpu", Status.OK, cases=(TIMING,), output="hm", facts={"clock": 1.5})
+TIMING = CaseTiming("n=1", (1.5, 2.25, 0.1 + 0.2), (4, 5, 9), 0.25, 7, (1, 2), 2.5)
+MEASUREMENT = Measurement(
+    "toy", KERNEL, "cpu", Status.OK, cases=(TIMING,), output="hm", facts={"clock": 1.5}, believed="worker",
+    not_replayed="it cannot",
+)  # fmt: skip
 REPORT = StaticReport("h200", "sm_90a", "compile_error", "NVRTC", error="x.cu(3): no")
 
 
@@ -54,9 +57,12 @@ def test_what_was_kept_when_one_process_was_all_there_was_is_read(tmp_path: Path
         ((packed,),) = database.execute("SELECT document FROM measurements")
         document = json.loads(zlib.decompress(packed))
         document["cases"] = [case[:5] for case in document["cases"]]
+        del document["believed"], document["not_replayed"]
         database.execute("UPDATE measurements SET document = ?", (zlib.compress(json.dumps(document).encode()),))
     with Store(tmp_path) as store:
-        assert store.measurements(KERNEL.hash)[0].cases == (replace(TIMING, processes=()),)
+        (found,) = store.measurements(KERNEL.hash)
+        assert found.cases == (replace(TIMING, processes=(), wait_ns=None),)
+        assert (found.believed, found.not_replayed) == (None, "")
 
 
 def test_a_kernel_s_source_is_kept_once(tmp_path: Path) -> None:

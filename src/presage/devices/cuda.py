@@ -368,7 +368,7 @@ class CudaDevice(Device):
         if task.draws is None and not task.kernel.is_bare:
             trial = ModuleTrial(task.problem, task.kernel, task.effort, task.not_replayed)
             trial.hardware, trial.l2_bytes = self.hardware, self.peaks.l2_bytes
-            if not task.not_replayed:
+            if not trial.not_replayed:
                 trial.replayer = self.start_child()
                 trial.replayer.trusted = True
         else:

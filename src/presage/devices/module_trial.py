@@ -6,6 +6,7 @@ repeats what it was seen to do: that is timed. What cannot be replayed is timed 
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -48,6 +49,12 @@ CLOCKED_BYTES = 1 << 30
 """The inputs and outputs of a window by the parent's clock take no more than this, where several calls do."""
 
 
+_COMPILES = re.compile(
+    r"torch\.compile\b|\bimport compile\b|\.compile\((mode|backend|fullgraph|dynamic|\))|_dynamo|_inductor"
+)
+"""Where torch is recorded it compiles no function, and what it has once left uncompiled it does not compile later."""
+
+
 class ReplayError(VerdictError):
     """A replay went wrong after its module had been let go of. The module is tried again, and timed in its worker."""
 
@@ -63,7 +70,8 @@ class ModuleTrial(GpuTrial):
         self.hardware: Hardware | None = None
         self.replayer: Child | None = None
         """A process that repeats what the module was seen to do."""
-        self.not_replayed = not_replayed
+        compiles = "torch compiles its functions, and what that gives is not recorded"
+        self.not_replayed = not_replayed or (compiles if _COMPILES.search(kernel.source) else "")
         """Why it is timed in its worker, if it is."""
         self.traces: dict[str, Trace] = {}
         self.waits_ns: dict[str, float] = {}

@@ -68,10 +68,11 @@ class Gpu:
             torch.zeros(1, device="cuda")
 
     def load(self, command: dict[str, Any]) -> Any:
-        from presage.devices.worker.replay import ReplayRunner
+        if command["kind"] == "replay":
+            from presage.devices.worker.replay import ReplayRunner
 
-        kinds: dict[str, Any] = {"cuda": CudaRunner, "torch": TorchRunner, "examiner": GpuExaminer}
-        kinds |= {"null": IdleRunner, "replay": ReplayRunner}
+            return ReplayRunner(command, self)
+        kinds = {"cuda": CudaRunner, "torch": TorchRunner, "examiner": GpuExaminer, "null": IdleRunner}
         return kinds[command["kind"]](command, self)
 
     def __call__(self, result: Any) -> Any:

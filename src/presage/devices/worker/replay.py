@@ -16,6 +16,7 @@ from presage.devices.worker.gpu import Gpu, TensorRunner
 from presage.static.trace import (
     COPY,
     FILL,
+    FLAGS,
     ITEM_SIZES,
     LAUNCHES,
     Launch,
@@ -26,22 +27,13 @@ from presage.static.trace import (
     tensors_in,
 )
 from presage.static.tracing import arguments
+from presage.static.tracing.recorder import set_flags
 
 _OPERATOR = re.compile(r"aten::(\w+)\.(\w+)")
 _ALIGN = 256
 _HIDDEN = 2
 """A Triton kernel may have so many pointers more than its trace names, for memory that it does not use."""
 _PORTABLE_CLUSTER = 8
-_SETTINGS = {
-    "matmul_tf32": ("cuda.matmul", "allow_tf32"),
-    "cudnn_tf32": ("cudnn", "allow_tf32"),
-    "cudnn_benchmark": ("cudnn", "benchmark"),
-    "cudnn_deterministic": ("cudnn", "deterministic"),
-    "fp16_reduction": ("cuda.matmul", "allow_fp16_reduced_precision_reduction"),
-    "bf16_reduction": ("cuda.matmul", "allow_bf16_reduced_precision_reduction"),
-}
-"""Where under torch.backends each flag of a step is set."""
-
 Values = list[Any]
 """A call's tensors by their numbers; None before a tensor is made and after its last use."""
 Action = Callable[[Values], None]
@@ -96,17 +88,15 @@ class Program:
         return found
 
     def _set(self, flags: dict[str, bool]) -> Action:
-        def set_flags(values: Values) -> None:
+        if flags.keys() != set(FLAGS):
+            raise TraceError("a step has some of torch's settings, and not others")
+
+        def change(values: Values) -> None:
             if self._flags != flags:
-                for name, wanted in flags.items():
-                    place, attribute = _SETTINGS[name]
-                    settings = self._torch.backends
-                    for part in place.split("."):
-                        settings = getattr(settings, part)
-                    setattr(settings, attribute, wanted)
+                set_flags(flags)
                 self._flags = flags
 
-        return set_flags
+        return change
 
     def _launch(self, step: Step) -> Action:
         if self._launcher is None or step.launch is None:
@@ -359,19 +349,23 @@ class Launcher:
         return function
 
     def _hidden(self, function: Any, launch: Launch) -> int:
-        """How many parameters the kernel has that the trace does not name; those that it names must fit."""
-        ask = getattr(self._driver, "cuFuncGetParamInfo", None)
-        if ask is None:  # drivers before 12.4: more than are needed do no harm
+        """How many parameters the kernel has that the trace does not name. Those that it names must be long enough."""
+        try:
+            sizes = self._sizes(function)
+        except (AttributeError, RuntimeError):  # before CUDA 12.4; more than are needed do no harm
             return _HIDDEN
-        sizes: list[int] = []
-        while not int((found := ask(function, len(sizes)))[0]):
-            sizes.append(int(found[2]))
         named = [len(parameter.content) for parameter in launch.parameters]
-        if sizes[: len(named)] != named or any(size != 8 for size in sizes[len(named) :]):
+        fits = all(size <= given for size, given in zip(sizes, named, strict=False))
+        if not fits or not len(named) <= len(sizes) <= len(named) + _HIDDEN or max([8, *sizes[len(named) :]]) > 8:
             raise TraceError(f"a kernel with parameters of {sizes} bytes is launched with {named}")
-        if len(sizes) > len(named) + _HIDDEN:
-            raise TraceError(f"a kernel with {len(sizes)} parameters is launched with {len(named)}")
         return len(sizes) - len(named)
+
+    def _sizes(self, function: Any) -> list[int]:
+        """Of the kernel's parameters, in bytes."""
+        sizes: list[int] = []
+        while not int((found := self._driver.cuFuncGetParamInfo(function, len(sizes)))[0]):
+            sizes.append(int(found[2]))
+        return sizes
 
 
 # -- in the child -----------------------------------------------------------------------------------------------------

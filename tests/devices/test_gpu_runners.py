@@ -1,0 +1,199 @@
+"""What runs in children on a GPU, with a driver that is made up and the host's memory in place of the GPU's."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+on_gpu = pytest.importorskip("presage.static.tracing.on_gpu")
+
+from presage.devices.worker import gpu as gpu_side  # noqa: E402
+from presage.devices.worker import tensors  # noqa: E402
+from presage.devices.worker.gpu import Gpu, IdleRunner, TorchRunner  # noqa: E402
+from presage.devices.worker.replay import ReplayRunner  # noqa: E402
+
+N = 64
+BYTES = 4 * N
+
+
+class Model(torch.nn.Module):  # type: ignore[misc]
+    """Stands for a foreign one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = torch.nn.Linear(N, N)
+        self.register_buffer("calls", torch.zeros(1))
+
+    def forward(self, x: Any, y: Any) -> Any:
+        self.calls.add_(1)
+        return self.linear(x + y) * (self.calls > 0)
+
+
+class Called:
+    def __init__(self, model: Model) -> None:
+        self.model = model
+
+    def __call__(self, data: Any) -> Any:
+        return self.model(*data)
+
+
+class Driver:
+    """Its memory is the host's."""
+
+    def __init__(self) -> None:
+        self.blocks: dict[int, Any] = {}
+        self.mapped: list[int] = []
+        self.CUipcMemHandle = SimpleNamespace
+
+    def cuMemAlloc(self, size: int) -> Any:  # noqa: N802
+        block = ctypes.create_string_buffer(size)
+        self.blocks[ctypes.addressof(block)] = block
+        return 0, ctypes.addressof(block)
+
+    def cuMemFree(self, address: int) -> Any:  # noqa: N802
+        del self.blocks[address]
+        return (0,)
+
+    def cuMemcpyDtoDAsync(self, to: int, source: int, size: int, stream: int) -> Any:  # noqa: N802
+        ctypes.memmove(to, source, size)
+        return (0,)
+
+    def cuIpcGetMemHandle(self, address: int) -> Any:  # noqa: N802
+        return 0, SimpleNamespace(reserved=address.to_bytes(64, "little"))
+
+    def cuIpcOpenMemHandle(self, handle: Any, flags: int) -> Any:  # noqa: N802
+        self.mapped.append(int.from_bytes(handle.reserved, "little"))
+        return 0, self.mapped[-1]
+
+    def cuIpcCloseMemHandle(self, address: int) -> Any:  # noqa: N802
+        self.mapped.remove(address)
+        return (0,)
+
+    def cuMemGetAddressRange(self, address: int) -> Any:  # noqa: N802
+        return 0, address, len(self.blocks[address])
+
+    def cuCtxSynchronize(self) -> Any:  # noqa: N802
+        return (0,)
+
+
+class HostGpu(Gpu):
+    """Everything but a GPU."""
+
+    def __init__(self, arena: Any) -> None:
+        self.driver: Any = Driver()
+        self.arena, self._persists, self._events = ctypes.addressof(arena), False, [1, 2]
+        self._record = lambda event, stream: (0,)
+        self._wait = lambda event: (0,)
+        self._elapsed = lambda start, end: (0, 0.25)
+        self._synchronise, self._clock = self.driver.cuCtxSynchronize, lambda: 0
+        self.leads: list[int] = []
+
+    def lead(self, hold_ns: int) -> None:
+        self.leads.append(hold_ns)
+
+
+@pytest.fixture
+def arena() -> Any:
+    return ctypes.create_string_buffer(16 * BYTES)
+
+
+@pytest.fixture
+def gpu(arena: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[HostGpu]:
+    monkeypatch.setattr(gpu_side, "load_candidate", lambda command, device: Called(Model()))
+    monkeypatch.setattr(tensors, "gpu_bytes", tensors.host_bytes)
+    monkeypatch.setattr(on_gpu, "install", lambda recorder: None)
+    yield HostGpu(arena)
+    torch.set_grad_enabled(True)
+
+
+EXPECTED = {"type": "torch.Tensor", "dtype": "float32", "shape": [N], "contiguous": True, "on_gpu": False}
+
+
+def layout(calls: int, **more: Any) -> dict[str, Any]:
+    """Two inputs and an output for each call, one after the other."""
+    slots = [[3 * call * BYTES + part * BYTES for part in range(3)] for call in range(calls)]
+    inputs = [{"dtype": "float32", "shape": [N]}] * 2
+    return {"slots": slots, "inputs": inputs, "parameters": [], "outputs": [EXPECTED], **more}
+
+
+def fill(arena: Any, calls: int) -> list[tuple[Any, Any]]:
+    made = [(torch.rand(N), torch.rand(N)) for _ in range(calls)]
+    for call, pair in enumerate(made):
+        for part, values in enumerate(pair):
+            ctypes.memmove(ctypes.addressof(arena) + (3 * call + part) * BYTES, values.data_ptr(), BYTES)
+    return made
+
+
+def output(arena: Any, call: int) -> Any:
+    start = (3 * call + 2) * BYTES
+    return torch.frombuffer(bytearray(arena.raw[start : start + BYTES]), dtype=torch.float32)
+
+
+def test_a_module_is_recorded_and_replayed_in_another_process(gpu: HostGpu, arena: Any, tmp_path: Path) -> None:
+    worker = TorchRunner({"records": True}, gpu)
+    worker.lay_out(layout(1))
+    fill(arena, 1)
+    answer = worker.record({"path": str(tmp_path / "trace.json")})
+    assert len(bytes.fromhex(answer["handle"])) == 64
+    replayer = ReplayRunner({}, gpu)
+    replayer.program({"name": "a case", "path": str(tmp_path / "trace.json"), "handle": answer["handle"]})
+    assert gpu.driver.mapped == [], "it has copied what it needs"
+    worker.stop_recording({})
+    assert gpu.driver.blocks == {}
+    function = worker._function
+    for _ in range(2):
+        pairs = fill(arena, 2)
+        replayer.lay_out(layout(2, program="a case"))
+        answer = replayer.run({"hold_ns": 5000})
+        assert answer["samples_ns"] == [250_000.0] * 2
+        assert [parts[0]["is_input"] for parts in answer["outputs"]] == [False, False]
+        for call, pair in enumerate(pairs):
+            assert torch.allclose(output(arena, call), function(pair), atol=1e-6)
+    assert gpu.leads == [5000] * 4
+    with pytest.raises(KeyError):
+        replayer.lay_out(layout(1, program="another case"))
+
+
+def test_a_module_in_its_worker_is_only_run(gpu: HostGpu, arena: Any) -> None:
+    worker = TorchRunner({}, gpu)
+    worker.lay_out(layout(2))
+    pairs = fill(arena, 2)
+    for paced in (True, False):
+        answer = worker.run({"paced": paced, "collects": True, "repeats": 1})
+        assert (answer["ns"], len(answer["outputs"])) == (0, 2)
+        assert torch.allclose(output(arena, 1), worker._function(pairs[1]))
+    before = float(worker._function.model.calls)
+    answer = worker.run({"paced": False, "collects": False, "repeats": 3})
+    assert answer["outputs"] == []
+    assert float(worker._function.model.calls) == before + 6
+    assert gpu.leads == []
+
+
+def test_an_idle_worker_has_as_much_to_copy(gpu: HostGpu, arena: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(IdleRunner, "_blank", lambda self, array: torch.full(array["shape"], 3.0))
+    idle = IdleRunner({}, gpu)
+    idle.lay_out(layout(2))
+    assert len(idle.run({"paced": False, "collects": True, "repeats": 1})["outputs"]) == 2
+    assert output(arena, 1).tolist() == [3.0] * N
+    idle.lay_out({"slots": [[]], "inputs": [], "parameters": [], "outputs": []})
+    assert idle.run({"hold_ns": 5000})["tails_ns"] == [0]
+
+
+def test_a_call_that_fails_while_it_is_recorded(gpu: HostGpu, tmp_path: Path) -> None:
+    worker = TorchRunner({"records": True}, gpu)
+    worker.lay_out(layout(1))
+    function, worker._function = worker._function, lambda data: 1 / 0
+    with pytest.raises(ZeroDivisionError):
+        worker.record({"path": str(tmp_path / "trace.json")})
+    worker._function = function
+    worker.record({"path": str(tmp_path / "trace.json")})
+    assert json.loads((tmp_path / "trace.json").read_text())["lacks"] is None
+    worker.stop_recording({})
+    worker.stop_recording({})

@@ -1,0 +1,251 @@
+"""Whether a foreign module is replayed or timed in its worker, with processes that are made up: no GPU is needed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from presage import Case, Effort, Problem, Status  # noqa: E402
+from presage.devices import module_trial  # noqa: E402
+from presage.devices.child import ChildLostError, TimingError, VerdictError, Window  # noqa: E402
+from presage.devices.module_trial import ModuleTrial, ReplayError  # noqa: E402
+from presage.devices.trial import Inputs  # noqa: E402
+from presage.kernels.kernel import from_source  # noqa: E402
+from presage.problems import registry  # noqa: E402
+
+US = 1000
+ROUNDS = 5
+ADDITION: Problem = registry.get("vector_add")
+CASE = Case({"n": 1000})
+EAGER = from_source("import torch\ndef custom_kernel(data):\n    return data[0] + data[1]\n", ".py", "k.py")
+RIGHT = {
+    "type": "torch.Tensor",
+    "dtype": "float32",
+    "shape": [1000],
+    "contiguous": True,
+    "on_gpu": True,
+    "is_input": False,
+    "stride": [1],
+}
+SUM = {
+    "version": 1,
+    "tensors": [{"shape": [1000], "dtype": "float32", "stride": [1], "device": "cuda"}] * 3,
+    "inputs": [0, 1],
+    "constants": [],
+    "steps": [
+        {
+            "kind": "operator",
+            "name": "aten::add.Tensor",
+            "arguments": [{"tensor": 0}, {"tensor": 1}],
+            "results": {"tensor": 2},
+        }
+    ],
+    "outputs": {"tensor": 2},
+}
+
+
+class FakeArena:
+    """Holds inputs and outputs of the CPU."""
+
+    size, handle = 1 << 30, "00"
+
+    def lay_out(self, problem: Problem, case: Case, calls: int, outputs: bool = True) -> None:
+        self.slots = [[SimpleNamespace(offset=0)] * 3 for _ in range(calls)]
+        self.values: dict[int, Any] = {}
+        self.made: dict[int, Any] = {}
+
+    def write_inputs(self, slot: int, inputs: Any) -> None:
+        self.values[slot], self.made[slot] = inputs, None
+
+    def outputs(self, slot: int) -> tuple[Any, ...]:
+        return (self.made[slot],)
+
+    def tampering(self, problem: Problem, slot: int, inputs: Any) -> None:
+        return None
+
+    def poison(self, slot: int) -> None:
+        return
+
+    hide = show = take = settle = lambda self: None
+
+
+class FakeProcess:
+    """A child that adds, at some speed, and may be wrong, or fail when it is told something."""
+
+    trusted, sandbox = False, {"seccomp": True}
+
+    def __init__(
+        self, arena: FakeArena, scratch: Path, call_us: float = 100, wrong: bool = False, **fails: str
+    ) -> None:
+        self.arena, self.scratch, self.call_us, self.wrong, self.fails = arena, str(scratch), call_us, wrong, fails
+        self.told: list[str] = []
+        self.trace: Any = SUM
+        self.is_dead = False
+
+    def command(self, do: str, **details: Any) -> dict[str, Any]:
+        self.told.append(do)
+        if do.replace(" ", "_") in self.fails:
+            raise VerdictError(Status.RUNTIME_ERROR, self.fails[do.replace(" ", "_")])
+        if do == "record":
+            Path(details["path"]).write_text(json.dumps(self.trace))
+        return {"handle": ""}
+
+    def window(self, calls: int, **details: Any) -> Window:
+        self.told.append("run")
+        if "run" in self.fails:
+            raise VerdictError(Status.RUNTIME_ERROR, self.fails["run"])
+        for slot in range(calls):
+            x, y = self.arena.values.get(slot, (torch.zeros(1), torch.zeros(1)))
+            self.arena.made[slot] = x + y + (1 if self.wrong else 0)
+        clock.now += int(calls * details.get("repeats", 1) * self.call_us * US)
+        answer = {"samples_ns": [self.call_us * US] * calls, "tails_ns": [5 * US] * calls, "queued_ns": 10 * US}
+        return Window(0, 0, 0, calls, answer | {"outputs": [[RIGHT]] * calls})
+
+    def output(self) -> str:
+        return ""
+
+    def kill(self) -> None:
+        self.is_dead = True
+
+
+clock = SimpleNamespace(now=0)
+
+
+class CpuInputs(Inputs):
+    def __getitem__(self, slot: int) -> Any:
+        while len(self._inputs) <= slot:
+            self._inputs.append((torch.rand(1000), torch.rand(1000)))
+        return self._inputs[slot]
+
+    def difference(self, slot: int, outputs: Any) -> str | None:
+        x, y = self[slot]
+        return None if torch.equal(outputs[0], x + y) else "z[0] is wrong"
+
+
+@pytest.fixture
+def settled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., ModuleTrial]:
+    """A trial that has found out how it is to be timed, with these two processes."""
+    monkeypatch.setattr(module_trial.time, "perf_counter_ns", lambda: clock.now)
+    monkeypatch.setattr(ADDITION, "restyled", lambda case: (), raising=False)
+
+    def settle(
+        worker: dict[str, Any] | None = None, replayer: dict[str, Any] | None = None, trace: Any = SUM
+    ) -> ModuleTrial:
+        arena = FakeArena()
+        folders = [tmp_path / name for name in ("worker", "replayer", "idle")]
+        for folder in folders:
+            folder.mkdir()
+        trial = ModuleTrial(ADDITION, EAGER, Effort(rounds=ROUNDS))
+        trial.draw = lambda case: CpuInputs(ADDITION, case, trial.backend)  # type: ignore[method-assign]
+        trial.child = FakeProcess(arena, folders[0], **(worker or {}))  # type: ignore[assignment]
+        trial.replayer = FakeProcess(arena, folders[1], **(replayer or {}))  # type: ignore[assignment]
+        trial.idle = FakeProcess(arena, folders[2], call_us=0)  # type: ignore[assignment]
+        trial.child.trace = trace  # type: ignore[union-attr]
+        trial.processes = trial.child, trial.replayer  # type: ignore[attr-defined]
+        trial.attempt(trial.settle, [CASE])
+        return trial
+
+    return settle
+
+
+def test_a_module_is_replayed_and_its_process_is_gone_before_it_is_timed(settled: Callable[..., ModuleTrial]) -> None:
+    trial = settled()
+    worker, replayer = trial.processes  # type: ignore[attr-defined]
+    assert (trial.believed, trial.not_replayed) == ("replay", "")
+    assert worker.is_dead
+    assert not replayer.is_dead
+    assert trial._child is replayer
+    assert trial.waits_ns[CASE.name] == pytest.approx(100 * US, rel=0.01)
+    assert replayer.told[:2] == ["program", "lay out"]
+    trial.attempt(trial.warm_up, CASE)
+    trial.attempt(trial.sample, CASE, trial.draw(CASE), 0)
+    assert trial.live
+    assert trial.timing(CASE, 1.0).wait_ns == trial.waits_ns[CASE.name]
+    assert "replay of what a call does" in trial.facts()["timing"]
+    assert trial.facts()["traces"][CASE.name]["steps"] == 1
+
+
+@pytest.mark.parametrize(
+    ("worker", "replayer", "trace", "reason"),
+    [
+        pytest.param({}, {}, SUM | {"lacks": "it calls a library"}, "it calls a library", id="lacks something"),
+        pytest.param({}, {}, {"version": 0}, "its trace is refused: not a trace", id="is no trace"),
+        pytest.param({"record": "no room"}, {}, SUM, "cannot be recorded: no room", id="fails when it is recorded"),
+        pytest.param({}, {"program": "bad code"}, SUM, "cannot be replayed: bad code", id="cannot be loaded"),
+        pytest.param({}, {"run": "illegal address"}, SUM, "illegal address", id="faults"),
+        pytest.param({}, {"wrong": True}, SUM, "z[0] is wrong", id="returns something else"),
+        pytest.param({"call_us": 90}, {}, SUM, "faster than its replay: 90.0 us", id="is faster than its replay"),
+    ],
+)
+def test_what_cannot_be_replayed_is_timed_in_its_worker(
+    settled: Callable[..., ModuleTrial], worker: dict[str, Any], replayer: dict[str, Any], trace: Any, reason: str
+) -> None:
+    trial = settled(worker, replayer, trace)
+    own, other = trial.processes  # type: ignore[attr-defined]
+    assert trial.believed == "worker"
+    assert reason in trial.not_replayed
+    assert other.is_dead
+    assert not own.is_dead
+    assert own.told.count("stop recording") >= 1
+    trial.attempt(trial.warm_up, CASE)
+    for number in range(ROUNDS):
+        trial.attempt(trial.sample, CASE, trial.draw(CASE), number)
+    assert trial.live, trial.verdict
+    assert trial.observations[CASE.name].typical_ns() == pytest.approx(own.call_us * US, rel=0.01)
+    assert "the parent's clock" in trial.facts()["timing"]
+
+
+@pytest.mark.parametrize(
+    ("text", "compiles"),
+    [
+        ("f = torch.compile(g)", True),
+        ("@torch.compile", True),
+        ("from torch import compile", True),
+        ("model.compile()", True),
+        ("model.compile(mode='max-autotune')", True),
+        ("from torch._inductor import config", True),
+        ("pattern = re.compile('x')", False),
+        ("torch.relu(x)  # compiled", False),
+    ],
+)
+def test_what_torch_compiles_is_not_recorded(text: str, compiles: bool) -> None:
+    kernel = from_source(f"import torch\n{text}\ndef custom_kernel(data):\n    return data[0]\n", ".py", "k.py")
+    assert (ModuleTrial(ADDITION, kernel, Effort()).believed == "worker") == compiles
+
+
+def test_a_slow_host_is_no_reason_not_to_replay(settled: Callable[..., ModuleTrial]) -> None:
+    trial = settled({"call_us": 400})
+    assert trial.believed == "replay"
+    assert trial.waits_ns[CASE.name] == pytest.approx(400 * US, rel=0.01)
+
+
+def test_a_module_that_is_wrong_itself_is_to_blame(settled: Callable[..., ModuleTrial]) -> None:
+    trial = settled({"wrong": True}, {"wrong": True})
+    trial.attempt(trial.warm_up, CASE)
+    assert trial.verdict is not None
+    assert trial.verdict.status is Status.WRONG_RESULT
+
+
+@pytest.mark.parametrize(
+    ("verdict", "again"),
+    [
+        (VerdictError(Status.WRONG_RESULT, "z is wrong"), True),
+        (VerdictError(Status.RUNTIME_ERROR, "a fault"), True),
+        (TimingError("too fast"), False),
+        (ChildLostError(), False),
+    ],
+)
+def test_a_replay_that_fails_late_is_not_held_against_the_module(
+    settled: Callable[..., ModuleTrial], verdict: VerdictError, again: bool
+) -> None:
+    trial = settled()
+    trial.end(verdict)
+    assert isinstance(trial.verdict, ReplayError) == again
+    assert all(process.is_dead for process in trial.processes)  # type: ignore[attr-defined]
