@@ -40,7 +40,7 @@ def install(launcher: Launcher, *, target_arch: str, has_gpu: bool) -> None:
 
     from presage.static.inline_cuda import raw_kernels
 
-    extensions = Extensions(launcher, target_arch, lambda name: int(getattr(_properties(torch), name)))
+    extensions = Extensions(launcher, target_arch, has_gpu, lambda name: int(getattr(_properties(torch), name)))
     _installed[:] = [extensions]
     for name in ("load_inline", "load"):
         ours, theirs = getattr(extensions, name), getattr(cpp_extension, name)

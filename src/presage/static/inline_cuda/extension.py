@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from presage.static import nvrtc
 from presage.static.inline_cuda import host_code
 from presage.static.inline_cuda.device_code import DeviceCode, Unit, options_of
-from presage.static.inline_cuda.host_code import Text
+from presage.static.inline_cuda.host_code import Settings, Text
 from presage.static.inline_cuda.lexer import tokens
 from presage.static.inline_cuda.splitting import SplitError, split
 
@@ -53,9 +53,10 @@ class NotSupportedError(RuntimeError):
 class Extensions:
     """Builds extensions, and tells a launcher what they do."""
 
-    def __init__(self, launcher: Launcher, arch: str, properties: Callable[[str], int]) -> None:
+    def __init__(self, launcher: Launcher, arch: str, has_gpu: bool, properties: Callable[[str], int]) -> None:
         """properties: what torch.cuda says of the device, by name."""
         self._launcher, self.arch, self._properties = launcher, arch, properties
+        self._has_gpu = has_gpu
         self._units: dict[str, Unit] = {}
         self._memory = 1 << 60
         self.failures: list[str] = []
@@ -111,7 +112,7 @@ class Extensions:
         of_cuda = [flag for flag in cuda_flags or () if re.fullmatch(r"-[DU](?!__CUDA_NO_)\w.*", flag)]
         try:
             texts = [self._text(name, *source, options_of(cuda_flags or ()), folders) for source in sources]
-            library, whole = host_code.build(name, texts, folders, [*macros, *of_cuda])
+            library, whole = host_code.build(name, texts, Settings(folders, [*macros, *of_cuda], self._has_gpu))
             host_code.runtime().set_reporter(self._report)
             return host_code.load(name, library, whole, place_tensors)
         except (host_code.BuildError, SplitError, ImportError) as error:

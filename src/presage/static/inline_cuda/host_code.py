@@ -47,7 +47,16 @@ class Text:
     """What its launches are known by."""
 
 
-def build(name: str, texts: Sequence[Text], folders: Sequence[str], macros: Sequence[str]) -> tuple[Path, bool]:
+@dataclass(frozen=True)
+class Settings:
+    """How sources are compiled."""
+
+    folders: Sequence[str]
+    macros: Sequence[str]
+    has_gpu: bool
+
+
+def build(name: str, texts: Sequence[Text], settings: Settings) -> tuple[Path, bool]:
     """The library, and whether it was compiled with all of pybind11. Raises BuildError.
 
     Sources are compiled together, since most of the time goes into what each of them needs; if they contradict each
@@ -56,35 +65,24 @@ def build(name: str, texts: Sequence[Text], folders: Sequence[str], macros: Sequ
     folder = Path(tempfile.mkdtemp(prefix="extension"))
     whole = any(_NEEDS_WHOLE.search(text.source) for text in texts)
     try:
-        return _compiled(folder, name, texts, folders, macros, whole), whole
+        return _compiled(folder, name, [texts], settings, whole), whole
     except BuildError as error:
         said = str(error)
     if len(texts) > 1 and _SAID_TWICE.search(said):
-        return _one_by_one(folder, name, texts, folders, macros, whole), whole
+        return _compiled(folder, name, [[text] for text in texts], settings, whole), whole
     if not whole and _MAY_NEED_WHOLE.search(said):
-        return _compiled(folder, name, texts, folders, macros, True), True
+        return _compiled(folder, name, [texts], settings, True), True
     raise BuildError(said)
 
 
-def _compiled(
-    folder: Path, name: str, texts: Sequence[Text], folders: Sequence[str], macros: Sequence[str], whole: bool
-) -> Path:
-    source, library = folder / "host.cpp", folder / f"{name}.so"
-    source.write_text(_together(name, texts, whole), encoding="utf-8")
-    status, said = toolchain.run(toolchain.host_command([source], library, folders, macros, whole))
-    if status:
-        raise BuildError(_first_errors(said))
-    return library
-
-
-def _one_by_one(
-    folder: Path, name: str, texts: Sequence[Text], folders: Sequence[str], macros: Sequence[str], whole: bool
-) -> Path:
-    library, sources = folder / f"{name}.so", []
-    for number, text in enumerate(texts):
+def _compiled(folder: Path, name: str, groups: Sequence[Sequence[Text]], settings: Settings, whole: bool) -> Path:
+    """The library of these groups of sources, each of them compiled as one."""
+    sources, library = [], folder / f"{name}.so"
+    for number, texts in enumerate(groups):
         sources.append(folder / f"host{number}.cpp")
-        sources[-1].write_text(_together(name, [text], whole), encoding="utf-8")
-    status, said = toolchain.run(toolchain.host_command(sources, library, folders, macros, whole))
+        sources[-1].write_text(_together(name, texts, whole), encoding="utf-8")
+    command = toolchain.host_command(sources, library, settings.folders, settings.macros, whole, settings.has_gpu)
+    status, said = toolchain.run(command)
     if status:
         raise BuildError(_first_errors(said))
     return library

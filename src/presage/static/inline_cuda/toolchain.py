@@ -35,6 +35,7 @@ RUNTIME = "presage_inline_runtime"
 """The name of the library, which is a module of Python's."""
 _HOME = "PRESAGE_INLINE_CUDA"
 _FLAGS = ("-std=c++20", "-w", "-O0", "-fPIC", "-pipe")
+_WITHOUT_GPU = "without_gpu"
 _SECONDS = 600.0
 _LARGEST = 4 << 30
 _UNUSED_DAYS = 60
@@ -95,13 +96,18 @@ def is_ready() -> bool:
 
 
 def host_command(
-    sources: Sequence[Path], library: Path, folders: Sequence[str], macros: Sequence[str], whole: bool
+    sources: Sequence[Path], library: Path, folders: Sequence[str], macros: Sequence[str], whole: bool, has_gpu: bool
 ) -> list[str]:
-    """Compiles and links host code. `whole`: with torch's and pybind11's headers as they are, which takes long."""
+    """Compiles and links host code. `whole`: with torch's and pybind11's headers as they are, which takes long.
+    Without a GPU, CUDA's run time is ours."""
     found = torch()
     home = kept()
     before = [] if whole else ["-include", str(home / "host.h")]
-    libraries = ("c10", "torch_cpu", "torch", "torch_python", *(("c10_cuda", "torch_cuda") if found.has_cuda else ()))
+    linked = [f"-l{name}" for name in ("c10", "torch_cpu", "torch", "torch_python")]
+    if has_gpu:
+        linked += ["-lc10_cuda", "-ltorch_cuda", *map(str, _cuda_runtime())]
+    else:  # bound to it even where torch has loaded the real one
+        linked += [str(home / f"{_WITHOUT_GPU}.o"), "-Wl,-Bsymbolic"]
     return [
         *(
             compiler(),
@@ -111,10 +117,8 @@ def host_command(
             *_includes(ours_first=not whole),
             *(f"-I{folder}" for folder in folders),
         ),
-        *("-shared", "-Wl,-z,now", "-fuse-ld=gold" if shutil.which("ld.gold") else "-Wl,-O0"),
-        *(*map(str, sources), "-o", str(library), f"-L{found.folder / 'lib'}"),
-        *(f"-l{name}" for name in libraries),
-        *(str(place) for place in _cuda_runtime()),
+        *("-shared", "-Wl,-z,now", *(["-fuse-ld=gold"] if shutil.which("ld.gold") else [])),
+        *(*map(str, sources), "-o", str(library), f"-L{found.folder / 'lib'}", *linked),
     ]
 
 
@@ -170,7 +174,7 @@ def _identity() -> str:
 
 
 def _is_whole(home: Path) -> bool:
-    return all((home / name).is_file() for name in ("host.h", "host.h.gch", f"{RUNTIME}.so"))
+    return all((home / name).is_file() for name in ("host.h", "host.h.gch", f"{_WITHOUT_GPU}.o", f"{RUNTIME}.so"))
 
 
 def _make(home: Path) -> None:
@@ -180,11 +184,10 @@ def _make(home: Path) -> None:
     try:
         (part / "host.h").write_text("#include <presage_host.h>\n")
         with concurrent.futures.ThreadPoolExecutor(machine.cores()) as pool:
-            for done in [pool.submit(_compile, part, *each) for each in _steps(part)]:
+            for done in [pool.submit(_compile, part, *each) for each in _steps()]:
                 done.result()
-        _compile(part, "our library", _linking(part))
-        for object_file in part.glob("*.o"):
-            object_file.unlink()
+        _compile(part, "our library", _linking())
+        (part / "runtime.o").unlink()
         if home.exists():  # what is left of one that was not whole
             shutil.rmtree(home)
         part.rename(home)
@@ -192,21 +195,16 @@ def _make(home: Path) -> None:
         shutil.rmtree(part, ignore_errors=True)
 
 
-def _steps(part: Path) -> Iterator[tuple[str, list[str]]]:
+def _steps() -> Iterator[tuple[str, list[str]]]:
     header = [*_includes(ours_first=True), "-x", "c++-header", "host.h", "-o", "host.h.gch"]
     yield "torch's headers", [compiler(), *_FLAGS, *header]
-    for name in _libraries():
+    for name in ("runtime", _WITHOUT_GPU):
         yield f"{name}.cpp", [compiler(), *_FLAGS, *_includes(), "-c", str(SOURCES / f"{name}.cpp"), "-o", f"{name}.o"]
 
 
-def _libraries() -> tuple[str, ...]:
-    return ("runtime",) if torch().has_cuda else ("runtime", "without_gpu")
-
-
-def _linking(part: Path) -> list[str]:
-    objects = [f"{name}.o" for name in _libraries()]
+def _linking() -> list[str]:
     linked = [f"-l{name}" for name in ("c10", "torch_cpu", "torch", "torch_python")]
-    return [compiler(), "-shared", *objects, "-o", f"{RUNTIME}.so", f"-L{torch().folder / 'lib'}", *linked]
+    return [compiler(), "-shared", "runtime.o", "-o", f"{RUNTIME}.so", f"-L{torch().folder / 'lib'}", *linked]
 
 
 def _compile(part: Path, what: str, command: list[str]) -> None:
@@ -226,9 +224,7 @@ def _includes(ours_first: bool = False) -> list[str]:
 
 
 def _cuda_runtime() -> list[Path]:
-    """CUDA's run time as torch brings it, where torch uses it."""
-    if not torch().has_cuda:
-        return []
+    """CUDA's run time as torch brings it."""
     roots = [folder.parent for folder in toolkit.includes()]
     return [place for root in roots for place in sorted(root.glob("lib*/libcudart.so.1[2-9]"))[:1]][:1]
 
