@@ -83,7 +83,9 @@ def _run_case(
     return {"status": "ok", "trace": document, "executed": executed}
 
 
-def _walked(document: Mapping[str, Any], step: Mapping[str, Any], texts: Mapping[bytes, str]) -> dict[str, float] | None:
+def _walked(
+    document: Mapping[str, Any], step: Mapping[str, Any], texts: Mapping[bytes, str]
+) -> dict[str, float] | None:
     """What a warp of a launch executes; None for other steps, and where that cannot be told."""
     if step["kind"] not in LAUNCHES:
         return None
