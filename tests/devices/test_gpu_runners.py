@@ -108,7 +108,7 @@ def arena() -> Any:
 def gpu(arena: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[HostGpu]:
     monkeypatch.setattr(gpu_side, "load_candidate", lambda command, device: Called(Model()))
     monkeypatch.setattr(tensors, "gpu_bytes", tensors.host_bytes)
-    monkeypatch.setattr(on_gpu, "install", lambda recorder: None)
+    monkeypatch.setattr(on_gpu, "install", lambda recorder, driver: None)
     yield HostGpu(arena)
     torch.set_grad_enabled(True)
 

@@ -73,7 +73,8 @@ class FakeArena:
     def poison(self, slot: int) -> None:
         return
 
-    hide = show = take = settle = lambda self: None
+    hide = show = settle = lambda self: None
+    take = lambda self, slots: None  # noqa: E731
 
 
 class FakeProcess:

@@ -29,9 +29,9 @@ import torch
 
 def custom_kernel(data):
     x, y = data
-    half = x * 0.5
-    other = y.add(half)
-    return other.add_(half)
+    both = x * 1
+    both.add_(y)
+    return both.view(-1).view(x.shape)
 """
 WEIGHTS = """
 import torch

@@ -82,6 +82,8 @@ class Window:
 class Child:
     """A worker process, started ahead of need; after `load` it belongs to one kernel and dies with it."""
 
+    laid_out: Any = None
+    """What an idle worker has last been told to lay out."""
     trusted = False
     """Whether only kernels of our own run in it: then it need not be stopped while it waits for the next command."""
 

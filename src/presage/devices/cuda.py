@@ -38,7 +38,7 @@ _IMPORTS = (
     *("presage.devices.worker.main", "presage.devices.worker.triton_launches:warm_up"),
     *("presage.devices.worker.replay", "presage.static.tracing.recorder"),
 )
-_ARENA_SHARE, _ARENA_LEAST, _ARENA_MOST = 0.1, 512 << 20, 4 << 30
+_ARENA_SHARE, _ARENA_LEAST, _ARENA_MOST, _ARENA_CALLS = 0.1, 512 << 20, 8 << 30, 24
 """Of the GPU's memory, for what kernels read and write: no more than is of use, since others may measure there, too."""
 OWN_CHECKS = 3
 """Few, since Triton compiles a kernel anew for most shapes; an odd size finds most of what a family can do wrong."""
@@ -483,12 +483,11 @@ class CudaDevice(Device):
         """How many bytes the largest call takes, and an arena with room for a window of any case, or for a call where
         that would be much of the GPU."""
         from presage.devices.arena import place_slots
-        from presage.devices.gpu_observation import WINDOW_CALLS
 
         total = int(self.properties.total_memory)
         cases = {case.name: case for case in (*problem.checks, *problem.timed[self.kind])}.values()
         call = max(place_slots(problem, case, 1, True, total)[-1][-1].end for case in cases)
-        return call, max(call, min(_ARENA_LEAST + WINDOW_CALLS * call, _ARENA_MOST, int(total * _ARENA_SHARE)))
+        return call, max(call, min(_ARENA_LEAST + _ARENA_CALLS * call, _ARENA_MOST, int(total * _ARENA_SHARE)))
 
     def _arena_for(self, problem: Problem) -> Any:
         """The one used last, if it will do, since shared workers have that open."""

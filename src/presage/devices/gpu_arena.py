@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
@@ -51,34 +51,44 @@ class GpuArena:
         self._bytes = self._shared
 
     def hide(self) -> None:
-        """From here on the child has what is written after `show`, and we have what it writes after `take`."""
+        """From here on the child has inputs that are written after `show`, and we have what it writes after `take`."""
         self._bytes = torch.empty(self.slots[-1][-1].end, dtype=torch.uint8, device="cuda")
 
     def show(self) -> None:
-        """Put what was written where the child finds it, and nothing of it into the cache. Returns when it is there."""
-        self._shared[: len(self._bytes)].copy_(self._bytes)
+        """Put inputs where the child finds them, and nothing of them into the cache. Returns when they are there."""
+        for slot in self.slots:
+            self._copy_out(slot[: self._inputs])
         if self._junk is None:
             size = 2 * int(torch.cuda.get_device_properties(0).L2_cache_size)
             self._junk = torch.empty(size, dtype=torch.uint8, device="cuda")
         self._junk.fill_(1)
         torch.cuda.synchronize()
 
-    def take(self) -> None:
-        """What the child has written by now is what is looked at. Returns when it is here."""
-        self._bytes.copy_(self._shared[: len(self._bytes)])
+    def take(self, slots: Iterable[int]) -> None:
+        """What the child has written into these slots by now is what is looked at. Returns when it is here."""
+        for slot in slots:
+            begin, end = self.slots[slot][0].offset - GUARD, self.slots[slot][-1].end
+            self._bytes[begin:end].copy_(self._shared[begin:end])
         torch.cuda.synchronize()
+
+    def _copy_out(self, places: Sequence[Place]) -> None:
+        if places:
+            begin, end = places[0].offset - GUARD, places[-1].end
+            self._shared[begin:end].copy_(self._bytes[begin:end])
 
     def write_inputs(self, slot: int, inputs: Sequence[Any]) -> None:
         for place, values in zip(self.slots[slot], inputs, strict=False):
             self._view(place).copy_(values)
 
     def poison(self, slot: int) -> None:
-        for place in self.slots[slot]:
+        """Fill a slot's outputs with noise, and renew the guards around its arrays. There is no secret in that."""
+        for number, place in enumerate(self.slots[slot]):
             end = place.offset + place.bytes
-            self._bytes[place.offset - GUARD : place.offset] = self._guard
-            self._bytes[end : end + GUARD] = self._guard
-        for place in self.slots[slot][self._inputs :]:
-            self._bytes[place.offset : place.offset + place.bytes] = secrets.randbelow(256)
+            for memory in (self._bytes, self._shared):
+                memory[place.offset - GUARD : place.offset] = self._guard
+                memory[end : end + GUARD] = self._guard
+            if number >= self._inputs:
+                self._shared[place.offset : end] = secrets.randbelow(256)
 
     def settle(self) -> None:
         """Wait until everything written is there for the child."""

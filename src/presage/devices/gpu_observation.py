@@ -12,7 +12,7 @@ from presage.devices.observation import Observation
 WINDOW_CALLS = 8
 LEAST_HOLD_NS, MOST_HOLD_NS = 20_000, 50_000_000
 """How long the lead holds the GPU while a call is queued behind it. No foreign host code can use that time."""
-CLOCKED_NS, SPREADS = 2_000_000, 30
+CLOCKED_NS, SPREADS = 3_000_000, 30
 """A window by the parent's clock is so long, or so many times what windows with nothing in them differ by: what is
 uncertain of subtracting those is then under 3 % of it."""
 MOST_CALLS = 512

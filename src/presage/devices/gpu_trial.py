@@ -289,6 +289,7 @@ class GpuTrial(Trial):
     def _asking_ns(self) -> float:
         """What it takes to ask whether the GPU still works, where it does not."""
         self._idle.command("lay out", **NOTHING)
+        self._idle.laid_out = None
         asked = (self._idle.window(1, hold_ns=self._hold.ns).answer["tails_ns"][0] for _ in range(WINDOW_CALLS))
         return float(median(asked))
 

@@ -166,6 +166,8 @@ class Trial:
         self.verdict: VerdictError | None = None
         self.output = ""
         self.observations: dict[str, Observation] = {}
+        self._looked_at: list[int] = []
+        """The slots of a window that will be checked; nobody else knows them."""
         self._repeated: list[Window] = []
         """Untimed calls right after one of the same shape."""
 
@@ -231,8 +233,9 @@ class Trial:
         for slot in slots:
             child.arena.write_inputs(slot, inputs[slot])
             child.arena.poison(slot)
+        self._looked_at = _secret.sample(slots, min(checked, len(slots)))
         window = self._window(len(slots))
-        for slot in _secret.sample(slots, min(checked, len(slots))):
+        for slot in self._looked_at:
             self._check(case, inputs, slot, window, timed)
         return window
 
