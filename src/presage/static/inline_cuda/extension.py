@@ -17,6 +17,7 @@ from presage.static.inline_cuda.splitting import SplitError, split
 
 Size = tuple[int, int, int]
 _LOCAL_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"[^\n]*$', re.MULTILINE)
+_BOUND_TWICE = "error: the module is bound twice, by `functions` and by PYBIND11_MODULE"
 _DEEPEST = 8
 _DEVICE_TO_DEVICE = 3
 
@@ -81,6 +82,8 @@ class Extensions:
             bindings = _bindings(cpp, functions)
         except ValueError as error:
             raise self._failed(name, error) from error
+        if bindings and "PYBIND11_MODULE" in _words(cpp) | _words(cuda):
+            raise self._failed(name, ValueError(_BOUND_TWICE))
         sources = [("main.cpp", cpp + bindings, False), *([("cuda.cu", cuda, True)] if cuda.strip() else [])]
         return self._load(name, sources, extra_cflags, extra_cuda_cflags, _strings(extra_include_paths))
 
@@ -212,13 +215,17 @@ def _strings(places: Any) -> list[str]:
     return [] if places is None else [str(places)] if isinstance(places, str | Path) else [str(each) for each in places]
 
 
+def _words(source: str) -> set[str]:
+    return {token.text for token in tokens(source) if token.kind == "word"}
+
+
 def _bindings(cpp: str, functions: Any) -> str:
     """What torch adds to the C++ source, of which each function must be known there."""
     if functions is None:
         return ""
     named = {functions: functions} if isinstance(functions, str) else functions
     named = dict(named) if isinstance(named, dict) else {each: each for each in named}
-    known = {token.text for token in tokens(cpp) if token.kind == "word"}
+    known = _words(cpp)
     lines = []
     for function, text in named.items():
         if function.split("::")[-1] not in known:
