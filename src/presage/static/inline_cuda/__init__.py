@@ -42,7 +42,7 @@ def install(launcher: Launcher, *, target_arch: str, has_gpu: bool) -> None:
     cannot be built here is left to torch."""
     import torch
 
-    from presage.static.inline_cuda import raw_kernels
+    import presage.static.inline_cuda.raw_kernels as raw_kernels
 
     cpp_extension = _cpp_extension()
     extensions = Extensions(launcher, target_arch, has_gpu, lambda name: int(getattr(_properties(torch), name)))
@@ -59,8 +59,8 @@ def warm_up() -> None:
     """Load what takes long to load, before a child is forked."""
     from presage.core.errors import PresageError
     from presage.static import nvrtc, toolkit
-    from presage.static.inline_cuda import raw_kernels  # noqa: F401
 
+    importlib.import_module("presage.static.inline_cuda.raw_kernels")
     _cpp_extension()
     with contextlib.suppress(OSError, ImportError, PresageError):
         nvrtc.version(str(toolkit.nvrtc()))
@@ -112,7 +112,8 @@ def _place_new_tensors() -> None:
     """Tensors that host code makes have their addresses at once, as soon as there is host code."""
     from torch._subclasses.fake_tensor import FakeTensor
 
-    from presage.static.inline_cuda import extension, toolchain
+    import presage.static.inline_cuda.extension as extension
+    import presage.static.inline_cuda.toolchain as toolchain
 
     make = FakeTensor.__new__
 

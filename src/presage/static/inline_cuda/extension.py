@@ -8,12 +8,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+import presage.static.inline_cuda.host_code as host_code
+import presage.static.inline_cuda.toolchain as toolchain
+from presage.core.errors import PresageError
 from presage.static import nvrtc
-from presage.static.inline_cuda import host_code
 from presage.static.inline_cuda.device_code import DeviceCode, Unit, options_of
 from presage.static.inline_cuda.host_code import Settings, Text
 from presage.static.inline_cuda.lexer import tokens
-from presage.static.inline_cuda.splitting import SplitError, split
+from presage.static.inline_cuda.splitting import Parts, SplitError, needs_expanding, split, with_macros_expanded
 
 Size = tuple[int, int, int]
 _LOCAL_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"[^\n]*$', re.MULTILINE)
@@ -114,11 +116,13 @@ class Extensions:
         macros = [flag for flag in cflags or () if re.fullmatch(r"-[DU]\w.*", flag)]
         of_cuda = [flag for flag in cuda_flags or () if re.fullmatch(r"-[DU](?!__CUDA_NO_)\w.*", flag)]
         try:
+            if missing := toolchain.why_not():
+                raise host_code.BuildError(missing)
             texts = [self._text(name, *source, options_of(cuda_flags or ()), folders) for source in sources]
             library, whole = host_code.build(name, texts, Settings(folders, [*macros, *of_cuda], self._has_gpu))
             host_code.runtime().set_reporter(self._report)
             return host_code.load(name, library, whole, place_tensors)
-        except (host_code.BuildError, SplitError, ImportError) as error:
+        except (host_code.BuildError, SplitError, ImportError, OSError, PresageError) as error:
             raise self._failed(name, error) from error
 
     def _failed(self, name: str, error: Exception) -> RuntimeError:
@@ -130,10 +134,20 @@ class Extensions:
     ) -> Text:
         if not is_cuda:
             return Text(file, source)
-        parts = split(source)
+        parts = self._split(source, file, options)
         unit = f"{name}.{len(self._units)}"
         self._units[unit] = Unit(parts.device, file, self.arch, parts.kernels, options, folders)
         return Text(file, parts.host, unit)
+
+    def _split(self, source: str, file: str, options: Sequence[str]) -> Parts:
+        """Macros that define functions of the device are expanded before, as each side sees them."""
+        if not needs_expanding(source):
+            return split(source)
+        macros = [option for option in options if option.startswith(("-D", "-U"))]
+        capability = re.sub(r"\D", "", self.arch)
+        host = split(with_macros_expanded(source, file, macros))
+        device = split(with_macros_expanded(source, file, [*macros, f"-D__CUDA_ARCH__={capability}0", "-D__CUDACC__"]))
+        return Parts(device.device, host.host, host.kernels)
 
     # -- what host code reports ---------------------------------------------------------------------------------------
 
