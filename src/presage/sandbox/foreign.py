@@ -1,5 +1,5 @@
-"""Runs foreign Python: loads a module, with what one for GPU MODE imports even where its task's folder is not there, and
-runs the compiler on what such a module builds.
+"""Runs foreign Python: loads a module, with what one for GPU MODE imports even where its task's folder is not there,
+and runs the compiler on what such a module builds.
 
 Only inside a confined child; anywhere else it refuses.
 """
