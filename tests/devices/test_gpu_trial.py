@@ -205,7 +205,7 @@ def test_copying_that_cost_nothing_is_not_subtracted() -> None:
 @pytest.mark.parametrize(
     ("call_us", "empty_us", "room", "calls"),
     [
-        pytest.param(100, [500] * 7, 1000, 20, id="two milliseconds"),
+        pytest.param(100, [500] * 7, 1000, 30, id="three milliseconds"),
         pytest.param(100, [400, 420, 450, 500, 550, 600, 700], 1000, 54, id="or many times what talking differs by"),
         pytest.param(1, [500] * 7, 1000, 512, id="not without end"),
         pytest.param(1, [500] * 7, 30, 30, id="as many as there is room for"),

@@ -80,7 +80,7 @@ class FakeArena:
 class FakeProcess:
     """A child that adds, at some speed, and may be wrong, or fail when it is told something."""
 
-    trusted, sandbox = False, {"seccomp": True}
+    trusted, laid_out, sandbox = False, None, {"seccomp": True}
 
     def __init__(
         self, arena: FakeArena, scratch: Path, call_us: float = 100, wrong: bool = False, **fails: str

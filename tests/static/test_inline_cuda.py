@@ -127,6 +127,23 @@ def test_half_and_functions_of_the_c_plus_plus_source(trace):
     assert bytes.fromhex(values[2]) == struct.pack("<f", 3)
 
 
+def test_macros_that_define_kernels(trace):
+    cuda = """
+    #include <cuda_fp16.h>
+    #define DEVICE __device__ __forceinline__
+    #define KERNEL(name, expression) \\
+        __global__ void name(float* x, int n) { int i = threadIdx.x; if (i < n) x[i] = expression; }
+    DEVICE float half_of(float x) { return x / 2; }
+    #pragma unroll
+    KERNEL(halve, half_of(x[i]))
+    #define GO(name, ...) name<<<1, 32>>>(__VA_ARGS__)
+    void run(torch::Tensor x) { GO(halve, x.data_ptr<float>(), 3); }
+    """
+    done = trace(module(cuda, "void run(torch::Tensor x);", "run"), X)
+    assert done["error"] is None
+    assert [event[1] for event in done["events"]] == ["_Z5halvePfi"]
+
+
 def test_copies_fills_waits_and_symbols(trace):
     cuda = r"""
     __constant__ float weights[8];

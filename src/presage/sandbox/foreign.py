@@ -1,4 +1,5 @@
-"""Runs foreign Python: loads a module, with what one for GPU MODE imports even where its task's folder is not there.
+"""Runs foreign Python: loads a module, with what one for GPU MODE imports even where its task's folder is not there,
+and runs the compiler on what such a module builds.
 
 Only inside a confined child; anywhere else it refuses.
 """
@@ -6,7 +7,9 @@ Only inside a confined child; anywhere else it refuses.
 from __future__ import annotations
 
 import importlib.util
+import subprocess
 import sys
+from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
 
@@ -24,8 +27,7 @@ class _Task(ModuleType):
 
 def load_module(path: str, name: str) -> ModuleType:
     """The module in this file, which others can import by this name."""
-    if not launch.is_confined():
-        raise RuntimeError("foreign code runs only in a confined child")
+    _must_be_confined()
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise ImportError(f"{path} cannot be imported")
@@ -33,6 +35,18 @@ def load_module(path: str, name: str) -> ModuleType:
     sys.modules[name] = module
     spec.loader.exec_module(module)
     return module
+
+
+def run_program(command: Sequence[str], text: str = "") -> tuple[int, str, str]:
+    """Run a compiler on foreign text: its status, its output and what it said."""
+    _must_be_confined()
+    done = subprocess.run(command, input=text.encode(), capture_output=True, check=False)
+    return done.returncode, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace")
+
+
+def _must_be_confined() -> None:
+    if not launch.is_confined():
+        raise RuntimeError("foreign code runs only in a confined child")
 
 
 def provide_types() -> None:

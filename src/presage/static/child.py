@@ -33,9 +33,11 @@ def warm_up_cuda() -> None:
 
 
 def warm_up_triton() -> None:
+    from presage.static import inline_cuda
     from presage.static.tracing import run
 
     run.warm_up()
+    inline_cuda.warm_up()
 
 
 def answer(settings: dict[str, Any], gate: Gate) -> None:

@@ -99,15 +99,9 @@ def _start(index: int, request: Mapping[str, Any], timeout: float, selector: sel
 
 
 def _for_inline_cuda(request: Mapping[str, Any]) -> dict[str, str]:
-    """Make what building an extension takes, and say where it is. Where it cannot be made, the child says why it has
-    no use for it."""
-    if request["compiler"] == "cuda" or not inline_cuda.is_mentioned(request["source"]):
-        return {}
-    try:
-        inline_cuda.precompile()
-        return inline_cuda.environment()
-    except PresageError:
-        return {}
+    """What a child must be told that may build an extension."""
+    is_module = request["compiler"] != "cuda"
+    return inline_cuda.environment() if is_module and inline_cuda.is_mentioned(request["source"]) else {}
 
 
 def _rules(kind: str, folder: str, request: Mapping[str, Any]) -> Rules:

@@ -6,7 +6,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import re
+import sys
+from types import ModuleType
 from typing import Any
 
 from presage.static.inline_cuda.device_code import DeviceCode
@@ -25,6 +29,7 @@ __all__ = [
     "precompile",
     "programs",
     "readable",
+    "warm_up",
 ]
 
 _BUILDS = re.compile(r"\b(?:cpp_extension|load_inline)\b")
@@ -36,10 +41,10 @@ def install(launcher: Launcher, *, target_arch: str, has_gpu: bool) -> None:
     """Replace what builds inline CUDA in this process, for this architecture (`sm_90a`). Where there is a GPU, what
     cannot be built here is left to torch."""
     import torch
-    from torch.utils import cpp_extension
 
-    from presage.static.inline_cuda import raw_kernels
+    import presage.static.inline_cuda.raw_kernels as raw_kernels
 
+    cpp_extension = _cpp_extension()
     extensions = Extensions(launcher, target_arch, has_gpu, lambda name: int(getattr(_properties(torch), name)))
     _installed[:] = [extensions]
     for name in ("load_inline", "load"):
@@ -48,6 +53,17 @@ def install(launcher: Launcher, *, target_arch: str, has_gpu: bool) -> None:
     raw_kernels.install(extensions, has_gpu=has_gpu)
     if not has_gpu:
         _place_new_tensors()
+
+
+def warm_up() -> None:
+    """Load what takes long to load, before a child is forked."""
+    from presage.core.errors import PresageError
+    from presage.static import nvrtc, toolkit
+
+    importlib.import_module("presage.static.inline_cuda.raw_kernels")
+    _cpp_extension()
+    with contextlib.suppress(OSError, ImportError, PresageError):
+        nvrtc.version(str(toolkit.nvrtc()))
 
 
 def is_mentioned(source: str) -> bool:
@@ -63,6 +79,19 @@ def failures() -> list[str]:
 def notes() -> list[str]:
     """What was answered without knowing it for sure."""
     return [note for extensions in _installed for note in extensions.notes]
+
+
+def _cpp_extension() -> Any:
+    """torch's module, or an empty one of its name where it cannot be imported, as without setuptools."""
+    name = "torch.utils.cpp_extension"
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        made: Any = ModuleType(name)
+        made.load_inline = made.load = None
+        sys.modules[name] = made
+        setattr(importlib.import_module("torch.utils"), "cpp_extension", made)  # noqa: B010
+        return made
 
 
 def _properties(torch: Any) -> Any:
@@ -81,11 +110,10 @@ def _with_fallback(ours: Any, theirs: Any) -> Any:
 
 def _place_new_tensors() -> None:
     """Tensors that host code makes have their addresses at once, as soon as there is host code."""
-    import sys
-
     from torch._subclasses.fake_tensor import FakeTensor
 
-    from presage.static.inline_cuda import extension, toolchain
+    import presage.static.inline_cuda.extension as extension
+    import presage.static.inline_cuda.toolchain as toolchain
 
     make = FakeTensor.__new__
 

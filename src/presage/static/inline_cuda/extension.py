@@ -8,15 +8,18 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+import presage.static.inline_cuda.host_code as host_code
+import presage.static.inline_cuda.toolchain as toolchain
+from presage.core.errors import PresageError
 from presage.static import nvrtc
-from presage.static.inline_cuda import host_code
 from presage.static.inline_cuda.device_code import DeviceCode, Unit, options_of
 from presage.static.inline_cuda.host_code import Settings, Text
 from presage.static.inline_cuda.lexer import tokens
-from presage.static.inline_cuda.splitting import SplitError, split
+from presage.static.inline_cuda.splitting import Parts, SplitError, needs_expanding, split, with_macros_expanded
 
 Size = tuple[int, int, int]
 _LOCAL_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"[^\n]*$', re.MULTILINE)
+_BOUND_TWICE = "error: the module is bound twice, by `functions` and by PYBIND11_MODULE"
 _DEEPEST = 8
 _DEVICE_TO_DEVICE = 3
 
@@ -81,6 +84,8 @@ class Extensions:
             bindings = _bindings(cpp, functions)
         except ValueError as error:
             raise self._failed(name, error) from error
+        if bindings and "PYBIND11_MODULE" in _words(cpp) | _words(cuda):
+            raise self._failed(name, ValueError(_BOUND_TWICE))
         sources = [("main.cpp", cpp + bindings, False), *([("cuda.cu", cuda, True)] if cuda.strip() else [])]
         return self._load(name, sources, extra_cflags, extra_cuda_cflags, _strings(extra_include_paths))
 
@@ -111,11 +116,13 @@ class Extensions:
         macros = [flag for flag in cflags or () if re.fullmatch(r"-[DU]\w.*", flag)]
         of_cuda = [flag for flag in cuda_flags or () if re.fullmatch(r"-[DU](?!__CUDA_NO_)\w.*", flag)]
         try:
+            if missing := toolchain.why_not():
+                raise host_code.BuildError(missing)
             texts = [self._text(name, *source, options_of(cuda_flags or ()), folders) for source in sources]
             library, whole = host_code.build(name, texts, Settings(folders, [*macros, *of_cuda], self._has_gpu))
             host_code.runtime().set_reporter(self._report)
             return host_code.load(name, library, whole, place_tensors)
-        except (host_code.BuildError, SplitError, ImportError) as error:
+        except (host_code.BuildError, SplitError, ImportError, OSError, PresageError) as error:
             raise self._failed(name, error) from error
 
     def _failed(self, name: str, error: Exception) -> RuntimeError:
@@ -127,10 +134,20 @@ class Extensions:
     ) -> Text:
         if not is_cuda:
             return Text(file, source)
-        parts = split(source)
+        parts = self._split(source, file, options)
         unit = f"{name}.{len(self._units)}"
         self._units[unit] = Unit(parts.device, file, self.arch, parts.kernels, options, folders)
         return Text(file, parts.host, unit)
+
+    def _split(self, source: str, file: str, options: Sequence[str]) -> Parts:
+        """Macros that define functions of the device are expanded before, as each side sees them."""
+        if not needs_expanding(source):
+            return split(source)
+        macros = [option for option in options if option.startswith(("-D", "-U"))]
+        capability = re.sub(r"\D", "", self.arch)
+        host = split(with_macros_expanded(source, file, macros))
+        device = split(with_macros_expanded(source, file, [*macros, f"-D__CUDA_ARCH__={capability}0", "-D__CUDACC__"]))
+        return Parts(device.device, host.host, host.kernels)
 
     # -- what host code reports ---------------------------------------------------------------------------------------
 
@@ -212,13 +229,17 @@ def _strings(places: Any) -> list[str]:
     return [] if places is None else [str(places)] if isinstance(places, str | Path) else [str(each) for each in places]
 
 
+def _words(source: str) -> set[str]:
+    return {token.text for token in tokens(source) if token.kind == "word"}
+
+
 def _bindings(cpp: str, functions: Any) -> str:
     """What torch adds to the C++ source, of which each function must be known there."""
     if functions is None:
         return ""
     named = {functions: functions} if isinstance(functions, str) else functions
     named = dict(named) if isinstance(named, dict) else {each: each for each in named}
-    known = {token.text for token in tokens(cpp) if token.kind == "word"}
+    known = _words(cpp)
     lines = []
     for function, text in named.items():
         if function.split("::")[-1] not in known:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.machinery
-import importlib.util
 import os
 import re
 import sys
@@ -14,7 +12,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from presage.static.inline_cuda import toolchain
+import presage.static.inline_cuda.toolchain as toolchain
+from presage.sandbox import foreign
 
 _NEEDS_WHOLE = re.compile(
     r"\bTORCH_LIBRARY|\bPyObject\b|\bm\.attr\b|\bhandle_scope\b"
@@ -82,7 +81,7 @@ def _compiled(folder: Path, name: str, groups: Sequence[Sequence[Text]], setting
         sources.append(folder / f"host{number}.cpp")
         sources[-1].write_text(_together(name, texts, whole), encoding="utf-8")
     command = toolchain.host_command(sources, library, settings.folders, settings.macros, whole, settings.has_gpu)
-    status, said = toolchain.run(command)
+    status, _, said = foreign.run_program(command)
     if status:
         raise BuildError(_first_errors(said))
     return library
@@ -113,27 +112,17 @@ def runtime() -> Any:
     flags = sys.getdlopenflags()
     sys.setdlopenflags(os.RTLD_NOW | os.RTLD_GLOBAL)
     try:
-        loaded = _python_module(toolchain.RUNTIME, place)
+        loaded = foreign.load_module(place, toolchain.RUNTIME)
     finally:
         sys.setdlopenflags(flags)
-    sys.modules[toolchain.RUNTIME] = loaded
     return loaded
-
-
-def _python_module(name: str, place: str) -> ModuleType:
-    loader = importlib.machinery.ExtensionFileLoader(name, place)
-    spec = importlib.util.spec_from_file_location(name, place, loader=loader)
-    assert spec is not None
-    module = importlib.util.module_from_spec(spec)
-    loader.exec_module(module)
-    return module
 
 
 def load(name: str, library: Path, whole: bool, before_call: Callable[[Any], None]) -> ModuleType:
     """The extension as a module. `before_call` is given what each of its functions is called with."""
     found = runtime()
     if whole:
-        return _watched(_python_module(name, str(library)), before_call)
+        return _watched(foreign.load_module(str(library), name), before_call)
     number, functions = found.load(str(library))
     module = ModuleType(name)
     module.__file__ = str(library)

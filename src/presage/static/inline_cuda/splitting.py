@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+import presage.static.inline_cuda.toolchain as toolchain
 from presage.static.inline_cuda.lexer import (
     Token,
     angle_close_of,
@@ -66,6 +67,35 @@ def split(text: str) -> Parts:
     kernels: list[str] = []
     host = _render(items, "host", "", kernels)
     return Parts(_render(items, "device", "", []), launches_as_calls(host), tuple(dict.fromkeys(kernels)))
+
+
+# -- macros -----------------------------------------------------------------------------------------------------------
+
+_OF_DEVICE = re.compile(r"\s*#\s*define\b.*\b__(?:global|device|host)__", re.DOTALL)
+_LEFT_ALONE = re.compile(r"\s*#\s*(?:include|pragma|error|warning|line)\b")
+_PLACE = re.compile(r"\bPRESAGE_DIRECTIVE_(\d+)\b")
+
+
+def needs_expanding(text: str) -> bool:
+    """Whether macros hide which functions are the device's."""
+    return any(token.kind == "directive" and _OF_DEVICE.match(token.text) for token in tokens(text))
+
+
+def with_macros_expanded(text: str, name: str, macros: Sequence[str]) -> str:
+    """The source with its own macros expanded. Headers stay as they are written and are not read. Raises SplitError."""
+    kept: list[str] = []
+    out = [f'#line 1 "{name}"\n']
+    for token in tokens(text):
+        if token.kind == "directive" and _LEFT_ALONE.match(token.text):
+            out.append(f"PRESAGE_DIRECTIVE_{len(kept)}" + blank([token]))
+            kept.append(token.text)
+        else:
+            out.append(token.text)
+    try:
+        found = toolchain.expanded("".join(out), macros)
+    except ValueError as error:
+        raise SplitError(f"its macros cannot be expanded: {error}") from error
+    return _PLACE.sub(lambda match: kept[int(match[1])], found)
 
 
 # -- items ------------------------------------------------------------------------------------------------------------

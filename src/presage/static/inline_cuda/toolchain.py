@@ -16,7 +16,6 @@ import importlib.util
 import os
 import secrets
 import shutil
-import subprocess
 import sysconfig
 import time
 from collections.abc import Iterator, Sequence
@@ -26,7 +25,7 @@ from pathlib import Path
 
 from presage.core import machine
 from presage.core.errors import PresageError
-from presage.sandbox import processes, rules
+from presage.sandbox import foreign, processes, rules
 from presage.sandbox.rules import Rules
 from presage.static import toolkit
 
@@ -34,6 +33,7 @@ SOURCES = Path(__file__).parent / "cpp"
 RUNTIME = "presage_inline_runtime"
 """The name of the library, which is a module of Python's."""
 _HOME = "PRESAGE_INLINE_CUDA"
+_WHY_NOT = "PRESAGE_INLINE_CUDA_MISSING"
 _FLAGS = ("-std=c++20", "-w", "-O0", "-fPIC", "-pipe")
 _WITHOUT_GPU = "without_gpu"
 _SECONDS = 600.0
@@ -83,8 +83,27 @@ def kept() -> Path:
 
 
 def environment() -> dict[str, str]:
-    """What a child must be told: it may find other programs than its parent."""
-    return {_HOME: str(kept()), "CXX": compiler()}
+    """Make what is not there yet, and say what a child must be told: where it is, or why it cannot be made. A child may
+    find other programs than its parent."""
+    try:
+        precompile()
+        return {_HOME: str(kept()), "CXX": compiler()}
+    except PresageError as error:
+        return {_WHY_NOT: str(error)}
+
+
+def why_not() -> str:
+    """Why host code cannot be compiled here; empty where it can."""
+    return "" if is_ready() else os.environ.get(_WHY_NOT) or "torch's headers were not precompiled"
+
+
+def expanded(text: str, macros: Sequence[str]) -> str:
+    """A source in which its own macros are expanded, with no header read. Raises ValueError."""
+    command = [compiler(), "-E", "-x", "c++", "-nostdinc", "-undef", *macros, "-"]
+    status, found, said = foreign.run_program(command, text)
+    if status:
+        raise ValueError(said.strip()[:500])
+    return found
 
 
 def is_ready() -> bool:
@@ -120,14 +139,6 @@ def host_command(
         *("-shared", "-Wl,-z,now", *(["-fuse-ld=gold"] if shutil.which("ld.gold") else [])),
         *(*map(str, sources), "-o", str(library), f"-L{found.folder / 'lib'}", *linked),
     ]
-
-
-def run(command: Sequence[str]) -> tuple[int, str]:
-    """Run a compiler on foreign text, from a process that is confined already."""
-    done = subprocess.run(
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False
-    )
-    return done.returncode, done.stdout.decode(errors="replace")
 
 
 def readable() -> tuple[str, ...]:
