@@ -173,9 +173,8 @@ def _processor_seconds() -> float:
 
 def _traced(request: dict[str, Any]) -> dict[str, Any]:
     import torch
-    from torch._subclasses.fake_tensor import FakeTensorMode
-
     from presage.static.launch_tracer import host_code, launches, pretended_gpu
+    from torch._subclasses.fake_tensor import FakeTensorMode
 
     about, launcher, built = {"capability": [9, 0], "device": DEVICE}, Counting(), []
     pretended_gpu.pretend(about, launches.LaunchTracer(about))

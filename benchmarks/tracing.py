@@ -20,10 +20,9 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from presage import Kernel, load_kernel, load_problem
+from presage import Kernel, StaticReport, load_kernel, load_problem
 from presage.problems import static
 from presage.static import hardware
-from presage.static.report import StaticReport
 
 BUILDS = ("cpp_extension", "RawKernel", "RawModule", "_compile_kernel")
 """What a module says that builds CUDA code itself."""

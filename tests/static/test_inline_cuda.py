@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from presage.core.errors import PresageError
+from presage import PresageError
 from presage.sandbox import processes, scratch
 from presage.sandbox import rules as sandbox_rules
 from presage.sandbox.processes import Task
