@@ -93,6 +93,7 @@ class HostGpu(Gpu):
         self._wait = lambda event: (0,)
         self._elapsed = lambda start, end: (0, 0.25)
         self._synchronise, self._clock = self.driver.cuCtxSynchronize, lambda: 0
+        self._set_byte, self._flush = (lambda address, value, size: (0,)), 0
         self.leads: list[int] = []
 
     def lead(self, hold_ns: int) -> None:

@@ -58,6 +58,10 @@ class GpuArena:
         """Put inputs where the child finds them, and nothing of them into the cache. Returns when they are there."""
         for slot in self.slots:
             self._copy_out(slot[: self._inputs])
+        self.evict()
+
+    def evict(self) -> None:
+        """Leave nothing of use in the cache. Returns when that is done."""
         if self._junk is None:
             size = 2 * int(torch.cuda.get_device_properties(0).L2_cache_size)
             self._junk = torch.empty(size, dtype=torch.uint8, device="cuda")

@@ -238,6 +238,7 @@ class ModuleTrial(GpuTrial):
         child.trusted = False  # all of them are stopped and resumed
         if not collects:
             arena.show()
+        arena.evict()  # which also has the GPU turn to this process, before every window alike
         start = time.perf_counter_ns()
         try:
             if collects:
@@ -254,8 +255,8 @@ class ModuleTrial(GpuTrial):
 
     @property
     def _taken_at_once(self) -> list[int]:
-        """The slots whose outputs are taken while the clock runs: as many in each window. The child does not know which,
-        and what is not there yet is wrong."""
+        """The slots whose outputs are taken while the clock runs: as many in each window. The child does not know
+        which, and what is not there yet is wrong."""
         slots = len(self._child.arena.slots)
         chosen = dict.fromkeys([slot for slot in self._looked_at if slot < slots] + list(range(slots)))
         return list(chosen)[:TAKEN_AT_ONCE]

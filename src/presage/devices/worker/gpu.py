@@ -52,6 +52,7 @@ class Gpu:
         self._events = [self(driver.cuEventCreate(0)) for _ in range(2)]
         self._persisting = driver.CUlimit(_PERSISTING_L2_LIMIT)
         self._record = driver.cuEventRecord
+        self._set_byte = driver.cuMemsetD8
         self._wait = driver.cuEventSynchronize
         self._elapsed = driver.cuEventElapsedTime
         self._synchronise = driver.cuCtxSynchronize
@@ -141,6 +142,7 @@ class Gpu:
         """`paced`: each call is waited for. `collects`: what it returns is copied to where the parent looks for it. All
         that is done `repeats` times."""
         paced, collects = command["paced"], command["collects"]
+        self(self._set_byte(self._flush, 0, 1))  # the GPU turns to this process in every window, an idle one's too
         for slot in slots * command["repeats"]:
             result = call(slot)
             if paced:
