@@ -73,7 +73,7 @@ class FakeArena:
     def poison(self, slot: int) -> None:
         return
 
-    hide = show = settle = lambda self: None
+    hide = show = settle = evict = lambda self: None
     take = lambda self, slots: None  # noqa: E731
 
 
