@@ -211,6 +211,13 @@ def test_an_error_names_its_line(trace, of_kernel, of_launch, where):
     assert len(done["failures"]) == 1
 
 
+def test_what_was_built_is_not_built_again(trace):
+    cuda = "__global__ void k() {}\nint run(torch::Tensor x) { static int calls = 0; return ++calls; }"
+    again = "[load_inline('ext', CPP, CUDA, 'run').run(x) for _ in range(3)][-1]"
+    done = trace(module(cuda, "int run(torch::Tensor x);", "run", again), X)
+    assert done["result"] == 3
+
+
 def test_what_torch_would_refuse_is_refused(trace):
     cuda = 'extern "C" __global__ void run(float* x) { x[0] = 1; }'
     assert "'run' was not declared" in trace(module(cuda, "", ["run"]), X)["error"]
