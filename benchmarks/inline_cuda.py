@@ -4,7 +4,8 @@
 
 The file is JSON or JSON lines; every text in it that defines ModelNew and get_inputs and builds an extension is run
 once, such as those of CUDA-L1 (github.com/deepreinforce-ai/CUDA-L1, optimized_cuda_code). Many of these never build,
-since cpp_sources does not declare what `functions` names; with `--as-meant` such functions are bound all the same.
+since cpp_sources does not declare what `functions` names, or since newer versions of torch do not take `x.type()` in
+AT_DISPATCH; with `--as-meant` both are mended.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ DEVICE = {
     "l2": 50 << 20,
 }
 WANTED = re.compile(r"\b(?:cpp_extension|RawKernel|RawModule|_compile_kernel)\b")
+OLD_DISPATCH = re.compile(r"(AT_DISPATCH_\w+\(\s*[\w.]+)\.type\(\)")
 REASONS = {
     "`functions` are not declared in cpp_sources": r"cpp_sources must declare",
     "`functions` and PYBIND11_MODULE at once": r"bound twice",
@@ -193,7 +195,7 @@ def _traced(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def _watch(built: list[Any], as_meant: bool) -> None:
-    """Note what is built, and bind what was meant to be bound."""
+    """Note what is built, and mend what was meant to build."""
     from torch.utils import cpp_extension
 
     ours = cpp_extension.load_inline
@@ -208,6 +210,8 @@ def _watch(built: list[Any], as_meant: bool) -> None:
         if as_meant and not all(each in cpp for each in named):
             bound = "".join(f'm.def("{each}", &{each});' for each in named)
             cuda, functions = f"{cuda}\nPYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {{ {bound} }}", None
+        if as_meant:
+            cpp, cuda = (OLD_DISPATCH.sub(r"\1.scalar_type()", each) for each in (cpp, cuda))
         built.append(ours(name, cpp, cuda, functions, **rest))
         return built[-1]
 

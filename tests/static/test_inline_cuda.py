@@ -144,6 +144,29 @@ def test_macros_that_define_kernels(trace):
     assert [event[1] for event in done["events"]] == ["_Z5halvePfi"]
 
 
+def test_accessors_functors_and_namespaces(trace):
+    cuda = r"""
+    #include <ATen/AccumulateType.h>
+    __global__ void k(torch::PackedTensorAccessor32<float, 2, torch::RestrictPtrTraits> a,
+                      at::acc_type<float, true>* s) { s[0] = a[threadIdx.x][1] + a.size(0); }
+    namespace {
+    struct By { float by; __device__ float operator()(float x) const { return __fmul_rn(x, by); } };
+    template <typename F> __global__ void apply(F f, float* x) { x[0] = f(x[0]); }
+    }
+    void run(torch::Tensor x) {
+        auto y = x.view({10, 100});
+        k<<<1, 10>>>(y.packed_accessor32<float, 2, torch::RestrictPtrTraits>(), x.data_ptr<float>());
+        apply<<<1, 1>>>(By{2.0f}, x.data_ptr<float>());
+    }
+    """
+    done = trace(module(cuda, "void run(torch::Tensor x);", "run"), X)
+    assert done["error"] is None
+    first, second = done["events"]
+    accessor = bytes.fromhex(first[5][0])
+    assert accessor == bytes.fromhex(done["addresses"][0]) + struct.pack("<4i", 10, 100, 100, 1)
+    assert second[5][0] == struct.pack("<f", 2).hex()
+
+
 def test_copies_fills_waits_and_symbols(trace):
     cuda = r"""
     __constant__ float weights[8];
@@ -186,6 +209,13 @@ def test_an_error_names_its_line(trace, of_kernel, of_launch, where):
     assert where in done["error"]
     assert "nothing" in done["error"]
     assert len(done["failures"]) == 1
+
+
+def test_what_was_built_is_not_built_again(trace):
+    cuda = "__global__ void k() {}\nint run(torch::Tensor x) { static int calls = 0; return ++calls; }"
+    again = "[load_inline('ext', CPP, CUDA, 'run').run(x) for _ in range(3)][-1]"
+    done = trace(module(cuda, "int run(torch::Tensor x);", "run", again), X)
+    assert done["result"] == 3
 
 
 def test_what_torch_would_refuse_is_refused(trace):

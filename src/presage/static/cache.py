@@ -95,5 +95,5 @@ def _with_database(work: Callable[[sqlite3.Connection], _T]) -> _T | None:
 
 @cache
 def _own_code() -> str:
-    files = sorted(Path(__file__).parent.rglob("*.py"))
+    files = sorted(file for file in Path(__file__).parent.rglob("*.*") if file.suffix in (".py", ".h", ".cpp"))
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()

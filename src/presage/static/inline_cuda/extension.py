@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Protocol
 
 import presage.static.inline_cuda.host_code as host_code
@@ -61,6 +62,7 @@ class Extensions:
         self._launcher, self.arch, self._properties = launcher, arch, properties
         self._has_gpu = has_gpu
         self._units: dict[str, Unit] = {}
+        self._built: dict[tuple[Any, ...], ModuleType | Exception] = {}
         self._memory = 1 << 60
         self.failures: list[str] = []
         self.notes: dict[str, None] = {}
@@ -113,20 +115,40 @@ class Extensions:
         cuda_flags: Sequence[str] | None,
         folders: Sequence[str],
     ) -> Any:
-        macros = [flag for flag in cflags or () if re.fullmatch(r"-[DU]\w.*", flag)]
-        of_cuda = [flag for flag in cuda_flags or () if re.fullmatch(r"-[DU](?!__CUDA_NO_)\w.*", flag)]
+        """As torch does, what was built before is not built again."""
+        asked = (name, *sources, *(cflags or ()), *(cuda_flags or ()), *folders)
+        if asked not in self._built:
+            self._built[asked] = self._build(name, sources, cflags or (), cuda_flags or (), folders)
+        if isinstance(found := self._built[asked], Exception):
+            raise self._failed(name, found) from found
+        return found
+
+    def _build(
+        self,
+        name: str,
+        sources: Sequence[tuple[str, str, bool]],
+        cflags: Sequence[str],
+        cuda_flags: Sequence[str],
+        folders: Sequence[str],
+    ) -> ModuleType | Exception:
+        """The extension, or why there is none."""
+        macros = [flag for flag in cflags if re.fullmatch(r"-[DU]\w.*", flag)]
+        of_cuda = [flag for flag in cuda_flags if re.fullmatch(r"-[DU](?!__CUDA_NO_)\w.*", flag)]
         try:
             if missing := toolchain.why_not():
                 raise host_code.BuildError(missing)
-            texts = [self._text(name, *source, options_of(cuda_flags or ()), folders) for source in sources]
-            library, whole = host_code.build(name, texts, Settings(folders, [*macros, *of_cuda], self._has_gpu))
+            texts = [self._text(name, *source, options_of(cuda_flags), folders) for source in sources]
+            settings = Settings(folders, [*macros, *of_cuda], self._has_gpu)
+            library, whole = host_code.build(name, texts, settings)
             host_code.runtime().set_reporter(self._report)
-            return host_code.load(name, library, whole, place_tensors)
+            return host_code.load(name, library, whole, _nothing if self._has_gpu else place_tensors)
         except (host_code.BuildError, SplitError, ImportError, OSError, PresageError) as error:
-            raise self._failed(name, error) from error
+            return error
 
     def _failed(self, name: str, error: Exception) -> RuntimeError:
-        self.failures.append(f"extension '{name}': {error}")
+        failure = f"extension '{name}': {error}"
+        if failure not in self.failures:
+            self.failures.append(failure)
         return RuntimeError(f"Error building extension '{name}': {error}")
 
     def _text(
@@ -211,6 +233,10 @@ def place_tensors(values: Any) -> None:
     for value in tree_leaves(values):
         if isinstance(value, FakeTensor):
             place(value)
+
+
+def _nothing(values: Any) -> None:
+    """Tensors on a real GPU have their addresses."""
 
 
 def place(tensor: Any) -> None:

@@ -128,7 +128,10 @@ template <class T> __device__ inline T ceil_div(T a, T b) { return (a + b - 1) /
 
 }  // namespace at
 
-namespace torch { using namespace at; }
+namespace torch {
+using namespace at;
+namespace headeronly { using namespace at; }
+}  // namespace torch
 
 template <class T> __device__ inline auto gpuAtomicAdd(T *address, T value) { return atomicAdd(address, value); }
 template <class T> __device__ inline auto gpuAtomicAddNoReturn(T *address, T value) { return atomicAdd(address, value); }

@@ -109,6 +109,11 @@ inline cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *out, Result (*kerne
   return cudaFuncGetAttributes(out, reinterpret_cast<const void *>(kernel));
 }
 
+// What torch defines for nvcc only.
+namespace at {
+template <class T> struct RestrictPtrTraits { typedef T *__restrict__ PtrType; };
+}  // namespace at
+
 // Names of libraries for the device that the host part may mention.
 namespace cooperative_groups {}
 namespace nvcuda { namespace wmma {} }
