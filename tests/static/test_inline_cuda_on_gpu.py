@@ -46,7 +46,7 @@ class Launcher:
 
 def test_our_launches_compute_the_same(monkeypatch):
     torch = pytest.importorskip("torch")
-    driver = pytest.importorskip("cuda.bindings").driver
+    driver = pytest.importorskip("cuda.bindings.driver")
     if not torch.cuda.is_available():
         pytest.skip("there is no GPU")
     from torch.utils import cpp_extension

@@ -36,7 +36,7 @@ _IMPORTS = (
     "cuda.bindings.nvrtc",
     *triton_module.IMPORTED_LATE,
     *("presage.devices.worker.main", "presage.devices.worker.triton_launches:warm_up"),
-    *("presage.devices.worker.replay", "presage.static.tracing.recorder"),
+    *("presage.devices.worker.replay", "presage.static.tracing.recorder:warm_up"),
 )
 _ARENA_SHARE, _ARENA_LEAST, _ARENA_MOST, _ARENA_CALLS = 0.1, 512 << 20, 8 << 30, 24
 """Of the GPU's memory, for what kernels read and write: no more than is of use, since others may measure there, too."""

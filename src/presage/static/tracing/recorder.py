@@ -309,6 +309,12 @@ _LEAST_ADDRESS = 1 << 20
 _ITEM = torch.ops.aten._local_scalar_dense.default
 
 
+def warm_up() -> None:
+    """Do once what torch does at the first operator under such a mode: it imports its compiler, for seconds."""
+    with Recorder(has_gpu=True):
+        torch.zeros(1).add(1)
+
+
 def spec_of(tensor: torch.Tensor) -> TensorSpec:
     dtype = str(tensor.dtype).removeprefix("torch.")
     if tensor.layout is not torch.strided or dtype not in ITEM_SIZES:
