@@ -38,8 +38,9 @@ from presage.static import roofline
 from presage.static.hardware import Hardware
 from presage.static.trace import Trace, TraceError
 
-MISSED_SHARE, MISSED_NS = 0.03, 1_000
-"""By how much a module may be faster than its replay before the replay is not believed: a share of it, and beyond."""
+MISSED_SHARE, MISSED_NS = 0.1, 2_000
+"""By how much a module may be faster than its replay before the replay is not believed: a share of it, and beyond. Less
+than that, few windows by the parent's clock cannot tell; and nobody gains by a replay that takes longer."""
 CLOCKED_WINDOWS, LONG_NS = 3, 500_000_000
 """A module's throughput is the best of so many windows; one that takes so long need not be repeated."""
 EMPTY_WINDOWS = 7

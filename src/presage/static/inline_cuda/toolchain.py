@@ -143,7 +143,15 @@ def host_command(
 
 def readable() -> tuple[str, ...]:
     """What a confined child needs to read beside Python and the system."""
-    return (str(kept()), *(str(folder) for folder in toolkit.includes()))
+    return (str(kept()), *(str(folder) for folder in toolkit.includes()), *_compiler_s_own())
+
+
+def _compiler_s_own() -> tuple[str, ...]:
+    """The folders of a compiler that does not belong to the system: its programs, headers and libraries."""
+    home = Path(os.path.realpath(compiler())).parent.parent
+    if str(home) in ("/", "/usr", "/usr/local"):
+        return ()
+    return tuple(str(home / part) for part in ("bin", "include", "lib", "lib64", "libexec") if (home / part).is_dir())
 
 
 def programs() -> tuple[str, ...]:
@@ -219,7 +227,8 @@ def _linking() -> list[str]:
 
 
 def _compile(part: Path, what: str, command: list[str]) -> None:
-    read = (*rules.system_paths(), str(torch().folder), *(str(folder) for folder in toolkit.includes()))
+    includes = (str(folder) for folder in toolkit.includes())
+    read = (*rules.system_paths(), str(torch().folder), *includes, *_compiler_s_own())
     limits = Rules(str(part), read, machine.memory(), file_bytes=_LARGEST, may_spawn=True, reserves=True)
     done = processes.run(command, limits, _SECONDS)
     if done.status:

@@ -21,6 +21,7 @@ from presage.core.text import one_line
 from presage.static import inline_cuda, ptx, triton_module, walk
 from presage.static.trace import LAUNCHES
 from presage.static.tracing import host_code, pretended_gpu
+from presage.static.tracing import recorder as recording
 from presage.static.tracing.cuda_launches import CudaLaunches
 from presage.static.tracing.recorder import Recorder
 from presage.static.tracing.triton_driver import RecordingDriver
@@ -34,6 +35,7 @@ def warm_up() -> None:
     import some 900 modules, and Triton hashes itself."""
     with FakeTensorMode():
         torch.empty(1).add(1)
+    recording.warm_up()
     for name in triton_module.IMPORTED_LATE:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
