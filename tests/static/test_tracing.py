@@ -153,3 +153,19 @@ def test_values_of_inputs_cannot_be_read(inspect_source: Any) -> None:
     report = inspect_source(HEAD + "def custom_kernel(data):\n    x, = data\n    return x * x.max().item()\n", ".py", X)
     assert report.status == "unknown"
     assert "value" in report.error
+
+
+def test_a_model_that_keeps_its_compiled_self(inspect_source: Any) -> None:
+    """What is compiled does not see what the model is given later, so it does not call itself."""
+    body = """
+class ModelNew(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer, self.script = torch.nn.Linear(128, 8), None
+        self.script = torch.jit.script(self)
+
+    def forward(self, x):
+        return self.script(x) if self.script is not None else self.layer(x)
+"""
+    report = inspect_source(HEAD + body, ".py", X)
+    assert steps(report.trace, "operator") == ["addmm"]

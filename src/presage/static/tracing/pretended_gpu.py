@@ -228,6 +228,14 @@ def _use_cudnn() -> None:
     torch.nn.RNNBase.flatten_parameters = lambda self: None
 
 
+def _as_it_is(model: Any) -> Any:
+    """A copy that has the same parts, and gets no others."""
+    made = copy.copy(model)
+    for name in ("_modules", "_parameters", "_buffers"):
+        made.__dict__[name] = dict(model.__dict__[name])
+    return made
+
+
 def _leave_uncompiled() -> None:
     """What compiles a function for later returns the function: its operators are seen then, as they would be computed
     one by one. Of a model it is a copy, as what is compiled does not see what the model is given later."""
@@ -235,7 +243,7 @@ def _leave_uncompiled() -> None:
     def same(function: Any = None, *_: Any, **__: Any) -> Any:
         if function is None:
             return same
-        return copy.copy(function) if isinstance(function, torch.nn.Module) else function
+        return _as_it_is(function) if isinstance(function, torch.nn.Module) else function
 
     torch.compile = torch.jit.script = torch.jit.trace = torch.jit.freeze = torch.jit.optimize_for_inference = same
 
