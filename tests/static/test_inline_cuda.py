@@ -223,20 +223,19 @@ def test_what_torch_would_refuse_is_refused(trace):
     assert "'run' was not declared" in trace(module(cuda, "", ["run"]), X)["error"]
 
 
-@pytest.mark.parametrize(
-    ("body", "result"),
-    [
-        ('std::ifstream file("/etc/passwd"); return file.good();', 0),
-        ("return socket(AF_INET, SOCK_STREAM, 0) >= 0;", 0),
-        ('return system("/usr/bin/touch /tmp/presage-was-here") == 0;', 0),
-    ],
-    ids=["file", "socket", "program"],
-)
-def test_host_code_is_confined(trace, body, result):
-    head = "#include <fstream>\n#include <cstdlib>\n#include <sys/socket.h>\n"
-    cpp = head + f"int run(torch::Tensor x) {{ {body} }}"
-    done = trace(module("", cpp, "run"), X)
-    assert done.get("result", result) == result
+def test_host_code_is_confined(trace):
+    """It reads no file, opens no socket and starts no program."""
+    cpp = """
+    #include <cstdlib>
+    #include <fstream>
+    #include <sys/socket.h>
+    int run(torch::Tensor x) {
+        std::ifstream file("/etc/passwd");
+        int done = file.good() ? 1 : 0;
+        done += socket(AF_INET, SOCK_STREAM, 0) >= 0 ? 2 : 0;
+        return done + (system("/usr/bin/touch /tmp/presage-was-here") == 0 ? 4 : 0);
+    }"""
+    assert trace(module("", cpp, "run"), X)["result"] == 0
 
 
 RAW = r"""

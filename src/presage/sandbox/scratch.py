@@ -6,6 +6,7 @@ import atexit
 import contextlib
 import itertools
 import os
+import secrets
 import stat
 import tempfile
 
@@ -16,21 +17,29 @@ _left_behind: dict[str, int] = {}
 
 
 def make(prefix: str = "presage-") -> str:
-    """A new folder that is removed when we end, at the latest."""
+    """A new folder that is removed when we end, at the latest. It is noted before it is there: a signal may end us at
+    any moment."""
+    folder = ""
     try:
-        folder = tempfile.mkdtemp(prefix=prefix)
+        folder = os.path.join(tempfile.gettempdir(), f"{prefix}{secrets.token_hex(8)}")
+        _left_behind[folder] = os.getpid()
+        os.mkdir(folder, 0o700)
     except OSError as error:
+        _left_behind.pop(folder, None)
         place = tempfile.gettempdir() if tempfile.tempdir else "a temporary folder"
         raise PresageError(f"cannot write to {place}: {error.strerror}; set TMPDIR to a place with room") from error
-    _left_behind[folder] = os.getpid()
     return folder
 
 
 def remove(folder: str) -> None:
     """Remove it with all that is in it. Folders nested too deep for a path, or locked, are moved up and opened."""
-    _left_behind.pop(folder, None)
-    if not os.path.lexists(folder):
-        return
+    if os.path.lexists(folder):
+        _empty(folder)
+    if not os.path.lexists(folder):  # else it is tried again when we end
+        _left_behind.pop(folder, None)
+
+
+def _empty(folder: str) -> None:
     names = itertools.count()
     with contextlib.suppress(OSError):
         os.chmod(folder, 0o700)
