@@ -136,7 +136,7 @@ def _needs_gpu(error: BaseException) -> bool:
 
 
 def _explain(error: BaseException) -> str:
-    text = f"{type(error).__name__}: {error}"
+    text = f"{type(error).__name__}: {error}".replace("'FakeTensor'", "'Tensor'")  # as its author knows it
     if isinstance(error, host_code.ReferenceFailedError):
         return str(error)
     if _needs_gpu(error):
