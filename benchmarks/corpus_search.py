@@ -2,11 +2,13 @@
 pool's best, with forecasts and without?
 
     python benchmarks/corpus_search.py --device recorded:h200 --splits test_op,test_family --seeds 5 [--jobs 2]
-    python benchmarks/corpus_search.py --methods risk/learned,risk/learned+stop --splits validation,test_op,test_family
+    python benchmarks/corpus_search.py --methods risk/learned,risk/learned+stop --splits test_op --budget 64
 
-A method is POLICY or POLICY/FORECASTER, and `+stop` lets the search stop early. Every search is `presage.search` on a
-budget as large as the pool, in a folder that is thrown away. Which kernels come so near is what was recorded, whatever
-noise a search sees.
+A method is POLICY or POLICY/FORECASTER, and `+stop` lets the search stop early, `+stop=0.1` with this alpha. Every
+search is `presage.search` on a budget as large as the pool, or the one that is given, in a folder that is thrown away.
+How fast a kernel is is what was recorded, whatever noise a search sees. With `--batch` the search sees fewer kernels at
+a time than there are. A search that stopped is too early if its result is more than 5 % behind that of the first
+method from the same seed.
 """
 
 from __future__ import annotations
@@ -17,8 +19,8 @@ import math
 import multiprocessing
 import tempfile
 import time
-from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean, median
@@ -45,28 +47,33 @@ class Job:
     budget: int
     near: frozenset[str]
     """The hashes of all kernels that are near the best."""
+    speedups: Mapping[str, float]
+    """Of all kernels that work, by hash, as recorded."""
+    batch: int | None = None
 
     def run(self) -> dict[str, Any]:
         method, _, stop = self.method.partition("+")
         policy, _, forecaster = method.partition("/")
+        alpha = float(stop.partition("=")[2]) if "=" in stop else None
         start = time.perf_counter()
         with tempfile.TemporaryDirectory() as folder:
             run = search(
                 self.problem, device=self.device, policy=policy, forecaster=forecaster or "none", seed=self.seed,
-                budget=self.budget, early_stop=bool(stop), run=folder,
+                budget=self.budget, until=NEAR - 1 if stop else None, alpha=alpha, batch=self.batch, run=folder,
             )  # fmt: skip
             with Store(Path(folder), writes=False) as store:
                 measured = [event.payload["kernel"] for event in store.events("measured")]
             needed = next((n for n, hash in enumerate(measured, 1) if hash in self.near), None)
             return {
-                "problem": self.problem, "method": self.method, "seed": self.seed, "pool": self.budget,
+                "problem": self.problem, "method": self.method, "seed": self.seed, "budget": self.budget,
+                "found": self.speedups[run.best.kernel.hash], "spent": run.measurements,
                 "needed": needed, "measured": len(measured), "decisions": run.summary()["decisions"],
                 "missed": run.summary()["missed"], "early_stop": run.summary()["early_stop"],
                 "seconds": time.perf_counter() - start,
             }  # fmt: skip
 
 
-def jobs(device: RecordedDevice, name: str, splits: set[str], methods: list[str], seeds: int) -> Iterator[Job]:
+def jobs(device: RecordedDevice, splits: set[str], methods: list[str], arguments: argparse.Namespace) -> Iterator[Job]:
     for problem in device.recording.counts:
         rows = list(device.rows(problem).values())
         if rows[0].split not in splits:
@@ -75,8 +82,10 @@ def jobs(device: RecordedDevice, name: str, splits: set[str], methods: list[str]
         near = frozenset(hash for hash, speedup in speedups.items() if speedup >= max(speedups.values()) / NEAR)
         if rows[0].anchor in near:
             continue  # the seed itself is as good
+        budget, speedups = arguments.budget or len(rows), {**speedups, rows[0].anchor: 1.0}
         for method in methods:
-            yield from (Job(problem, name, method, seed, len(rows), near) for seed in range(seeds))
+            for seed in range(arguments.seeds):
+                yield Job(problem, arguments.device, method, seed, budget, near, speedups, arguments.batch)
 
 
 def main() -> int:
@@ -85,52 +94,67 @@ def main() -> int:
     parser.add_argument("--splits", default="test_op,test_family")
     parser.add_argument("--methods", default=METHODS)
     parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--budget", type=int, help="measurements of each search (default: as many as the pool has)")
+    parser.add_argument("--batch", type=int, help="candidates of a step (default: the pool)")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--json", action="store_true", help="print every search as a line")
     arguments = parser.parse_args()
     device = devices.get(arguments.device)
     assert isinstance(device, RecordedDevice)
     methods = arguments.methods.split(",")
-    todo = list(jobs(device, arguments.device, set(arguments.splits.split(",")), methods, arguments.seeds))
-    needed: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-    shares: dict[str, list[float]] = defaultdict(list)
-    stopped: Counter[str] = Counter()
+    todo = list(jobs(device, set(arguments.splits.split(",")), methods, arguments))
+    results: dict[str, list[dict[str, Any]]] = {method: [] for method in methods}
     with multiprocessing.Pool(arguments.jobs) as pool:
         for found in pool.imap_unordered(Job.run, todo):
             if arguments.json:
                 print(json.dumps(found), flush=True)
-            needed[found["method"]][found["problem"]].append(found["needed"] or math.inf)
-            shares[found["method"]].append(found["measured"] / found["pool"])
-            stopped[found["method"]] += found["early_stop"]["stopped"]
-    print(summary(needed, shares, stopped, methods))
+            results[found["method"]].append(found)
+    print(summary(results))
     return 0
 
 
-def summary(
-    needed: dict[str, dict[str, list[float]]], shares: dict[str, list[float]], stopped: Counter[str], methods: list[str]
-) -> str:
+def summary(results: dict[str, list[dict[str, Any]]]) -> str:
     """Per operation the median over seeds; then the median over operations, also as a share of the first method's."""
-    first = {problem: median(counts) for problem, counts in needed[methods[0]].items()}
+    typical = {method: _typical(found) for method, found in results.items()}
+    first = next(iter(results))
+    full = {(each["problem"], each["seed"]): each["found"] for each in results[first]}
     rows = []
-    for method in methods:
-        typical = {problem: median(counts) for problem, counts in needed[method].items()}
-        relative = [1.0 if n == first[problem] else n / first[problem] for problem, n in typical.items()]  # also never
-        never = sum(math.isinf(count) for counts in needed[method].values() for count in counts)
+    for method, found in results.items():
+        counts = typical[method]
+        relative = [1.0 if n == typical[first][p] else n / typical[first][p] for p, n in counts.items()]  # also never
+        stopped = [each for each in found if each["early_stop"]["stopped"]]
+        early = [each for each in stopped if full[each["problem"], each["seed"]] > NEAR * each["found"]]
         rows.append(
             [
-                *(method, f"{median(typical.values()):.1f}", f"{median(relative):.2f}"),
-                *(f"{mean(shares[method]):.2f}", f"{stopped[method]} of {len(shares[method])}", str(never)),
+                *(method, f"{median(counts.values()):.1f}", f"{median(relative):.2f}"),
+                f"{mean(each['measured'] / each['budget'] for each in found):.2f}",
+                str(sum(each["needed"] is None for each in found)),
+                *(
+                    f"{len(stopped)} of {len(found)}",
+                    f"{mean(1 - each['spent'] / each['budget'] for each in found):.2f}",
+                ),
+                f"{len(early)} ({', '.join(sorted({each['problem'] for each in early})) or '-'})",
             ]
         )
     header = [
         "method",
         "measurements to within 5 %, median",
-        f"as a share of {methods[0]}'s",
-        "measured, of the pool",
-        "stopped early",
+        f"as a share of {first}'s",
+        "measured, of the budget",
         "searches that never did",
+        "stopped early",
+        "saved, of the budget",
+        "stopped too early",
     ]
     return table(rows, header)
+
+
+def _typical(found: list[dict[str, Any]]) -> dict[str, float]:
+    """Measurements to within 5 %, the median over seeds, by operation."""
+    counts: dict[str, list[float]] = defaultdict(list)
+    for each in found:
+        counts[each["problem"]].append(each["needed"] or math.inf)
+    return {problem: median(each) for problem, each in counts.items()}
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ if "PYTEST_XDIST_WORKER" in os.environ:  # before anything imports numpy
         os.environ.setdefault(name, "1")
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -19,6 +20,12 @@ from presage.static.report import LaunchReport
 
 settings.register_profile("presage", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("presage")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """`-m alone` imports only the files that can have such tests, since importing all takes longer than many tests."""
+    is_asked_for = config.option.markexpr == "alone" and collection_path.suffix == ".py"
+    return True if is_asked_for and "mark.alone" not in collection_path.read_text() else None
 
 
 @pytest.fixture(autouse=True, scope="session")

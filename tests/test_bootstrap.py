@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -132,15 +133,26 @@ def test_a_changed_constraint_installs_again(installed: Path) -> None:
     assert stamp(installed).read_text() != before
 
 
-def test_an_interrupted_environment_is_made_again(installed: Path) -> None:
-    venv = installed.parent / ".venv"
-    stamp(installed).unlink()
-    (venv / "presage.making").touch()
-    shutil.rmtree(next(venv.glob("lib/python3*/site-packages")))
-    result = run(installed, "--version")
-    assert result.returncode == 0, result.stderr
-    assert result.stdout.startswith("presage 0.1.0\n")
+def test_an_interrupted_environment_is_made_again(fresh: Path, few_tools: Path) -> None:
+    """By a Python whose environments are made at once: what the script does is the same."""
+    venv = fresh.parent / ".venv"
+    for name in ("bin/python", "lib/half installed", "presage.base", "presage.lock", "presage.making"):
+        (venv / name).parent.mkdir(parents=True, exist_ok=True)
+        (venv / name).touch(mode=0o755)
+    made = 'printf "#!/bin/sh\\necho ran \\$*\\n" >"$3/bin/python"; chmod +x "$3/bin/python"'
+    add_program(
+        few_tools,
+        "python3",
+        f'case "$1 $2" in "-m venv") mkdir "$3/bin"; {made} ;; *) exec "{sys.executable}" "$@" ;; esac',
+    )
+    (few_tools / "chmod").symlink_to(shutil.which("chmod") or "/bin/chmod")
+    result = run(fresh, "--version", PATH=str(few_tools))
+    assert (result.returncode, result.stdout) == (0, "ran -P -m presage --version\n"), result.stderr
     assert "making a Python environment" in result.stderr
+    assert sorted(file.name for file in venv.iterdir()) == sorted(
+        ("bin", "presage.base", "presage.extras", "presage.lock", "presage.log")
+    )
+    assert "pip install" in (venv / "presage.log").read_text()
 
 
 def test_a_symbolic_link_to_the_script_works(installed: Path, tmp_path: Path) -> None:

@@ -84,7 +84,7 @@ def test_python(name: str) -> None:
     "make",
     [
         lambda n: "// presage: grid " + " " * n + "x",
-        lambda n: "// presage: entry f\n" + "// presage: grid n\n" * n,
+        lambda n: "// presage: entry f\n" + "// presage: grid n\n" * (n // 8),
         lambda n: "// presage: entry f\n// presage: grid " + "(" * n,
         lambda n: "// presage:\n" * n,
         lambda n: "//" + " " * n + "presage:" + " " * n,
@@ -98,10 +98,10 @@ def test_headers(make: Callable[[int], str]) -> None:
 @pytest.mark.parametrize(
     "make",
     [
-        lambda n: "```\n" * n,
-        lambda n: "```c\n" * n,
-        lambda n: "<<<<<<< SEARCH\n" * n,
-        lambda n: "<<<<<<< SEARCH\n=======\n" * n,
+        lambda n: "```\n" * (n // 4),
+        lambda n: "```c\n" * (n // 4),
+        lambda n: "<<<<<<< SEARCH\n" * (n // 4),
+        lambda n: "<<<<<<< SEARCH\n=======\n" * (n // 4),
         lambda n: "<" * n + "\n" + "=" * n,
         lambda n: " " * n + "```",
     ],

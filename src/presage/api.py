@@ -23,7 +23,7 @@ from presage.evaluations.evaluation import Evaluation
 from presage.forecasters import registry as forecasters
 from presage.forecasters.base import Forecaster, Prediction
 from presage.forecasters.from_names import ask
-from presage.kernels.kernel import Kernel, split_spec
+from presage.kernels.kernel import Kernel
 from presage.problems import registry as problems
 from presage.problems import static
 from presage.problems.base import Problem
@@ -56,10 +56,7 @@ def load_family(problem: Path | Problem, kernel: Path) -> list[Kernel]:
         presage.forecast("softmax", presage.load_family("softmax", "block_row.cu"))
 
     Raises PresageError if the file cannot be read, its header is wrong, or no configuration has these values."""
-    path, fixed = split_spec(os.fspath(kernel))
-    family = problems.find_family(_problem(problem), path)
-    family.render(fixed)  # says what is wrong with the values, if anything is
-    return [family.render(values) for values in family.configurations(fixed)]
+    return problems.find_configurations(_problem(problem), os.fspath(kernel))
 
 
 def load_device(name: str) -> Device:
@@ -231,6 +228,7 @@ def evaluate(
     forecaster: str | Forecaster,
     *,
     recording: Path | Recording | None = None,
+    problem: str | None = None,
     split: str = "test_op",
     suites: Sequence[str] = evaluation.NAMES,
     neighbours: int = 0,
@@ -240,6 +238,7 @@ def evaluate(
     """Ask a forecaster about every kernel of a recording's split, and score what it says.
 
     recording: a Recording, the name of an installed one, or a path; by default the first that is installed.
+    problem: score only the kernels of this operation, whatever its split.
     split: of the recording's operations, or "all".
     suites: which scores to compute.
     neighbours: how many measured kernels of each operation to show to the forecaster, as a search would.
@@ -256,7 +255,7 @@ def evaluate(
             forecaster = forecasters.get(forecaster, recording)
             stack.callback(forecaster.close)
         return evaluation.evaluate(
-            forecaster, recording, split, suites, seed, name=name, neighbours=neighbours, say=say
+            forecaster, recording, split, suites, seed, name=name, problem=problem, neighbours=neighbours, say=say
         )
 
 

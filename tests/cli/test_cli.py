@@ -177,7 +177,6 @@ def check_measurement(document: dict[str, Any]) -> None:
         assert document["speedup"]["low"] <= document["speedup"]["value"] <= document["speedup"]["high"]
 
 
-@pytest.mark.alone
 def test_one_kernel_is_one_json_document(presage: Any) -> None:
     done = presage("measure", "vector_add", "stream.c@THREADS=1", "--json", *QUICK)
     assert done.returncode == 0, done.stderr
@@ -210,7 +209,6 @@ def test_two_kernels_are_compared(tmp_path: Path, ran: Any) -> None:
     assert nothing["speedup"] is None
 
 
-@pytest.mark.alone
 def test_people_get_a_table_and_a_sentence(tmp_path: Path, ran: Any) -> None:
     (tmp_path / "wrong.py").write_text("def custom_kernel(data):\n    return data[0] * 2\n")
     text = ran("measure", "vector_add", "naive.c", str(tmp_path / "wrong.py"), *QUICK)
@@ -223,7 +221,6 @@ def test_people_get_a_table_and_a_sentence(tmp_path: Path, ran: Any) -> None:
     assert "wrong_result" in text
 
 
-@pytest.mark.alone
 @pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
 def test_a_problem_from_elsewhere(tmp_path: Path, presage: Any, doubling: str) -> None:
     (tmp_path / "1_Doubling.py").write_text(doubling)

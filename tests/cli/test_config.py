@@ -37,14 +37,14 @@ def write(text: str) -> None:
 
 
 def test_without_files_nothing_changes() -> None:
-    assert parsed("search", "softmax").budget == 64
+    assert parsed("search", "softmax").batch is None
 
 
 def test_what_is_typed_wins_over_the_folder_s_file_which_wins_over_the_user_s(own: Path) -> None:
     own.write_text("[search]\nbudget = 10\nseed = 5\npolicy = 'topk:k=4'\n")
-    write("[search]\nbudget = 20\nno-early-stop = true\n")
+    write("[search]\nbudget = 20\nuntil = 0.02\n")
     found = parsed("search", "softmax")
-    assert (found.budget, found.seed, found.policy, found.early_stop) == (20, 5, "topk:k=4", False)
+    assert (found.budget, found.seed, found.policy, found.until) == (20, 5, "topk:k=4", 0.02)
     assert parsed("search", "softmax", "--budget", "30").budget == 30
 
 
@@ -70,10 +70,10 @@ def test_an_option_that_is_required_may_come_from_the_file(own: Path) -> None:
     [
         ("[serch]\nbudget = 3", "presage.toml: [serch] there is no command 'serch'; did you mean search?"),
         ("[search]\nbugdet = 3", "presage.toml: [search] search has no option 'bugdet'; did you mean budget"),
-        ("[search]\nzzz = 3", "search has no option 'zzz'; it has: device, forecaster"),
+        ("[search]\nzzz = 3", "search has no option 'zzz'; it has: problem, only, device, forecaster"),
         ("[search]\nbudget = 0", "presage.toml: [search] budget: '0' is not a whole number above 0"),
         ("[search]\nbudget = [1]", "presage.toml: [search] budget must be text or a number"),
-        ("[search]\nno-early-stop = 1", "presage.toml: [search] no-early-stop must be true or false"),
+        ("[search]\nuntil = true", "presage.toml: [search] until must be text or a number"),
         ("[search]\njson = true", "search has no option 'json'"),
         ("budget = 3", "presage.toml: 'budget' belongs to a command; write it under a table such as [search]"),
         ("[search", "presage.toml is not valid TOML"),

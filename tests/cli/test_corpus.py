@@ -64,3 +64,13 @@ def test_a_kernel_that_is_not_there_is_explained(recording: Path, presage: Any) 
     done = presage("measure", "add", "nosuch", "--device", f"recorded:{recording}")
     assert done.returncode == 2
     assert "'presage corpus ls' lists them" in done.stderr
+
+
+def test_an_import_prints_a_command_that_works(
+    tmp_path: Path, presage: Any, tuning_cache: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("cache.json").write_text(json.dumps(tuning_cache))
+    done = presage("corpus", "import", "cache.json", "-o", "noext")
+    command = done.stdout.splitlines()[-1].removeprefix("search it with: presage ").split()
+    assert presage(*command, "--forecaster", "none").returncode == 0

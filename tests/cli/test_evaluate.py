@@ -90,6 +90,22 @@ def test_json_has_the_promised_names(evaluate: Evaluate) -> None:
         assert list(metrics["recovery"]) == list(metrics["recovery_vs_random"]) == ["0.02", "0.05", "0.10", "0.20"]
 
 
+def test_one_problem_alone_whatever_its_split(evaluate: Evaluate) -> None:
+    status, output, _ = evaluate("uniform", "--problem", "a", "--suite", "accuracy", "--json")
+    whole = json.loads(output)
+    assert (status, whole["operations"], whole["evaluations"][0]["n"]) == (0, 1, 3 * 23)
+    assert evaluate("uniform", "--problem", "a", "--suite", "accuracy")[1].startswith("a of made\n")
+    assert "made has no recorded kernel of 'nosuch'" in evaluate("uniform", "--problem", "nosuch")[2]
+
+
+def test_a_recorded_device_is_its_recording(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ("evaluate", "uniform", "--suite", "accuracy", "--json")
+    assert main.main([*arguments, "--device", f"recorded:{made}"]) == 0
+    assert json.loads(capsys.readouterr().out)["recording"] == "made"
+    assert main.main([*arguments, "--device", "cpu"]) == 2
+    assert "write --device recorded:NAME" in capsys.readouterr().err
+
+
 def test_the_table_and_the_page_say_the_same(evaluate: Evaluate, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     status, output, errors = evaluate("--forecaster", "nearest", "--forecaster", "uniform", "--html", page)

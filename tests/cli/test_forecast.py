@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,7 +14,9 @@ import pytest
 from presage import Interval, Kernel, StaticReport, Status
 from presage.cli import main
 from presage.devices import recording
+from presage.devices import registry as devices
 from presage.devices.recording import RecordedCase, Row
+from presage.forecasters import from_names
 from presage.problems import registry
 
 Forecast = Callable[..., tuple[int, str, str]]
@@ -134,12 +137,72 @@ def test_a_kernel_that_cannot_work_is_an_exit_status_for_scripts(forecast: Forec
     assert forecast("block_row.cu@THREADS=512", "--forecaster", "nearest", "--fail")[0] == 0
 
 
-def test_device_is_an_old_spelling_of_target(forecast: Forecast, device: str) -> None:
-    new, old = (
+def test_a_device_stands_for_its_hardware(forecast: Forecast, device: str) -> None:
+    one, other = (
         forecast("block_row.cu@THREADS=512", "--forecaster", "uniform", *how)[1]
         for how in (("--target", device), ("--device", device))
     )
-    assert new == old
+    assert one == other
+    if not devices.has_gpu():
+        status, _, errors = forecast("block_row.cu", "--device", "cuda", "--forecaster", "uniform")
+        assert (status, errors.count("\n")) == (2, 1), "one line says that there is no GPU"
+
+
+# -- several at once --------------------------------------------------------------------------------------------------
+
+SEVERAL = ("block_row.cu@THREADS=1024", "block_row.cu", "block_row.cu@THREADS=512")
+
+
+def test_several_kernels_are_ranked_the_broken_ones_last_with_the_reason(forecast: Forecast) -> None:
+    status, output, _ = forecast(*SEVERAL, "--forecaster", "nearest")
+    assert status == 0
+    heading, _, _, first, second, last, *notes = output.splitlines()
+    assert heading.startswith("softmax: 3 kernels against naive.cu, on recorded:")
+    assert ("THREADS=1024" in first, "THREADS=512" in second) == (True, True), "as recorded"
+    assert last.split()[-2:] == ["100%", "broken"]
+    assert notes[-1].endswith("will fail: it does not compile: k.cu(3): error: no such thing")
+
+
+def test_json_of_several_kernels_is_in_the_order_asked(forecast: Forecast) -> None:
+    document = json.loads(forecast(*SEVERAL, "--forecaster", "nearest", "--json")[1])
+    slow, broken, fast = document["forecasts"]
+    assert [each["kernel"]["values"]["THREADS"] for each in document["forecasts"]] == [1024, 256, 512]
+    assert slow["mean"] == slow["forecast"]["mean_log2"]
+    assert fast["p_fail"] == fast["forecast"]["p_fail"]
+    levels = list(slow["quantiles"].values())
+    assert levels == sorted(levels)
+    assert list(slow["quantiles"]) == ["0.05", "0.25", "0.5", "0.75", "0.95"]
+    assert (broken["mean"], broken["quantiles"], broken["p_fail"]) == (None, None, 1.0)
+
+
+def test_all_configurations_of_a_file(forecast: Forecast) -> None:
+    document = json.loads(forecast("block_row.cu@THREADS=512", "--all", "--forecaster", "uniform", "--json")[1])
+    values = [each["kernel"]["values"] for each in document["forecasts"]]
+    assert len(values) == 9
+    assert {each["THREADS"] for each in values} == {512}
+
+
+def test_a_list_of_kernels_on_stdin(forecast: Forecast, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(f"{SEVERAL[0]}\n\n  {SEVERAL[2]}\n"))
+    document = json.loads(forecast("-", "naive.cu", "--forecaster", "uniform", "--json")[1])
+    names = [Path(each["kernel"]["name"]).name.partition(",")[0] for each in document["forecasts"]]
+    assert names == [SEVERAL[0], SEVERAL[2], "naive.cu"]
+    monkeypatch.setattr("sys.stdin", io.StringIO(""))
+    assert "the list on stdin is empty" in forecast("-")[2]
+
+
+def test_a_policy_says_which_are_worth_a_gpu(forecast: Forecast) -> None:
+    arguments = (*SEVERAL, "--forecaster", "nearest", "--policy", "topk:k=1", "--json")
+    told = json.loads(forecast(*arguments)[1])["forecasts"]
+    assert [each["decision"]["action"] for each in told] == ["measure", "broken", "trust"]
+
+
+def test_twenty_candidates_cost_one_start(forecast: Forecast, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    monkeypatch.setattr(from_names.static, "reports", lambda problem, kernels, *_: asked.append(len(kernels)) or [])
+    with pytest.raises(ValueError, match="zip"):  # there are no reports
+        forecast("block_row.cu", "--all", "--target", "rtx4090", "--forecaster", "uniform")
+    assert asked == [37], "all configurations and the anchor, together"
 
 
 def test_a_kernel_that_lacks_a_parameter_is_expected_to_fail_with_the_reason(

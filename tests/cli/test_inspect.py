@@ -39,6 +39,12 @@ def test_table(inspect):
     assert "global load 128" in output
 
 
+def test_a_cpu_is_no_target(inspect):
+    status, output, errors = inspect("softmax", "block_row.cu", "--device", "cpu")
+    assert (status, output) == (2, "")
+    assert errors == "presage: nothing is compiled for cpu; name a GPU with --target\n"
+
+
 @pytest.mark.usefixtures("_compiler")
 @pytest.mark.parametrize("target", ["sm_80", "sm_90", "sm_100"])
 def test_json(inspect, target):

@@ -62,7 +62,7 @@ def test_a_search_ends_with_one_document_and_tells_its_way_on_stderr(
     document = json.loads(searched.stdout)
     assert list(document) == [
         "schema", "run", "stopped", "problem", "device", "forecaster", "policy", "strategy", "measurements", "why",
-        "forecasts", "decisions", "broken", "missed", "early_stop", "best", "notes", "spent", "report",
+        "forecasts", "decisions", "broken", "missed", "early_stop", "optimum", "best", "notes", "spent", "report",
     ]  # fmt: skip
     assert document["measurements"] == 24
     assert (
@@ -90,6 +90,22 @@ def test_the_same_command_prints_the_result_of_a_finished_run(
     assert "missed     nothing: nothing was left unmeasured on a forecast's word\n" in again.stdout
     assert "24; the budget of 24 measurements is spent" in again.stdout
     assert again.stderr == ""
+
+
+def test_a_recorded_space_tells_how_near_the_optimum_is(
+    searched: subprocess.CompletedProcess[str], here: Path, called: Any
+) -> None:
+    document = json.loads(searched.stdout)
+    optimum = document["optimum"]
+    assert 1 <= optimum["rank"] <= optimum["of"]
+    assert (optimum["behind"] == 0) == (optimum["rank"] == 1)
+    assert optimum["random"]["behind"] >= 0
+    again = called("search", "add", *DEVICE, "--forecaster", "uniform", "--budget", "24")
+    (line,) = [line for line in again.stdout.splitlines() if line.startswith("optimum")]
+    assert f"the fastest of the {optimum['of']} recorded kernels; random choice is " in line
+    text = (here / document["best"]["path"]).read_text()
+    assert text.startswith("// The best values of the tunables of add on recorded:gpu.parquet. The recording has no")
+    assert "#define block" in text
 
 
 def test_without_forecasts_nothing_is_trusted(here: Path, called: Any) -> None:
@@ -290,7 +306,7 @@ def test_a_name_of_any_length_is_answered_in_a_line(
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        ("search", "the following arguments are required: PROBLEM"),
+        ("search", "name a problem, or a kernel file to tune"),
         ("search add --device recorded:gpu.parquet --budget 0", "'0' is not a whole number above 0"),
         ("search add --device recorded:gpu.parquet --wall x", "'x' is not a positive number"),
         ("search add --device recorded:nosuch", "there is no recording 'nosuch'"),

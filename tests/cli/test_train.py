@@ -52,3 +52,14 @@ def test_train_and_forecast(
 def test_nothing_to_learn_from(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["train", "learned", "--recording", str(tmp_path / "none.parquet")]) == 2
     assert "there is no recording" in capsys.readouterr().err
+
+
+def test_operators_are_learned_from_recordings_of_operators_only(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    small_recording(tmp_path / "small.parquet")
+    assert (
+        main(["train", "operators", "--recording", str(tmp_path / "small.parquet"), "--into", str(tmp_path / "model")])
+        == 2
+    )
+    assert "no recording of operators" in capsys.readouterr().err

@@ -81,6 +81,21 @@ def test_a_kernel_tuner_cache_becomes_a_device(tmp_path: Path) -> None:
         problem.flops(problem.timed["gpu"][0])
 
 
+def _lines(document: dict[str, Any]) -> str:
+    """As Kernel Tuner writes a cache: a line for each result."""
+    head = json.dumps({name: part for name, part in document.items() if name != "cache"}).removesuffix("}")
+    results = ",\n".join(f'"{key}": {json.dumps(each)}' for key, each in document["cache"].items())
+    return f'{head}, "cache": {{\n{results}'
+
+
+@pytest.mark.parametrize("end", ["", ",", ",\n", ',\n"9,9": {"block": 9, "unro', "}\n}"])
+def test_a_cache_that_was_left_open_is_read(tmp_path: Path, end: str) -> None:
+    path = tmp_path / "open.json"
+    path.write_text(_lines(CACHE) + end)
+    rows = import_tuning(path, tmp_path / "gpu.parquet").rows("add")
+    assert len(rows) == len(CACHE["cache"])
+
+
 def test_t4_files_have_their_own_unit(tmp_path: Path) -> None:
     found = import_tuning(_write(tmp_path / "gpu_T4.json", T4), tmp_path / "out.parquet", name="add", hardware="B")
     ok, failed = sorted(found.rows("add"), key=lambda row: row.total_ns)
@@ -92,8 +107,8 @@ def test_t4_files_have_their_own_unit(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "complaint"),
     [
-        (b"", "is not complete JSON"),
-        (json.dumps(CACHE).encode()[:-2], "lacks its end: add '}}'"),
+        (b"", "is no JSON, and no Kernel Tuner cache that was left open"),
+        (b'{"cache": 1', "has no results|does not hold"),
         (gzip.compress(json.dumps(CACHE).encode())[:-20], "was cut short"),
         (b"[1]", "is JSON, but not an object"),
         (b'{"a": 1}', "neither a Kernel Tuner cache"),

@@ -17,7 +17,7 @@ from presage.problems import registry
 
 Measure = Callable[..., list[Measurement]]
 
-PATIENT = Effort(precision=1.0, case_seconds=20.0, timeout=120.0)
+PATIENT = Effort(precision=1.0, case_seconds=3.0, timeout=120.0)
 """Stops at the fewest rounds there can be, however busy the machine is."""
 
 

@@ -50,7 +50,6 @@ def quiet(doing: str, share: float) -> None:
 # -- honest kernels ---------------------------------------------------------------------------------------------------
 
 
-@alone
 def test_a_right_kernel_is_ok_with_all_its_numbers(measure: Measure) -> None:
     (measured,) = measure(HONEST)
     document = json.loads(json.dumps(measured.to_json()))
@@ -65,7 +64,6 @@ def test_a_right_kernel_is_ok_with_all_its_numbers(measure: Measure) -> None:
     assert case["roofline"] == pytest.approx(case["floor_ns"] / case["median_ns"])
 
 
-@alone
 def test_a_python_module_is_measured_on_numpy(measure: Measure) -> None:
     (measured,) = measure(MODULE)
     assert (measured.status, measured.reason, measured.kernel.language) == (Status.OK, "", "numpy")
@@ -85,7 +83,6 @@ def test_the_same_kernel_twice_is_about_as_fast_and_a_slow_one_is_slower(measure
     assert len(set(first.cases[0].rounds) & set(second.cases[0].rounds)) > 0
 
 
-@alone
 def test_progress_is_told(addition: Problem, naive: Kernel) -> None:
     told: list[tuple[str, float]] = []
     with contextlib.closing(CpuDevice()) as device:
@@ -164,7 +161,6 @@ BROKEN = {
 }
 
 
-@alone
 def test_every_broken_kernel_gets_its_status_and_a_reason(measure: Measure) -> None:
     """All at once, beside an honest one that must not suffer from their company."""
     honest, *broken = measure(HONEST, *(source for source, _, _ in BROKEN.values()))
@@ -235,7 +231,6 @@ def test_a_place_that_cannot_be_written_is_named(measure: Measure, monkeypatch: 
         measure(HONEST, device=device)
 
 
-@alone
 @pytest.mark.parametrize("when", ["running", "stopped"])
 def test_a_worker_killed_from_outside_is_tried_again(
     measure: Measure, monkeypatch: pytest.MonkeyPatch, when: str
@@ -306,7 +301,6 @@ def test_peaks_of_a_busy_machine_accuse_nobody(measure: Measure, monkeypatch: py
     assert measured.cases[0].floor_ns < 1.5 * measured.cases[0].median.value
 
 
-@alone
 def test_nothing_is_left_behind(measure: Measure, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     device = CpuDevice()
     assert device.peaks.flops > 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +18,7 @@ from presage.devices.base import CaseTiming, speedup
 from presage.devices.child import VerdictError
 from presage.devices.cuda import CudaDevice
 from presage.devices.gpu_memory import CrowdedError, NoRoomError
-from presage.devices.trial import Plan
+from presage.devices.trial import Plan, clock, conduct, examine
 from presage.problems import registry
 
 ADDITION = registry.get("vector_add")
@@ -31,7 +32,7 @@ OK = (Status.OK, "")
 class FakeTrial:
     """A kernel in one process, which shifts its times by so much from the one before."""
 
-    is_own = False
+    is_own = may_part = has_parted = False
 
     def __init__(self, task: Any, process: int, shift: float, fate: tuple[Status, str]) -> None:
         self.problem, self.kernel, self.process = task.problem, task.kernel, process
@@ -66,6 +67,12 @@ class FakeTrial:
         timings = tuple(self.timing(case, floor) for case, floor in zip(cases, floors, strict=True))
         return Measurement("vector_add", self.kernel, device, Status.OK, cases=timings)
 
+    def attempt(self, action: Any) -> None:
+        action()
+
+    def part(self) -> None:
+        self.may_part, self.has_parted = False, True
+
     def release(self) -> list[Any]:
         return []
 
@@ -82,6 +89,7 @@ class FakeDevice(CudaDevice):
         self.peaks = SimpleNamespace(floor_ns=lambda problem, case: 3.0)
         self.trials: list[FakeTrial] = []
         self.said: list[str] = []
+        self._undertaker = ThreadPoolExecutor(1)
 
     def _get_ready(self, kernels: Sequence[Kernel]) -> None:
         return
@@ -97,7 +105,7 @@ class FakeDevice(CudaDevice):
         self.trials.append(trial)
         return trial
 
-    def _conduct(self, trials: Sequence[Any], plan: Plan, effort: Effort, progress: Any) -> None:
+    def _conduct(self, trials: Sequence[Any], plan: Plan, effort: Effort, progress: Any, stage: Any = conduct) -> None:
         progress("timing", 0.5)
         for trial in trials:
             trial.go(plan, first=ROUNDS * trial.process)
@@ -118,6 +126,29 @@ def measure_each(device: CudaDevice, effort: Effort) -> Measurement:
 
 def measure(device: CudaDevice, effort: Effort) -> Measurement:
     return device.measure(ADDITION, [FAST, SLOW], effort, lambda doing, share: None)[0]
+
+
+def test_others_have_the_lane_while_a_module_parts_with_its_process() -> None:
+    class Parting(FakeDevice):
+        stages: list[tuple[Any, Any]] = []
+
+        def _prepared(self, task: Any, plan: Plan) -> Any:
+            trial = super()._prepared(task, plan)
+            trial.may_part = task.kernel is FAST
+            return trial
+
+        def _conduct(
+            self, trials: Sequence[Any], plan: Plan, effort: Effort, progress: Any, stage: Any = conduct
+        ) -> None:
+            self.stages.append((trials[0].kernel, stage))
+            if stage is not examine:
+                super()._conduct(trials, plan, effort, progress)
+
+    device = Parting()
+    found = [*device.measure_each([(ADDITION, FAST), (ADDITION, SLOW)], Effort(processes=1))]
+    assert {result.kernel.name for result in found} == {FAST.name, SLOW.name}
+    assert [stage for kernel, stage in device.stages if kernel is FAST] == [examine, clock]
+    assert [stage for kernel, stage in device.stages if kernel is SLOW] == [conduct]
 
 
 @pytest.mark.parametrize("how", [measure, measure_each])
@@ -249,7 +280,9 @@ def test_a_module_whose_replay_failed_is_tried_again_in_its_worker() -> None:
             trial.not_replayed = task.not_replayed
             return trial
 
-        def _conduct(self, trials: Sequence[Any], plan: Plan, effort: Effort, progress: Any) -> None:
+        def _conduct(
+            self, trials: Sequence[Any], plan: Plan, effort: Effort, progress: Any, stage: Any = conduct
+        ) -> None:
             super()._conduct(trials, plan, effort, progress)
             for trial in trials:
                 if not trial.not_replayed:
@@ -288,7 +321,9 @@ class CrowdedDevice(FakeDevice):
         self._free += self._more
         return int(self._free), 80 * GIB
 
-    def _conduct_alone(self, trials: Sequence[Any], plan: Plan, effort: Effort, progress: Any) -> None:
+    def _conduct_alone(
+        self, trials: Sequence[Any], plan: Plan, effort: Effort, progress: Any, stage: Any = conduct
+    ) -> None:
         self.made.append(int(self._free))
         super()._conduct(trials, plan, effort, progress)  # type: ignore[safe-super]
 
@@ -338,6 +373,6 @@ def test_where_there_is_no_room_at_last_that_is_the_devices_fault(room: str) -> 
     device.peaks, device._arena_for = measured, no_room  # type: ignore[method-assign]
     device.nvml = SimpleNamespace(read=dict)  # type: ignore[assignment]
     trial = FakeTrial(SimpleNamespace(problem=ADDITION, kernel=FAST), 0, 1.0, OK)
-    CudaDevice._conduct_alone(device, [trial], PLAN, Effort(), lambda doing, share: None)
+    CudaDevice._conduct_alone(device, [trial], PLAN, Effort(), lambda doing, share: None, conduct)
     assert isinstance(trial.verdict, CrowdedError)
     assert trial.verdict.status is Status.DEVICE_FAULT

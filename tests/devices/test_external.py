@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import importlib.util
+import math
 import re
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
-from presage import Device, Effort, Measurement, PresageError, Problem, Status
+from presage import Device, Effort, Kernel, Measurement, PresageError, Problem, Status
 from presage.devices import cpu
 from presage.devices import registry as devices
 from presage.devices.cpu import CpuDevice
@@ -20,9 +21,9 @@ from presage.problems.external import ExternalProblem
 
 needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
 pytestmark = pytest.mark.slow
-alone = pytest.mark.alone
-PATIENT = Effort(precision=5.0, case_seconds=20.0, timeout=120.0, rounds=2)
+PATIENT = Effort(precision=math.inf, case_seconds=3.0, timeout=120.0, rounds=2)
 DEVICE = CpuDevice()
+DEVICE.threads = 1  # what is asked is whether answers are right, and other tests run beside these
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -125,11 +126,19 @@ def measure(
     anchor = registry.anchor(problem, device.kind)
     assert anchor is not None
     all_kernels = [anchor, *(problem.candidate(kernel) for kernel in kernels.values())]
-    measured = device.measure(problem, all_kernels, effort, lambda doing, share: None)
-    return dict(zip(["reference", *kernels], measured, strict=True))
+    return dict(zip(["reference", *kernels], judge(device, problem, all_kernels, effort), strict=True))
 
 
-@alone
+def judge(device: Device, problem: Problem, kernels: Sequence[Kernel], effort: Effort) -> list[Measurement]:
+    """Measure again where the machine was too busy to tell. What is asked here is whether answers are right."""
+    for _ in range(3):
+        measured = device.measure(problem, kernels, effort, lambda doing, share: None)
+        busy = [m.reason for m in measured if "too busy" in m.reason]
+        if not busy:
+            return measured
+    pytest.skip(busy[0])
+
+
 @needs_torch
 def test_kernelbench_candidates(device: Device, tmp_path: Path) -> None:
     path = tmp_path / "linear.py"
@@ -169,7 +178,6 @@ class ModelNew(torch.nn.Module):
 """
 
 
-@alone
 @needs_torch
 def test_kernelbench_without_weights_and_with_other_kinds_of_data(device: Device, tmp_path: Path) -> None:
     path = tmp_path / "plain.py"
@@ -219,7 +227,6 @@ STRANGERS = {
 }
 
 
-@alone
 @needs_torch
 @pytest.mark.parametrize("keeps", [False, True], ids=["relative to the scale", "as KernelBench does"])
 def test_what_has_nothing_to_do_with_the_inputs_does_not_pass(device: Device, tmp_path: Path, keeps: bool) -> None:
@@ -249,7 +256,6 @@ REACHABLE = {
 }
 
 
-@alone
 @needs_torch
 @pytest.mark.parametrize(("model", "right", "wrong"), REACHABLE.values(), ids=REACHABLE)
 def test_an_honest_kernel_is_held_to_no_more_than_it_can_reach(
@@ -265,7 +271,6 @@ def test_an_honest_kernel_is_held_to_no_more_than_it_can_reach(
     assert measured["wrong"].status is Status.WRONG_RESULT
 
 
-@alone
 @needs_torch
 def test_where_the_tolerance_does_not_matter_nothing_is_said(device: Device, tmp_path: Path) -> None:
     path = tmp_path / "linear.py"
@@ -359,7 +364,6 @@ def task(tmp_path: Path) -> Path:
     return folder
 
 
-@alone
 @needs_torch
 def test_gpu_mode_submissions(device: Device, task: Path) -> None:
     measured = measure(device, task, {name: _dedent(source) for name, (source, _, _) in SUBMISSIONS.items()})
@@ -435,7 +439,6 @@ FOR_A_GPU = {
 }
 
 
-@alone
 @pytest.mark.cuda
 def test_kernels_as_kernelbench_s_community_writes_them_for_a_gpu(gpu: Device, tmp_path: Path) -> None:
     path = tmp_path / "linear.py"
@@ -456,7 +459,7 @@ BROKEN = {
     "hangs": (
         "    gen = torch.Generator()",
         "    while True: pass",
-        "its reference failed: was still running after 5 s",
+        "its reference failed: was still running after 2 s",
     ),
     "import": ("import torch\n", "import torch\nimport nosuch\n", "ModuleNotFoundError: No module named 'nosuch'"),
     "object": ('"scale": scale', '"scale": object()', r"data\[1\]\['scale'\] is a builtins.object, which cannot be"),
@@ -472,11 +475,11 @@ BROKEN = {
 def test_a_broken_reference_is_no_kernel_s_fault(device: Device, task: Path, name: str) -> None:
     old, new, complaint = BROKEN[name]
     (task / "reference.py").write_text(REFERENCE.replace(old, new))
+    timeout = 2.0 if name == "hangs" else 5.0
     with pytest.raises(PresageError, match=complaint):
-        measure(device, task, {}, Effort(precision=5.0, case_seconds=1.0, timeout=5.0))
+        measure(device, task, {}, Effort(precision=5.0, case_seconds=1.0, timeout=timeout))
 
 
-@alone
 @needs_torch
 def test_a_check_that_only_says_what_is_wrong(device: Device, task: Path) -> None:
     """An older form: nothing, or a text."""
@@ -514,7 +517,6 @@ TORCH = {
 MODEL = "import torch\nclass ModelNew(torch.nn.Module):\n    def forward(self, x, y):\n        return x + y\n"
 
 
-@alone
 @needs_torch
 def test_the_catalogue_s_problems_take_torch_modules(addition: Problem) -> None:
     sources = [
@@ -522,7 +524,7 @@ def test_the_catalogue_s_problems_take_torch_modules(addition: Problem) -> None:
         for text, _, _ in TORCH.values()
     ]
     kernels = [from_source(source, ".py", "k.py") for source in sources]
-    measured = DEVICE.measure(addition, kernels, PATIENT, lambda doing, share: None)
+    measured = judge(DEVICE, addition, kernels, PATIENT)
     for (name, (_, status, reason)), m in zip(TORCH.items(), measured, strict=True):
         assert m.status is status, (name, m)
         assert reason in m.reason, (name, m.reason)

@@ -13,7 +13,6 @@ from presage.devices.child import Window
 from presage.devices.gpu_observation import (
     LEAST_HOLD_NS,
     MOST_HOLD_NS,
-    WINDOW_CALLS,
     GpuObservation,
     Hold,
     WorkerObservation,
@@ -99,26 +98,30 @@ def test_what_cannot_be_so_fast_is_not() -> None:
 
 
 @pytest.mark.parametrize(
-    ("call_us", "kernel", "not_replayed", "waits", "differs"),
+    ("call_us", "kernel", "clocked_us", "waits", "differs"),
     [
-        pytest.param(50, EAGER, "", False, True, id="short"),
-        pytest.param(600, EAGER, "", False, False, id="long"),
-        pytest.param(600, EAGER, "", True, True, id="waits for the GPU inside"),
-        pytest.param(600, EAGER, "it cannot", False, True, id="with its host code"),
-        pytest.param(600, BARE, "", False, False, id="a bare kernel"),
+        pytest.param(50, EAGER, 0, False, True, id="short"),
+        pytest.param(600, EAGER, 0, False, False, id="long"),
+        pytest.param(600, EAGER, 0, True, True, id="waits for the GPU inside"),
+        pytest.param(600, EAGER, 700, False, True, id="its host takes longer"),
+        pytest.param(600, EAGER, 500, False, False, id="its host keeps up"),
+        pytest.param(600, BARE, 0, False, False, id="a bare kernel"),
     ],
 )
 def test_what_is_timed_in_several_processes(
-    call_us: float, kernel: Kernel, not_replayed: str, waits: bool, differs: bool
+    call_us: float, kernel: Kernel, clocked_us: float, waits: bool, differs: bool
 ) -> None:
     """An interval from one process alone would be too narrow."""
     effort = Effort(precision=1e-9, rounds=ROUNDS)
-    trial = (
-        GpuTrial(ADDITION, kernel, effort) if kernel.is_bare else ModuleTrial(ADDITION, kernel, effort, not_replayed)
-    )
+    trial = (GpuTrial if kernel.is_bare else ModuleTrial)(ADDITION, kernel, effort)
     usual = window()
     usual.answer["samples_ns"] = [call_us * US * (1 + 0.001 * call) for call in range(CALLS)]
-    trial.observations[CASE.name] = observed([usual] * ROUNDS)
+    trial.observations[CASE.name] = seen = observed([usual] * ROUNDS)
+    if clocked_us:
+        clocked = (clocked_us * US,) * 3
+        trial.observations[CASE.name] = WorkerObservation(
+            seen.calls, ROUNDS, seen.rounds, seen.windows, clocked_ns=clocked
+        )
     trial._hold.waits = waits
     assert trial.differs_by_process(CASE) == differs
     assert trial.precise(CASE) == differs
@@ -184,22 +187,21 @@ def test_there_is_an_end_to_holding(queued: int) -> None:
 # -- the parent's clock -----------------------------------------------------------------------------------------------
 
 
-def clocked(parent_us: float, calls: int = 100) -> Window:
-    return Window(0, int(parent_us * US), 0, calls, {})
-
-
-def test_a_worker_is_timed_by_the_parent_less_what_empty_windows_take() -> None:
-    observation = WorkerObservation(100, ROUNDS)
-    observation.windows, observation.rounds = [clocked(5000), clocked(5200)], [3, 4]
-    observation.pulses = [clocked(900), clocked(1000), clocked(4000)]
-    assert observation.samples() == {3 * WINDOW_CALLS: 40.0 * US, 4 * WINDOW_CALLS: 42.0 * US}
-
-
-def test_copying_that_cost_nothing_is_not_subtracted() -> None:
-    """The host was busy meanwhile."""
-    observation = WorkerObservation(100, ROUNDS, least_ns=45.0 * US)
-    observation.windows, observation.rounds, observation.pulses = [clocked(5000)], [0], [clocked(1000)]
-    assert observation.typical_ns() == 45.0 * US
+@pytest.mark.parametrize(
+    ("claimed", "clocked", "typical"),
+    [
+        pytest.param(50, (47, 48, 49), 50, id="events, which the clock does not contradict"),
+        pytest.param(30, (47, 48, 49), 48, id="no less than the clock says"),
+        pytest.param(50, (), 50, id="not clocked yet"),
+    ],
+)
+def test_a_worker_is_believed_no_less_than_the_parents_clock_says(
+    claimed: float, clocked: tuple[float, ...], typical: float
+) -> None:
+    observation = WorkerObservation(2, ROUNDS, clocked_ns=tuple(us * US for us in clocked))
+    answer = {"samples_ns": [claimed * US] * 2, "tails_ns": [0] * 2}
+    observation.windows, observation.rounds = [Window(0, 0, 0, 2, answer)] * 3, [3, 4, 5]
+    assert observation.typical_ns() == typical * US
 
 
 @pytest.mark.parametrize(

@@ -151,6 +151,7 @@ def settled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Mo
         trial.child.trace = trace  # type: ignore[union-attr]
         trial.processes = trial.child, trial.replayer  # type: ignore[attr-defined]
         trial.attempt(trial.settle, [CASE])
+        trial.attempt(trial.part)
         return trial
 
     return settle
@@ -161,6 +162,7 @@ def test_a_module_is_replayed_and_its_process_is_gone_before_it_is_timed(settled
     worker, replayer = trial.processes  # type: ignore[attr-defined]
     assert (trial.believed, trial.not_replayed) == ("replay", "")
     assert worker.is_dead
+    assert trial.has_parted
     assert not replayer.is_dead
     assert trial._child is replayer
     assert trial.waits_ns[CASE.name] == pytest.approx(100 * US, rel=0.01)

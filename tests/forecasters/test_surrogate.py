@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import random
 from collections.abc import Callable
@@ -198,10 +199,11 @@ def recorded(folder: Path, name: str, of: Callable[[Kernel], float | None]) -> R
 
 
 def test_other_devices_are_where_it_starts_from(tmp_path: Path) -> None:
-    """All of a like device and one measurement here: the order is theirs. A contrary one does not mislead for long."""
+    """All of a like device and the opening here: the order is theirs. A contrary one does not mislead for long."""
     kernels = [k for k in space() if truth(k) is not None]
     forecaster = SurrogateForecaster([recorded(tmp_path, "like", truth)])
-    found = forecaster.forecast(task([measured(kernels[0], truth(kernels[0]))]), [Candidate(k) for k in kernels])
+    few = [measured(k, truth(k)) for k in kernels[:: len(kernels) // OPENING][:OPENING]]
+    found = forecaster.forecast(task(few), [Candidate(k) for k in kernels])
     median = [p.forecast.quantile(0.5) for p in found if p.forecast]
     best = max(range(len(kernels)), key=lambda i: truth(kernels[i]) or -9)
     assert int(np.argmax(median)) == best
@@ -265,11 +267,61 @@ def test_the_surface_and_the_forecaster_agree() -> None:
         whole.tell(index, float(index % 5))
         rows.tell(index, float(index % 5))
         last = rows.beliefs()
-    again = Surface(points, lengths=rows.lengths)
+    again = Surface(points, lengths=rows.lengths, fitted=rows.fitted)
     for index in range(12):
         again.tell(index, float(index % 5))
     np.testing.assert_allclose(again.beliefs().mean, last.mean, atol=1e-6)
     np.testing.assert_allclose(again.beliefs().deviation, last.deviation, atol=1e-6)
+
+
+def test_a_pool_that_grows_is_the_pool_that_was_whole() -> None:
+    pool = [Candidate(k) for k in space()]
+    points = Encoding.of(pool).points(pool)
+    whole, grown = Surface(points), Surface(points[:200])
+    for index in range(30):
+        for surface in (whole, grown):
+            surface.tell(index, math.inf if index % 7 == 0 else float(index % 5))
+        if index == 28:
+            grown.beliefs()
+    whole.beliefs()
+    grown.widen(points[200:])
+    one, other = whole.beliefs(), grown.beliefs()
+    np.testing.assert_allclose(one.p_fail, other.p_fail, atol=1e-6)
+    assert one.mean.shape == other.mean.shape
+
+
+def test_favourites_are_those_with_the_largest_expected_improvement() -> None:
+    forecaster, pool = SurrogateForecaster(), [Candidate(k) for k in space()]
+    at = task(neighbours(40))
+    best = max(value for each in at.neighbours if (value := at.log2_speedup(each)) is not None)
+    chosen = forecaster.favourites(at, {each.kernel.hash: each for each in pool}, 5)
+    said = zip(pool, forecaster.forecast(at, pool), strict=True)
+    gains = {c.kernel.hash: p.forecast.expected_improvement(best) for c, p in said if p.forecast}
+    assert len(chosen) == 5
+    assert min(gains[hash] for hash in chosen) >= np.quantile(list(gains.values()), 0.95)
+
+
+def test_one_that_goes_on_elsewhere_says_the_same() -> None:
+    """Fitted step by step, in one process or in two: what `memory` gave is all that the second needs."""
+    pool, known = {k.hash: Candidate(k) for k in space()}, neighbours(30)
+    whole, kept = SurrogateForecaster(), []
+    for count in range(31):
+        whole.favourites(task(known[:count]), pool, 3)
+        kept.append(whole.memory())
+    again = SurrogateForecaster()
+    for memory in kept[:21]:
+        if memory is not None:
+            again.remember(json.loads(json.dumps(memory)))
+    measured_then = {each.kernel.hash for each in known[:20]}
+    rest = {hash: each for hash, each in pool.items() if hash not in measured_then}
+    for count in range(20, 31):
+        again.favourites(task(list(reversed(known[:count]))), rest, 3)
+    at = task(known)
+    one, other = (forecaster.forecast(at, list(rest.values())) for forecaster in (whole, again))
+    for a, b in zip(one, other, strict=True):
+        assert a.forecast is not None
+        assert b.forecast is not None
+        assert a.forecast.knots == pytest.approx(b.forecast.knots, abs=1e-6)
 
 
 def test_expected_improvement_is_the_closed_form() -> None:

@@ -89,6 +89,8 @@ def toy(tmp_path_factory: pytest.TempPathFactory) -> Recording:
 class Draws(Proposer):
     """Any kernel of the recording that is not known yet, and now and then one that is."""
 
+    is_list = True
+
     def __init__(self, ground: Ground, cost: Cost = Cost()) -> None:  # noqa: B008
         super().__init__(ground)
         assert isinstance(ground.device, RecordedDevice)

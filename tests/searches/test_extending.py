@@ -87,12 +87,16 @@ def test_where_nothing_is_left_to_do_the_finals_are_not_measured_again(asked: di
 
 
 def test_a_run_that_stopped_early_goes_on_if_it_may_not(asked: dict[str, Any]) -> None:
-    first = search("softmax", device="recorded:h200", run="run", budget=40)
-    assert first.summary()["early_stop"]["stopped"]
-    more = search("softmax", device="recorded:h200", run="run", budget=40, early_stop=False)
-    assert more.measurements == 40
-    with pytest.raises(PresageError, match="early_stop was False, is True"):
-        search("softmax", device="recorded:h200", run="run", budget=40)
+    first = search("softmax", device="recorded:h200", run="run")
+    stop = first.summary()["early_stop"]
+    assert stop["stopped"]
+    assert stop["saved"] == 64 - first.measurements
+    finer = search("softmax", device="recorded:h200", run="run", until=0.01)
+    assert finer.measurements >= first.measurements
+    more = search("softmax", device="recorded:h200", run="run", budget=64)
+    assert more.measurements == 64
+    with pytest.raises(PresageError, match=r"until was the end of the budget, is 0\.05"):
+        search("softmax", device="recorded:h200", run="run")
 
 
 @pytest.mark.parametrize(

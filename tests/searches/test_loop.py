@@ -35,6 +35,7 @@ from presage import (
 from presage.devices.base import Progress
 from presage.devices.recorded import RecordedDevice
 from presage.forecasters.blend import BlendForecaster
+from presage.forecasters.surrogate import SurrogateForecaster
 from presage.llm.cost import Cost
 from presage.searches import forecasting, measuring, registry, spending, words
 from presage.searches.budget import Budget
@@ -410,9 +411,11 @@ def test_what_the_finals_changed_is_kept(
 # -- stopping early ---------------------------------------------------------------------------------------------------
 
 
-def stop_early(folder: Path, parts: Parts, budget: int = 64, early_stop: bool = True) -> dict[str, Any]:
+def stop_early(
+    folder: Path, parts: Parts, budget: int = 64, until: float | None = 0.05, batch: int = 60
+) -> dict[str, Any]:
     with Store(folder) as store:
-        Search(store, parts, Budget(budget), 60, early_stop=early_stop).run()
+        Search(store, parts, Budget(budget), batch, until=until).run()
     (finished,) = of_kind(folder, "finished")
     return finished
 
@@ -425,36 +428,51 @@ def sure(knowing: Any) -> Any:
 def test_a_search_ends_when_nothing_left_is_likely_to_win(folder: Path, make_parts: MakeParts, sure: Any) -> None:
     finished = stop_early(folder, make_parts(sure(0.05), "risk"))
     assert finished["spent"]["measurements"] < 40
-    assert finished["why"].startswith("stopped early, since nothing left is likely to be faster")
+    assert finished["why"].startswith("stopped early, since the chance that any of the ")
     assert finished["best"]["speedup"] == pytest.approx(4.0, rel=0.05)
     stop, looked = finished["early_stop"], of_kind(folder, "looked")
     assert stop["stopped"]
-    assert stop["chance"] <= 0.05 < min([each["chance"] for each in looked[:-1]], default=1)
+    assert stop["chance"] <= 0.05
+    assert all(each["quiet"] or each["chance"] > 0.05 for each in looked)
     measured = len(of_kind(folder, "measured"))
     assert stop["left"] == 60 - measured
-    assert measured > 16
+    assert measured > 8
+    assert stop["saved"] == 64 - finished["spent"]["measurements"] > 24
+    assert words.early_stop(finished) == f"yes, {stop['saved']} of 64 measurements were not needed"
     assert words.missed(finished, 0.05).startswith("probably nothing: the chance that any of the ")
 
 
 @pytest.mark.parametrize(
-    ("forecaster", "policy", "early_stop", "budget", "why"),
+    ("forecaster", "policy", "until", "budget", "why"),
     [
-        ("sure", "risk", False, 40, "it was not asked for"),
-        ("sure", "topk", True, 40, "the policy promises nothing of what it leaves behind"),
-        ("knowing", "risk", True, 40, "nothing shows that these forecasts can be relied on for it"),
-        ("sure", "risk", True, 8, "there may be more kernels than were proposed"),
-        ("wide", "risk", True, 40, "the chance that any of the "),
+        ("sure", "risk", None, 40, "it was not asked for"),
+        ("knowing", "risk", 0.05, 40, "nothing shows that these forecasts can be relied on for it"),
+        ("sure", "risk", 0.05, 8, "there were no more than 8 measurements"),
+        ("wide", "risk", 0.05, 40, "the chance that any of the "),
     ],
 )
 def test_where_the_promise_cannot_be_kept_it_goes_on_and_says_why(
     folder: Path, make_parts: MakeParts, knowing: Any, sure: Any,
-    forecaster: str, policy: str, early_stop: bool, budget: int, why: str,
+    forecaster: str, policy: str, until: float | None, budget: int, why: str,
 ) -> None:  # fmt: skip
     made = {"sure": sure(0.05), "knowing": knowing(0.05), "wide": sure(2.0)}[forecaster]
-    finished = stop_early(folder, make_parts(made, policy), budget, early_stop)
+    finished = stop_early(folder, make_parts(made, policy), budget, until)
     assert finished["spent"]["measurements"] == budget
     assert not finished["early_stop"]["stopped"]
     assert finished["early_stop"]["why_not"].startswith(why)
+
+
+def test_where_more_can_be_proposed_it_looks_at_some_of_that_first(
+    folder: Path, make_parts: MakeParts, sure: Any
+) -> None:
+    """Ten candidates a step of 60: after the last measurement, new ones are proposed and forecast, and not measured."""
+    finished = stop_early(folder, make_parts(sure(0.05), "risk"), batch=10)
+    assert finished["early_stop"]["stopped"]
+    assert finished["best"]["speedup"] == pytest.approx(4.0, rel=0.05)
+    with Store(folder, writes=False) as store:
+        kinds = [event.kind for event in store.events()]
+    last = len(kinds) - kinds[::-1].index("measured")
+    assert kinds[last:].count("looked") == of_kind(folder, "looked")[-1]["quiet"] == 3
 
 
 def test_forecasts_that_were_too_sure_are_stretched_before_they_are_believed(
@@ -481,9 +499,7 @@ def test_one_that_stops_early_goes_on_as_if_it_had_not_been_interrupted(
     whole = stop_early(tmp_path / "whole", make_parts(sure(0.05), "risk"))
     for _ in range(200):
         with Store(tmp_path / "cut") as store:
-            search = Search(
-                store, make_parts(sure(0.05), "risk"), Budget(64), 60, watch=stopping_after(2), early_stop=True
-            )
+            search = Search(store, make_parts(sure(0.05), "risk"), Budget(64), 60, watch=stopping_after(2), until=0.05)
             try:
                 search.run()
             except InterruptionError:
@@ -491,6 +507,26 @@ def test_one_that_stops_early_goes_on_as_if_it_had_not_been_interrupted(
             break
     assert events(tmp_path / "cut") == events(tmp_path / "whole")
     assert whole["early_stop"]["stopped"]
+
+
+def test_one_that_sees_the_whole_space_goes_on_as_if_it_had_not_been_interrupted(
+    tmp_path: Path, make_parts: MakeParts
+) -> None:
+    """The surrogate learns from one measurement to the next; what it must know again is kept with the forecasts."""
+    with Store(tmp_path / "whole") as store:
+        Search(store, make_parts(SurrogateForecaster(), "risk"), Budget(30), 8).run()
+    proposed = of_kind(tmp_path / "whole", "proposed")
+    assert len(proposed[0]["candidates"]) > 40, "all at once"
+    assert all(len(each["hopes"]) <= 1 for each in of_kind(tmp_path / "whole", "forecast"))
+    for _ in range(200):
+        with Store(tmp_path / "cut") as store:
+            search = Search(store, make_parts(SurrogateForecaster(), "risk"), Budget(30), 8, watch=stopping_after(7))
+            try:
+                search.run()
+            except InterruptionError:
+                continue
+            break
+    assert events(tmp_path / "cut") == events(tmp_path / "whole")
 
 
 def test_an_anchor_that_fails_is_an_error(folder: Path, make_parts: MakeParts) -> None:

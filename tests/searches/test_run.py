@@ -43,7 +43,7 @@ def test_a_run_has_its_best_kernel_as_a_file_and_a_summary(device: str, here: Pa
     summary = run.summary()
     assert list(summary) == [
         "run", "problem", "device", "forecaster", "policy", "strategy", "measurements", "why", "forecasts", "decisions",
-        "broken", "missed", "early_stop", "best", "notes", "spent", "report",
+        "broken", "missed", "early_stop", "optimum", "best", "notes", "spent", "report",
     ]  # fmt: skip
     assert set(summary["decisions"]) == {"trust", "measure", "audit"}
     assert set(summary["missed"]) == {"rate", "low", "high", "likely", "most", "trusted", "promoted"}
@@ -284,7 +284,7 @@ def as_older_versions_wrote_it(folder: Path) -> None:
     for seq, kind, payload in told:
         content = json.loads(payload)
         if kind == "begun":
-            for name in ("early_stop", "acquisition"):
+            for name in ("until", "acquisition"):
                 del content["configuration"][name]
             content["configuration"] |= {"alpha": 0.05, "delta": 0.05}
         elif kind == "measured":
@@ -305,7 +305,7 @@ def as_older_versions_wrote_it(folder: Path) -> None:
         database.executemany("UPDATE events SET payload = ? WHERE seq = ?", changed)
 
 
-OLDER = {"device": "recorded:h200", "budget": 30, "early_stop": False}
+OLDER = {"device": "recorded:h200", "budget": 30}
 
 
 def test_a_run_of_an_older_version_is_read_with_what_is_known_of_it_now() -> None:

@@ -115,11 +115,22 @@ def test_templates_dispatch_defaults_and_several_kernels(trace):
     assert done["result"][:2] == [[1000], "torch.float32"]
 
 
+HALVES = r"""
+template <typename T> __global__ void scale(const T* in, T* out, float by) {
+    out[threadIdx.x] = static_cast<T>(static_cast<float>(in[threadIdx.x]) * by);
+}
+torch::Tensor run(torch::Tensor x, double by = 2.0) {
+    auto out = torch::empty_like(x);
+    scale<at::Half><<<1, 32>>>(x.data_ptr<at::Half>(), out.data_ptr<at::Half>(), by);
+    return out;
+}
+"""
+
+
 def test_half_and_functions_of_the_c_plus_plus_source(trace):
-    cpp = "torch::Tensor run(torch::Tensor x, double by = 2.0);\n"
+    cpp = "torch::Tensor run(torch::Tensor x, double by = 2.0);\n"  # said twice, which is right in two files
     cpp += "torch::Tensor both(torch::Tensor x) { return run(x, 3); }"
-    cuda = SCALE.replace("double by)", "double by = 2.0)")  # said twice, which is right in two files
-    done = trace(module(cuda, cpp, ["run", "both"], "ext.both(x)"), (1000, "float16"))
+    done = trace(module(HALVES, cpp, ["run", "both"], "ext.both(x)"), (1000, "float16"))
     assert done["error"] is None
     ((_, name, _, _, _, values, _),) = done["events"]
     assert "c10" in name
@@ -213,7 +224,7 @@ def test_an_error_names_its_line(trace, of_kernel, of_launch, where):
 
 def test_what_was_built_is_not_built_again(trace):
     cuda = "__global__ void k() {}\nint run(torch::Tensor x) { static int calls = 0; return ++calls; }"
-    again = "[load_inline('ext', CPP, CUDA, 'run').run(x) for _ in range(3)][-1]"
+    again = "[load_inline('ext', CPP, CUDA, None, 'run').run(x) for _ in range(3)][-1]"
     done = trace(module(cuda, "int run(torch::Tensor x);", "run", again), X)
     assert done["result"] == 3
 

@@ -62,7 +62,7 @@ def test_our_launches_compute_the_same(monkeypatch):
     launcher = Launcher(driver)
     inline_cuda.install(launcher, target_arch=f"sm_{major}{minor}", has_gpu=True)
     declared = "torch::Tensor run(torch::Tensor x, double by);"
-    extension = cpp_extension.load_inline("ext", declared, SOURCE, "run")
+    extension = cpp_extension.load_inline("ext", declared, SOURCE, functions="run")
     x = torch.randn(100_000, device="cuda")
     for dtype in (torch.float32, torch.float16):
         assert torch.equal(extension.run(x.to(dtype), 2.0), x.to(dtype) * 2)

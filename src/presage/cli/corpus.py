@@ -1,4 +1,4 @@
-"""`presage corpus collect | compile | pack | check | ls | show | import | export`."""
+"""`presage corpus collect | compile | pack | operators | check | ls | show | import | export`."""
 
 from __future__ import annotations
 
@@ -49,6 +49,10 @@ def _collect_arguments(parser: argparse.ArgumentParser) -> None:
         "problems", nargs="*", metavar="PROBLEM", help="problems, or rooms of the catalogue (default: all)"
     )
     parser.add_argument("--into", type=Path, required=True, metavar="FOLDER", help="the folder to write journals to")
+    parser.add_argument(
+        "--modules", type=Path, metavar="FOLDER",
+        help="measure modules for problems from elsewhere: NAME.py states one, and NAME/*.py are its modules",
+    )  # fmt: skip
     parser.add_argument("--device", default="cuda", help="where to measure (default: cuda)")
     parser.add_argument("--per-problem", type=int, default=250, metavar="N", help="kernels per problem (default: 250)")
     parser.add_argument("--chunk", type=int, default=60, metavar="N", help="measure this many at a time (default: 60)")
@@ -65,20 +69,28 @@ def _collect_arguments(parser: argparse.ArgumentParser) -> None:
 def _collect(arguments: argparse.Namespace) -> dict[str, Any]:
     from presage.corpus import collect
 
+    if arguments.modules and arguments.problems:
+        raise PresageError("--modules measures what is in its folder; leave out the problems")
+    if arguments.modules and not arguments.modules.is_dir():
+        raise PresageError(f"{arguments.modules} is no folder")
     problems = collect.find_problems(arguments.problems)
     device = devices.get(arguments.device)
     try:
-        count = collect.collect(
-            device,
-            arguments.into,
-            problems,
-            device.bulk_effort,
-            per_problem=arguments.per_problem,
-            chunk=arguments.chunk,
-            seconds=arguments.seconds,
-            repeat=arguments.repeat,
-            again=arguments.again,
-            say=_say,
+        count = (
+            collect.collect_modules(device, arguments.into, arguments.modules, seconds=arguments.seconds, say=_say)
+            if arguments.modules
+            else collect.collect(
+                device,
+                arguments.into,
+                problems,
+                device.bulk_effort,
+                per_problem=arguments.per_problem,
+                chunk=arguments.chunk,
+                seconds=arguments.seconds,
+                repeat=arguments.repeat,
+                again=arguments.again,
+                say=_say,
+            )
         )
     finally:
         device.close()
@@ -95,6 +107,9 @@ def _compile_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--processes", type=int, metavar="N", help="compile this many at a time (default: one per core)"
     )
+    parser.add_argument(
+        "--modules", type=Path, metavar="FOLDER", help="the folder of the problems whose modules were measured"
+    )
 
 
 def _compile(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -102,7 +117,12 @@ def _compile(arguments: argparse.Namespace) -> dict[str, Any]:
     from presage.static import hardware
 
     count = pack.add_reports(
-        arguments.folder, hardware.find(arguments.target), arguments.seconds, arguments.processes, _say
+        arguments.folder,
+        hardware.find(arguments.target),
+        arguments.seconds,
+        arguments.processes,
+        _say,
+        arguments.modules,
     )
     _say(f"{count} kernels compiled")
     return {"folder": str(arguments.folder), "compiled": count}
@@ -114,12 +134,18 @@ def _pack_arguments(parser: argparse.ArgumentParser) -> None:
         "-o", "--output", type=Path, required=True, metavar="FILE.parquet", help="the recording to write"
     )
     parser.add_argument("--hardware", help="the name of the device, if it did not report one")
+    parser.add_argument(
+        "--without-sources", type=Path, metavar="FOLDER",
+        help="of modules that lie in this folder record everything but the text, which belongs to others",
+    )  # fmt: skip
 
 
 def _pack(arguments: argparse.Namespace) -> Any:
     from presage.corpus import pack
 
-    found = pack.pack(arguments.folder, arguments.output, arguments.output.stem, arguments.hardware)
+    found = pack.pack(
+        arguments.folder, arguments.output, arguments.output.stem, arguments.hardware, arguments.without_sources
+    )
     summary = pack.summary(found)
     _say(f"{arguments.output}: {summary['kernels']} kernels of {summary['problems']} problems")
     if summary["left_out"]:
@@ -127,6 +153,52 @@ def _pack(arguments: argparse.Namespace) -> Any:
     if summary["unreadable_lines"]:
         _say(f"{summary['unreadable_lines']} lines of the journals cannot be read; collect again to replace them")
     return summary
+
+
+# -- operators --------------------------------------------------------------------------------------------------------
+
+
+def _operators_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--into", type=Path, required=True, metavar="FOLDER",
+        help="the folder for the list of calls (calls.parquet) and the journals; if it has a list, that is measured",
+    )  # fmt: skip
+    parser.add_argument(
+        "--from", dest="sources", type=Path, action="append", default=[], metavar="FOLDER",
+        help="a folder of KernelBench problems, whose operators are listed, too; can be repeated",
+    )  # fmt: skip
+    parser.add_argument("--list", action="store_true", help="only make the list, which needs no GPU")
+    parser.add_argument("--device", default="cuda", help="where to measure: cuda or cpu (default: cuda)")
+    parser.add_argument("--target", default="h200", help="the GPU that modules are traced for (default: h200)")
+    parser.add_argument(
+        "--seconds", type=terminal.positive, metavar="S", help="stop after this long; run the command again to continue"
+    )
+    parser.add_argument(
+        "-o", "--output", type=Path, metavar="FILE.parquet", help="write what was measured by now to this file"
+    )
+
+
+def _operators(arguments: argparse.Namespace) -> dict[str, Any]:
+    from presage.corpus import operator_list, operators
+    from presage.devices import operator_timing
+
+    path = arguments.into / operator_list.FILE
+    if path.exists() and arguments.sources:
+        raise PresageError(f"{path} is a list already; leave out --from, or name another folder")
+    timer = None if arguments.list else operator_timing.timer(arguments.device)
+    if not path.exists():
+        from presage.static import hardware
+
+        found = operator_list.listed(arguments.sources, hardware.find(arguments.target), _say)
+        operator_list.write(path, found)
+    rows = operator_list.read(path)
+    _say(f"{len(rows)} calls of {len({row['operator'] for row in rows})} operators in {path}")
+    count = operators.measure(rows, timer, arguments.into, seconds=arguments.seconds, say=_say) if timer else 0
+    recording = None
+    if arguments.output:
+        recording = operators.pack(rows, arguments.into, arguments.output)
+        _say(f"{arguments.output}: {recording['calls']} calls of {recording['operators']} operators")
+    return {"folder": str(arguments.into), "listed": len(rows), "measured": count, "recording": recording}
 
 
 # -- check, ls, show --------------------------------------------------------------------------------------------------
@@ -319,6 +391,11 @@ _COMMANDS = {
     ),
     "compile": ("compile what was collected, and add what that tells", _compile_arguments, _compile),
     "pack": ("write a recording of what was collected", _pack_arguments, _pack),
+    "operators": (
+        "measure calls of torch's operators on a device; run it again to continue",
+        _operators_arguments,
+        _operators,
+    ),
     "check": ("check a recording and print its numbers", _check_arguments, _check),
     "ls": ("list the problems of a recording, or the kernels of one", _ls_arguments, _ls),
     "show": ("show one recorded kernel", _show_arguments, _show),

@@ -15,6 +15,7 @@ if TYPE_CHECKING:  # which need numpy
     from presage.core.forecast import Forecast
     from presage.kernels.kernel import Kernel
 
+_LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 VERSION = 1
 """Of all shapes. It grows when a field is removed or changes its meaning, not when one is added."""
 SCHEMA = Path(__file__).with_name("documents.json")
@@ -47,6 +48,11 @@ def forecast(of: Forecast) -> dict[str, Any]:
         "confidence": of.confidence(),
         "bins": bins(of),
     }
+
+
+def quantiles(of: Forecast) -> dict[str, float]:
+    """log2 S at some levels, if the kernel works."""
+    return {f"{level:g}": of.quantile(level) for level in _LEVELS}
 
 
 def bins(of: Forecast) -> list[dict[str, Any]]:

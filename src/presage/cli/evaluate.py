@@ -30,6 +30,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--forecaster", action="append", metavar="NAME", help="the same; may be given several times")
     parser.add_argument("--baseline", metavar="NAME", help="compare with this one of them (default: the first)")
     parser.add_argument(
+        "--problem", metavar="PROBLEM", help="score only the recorded kernels of this problem, whatever its split"
+    )
+    parser.add_argument(
         "--split", default="test_op", help="the split of the recording to score on, or 'all' (default: test_op)"
     )
     parser.add_argument(
@@ -38,6 +41,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--recording", help="the name of an installed recording, or a .parquet file (default: h200, or the first)"
+    )
+    parser.add_argument(
+        "--device", metavar="recorded:NAME", help="the same for a recorded device: recorded:h200 is the recording h200"
     )
     parser.add_argument(
         "--neighbours", type=_count, default=0, metavar="N",
@@ -57,11 +63,12 @@ def run(arguments: argparse.Namespace) -> int:
     from presage.report import evaluate_page, page
 
     _check_writable(arguments.html)
-    found = api.load_recording(arguments.recording)
+    found = api.load_recording(_recording(arguments))
     evaluations = [
         api.evaluate(
             name,
             recording=found,
+            problem=arguments.problem,
             split=arguments.split,
             suites=arguments.suite,
             neighbours=arguments.neighbours,
@@ -75,7 +82,8 @@ def run(arguments: argparse.Namespace) -> int:
         documents.write("evaluate", _document(arguments, found.name, evaluations, comparisons))
     else:
         rows, header = evaluate_page.numbers(evaluations)
-        print(f"{evaluations[0].operations} operations of {found.name}, split {arguments.split}\n")
+        what = f"{evaluations[0].operations} operations of {found.name}, split {arguments.split}"
+        print(f"{f'{arguments.problem} of {found.name}' if arguments.problem else what}\n")
         print(terminal.table(rows, header))
         if comparisons:
             print(f"\n{evaluate_page.how_compared(comparisons)}\n")
@@ -90,12 +98,21 @@ def _document(
 ) -> dict[str, Any]:
     return {
         "recording": recording,
-        "split": arguments.split,
+        "split": evaluations[0].split,
         "operations": evaluations[0].operations,
         "evaluations": [each.to_json() for each in evaluations],
         "comparisons": [each.to_json() for each in comparisons],
         "page": str(arguments.html),
     }
+
+
+def _recording(arguments: argparse.Namespace) -> str | None:
+    """Nothing is measured here, so that a device is a recorded one."""
+    if arguments.device is None:
+        return str(arguments.recording) if arguments.recording else None
+    if arguments.recording or not arguments.device.startswith("recorded:"):
+        raise PresageError("forecasters are scored on a recording: write --device recorded:NAME, or --recording NAME")
+    return str(arguments.device.removeprefix("recorded:"))
 
 
 def _names(arguments: argparse.Namespace) -> list[str]:

@@ -1,11 +1,12 @@
-"""`presage forecast PROBLEM KERNEL --target h200`."""
+"""`presage forecast [--problem] PROBLEM KERNEL… --target h200`."""
 
 from __future__ import annotations
 
 import argparse
 import os
 import random
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from presage.cli import documents, terminal
 from presage.core import scale
@@ -13,21 +14,40 @@ from presage.core.forecast import Forecast
 from presage.forecasters import registry
 from presage.forecasters.base import Prediction
 from presage.forecasters.from_names import Asked, ask
+from presage.kernels.kernel import Kernel
 from presage.policies import registry as policies
 from presage.policies.base import Standing
 
 _BAR = 40
+_POLICY = "confident"
+
+
+class Told(NamedTuple):
+    """One kernel, what is said of it, and what to do with it."""
+
+    kernel: Kernel
+    prediction: Prediction
+    action: str
+    """Of the policy, or `broken`, where there is nothing to forecast."""
+    reason: str
+
+    @property
+    def name(self) -> str:
+        return os.path.basename(self.kernel.name)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("problem", help="the name of a problem, as 'presage problems' or the recording lists it")
+    terminal.add_problem(parser)
     parser.add_argument(
-        "kernel",
-        help="a kernel file, or the name of one of the problem's own kernels; PATH@NAME=VALUE,… sets tunables",
+        "kernels", nargs="+", metavar="KERNEL", help=f"{terminal.KERNELS}; several are ranked, and cost one start"
     )
     parser.add_argument(
-        "--anchor", metavar="KERNEL", help="the kernel that the speedup is relative to (default: the seed kernel)"
+        "--all", action="store_true", help="forecast every configuration of a kernel with tunables, not only the first"
     )
+    parser.add_argument(
+        "--anchor", metavar="KERNEL",
+        help="the kernel that speedups are relative to (default: the seed kernel, or the problem's reference)",
+    )  # fmt: skip
     terminal.add_target(
         parser, "the hardware to forecast for: a GPU (h200, rtx4090), cpu, recorded:NAME or recorded:FILE.parquet"
     )
@@ -35,30 +55,43 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--forecaster", default="learned", metavar="NAME",
         help=f"one of {', '.join(registry.names())}, or blend:A,B (default: learned); 'presage plugins' explains them",
     )  # fmt: skip
-    terminal.add_fail(parser, "the kernel cannot work: it does not compile, or cannot be launched")
+    parser.add_argument(
+        "--policy", default=_POLICY, metavar="NAME",
+        help="what decides which are worth a measurement: topk:k=3 names three (default: %(default)s)",
+    )  # fmt: skip
+    terminal.add_fail(parser, "a kernel cannot work: it does not compile, or cannot be launched")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    asked = ask(arguments.problem, [arguments.kernel], arguments.anchor, arguments.target)
-    (prediction,) = asked.forecast(arguments.forecaster)
-    decision = _decision(prediction)
+    problem, kernels = terminal.problem_and_kernels(arguments, "forecast")
+    asked = ask(problem, kernels, arguments.anchor, arguments.target, arguments.all)
+    predictions = asked.forecast(arguments.forecaster)
+    told = _decided([candidate.kernel for candidate in asked.candidates], predictions, arguments.policy)
     if arguments.json:
-        documents.write("forecast", _document(asked, arguments.forecaster, prediction, decision))
+        documents.write("forecast", _document(asked, arguments.forecaster, told))
+    elif len(told) == 1:
+        _print(asked, arguments.forecaster, told[0])
     else:
-        _print(asked, arguments.forecaster, prediction, decision)
-    return int(arguments.fail and decision[0] == "broken")
+        _print_ranking(asked, arguments.forecaster, told)
+    return int(arguments.fail and any(each.action == "broken" for each in told))
 
 
-def _decision(prediction: Prediction) -> tuple[str, str]:
-    """What to do, and why; or `broken`, where there is nothing to forecast."""
-    if prediction.why_broken:
-        return "broken", prediction.why_broken
+def _decided(kernels: Sequence[Kernel], predictions: Sequence[Prediction], policy: str) -> list[Told]:
+    """What to do with each. A policy sees all that can work at once."""
+    working = [prediction.forecast for prediction in predictions if not prediction.why_broken]
     standing = Standing(best=0.0, measured=0, left=None)
-    (decision,) = policies.get("confident").decide([prediction.forecast], standing, random.Random(0))
-    return str(decision.action), decision.reason
+    decisions = iter(policies.get(policy).decide(working, standing, random.Random(0)))
+    told = []
+    for kernel, prediction in zip(kernels, predictions, strict=True):
+        if prediction.why_broken:
+            told.append(Told(kernel, prediction, "broken", prediction.why_broken))
+        else:
+            decision = next(decisions)
+            told.append(Told(kernel, prediction, str(decision.action), decision.reason))
+    return told
 
 
-def _document(asked: Asked, forecaster: str, prediction: Prediction, decision: tuple[str, str]) -> dict[str, Any]:
+def _document(asked: Asked, forecaster: str, told: Sequence[Told]) -> dict[str, Any]:
     return {
         "problem": asked.task.problem.name,
         "target": asked.device,
@@ -66,33 +99,44 @@ def _document(asked: Asked, forecaster: str, prediction: Prediction, decision: t
         "anchor": documents.kernel(asked.task.anchor.kernel),
         "forecasts": [
             {
-                "kernel": documents.kernel(asked.candidates[0].kernel),
-                "forecast": prediction.forecast and documents.forecast(prediction.forecast),
-                "decision": dict(zip(("action", "reason"), decision, strict=True)),
-                "notes": list(prediction.notes),
+                "kernel": documents.kernel(each.kernel),
+                **_numbers(each.prediction),
+                "forecast": each.prediction.forecast and documents.forecast(each.prediction.forecast),
+                "decision": {"action": each.action, "reason": each.reason},
+                "notes": list(each.prediction.notes),
             }
+            for each in told
         ],
     }
 
 
-def _print(asked: Asked, forecaster: str, prediction: Prediction, decision: tuple[str, str]) -> None:
-    kernel, anchor = (os.path.basename(k.name) for k in (asked.candidates[0].kernel, asked.task.anchor.kernel))
-    print(f"{asked.task.problem.name}: {kernel} against {anchor}, on {asked.device}, by {forecaster}\n")
-    if prediction.forecast is not None and prediction.forecast.p_fail < 1:
-        _print_forecast(prediction.forecast)
-    action, reason = decision
-    print(f"{'Will fail' if action == 'broken' else action.capitalize()}: {reason}.")
-    for note in prediction.notes:
+def _numbers(prediction: Prediction) -> dict[str, Any]:
+    """What a script looks at first; a kernel that cannot work fails for certain."""
+    found = prediction.forecast
+    if found is None:
+        return {"mean": None, "quantiles": None, "p_fail": 1.0 if prediction.why_broken else None}
+    return {"mean": found.mean(), "quantiles": documents.quantiles(found), "p_fail": found.p_fail}
+
+
+def _print(asked: Asked, forecaster: str, told: Told) -> None:
+    forecast = told.prediction.forecast
+    print(f"{_heading(asked, told.name, forecaster)}\n")
+    if forecast is not None and forecast.p_fail < 1:
+        _print_forecast(forecast)
+    print(f"{'Will fail' if told.action == 'broken' else told.action.capitalize()}: {told.reason}.")
+    for note in told.prediction.notes:
         print(f"Note: {note}.")
 
 
+def _heading(asked: Asked, what: str, forecaster: str) -> str:
+    anchor = os.path.basename(asked.task.anchor.kernel.name)
+    return f"{asked.task.problem.name}: {what} against {anchor}, on {asked.device}, by {forecaster}"
+
+
 def _print_forecast(forecast: Forecast) -> None:
-    low, median, high = (2 ** forecast.quantile(q) for q in (0.05, 0.5, 0.95))
+    what = "speedup" if forecast.p_fail < 0.5 else "speedup, if it works"
     rows = [
-        [
-            "speedup" if forecast.p_fail < 0.5 else "speedup, if it works",
-            f"{median:.3g}x ({low:.3g} to {high:.3g}, 90 %)",
-        ],
+        [what, f"{_middle(forecast)} ({_ends(forecast)}, 90 %)"],
         ["faster than the anchor", f"{forecast.exceeds(1.0):.0%}"],
         ["fails", f"{forecast.p_fail:.0%}"],
     ]
@@ -101,3 +145,40 @@ def _print_forecast(forecast: Forecast) -> None:
     for label, p in zip(scale.labels(), forecast.bin_probabilities(), strict=True):
         print(f"  {label:20} {p:4.0%} {'#' * round(_BAR * p)}".rstrip())
     print()
+
+
+def _print_ranking(asked: Asked, forecaster: str, told: Sequence[Told]) -> None:
+    """All kernels, those first of which most is expected if a failure counts 0."""
+    print(f"{_heading(asked, f'{len(told)} kernels', forecaster)}\n")
+    ranked = sorted(told, key=lambda each: _expected(each.prediction.forecast), reverse=True)
+    rows = [[str(place), each.name, *_cells(each)] for place, each in enumerate(ranked, start=1)]
+    print(terminal.table(rows, ["", "kernel", "speedup", "90 %", "faster", "fails", "decision"]))
+    of_all = [note for note in told[0].prediction.notes if all(note in each.prediction.notes for each in told)]
+    said: dict[str, list[str]] = {note: [] for note in of_all}
+    for each in ranked:
+        for note in (f"will fail: {each.reason}",) if each.action == "broken" else each.prediction.notes:
+            if note not in of_all:
+                said.setdefault(note, []).append(each.name)
+    print("\n" * bool(said), end="")
+    for note, names in said.items():
+        print(f"{', '.join(names) if names else 'all'}: {note}")
+
+
+def _expected(forecast: Forecast | None) -> float:
+    return -1.0 if forecast is None else (1 - forecast.p_fail) * float(2 ** forecast.mean())
+
+
+def _cells(told: Told) -> list[str]:
+    forecast = told.prediction.forecast
+    if forecast is None:
+        return ["", "", "", "100%" if told.action == "broken" else "", told.action]
+    faster, fails = f"{forecast.exceeds(1.0):.0%}", f"{forecast.p_fail:.0%}"
+    return [_middle(forecast), _ends(forecast), faster, fails, told.action]
+
+
+def _middle(forecast: Forecast) -> str:
+    return f"{2 ** forecast.quantile(0.5):.3g}x"
+
+
+def _ends(forecast: Forecast) -> str:
+    return f"{2 ** forecast.quantile(0.05):.3g} to {2 ** forecast.quantile(0.95):.3g}"

@@ -11,6 +11,7 @@ from typing import Any
 
 from presage.cli import documents, steps, terminal
 from presage.core.errors import PresageError
+from presage.forecasters.from_names import hardware_of
 from presage.kernels.kernel import Kernel
 from presage.problems import registry, static
 from presage.problems.base import Case, Problem
@@ -31,12 +32,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    words = [word for word in (arguments.problem, arguments.first) if word is not None]
+    named = (
+        arguments.problem,
+        arguments.first or (None if arguments.problem else terminal.kernel_file(arguments.kernel)),
+    )
+    words = [word for word in named if word is not None]
     if len(words) != 1:
         raise PresageError("a problem and a kernel are needed; write 'presage inspect PROBLEM KERNEL'")
     problem = registry.get(words[0])
     kernel = registry.find_kernel(problem, arguments.kernel)
-    target = hardware.find(arguments.target.removeprefix("recorded:"))
+    target = _target(arguments.target)
     cases = _cases(problem, arguments.case)
     (reports,) = static.reports(problem, [kernel], cases, target, arguments.timeout)
     if arguments.json:
@@ -44,6 +49,13 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         _print(kernel, target, cases, reports)
     return int(arguments.fail and any(report.status not in ("ok", "unknown") for report in reports))
+
+
+def _target(name: str) -> hardware.Hardware:
+    """The GPU to compile for."""
+    if (found := hardware_of(name)) is None:
+        raise PresageError(f"nothing is compiled for {name}; name a GPU with --target")
+    return found
 
 
 def _cases(problem: Problem, number: int | None) -> Sequence[Case]:
@@ -95,7 +107,8 @@ def _worst(reports: Sequence[StaticReport]) -> StaticReport:
 
 def _print(kernel: Kernel, target: hardware.Hardware, cases: Sequence[Case], reports: Sequence[StaticReport]) -> None:
     first = reports[0]
-    print(f"{os.path.basename(kernel.name)} for {target.product} ({first.arch}), compiled by {first.compiler}\n")
+    how = "compiled by" if kernel.is_bare else "traced with"
+    print(f"{os.path.basename(kernel.name)} for {target.product} ({first.arch}), {how} {first.compiler}\n")
     for case, report in zip(cases, reports, strict=True):
         if report.trace is not None:
             print(f"{case.name}, step by step\n{steps.table(report.trace, target)}\n")

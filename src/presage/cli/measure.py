@@ -29,8 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "kernels",
         nargs="+",
         metavar="KERNEL",
-        help="a kernel file, or the name of one of the problem's own kernels; PATH@NAME=VALUE,… sets tunables;"
-        " several kernels are measured together and compared with the first",
+        help=f"{terminal.KERNELS}; several kernels are measured together and compared with the first",
     )
     parser.add_argument(
         "--device",
@@ -64,11 +63,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    words = [word for word in (arguments.problem, arguments.first, *arguments.kernels) if word is not None]
-    if len(words) < 2:
-        raise PresageError("a problem and a kernel are needed; write 'presage measure PROBLEM KERNEL…'")
-    device = devices.get(arguments.device or _default_device(words), arguments.cc)
-    problem = device.problem(words[0])
+    named, kernels = terminal.problem_and_kernels(arguments, "measure")
+    device = devices.get(arguments.device or _default_device(named, kernels), arguments.cc)
+    problem = device.problem(named)
     if arguments.tolerance == "kernelbench":
         if not isinstance(problem, ExternalProblem) or problem.convention != KERNELBENCH:
             raise PresageError(f"--tolerance kernelbench is for KernelBench problems; {problem.name} is not one")
@@ -78,7 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"measuring on {device.name}; --device chooses another", file=sys.stderr, flush=True)
     progress = terminal.ProgressLine()
     try:
-        reference, measured = api.measure_beside_anchor(problem, words[1:], device, arguments.anchor, effort, progress)
+        reference, measured = api.measure_beside_anchor(problem, kernels, device, arguments.anchor, effort, progress)
     finally:
         progress.clear()
         device.close()
@@ -94,12 +91,12 @@ def run(arguments: argparse.Namespace) -> int:
     return int(arguments.fail and failed)
 
 
-def _default_device(words: list[str]) -> str:
+def _default_device(named: str, kernels: list[str]) -> str:
     """The device that fits the kernels' languages. What a problem from elsewhere needs was never recorded."""
-    problem = problems.get(words[0])
+    problem = problems.get(named)
     if isinstance(problem, ExternalProblem):
         return devices.default({"torch"})
-    return devices.default({problems.find_kernel(problem, spec).language for spec in words[1:]})
+    return devices.default({problems.find_kernel(problem, spec).language for spec in kernels})
 
 
 def _ratio(first: Measurement, other: Measurement) -> dict[str, Any]:

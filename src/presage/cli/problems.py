@@ -13,7 +13,7 @@ from presage.kernels.kernel import Kernel
 from presage.plugins.group import PROBLEMS
 from presage.problems import registry
 from presage.problems.base import Array, Case, Problem
-from presage.problems.external import KERNELBENCH, ExternalProblem
+from presage.problems.external import KERNELBENCH, ONE_FILE, ExternalProblem
 
 _PATIENCE_SECONDS = 60.0
 
@@ -21,8 +21,8 @@ _PATIENCE_SECONDS = 60.0
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     authoring.add_arguments(
         parser, PROBLEMS,
-        "show this problem: its signature, cases and kernels; may be the path of a KernelBench file or a GPU MODE"
-        " folder",
+        "show this problem: its signature, cases and kernels; may be the path of a KernelBench file, of a GPU MODE"
+        " folder or of a file of your own",
     )  # fmt: skip
     parser.add_argument(
         "--device", default="cpu", help="where to run the code of a KernelBench or GPU MODE problem (default: cpu)"
@@ -63,10 +63,8 @@ def _check(name: str, arguments: argparse.Namespace) -> int:
     from presage.authoring import problem_check
 
     problem = registry.get(name)
-    if isinstance(problem, ExternalProblem):
-        raise PresageError(
-            f"{name} is a {problem.convention} problem; 'presage measure {name} KERNEL' checks kernels of it"
-        )
+    if problem.reference_kernel() is not None:
+        raise PresageError(f"{name} is a {problem.room} problem; 'presage measure {name} KERNEL' checks kernels of it")
     return authoring.report(arguments, PROBLEMS, problem.name, problem_check.check(problem))
 
 
@@ -77,7 +75,7 @@ def _summary(problem: Problem) -> dict[str, Any]:
 def _detail(problem: Problem) -> dict[str, Any]:
     return {
         **_summary(problem),
-        "signature": problem.signature(problem.name),
+        "signature": problem.signature(_entry(problem)),
         "inputs": [vars(array) for array in problem.inputs],
         "outputs": [vars(array) for array in problem.outputs],
         "parameters": list(problem.parameters),
@@ -85,6 +83,12 @@ def _detail(problem: Problem) -> dict[str, Any]:
         "checks": [_case(problem, case) for case in problem.checks],
         "kernels": [_kernel(kernel) for kernel in registry.seed_kernels(problem)],
     }
+
+
+def _entry(problem: Problem) -> str:
+    """What a bare kernel's function is called: anything, but a file that states the problem has a name for it."""
+    reference = problem.reference_kernel()
+    return reference.header.launches[0].entry if reference else problem.name
 
 
 def _case(problem: Problem, case: Case) -> dict[str, Any]:
@@ -119,7 +123,8 @@ def _print_detail(problem: Problem, document: dict[str, Any]) -> None:
         for case in cases:
             cost = f"{case['bytes'] / 1e6:.4g} MB, {case['flops'] / 1e6:.4g} MFLOP at least"
             print(f"timed on {kind}  {case['case']}: {cost}")
-    print(f"checked on    {'; '.join(case['case'] for case in document['checks'])}; and random sizes, new each time\n")
+    drawn = "and random sizes, new each time" if problem.reference_kernel() is None else "each with new random values"
+    print(f"checked on    {'; '.join(case['case'] for case in document['checks'])}; {drawn}\n")
     for kernel in document["kernels"]:
         tunables = ", ".join(kernel["tunables"])
         family = f"{kernel['configurations']} configurations of {tunables}" if tunables else "concrete"
@@ -172,8 +177,7 @@ def _tensors(problem: Problem, case: Case) -> dict[str, Any]:
 
 def _print_external(problem: ExternalProblem, document: dict[str, Any]) -> None:
     print(f"{problem.name} ({problem.convention}): {problem.summary}\n")
-    call = "ModelNew(*get_init_inputs()), called on get_inputs()"
-    print(f"module     {call if problem.convention == KERNELBENCH else 'custom_kernel(data)'}")
+    print(f"module     {_CALLS.get(problem.convention, 'custom_kernel(data)')}")
     print(f"right      {document['tolerance']}")
     print(f"checked    {'; '.join(case['case'] for case in document['checks'])}; each with new random seeds")
     print(f"timed      {'; '.join(case['case'] for case in document['timed']['gpu'])}\n")
@@ -183,6 +187,12 @@ def _print_external(problem: ExternalProblem, document: dict[str, Any]) -> None:
     for name, case in document["tensors"].items():
         inputs, outputs = (", ".join(_tensor(tensor) for tensor in case[side]) for side in ("inputs", "outputs"))
         print(f"{name}: {inputs} -> {outputs}; {case['bytes'] / 1e6:.4g} MB at least")
+
+
+_CALLS = {
+    KERNELBENCH: "ModelNew(*get_init_inputs()), called on get_inputs()",
+    ONE_FILE: "custom_kernel(data), data = what inputs() returns, returns what reference(*data) returns",
+}
 
 
 def _tensor(tensor: dict[str, Any]) -> str:

@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from presage.cli import documents, terminal
+from presage.core.errors import PresageError
 from presage.plugins.group import ACQUISITIONS, FORECASTERS, POLICIES, PROPOSERS, STRATEGIES
 from presage.plugins.summaries import summaries
 from presage.searches import words
 from presage.searches.budget import Amounts, Budget
-from presage.searches.configuration import RUNS, Configuration
+from presage.searches.configuration import RUNS, UNTIL, Configuration
 from presage.searches.run import REPORT, Run, search, write_best
 from presage.searches.state import State
 from presage.store.store import Event
@@ -28,18 +29,21 @@ _WORDS = {"device_seconds": "s of the device", "wall_seconds": "s", "dollars": "
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     default = Configuration("")
+    terminal.add_problem(parser, "; or a kernel file, to tune it; or a name in the recording")
     parser.add_argument(
-        "problem",
-        metavar="PROBLEM",
-        help="the name of a problem, the path of a problem file, or a name in the recording",
-    )
+        "kernels", nargs="*", metavar="KERNEL",
+        help="kernel files whose tunables are searched, too, beside those of the catalogue's families",
+    )  # fmt: skip
+    parser.add_argument("--only", action="store_true", help="search the named kernels in place of the catalogue's")
     parser.add_argument(
-        "--device", help="where to measure (default: cuda where there is a GPU, else recorded:h200, else cpu)"
+        "--device",
+        help="where to measure (default: for the catalogue's kernels cuda where there is a GPU, else recorded:h200;"
+        " for your own, cuda or cpu, whichever runs them)",
     )
     parser.add_argument(
         "--forecaster", metavar="NAME",
-        help="what forecasts speedups (default: learned for problems of the catalogue, surrogate for other recordings,"
-        " else none); 'none' measures everything",
+        help="what forecasts speedups (default: learned; for recordings of other problems surrogate, for modules on a"
+        " CPU none); 'none' measures everything",
     )  # fmt: skip
     parser.add_argument(
         "--policy", metavar="NAME",
@@ -54,15 +58,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the order of candidates, such as upper_bound:beta=2 (default: expected_improvement)",
     )  # fmt: skip
     parser.add_argument(
-        "--proposer", metavar="NAME", help="what writes candidates (default: pool on a recorded device, else knobs)"
-    )
+        "--proposer", metavar="NAME",
+        help="what writes candidates (default: pool on a recorded device, llm for a problem that a Python file states,"
+        " else knobs)",
+    )  # fmt: skip
     parser.add_argument(
         "--anchor", metavar="KERNEL", help="the kernel that speedups are relative to (default: the device's own)"
     )
     limits = parser.add_argument_group("budgets, which are never exceeded; a larger one continues a finished run")
     limits.add_argument(
-        "--budget", type=_count, default=default.budget, metavar="N", help="measurements (default: %(default)s)"
-    )
+        "--budget", type=_count, metavar="N",
+        help=f"measurements (default: {default.budget}, or fewer, as --until says)",
+    )  # fmt: skip
     limits.add_argument("--device-seconds", type=terminal.positive, metavar="S", help="seconds on the device")
     limits.add_argument(
         "--wall", type=terminal.positive, metavar="S", help="seconds in total, over every time the run is continued"
@@ -80,8 +87,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="short for risk:delta=SHARE: a winner is faster than the best by more than this share (default: 0.05)",
     )  # fmt: skip
     parser.add_argument(
-        "--no-early-stop", dest="early_stop", action="store_false",
-        help="continue even if nothing that is left is likely to be faster",
+        "--until", type=terminal.positive, metavar="SHARE",
+        help="stop when it is improbable (alpha) that anything left is faster than the best by more than SHARE"
+        f" (default: {UNTIL} without --budget, --wall and --device-seconds; else go on to their end)",
     )  # fmt: skip
     parser.add_argument(
         "--batch", type=_count, metavar="N", help="candidates per step (default: depends on the proposer)"
@@ -122,10 +130,14 @@ def _wrapped(name: str, summary: str) -> str:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    settings = {name: getattr(arguments, name) for name in Configuration.__dataclass_fields__ if name != "problem"}
+    problem, kernels = _words(arguments)
+    asked = Configuration.__dataclass_fields__.keys() - {"problem", "kernels"}
+    settings = {name: getattr(arguments, name) for name in asked}
+    if arguments.budget is None:
+        del settings["budget"]  # a budget that is given is spent
     view = View()
     try:
-        found = search(arguments.problem, run=arguments.folder, watch=view, **settings)
+        found = search(problem, kernels, run=arguments.folder, watch=view, **settings)
     except KeyboardInterrupt:
         view.leave()
         _say_stopped(view.folder(arguments.folder), arguments.json)
@@ -138,6 +150,16 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         _print(found, view.worked)
     return 0
+
+
+def _words(arguments: argparse.Namespace) -> tuple[str, list[str]]:
+    """The problem, and the kernels that are named."""
+    words = [word for word in (arguments.problem, arguments.first, *arguments.kernels) if word is not None]
+    if not words:
+        raise PresageError("name a problem, or a kernel file to tune; 'presage problems' lists the catalogue's")
+    if arguments.only and len(words) == 1:
+        raise PresageError("--only searches kernels that are named; name some after the problem")
+    return words[0], words[1:]
 
 
 def _document(found: Run) -> dict[str, Any]:
@@ -200,8 +222,10 @@ def _print(found: Run, worked: bool) -> None:
         ("best", times if summary["best"]["found_at"] > 1 else "nothing faster than the anchor was found"),
         ("kernel", best.kernel.name.rsplit("/", 1)[-1]),
         ("file", summary["best"]["path"]),
+        *([("optimum", words.optimum(summary["optimum"]))] if summary["optimum"] else []),
         *(("note", note) for note in summary["notes"]),
         ("measured", f"{summary['measurements']}; {summary['why']}"),
+        *(("saved", saved) for saved in [words.saved(summary["early_stop"] or {})] if saved),
         ("forecasts", str(summary["forecasts"])),
         ("decisions", words.decisions(summary)),
         ("missed", words.missed(summary, found.delta)),
@@ -273,8 +297,7 @@ class View:
 def _line(event: Event, state: State) -> str:
     told = event.payload
     if event.kind == "session":
-        begins = f"process {told['pid']} continues after {told['lived']:.0f} s" if state.hashes else _beginning(state)
-        return "\n".join([*told.get("notes", ()), begins])
+        return f"process {told['pid']} continues after {told['lived']:.0f} s" if state.hashes else _beginning(state)
     if event.kind == "measured":
         found = told["status"] if told["value"] is None else _times(told["value"])
         expected = "" if told["expected"] is None else f", forecast {_times(told['expected'])}"
@@ -290,7 +313,7 @@ def _line(event: Event, state: State) -> str:
         said = ", ".join(f"{actions.count(action)} {action}" for action in dict.fromkeys(actions))
         return f"step {state.step.number}: {said}"
     if event.kind == "promoted":
-        return f"no new candidates: measuring {len(told['nodes'])} that were trusted"
+        return f"measuring {len(told['nodes'])} that were trusted, after all"
     if event.kind == "finals":
         finalists = len(told["results"]) - 1
         return f"measured again with the anchor: the best {f'{finalists} kernels' if finalists > 1 else 'kernel'}"

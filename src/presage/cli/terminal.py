@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 import math
+import os
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
+from presage.core.errors import PresageError
 from presage.core.text import printable
 
 if TYPE_CHECKING:  # which needs numpy
@@ -120,20 +122,53 @@ class ProgressLine:
             control("\r\x1b[K")
 
 
-def add_problem(parser: argparse.ArgumentParser) -> None:
+def add_problem(parser: argparse.ArgumentParser, more: str = "") -> None:
     """The problem: the first argument, or --problem."""
     parser.add_argument(
         "first", nargs="?", metavar="PROBLEM",
-        help="the name of a problem ('presage problems' lists them), or the path of a KernelBench file or a GPU MODE"
-        " folder",
+        help="the name of a problem ('presage problems' lists them), or the path of a KernelBench file, a GPU MODE"
+        f" folder or a file of your own{more}",
     )  # fmt: skip
     parser.add_argument("--problem", help="the problem; the first argument is then a kernel")
 
 
+def problem_and_kernels(arguments: argparse.Namespace, command: str) -> tuple[str, list[str]]:
+    """The problem, and the kernels: `-` stands for a list on stdin, one a line."""
+    words = [word for word in (arguments.problem, arguments.first, *arguments.kernels) if word is not None]
+    if len(words) == 1 and (path := kernel_file(words[0])):
+        return path, words
+    kernels = [kernel for word in words[1:] for kernel in (_listed() if word == "-" else [word])]
+    if not kernels:
+        empty = "; the list on stdin is empty" if len(words) > 1 else ""
+        raise PresageError(f"a problem and a kernel are needed; write 'presage {command} PROBLEM KERNEL…'{empty}")
+    return words[0], kernels
+
+
+def kernel_file(word: str) -> str | None:
+    """The path of a bare kernel that is named without a problem: its header says which one it solves."""
+    path = word.partition("@")[0]
+    return path if path.endswith((".c", ".cu")) and os.path.isfile(path) else None
+
+
+def _listed() -> list[str]:
+    """The lines of stdin, without empty ones."""
+    return [line.strip() for line in sys.stdin if line.strip()]
+
+
+KERNELS = (
+    "a kernel file, or the name of one of the problem's own kernels; PATH@NAME=VALUE,… sets tunables;"
+    " '-' reads a list from stdin, one a line"
+)
+
+
 def add_target(parser: argparse.ArgumentParser, forms: str) -> None:
-    """The hardware that a command is about, and does not need. `--device` is an old spelling."""
+    """The hardware that a command is about, and does not need. A device stands for the hardware that it has."""
     parser.add_argument("--target", default=TARGET, metavar="HARDWARE", help=f"{forms} (default: {TARGET})")
-    parser.add_argument("--device", dest="target", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
+    parser.add_argument(
+        "--device", dest="target", default=argparse.SUPPRESS, metavar="DEVICE",
+        help="the same for the hardware of a device: cuda is the GPU of this computer, recorded:NAME that of a"
+        " recording; nothing is measured",
+    )  # fmt: skip
 
 
 def add_fail(parser: argparse.ArgumentParser, when: str) -> None:

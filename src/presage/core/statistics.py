@@ -53,7 +53,7 @@ def median_interval(samples: Sequence[float] | np.ndarray, confidence: float = 0
     n = ordered.size
     if n == 0:
         raise ValueError("the median of no samples is undefined")
-    middle = float(np.median(ordered))
+    middle = float((ordered[(n - 1) // 2] + ordered[n // 2]) / 2)  # np.median would sort again
     rank = _interval_rank(n, confidence)
     if rank == 0:
         return Interval(middle, -math.inf, math.inf)

@@ -143,12 +143,14 @@ def _splits(rows: Sequence[Row]) -> Iterator[str]:
 
 
 def _likeness(rows: Sequence[Row]) -> Iterator[str]:
-    """The first kernel of each family, compared with those of other splits."""
-    firsts = {(row.problem, row.family, row.language): row for row in reversed(rows)}.values()
+    """The first kernel of each family, compared with those of other splits; calls of PyTorch are alike everywhere."""
+    firsts = {
+        (row.problem, row.family, row.language): row for row in reversed(rows) if row.language != "torch"
+    }.values()
     seen = [(row, _shingles(row)) for row in firsts if row.split in ("train", "validation")]
     for row in firsts:
         limit = {"test_op": SIMILAR_OPERATIONS, "test_family": SIMILAR_FAMILIES}.get(row.split)
-        if limit is None or row.language == "torch":
+        if limit is None:
             continue
         shingles = _shingles(row)
         for other, others in seen:

@@ -14,16 +14,19 @@ from pathlib import Path
 from presage.core.errors import PresageError
 from presage.corpus import journal
 from presage.corpus.journal import Journal, State
-from presage.devices.base import Device, Effort
+from presage.devices.base import Device, Effort, ProblemError
 from presage.devices.status import Status
 from presage.kernels.header import Value
 from presage.kernels.kernel import Kernel
-from presage.problems import registry
+from presage.kernels.kernel import read as read_kernel
+from presage.problems import external, registry
 from presage.problems.base import Problem
 
 _ALWAYS = ("naive", "eager", "compiled")
 """Kernels of each problem's first chunk: the seed, and PyTorch's own."""
 _SAY_SECONDS = 10.0
+MODULE_EFFORT = Effort(0.02, case_seconds=0.1, timeout=60.0, rounds=3, further_processes=0)
+"""For modules, of which each has a process of its own."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +85,55 @@ def _shuffled(problem: Problem, family: Kernel) -> list[dict[str, Value]]:
     return [first, *sorted(others, key=lambda v: hashlib.sha256(f"{problem.name} {name} {v}".encode()).digest())]
 
 
+def modules(folder: Path, device: Device) -> Iterator[PlannedKernel]:
+    """For each problem from elsewhere in a folder (`NAME.py`, or a folder with a task): its reference, and the modules
+    in the folder `NAME` beside a file, or in `modules` inside a folder. What is no problem is left out."""
+    for path in sorted(folder.iterdir(), key=lambda path: hashlib.sha256(path.name.encode()).digest()):
+        if path.suffix != ".py" and not (path / "task.yml").is_file():
+            continue
+        problem = external.read(path)
+        yield PlannedKernel(problem, problem.reference_kernel())
+        for file in sorted((path / "modules" if path.is_dir() else path.with_suffix("")).glob("*.py")):
+            kernel = problem.candidate(read_kernel(file))
+            if kernel.language in device.languages:
+                yield PlannedKernel(problem, kernel)
+
+
+def collect_modules(
+    device: Device,
+    into: Path,
+    folder: Path,
+    *,
+    effort: Effort = MODULE_EFFORT,
+    seconds: float | None = None,
+    say: Callable[[str], None] = print,
+) -> int:
+    """Measure the modules of a folder as foreign kernels. Returns the number of measurements."""
+    state = journal.read(into)
+    wanted = [each for each in modules(folder, device) if not state.measured(each.problem.name, each.hash)]
+    deadline = time.monotonic() + seconds if seconds else None
+    own = Journal(into, {"device": device.name, "kind_of_device": device.kind, "facts": device.describe()})
+    for problem in {each.problem.name: each.problem for each in wanted}.values():
+        if reference := problem.reference_kernel():
+            own.add_problem(problem.name, problem.room, reference.hash)
+    run = _Run(device, own, state, effort, deadline, say)
+    try:
+        while wanted:
+            try:
+                run.measure(wanted, foreign=True)
+                break
+            except ProblemError as error:
+                say(f"{error.problem} is left out: {error}")
+                wanted = [
+                    each
+                    for each in wanted
+                    if each.problem.name != error.problem and (each.problem.name, each.hash) not in run.done
+                ]
+    finally:
+        own.close()
+    return run.count
+
+
 def collect(
     device: Device,
     folder: Path,
@@ -133,7 +185,12 @@ class _Run:
     ) -> None:
         self._device, self._journal, self._state, self._effort = device, own, state, effort
         self._deadline, self._say = deadline, say
-        self.count = 0
+        self.done: set[tuple[str, str]] = set()
+        """The kernels that were measured, by problem and hash."""
+
+    @property
+    def count(self) -> int:
+        return len(self.done)
 
     def repeats(self, share: float, problems: Sequence[Problem]) -> Iterator[PlannedKernel]:
         """A random share of what earlier runs measured, to be measured again."""
@@ -144,7 +201,7 @@ class _Run:
                 family, _ = self._state.render(known)
                 yield PlannedKernel(by_name[known.problem], family, known.values)
 
-    def measure(self, candidates: Iterable[PlannedKernel], repeat: bool = False) -> None:
+    def measure(self, candidates: Iterable[PlannedKernel], repeat: bool = False, foreign: bool = False) -> None:
         families: dict[tuple[str, str], Kernel] = {}
         statuses: Counter[str] = Counter()
 
@@ -156,12 +213,13 @@ class _Run:
                 yield candidate.problem, candidate.kernel
 
         start = last = said = time.monotonic()
-        for measurement in self._device.measure_each(work(), self._effort, foreign=repeat):
+        for measurement in self._device.measure_each(work(), self._effort, foreign=repeat or foreign):
             now = time.monotonic()
-            family = families.pop((measurement.problem, measurement.kernel.hash))
+            key = measurement.problem, measurement.kernel.hash
+            family = families.pop(key)
             self._journal.add(family, measurement, now - last, repeat)
             last = now
-            self.count += 1
+            self.done.add(key)
             statuses[str(measurement.status)] += 1
             if now - said > _SAY_SECONDS:
                 self._say(_progress(measurement.problem, statuses, now - start, repeat))

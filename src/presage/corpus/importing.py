@@ -129,14 +129,31 @@ def _load(path: Path) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         raise PresageError(f"{path} cannot be read, or was cut short: {error}") from error
     try:
-        document = json.loads(data)
+        document = _closed(data)
     except (ValueError, RecursionError) as error:
-        raise PresageError(
-            f"{path} is not complete JSON ({error}); a Kernel Tuner cache that is still open lacks its end: add '}}}}'"
-        ) from error
+        raise PresageError(f"{path} is no JSON, and no Kernel Tuner cache that was left open: {error}") from error
     if not isinstance(document, dict):
         raise PresageError(f"{path} is JSON, but not an object")
     return document
+
+
+def _closed(data: bytes) -> Any:
+    """The document. Kernel Tuner writes a line for each result, and the end of a cache only when it closes that: one
+    that was left open is closed here, without a last line that was cut short."""
+    try:
+        return json.loads(data)
+    except ValueError:
+        if b'"cache"' not in data:
+            raise
+    lines = data.decode().rstrip().rstrip(",").split("\n")
+    for whole in (lines, lines[:-1]):
+        text = "\n".join(whole).rstrip().rstrip(",")
+        for end in ("}", "}}"):
+            try:
+                return json.loads(f"{text}{end}")
+            except ValueError:
+                continue
+    return json.loads(data)
 
 
 def _sizes(size: Any) -> list[Any]:

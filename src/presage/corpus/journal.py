@@ -53,6 +53,8 @@ class State:
 
     kernels: dict[tuple[str, str], Collected] = field(default_factory=dict)
     families: dict[str, dict[str, str]] = field(default_factory=dict)
+    problems: dict[str, dict[str, str]] = field(default_factory=dict)
+    """Of problems from elsewhere: their room, and the hash of their reference."""
     runs: list[dict[str, Any]] = field(default_factory=list)
     damaged: int = 0
     """Lines that could not be read."""
@@ -98,12 +100,17 @@ class Journal:
     def close(self) -> None:
         self._file.close()
 
+    def add_problem(self, problem: str, room: str, reference: str) -> None:
+        """Write what cannot be looked up of a problem from elsewhere."""
+        self._write({"kind": "problem", "problem": problem, "room": room, "reference": reference})
+
     def add(self, family: Kernel, measurement: Measurement, seconds: float, repeat: bool = False) -> None:
         """Write the measurement of a kernel of this family."""
         cases = [
             {"case": c.case, "floor_ns": round(c.floor_ns, 1), "samples_ns": [round(ns, 1) for ns in c.samples_ns]}
             for c in measurement.cases
         ]
+        waits = {c.case: round(c.wait_ns, 1) for c in measurement.cases if c.wait_ns is not None}
         self._write(
             self._about(measurement.problem, family, measurement.kernel)
             | {
@@ -113,6 +120,7 @@ class Journal:
                 "cases": cases,
                 "facts": {k: v for k, v in measurement.facts.items() if k != "timing"}
                 | {"run": self.run}
+                | ({"wait_ns": waits} if waits else {})
                 | ({"believed": measurement.believed} if measurement.believed else {})
                 | ({"not_replayed": measurement.not_replayed} if measurement.not_replayed else {}),
                 "seconds": round(seconds, 3),
@@ -192,6 +200,9 @@ def _take(state: State, record: dict[str, Any]) -> None:
     if kind == "family":
         state.families[str(record["family"])] = {name: str(record[name]) for name in ("name", "source")}
         return
+    if kind == "problem":
+        state.problems[str(record["problem"])] = {name: str(record[name]) for name in ("room", "reference")}
+        return
     key = (str(record["problem"]), str(record["hash"]))
     if kind == "reports":
         with contextlib.suppress(KeyError):
@@ -205,7 +216,8 @@ def _take(state: State, record: dict[str, Any]) -> None:
     )
     known = state.kernels.setdefault(key, Collected(*key, family, values, language))
     state.runs[-1]["seconds"] = state.runs[-1].get("seconds", 0.0) + float(record.get("seconds", 0.0))
-    if status in (Status.DEVICE_FAULT, Status.CHEATING):  # our own kernels do not cheat: the machine was too busy
+    is_own = key[0] not in state.problems  # our own kernels do not cheat: the machine was too busy
+    if status is Status.DEVICE_FAULT or (is_own and status is Status.CHEATING):
         known.faults += 1
     elif kind == "repeat" and status is not Status.WRONG_RESULT:
         known.repeat = cases

@@ -16,7 +16,8 @@ from presage.corpus.journal import Collected, Journal, State
 from presage.devices import recording
 from presage.devices.recording import RecordedCase, Recording, Row
 from presage.devices.status import Status
-from presage.problems import registry, static
+from presage.kernels.kernel import read
+from presage.problems import external, registry, splits, static
 from presage.problems.base import Problem
 from presage.static.hardware import Hardware
 
@@ -27,15 +28,21 @@ _AT_ONCE = 256
 
 
 def add_reports(
-    folder: Path, target: Hardware, seconds: float | None, processes: int | None = None, say: Any = print
+    folder: Path,
+    target: Hardware,
+    seconds: float | None,
+    processes: int | None = None,
+    say: Any = print,
+    modules: Path | None = None,
 ) -> int:
-    """Compile every collected kernel without a static report, and write the report."""
+    """Compile every collected kernel without a static report, and write the report. `modules` is the folder of the
+    problems from elsewhere; without it, their modules are left out."""
     deadline = time.monotonic() + seconds if seconds else math.inf
     state = journal.read(folder)
     waiting = [
         kernel
         for kernel in state.kernels.values()
-        if kernel.language in _REPORTED and kernel.status is not None and not kernel.reports
+        if kernel.status is not None and not kernel.reports and _is_compiled(kernel, state, modules)
     ]
     waiting.sort(key=lambda kernel: kernel.language != "triton")  # those take longest
     own = Journal(folder, {"device": None, "target": target.name})
@@ -43,7 +50,7 @@ def add_reports(
     try:
         while done < len(waiting) and time.monotonic() < deadline:
             chosen = waiting[done : done + _AT_ONCE]
-            problems = [_problem(each.problem) for each in chosen]
+            problems = [_stated(each.problem, modules) or _problem(each.problem) for each in chosen]
             wanted = [
                 (problem, state.render(each)[1], problem.timed["gpu"])
                 for problem, each in zip(problems, chosen, strict=True)
@@ -57,9 +64,26 @@ def add_reports(
     return done
 
 
-def pack(folder: Path, path: Path, name: str, hardware: str | None = None) -> Recording:
-    """Make a recording of a folder of journals."""
+def _is_compiled(kernel: Collected, state: State, modules: Path | None) -> bool:
+    if kernel.problem in state.problems:
+        return _stated(kernel.problem, modules) is not None
+    return kernel.language in _REPORTED
+
+
+@cache
+def _stated(name: str, modules: Path | None) -> Problem | None:
+    """The problem of this name that a folder states."""
+    places = [modules / f"{name}.py", modules / name] if modules else []
+    return next((external.read(place) for place in places if registry.is_path(str(place))), None)
+
+
+def pack(
+    folder: Path, path: Path, name: str, hardware: str | None = None, without: Path | None = None
+) -> Recording:
+    """Make a recording of a folder of journals. Of modules that lie in `without`, and of its problems, everything is
+    recorded but the text."""
     state = journal.read(folder)
+    withheld = _hashes_in(without) if without else frozenset()
     runs = [run for run in state.runs if run.get("device")]
     if not runs or not state.kernels:
         raise PresageError(f"{folder} has no collected kernels; 'presage corpus collect --into {folder}' makes some")
@@ -69,8 +93,8 @@ def pack(folder: Path, path: Path, name: str, hardware: str | None = None) -> Re
             f"{folder} has runs on devices of several kinds: {', '.join(sorted(kinds))}; use a folder for each"
         )
     kind = kinds.pop()
-    rows = [_row(state, each) for each in state.kernels.values() if each.status is not None]
-    rows = _with_speedups(rows, _ANCHORS[kind])
+    rows = [_row(state, each, withheld) for each in state.kernels.values() if each.status is not None]
+    rows = _with_speedups(rows, _ANCHORS[kind], state)
     facts = runs[-1].get("facts", {})
     return recording.write(
         path,
@@ -90,18 +114,33 @@ def pack(folder: Path, path: Path, name: str, hardware: str | None = None) -> Re
     )
 
 
-def _row(state: State, found: Collected) -> Row:
+def _hashes_in(folder: Path) -> frozenset[str]:
+    """Of the modules in a folder, and of its problems' references."""
+    problems = [path for path in folder.iterdir() if registry.is_path(str(path))]
+    references = [external.read(path).reference_kernel().hash for path in problems]
+    return frozenset((*references, *(read(path).hash for path in folder.glob("*/**/*.py"))))
+
+
+def _place(state: State, name: str) -> tuple[str, str]:
+    """The room and the split of a problem."""
+    if name in state.problems:
+        return state.problems[name]["room"], splits.of_problem(name)
+    problem = _problem(name)
+    return problem.room, problem.split
+
+
+def _row(state: State, found: Collected, withheld: frozenset[str]) -> Row:
     _, kernel = state.render(found)
-    problem = _problem(found.problem)
+    room, split = _place(state, found.problem)
     assert found.status is not None
     return Row(
         problem=found.problem,
-        room=problem.room,
-        split=problem.split,
+        room=room,
+        split=split,
         family=state.families[found.family]["name"],
         language=found.language,
         hash=found.hash,
-        source=kernel.source,
+        source="" if found.hash in withheld else kernel.source,
         values=found.values,
         status=found.status,
         reason=found.reason,
@@ -117,8 +156,15 @@ def _problem(name: str) -> Problem:
     return registry.get(name)
 
 
-def _with_speedups(rows: Sequence[Row], anchor: str) -> list[Row]:
-    anchors: dict[str, Row] = {row.problem: row for row in rows if row.family == anchor and not row.values}
+def _with_speedups(rows: Sequence[Row], anchor: str, state: State) -> list[Row]:
+    """Relative to the seed, or to the reference of a problem from elsewhere."""
+
+    def is_anchor(row: Row) -> bool:
+        if row.problem in state.problems:
+            return row.hash == state.problems[row.problem]["reference"]
+        return row.family == anchor and not row.values
+
+    anchors: dict[str, Row] = {row.problem: row for row in rows if is_anchor(row)}
     found = []
     for row in rows:
         seed = anchors.get(row.problem)

@@ -13,13 +13,15 @@ import numpy as np
 
 from presage.core.errors import PresageError
 from presage.core.statistics import Interval, Parts, median_of_processes, speedup_interval
+from presage.devices.child import VerdictError
 from presage.devices.examiner import ChildExaminer
 from presage.devices.status import Status
 from presage.kernels.kernel import Kernel
 from presage.problems import registry as problems
 from presage.problems import static
-from presage.problems.base import Problem
+from presage.problems.base import Case, Problem
 from presage.problems.external import ExternalProblem
+from presage.problems.kernel_file import KernelProblem
 from presage.static.hardware import Hardware
 from presage.static.report import StaticReport
 
@@ -146,6 +148,14 @@ Progress = Callable[[str, float], None]
 """Called with what is being done and the share of the work that is done."""
 
 
+class ProblemError(PresageError):
+    """A problem from elsewhere whose own code fails, by its name."""
+
+    def __init__(self, problem: str, reason: str) -> None:
+        super().__init__(reason)
+        self.problem = problem
+
+
 class Device(ABC):
     """A place where kernels compile and run."""
 
@@ -189,8 +199,8 @@ class Device(ABC):
     ) -> list[tuple[StaticReport, ...]]:
         """What compiling alone tells of each kernel, a report per timed case; nothing of one that cannot be compiled
         without running it. None is compiled for longer than so many seconds. This does not use the device."""
-        compiled = [kernel for kernel in kernels if kernel.language in ("cuda", "triton")]
-        if self.hardware is None or isinstance(problem, ExternalProblem) or not compiled:
+        compiled = [kernel for kernel in kernels if static.is_reported(problem, kernel)]
+        if self.hardware is None or not compiled:
             return [()] * len(kernels)
         found = static.reports(problem, compiled, problem.timed[self.kind], self.hardware, min(COMPILING, seconds))
         by_hash = {kernel.hash: tuple(each) for kernel, each in zip(compiled, found, strict=True)}
@@ -223,16 +233,27 @@ class Device(ABC):
     def posed(self, problem: Problem, seconds: float) -> Iterator[Problem]:
         """The problem as it can be measured here. One from elsewhere is described by its own code, in a child that
         lives as long as this, and that may take so many seconds for each answer."""
+        if isinstance(problem, KernelProblem):
+            with self._reference_trial(problem, seconds) as trial:
+                yield problem.answered_by(_Reference(problem, trial))
+            return
         if not isinstance(problem, ExternalProblem):
             if self.kind not in problem.timed:
                 raise PresageError(f"{problem.name} has no cases for a {self.kind} device; it is for a GPU")
             yield problem
             return
         with self._examiner_child() as child:
-            examiner = ChildExaminer(problem, child, seconds)
-            described = examiner.describe()
+            try:
+                examiner = ChildExaminer(problem, child, seconds)
+                described = examiner.describe()
+            except PresageError as error:
+                raise ProblemError(problem.name, str(error)) from error
             examiner.share(self._examiner_arena(described))
             yield described
+
+    def _reference_trial(self, problem: KernelProblem, seconds: float) -> AbstractContextManager[Any]:
+        """A trial of the problem's reference that is ready to answer, and may take so many seconds for each answer."""
+        raise PresageError(f"the {self.name} device cannot run {problem.path}")
 
     def _examiner_child(self) -> AbstractContextManager[Any]:
         """A worker for code of the user's."""
@@ -241,6 +262,21 @@ class Device(ABC):
     def _examiner_arena(self, problem: Problem) -> Any:
         """An arena that a call of each case fits into, where workers do not bring their own."""
         return None
+
+
+class _Reference:
+    """Answers for a problem that a kernel file states. What goes wrong there ends the measurement: it is no
+    candidate's fault."""
+
+    def __init__(self, problem: KernelProblem, trial: Any) -> None:
+        self._path, self._trial = problem.path, trial
+
+    def __call__(self, case: Case, inputs: Sequence[Any]) -> tuple[Any, ...]:
+        try:
+            answer: tuple[Any, ...] = self._trial.answer(case, inputs)
+        except VerdictError as fault:
+            raise PresageError(f"{self._path}: its first configuration is {fault.status}: {fault.reason}") from fault
+        return answer
 
 
 def speedup(anchor: Measurement, candidate: Measurement) -> Interval | None:

@@ -26,6 +26,7 @@ from presage.devices.status import Status
 from presage.devices.trial import Plan, Trial, conduct, worker_settings
 from presage.kernels.kernel import Kernel
 from presage.problems.base import Case, Problem
+from presage.problems.kernel_file import KernelProblem
 from presage.sandbox import processes, rules, scratch
 
 FLOOR_MARGIN = 0.7
@@ -207,6 +208,20 @@ class CpuDevice(Device):
             child.kill()
             raise
         return self._idles.setdefault(language, child)
+
+    @contextmanager
+    def _reference_trial(self, problem: KernelProblem, seconds: float) -> Iterator[Trial]:
+        trial = Trial(problem, problem.reference_kernel(), Effort(timeout=seconds))
+        if trial.kernel.language not in self.languages:
+            raise PresageError(f"{problem.path} is {trial.kernel.language}; the cpu device runs c")
+        trial.child = self._start_child(trial.kernel.language, self.threads)
+        try:
+            self._load(problem, [trial])
+            if trial.verdict:
+                raise PresageError(f"{problem.path} is {trial.verdict.status}: {trial.verdict.reason}")
+            yield trial
+        finally:
+            trial.close()
 
     @contextmanager
     def _examiner_child(self) -> Iterator[Child]:

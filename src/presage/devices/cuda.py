@@ -6,11 +6,11 @@ import itertools
 import math
 import os
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -21,24 +21,26 @@ from presage.devices.base import CaseTiming, Device, Effort, Measurement, Progre
 from presage.devices.child import ChildLostError, TimingError, VerdictError
 from presage.devices.gpu_memory import GIB, CrowdedError, NoRoomError
 from presage.devices.nvml import Nvml
+from presage.devices.posing import Posing
 from presage.devices.status import Status
-from presage.devices.trial import Plan, conduct
+from presage.devices.trial import Plan, clock, conduct, examine
 from presage.kernels.kernel import Kernel
 from presage.problems.base import Case, Problem
 from presage.problems.external import ExternalProblem
+from presage.problems.kernel_file import KernelProblem
 from presage.sandbox.rules import environment
 from presage.sandbox.zygote import Zygote
-from presage.static import hardware, inline_cuda, nvrtc, toolkit, triton_module
+from presage.static import hardware, inline_cuda, modules, nvrtc, toolkit
 from presage.static.hardware import Hardware
 
 _IMPORTS = (
     *("numpy", "torch", "triton", "triton.language", "triton.runtime.autotuner", "cuda.bindings.driver"),
     "cuda.bindings.nvrtc",
-    *triton_module.IMPORTED_LATE,
+    *modules.IMPORTED_LATE,
     *("presage.devices.worker.main", "presage.devices.worker.triton_launches:warm_up"),
     *("presage.devices.worker.replay", "presage.static.tracing.recorder:warm_up"),
 )
-_ARENA_SHARE, _ARENA_LEAST, _ARENA_MOST, _ARENA_CALLS = 0.1, 512 << 20, 8 << 30, 24
+_ARENA_SHARE, _ARENA_LEAST, _ARENA_MOST, _ARENA_CALLS = 0.1, 512 << 20, 16 << 30, 64
 """Of the GPU's memory, for what kernels read and write: no more than is of use, since others may measure there, too."""
 OWN_CHECKS = 3
 """Few, since Triton compiles a kernel anew for most shapes; an odd size finds most of what a family can do wrong."""
@@ -64,6 +66,10 @@ them what comes up on the way."""
 _IDLE_SECONDS = 24 * 3600.0
 _CHOICE = ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "CUDA_MPS_PIPE_DIRECTORY", "LD_LIBRARY_PATH")
 """What workers must know of the caller's environment to find the GPU that it has found."""
+
+
+_Ready = Future[tuple["_Task", Any]]
+_Stage = Callable[[Sequence[Any], Plan, Any, Effort, Progress], None]
 
 
 @dataclass
@@ -208,7 +214,7 @@ class CudaDevice(Device):
         return GpuPeaks()
 
     @cached_property
-    def _ground(self) -> dict[str, Any]:
+    def ground(self) -> dict[str, Any]:
         """What every child is told of the GPU, the compiled lead among it."""
         source = Path(__file__).with_name("worker").joinpath("lead.cu").read_text()
         return {
@@ -221,7 +227,7 @@ class CudaDevice(Device):
     def start_child(self, with_torch: bool = True) -> Any:
         from presage.devices.gpu_child import GpuChild
 
-        return GpuChild(self.zygote, self._ground, with_torch)
+        return GpuChild(self.zygote, self.ground, with_torch)
 
     @cached_property
     def _idle(self) -> Any:
@@ -266,32 +272,41 @@ class CudaDevice(Device):
         ahead of need on all cores, and the lane is never waited for. A foreign kernel gets a process of its own;
         kernels of our own follow each other in workers that they share."""
         self._get_ready(())
-        with ExitStack() as stack:
-            tasks = self._foreign(work, effort, stack) if foreign else self._own(work, effort)
-            ahead: dict[Future[Any], _Task] = {}
-            room = self._room(1, workers=2) if foreign else self._room(_AHEAD)
-            pool = ThreadPoolExecutor(room)
-            try:
-                while True:
-                    for task in itertools.islice(tasks, room - len(ahead)):
-                        ahead[pool.submit(self._prepared, task, task.next)] = task
-                    if not ahead:
-                        return
-                    done, _ = wait(ahead, return_when=FIRST_COMPLETED)
-                    future = done.pop()
-                    task, trial = ahead.pop(future), future.result()
-                    self._conduct([trial], task.next, task.effort, _silent)
-                    task.trials.append(self._settled(trial, task, task.next))
-                    if task.to_time:
-                        ahead[pool.submit(self._prepared, task, task.next)] = task
-                    else:
-                        yield self._measurement(task)
-            finally:  # the caller may have had enough before the end
-                self._stop(pool)
-                for future in ahead:
-                    if not future.cancelled() and not future.exception():
-                        for child in future.result().release():
-                            child.kill()
+        posing = Posing(lambda problem: self.posed(problem, effort.timeout), self.kind, self._undertaker)
+        begins = self._foreign(work, effort, posing) if foreign else self._own(work, effort)
+        ahead: set[_Ready] = set()
+        room = self._room(1, workers=2) if foreign else self._room(_AHEAD)
+        pool = ThreadPoolExecutor(room)
+        try:
+            while True:
+                ahead |= {pool.submit(begin) for begin in itertools.islice(begins, room - len(ahead))}
+                if not ahead:
+                    return
+                done, _ = wait(ahead, return_when=FIRST_COMPLETED)
+                future = done.pop()
+                ahead.remove(future)
+                task, trial = future.result()
+                if trial.may_part:
+                    self._conduct([trial], task.next, task.effort, _silent, examine)
+                    ahead.add(pool.submit(_parted, task, trial))  # meanwhile others have the lane
+                    continue
+                self._conduct([trial], task.next, task.effort, _silent, clock if trial.has_parted else conduct)
+                task.trials.append(self._settled(trial, task, task.next))
+                if task.to_time:
+                    ahead.add(pool.submit(self._ready, task))
+                    continue
+                measurement = self._measurement(task)
+                if foreign:
+                    posing.leave(task.problem.name)
+                yield measurement
+        finally:  # the caller may have had enough before the end
+            posing.stop()
+            self._stop(pool)
+            for future in ahead:
+                if not future.cancelled() and not future.exception():
+                    for child in future.result()[1].release():
+                        child.kill()
+            posing.close()
 
     @contextmanager
     def _compiling(self, threads: int) -> Iterator[ThreadPoolExecutor]:
@@ -315,16 +330,23 @@ class CudaDevice(Device):
         """How many kernels are made ready at a time: so many a core, while their workers fit into half the GPU."""
         return max(1, min(each * self.cores, int(self.properties.total_memory) // (2 * workers * _WORKER_BYTES)))
 
-    def _foreign(self, work: Iterable[tuple[Problem, Kernel]], effort: Effort, stack: ExitStack) -> Iterator[_Task]:
-        posed: dict[str, tuple[Problem, Plan]] = {}
+    def _foreign(
+        self, work: Iterable[tuple[Problem, Kernel]], effort: Effort, posing: Posing
+    ) -> Iterator[Callable[[], tuple[_Task, Any]]]:
+        """What begins to measure each kernel, in a thread."""
         for problem, kernel in work:
             self._get_ready([kernel])
-            if problem.name not in posed:
-                found = stack.enter_context(self.posed(problem, effort.timeout))
-                posed[problem.name] = found, Plan.draw(found, self.kind)
-            yield _Task(posed[problem.name][0], kernel, posed[problem.name][1], None, _effort_for(kernel, effort))
+            posing.announce(problem)
+            yield partial(self._begun, problem, kernel, effort, posing)
 
-    def _own(self, work: Iterable[tuple[Problem, Kernel]], effort: Effort) -> Iterator[_Task]:
+    def _begun(self, problem: Problem, kernel: Kernel, effort: Effort, posing: Posing) -> tuple[_Task, Any]:
+        posed, plan = posing.get(problem)
+        return self._ready(_Task(posed, kernel, plan, None, _effort_for(kernel, effort)))
+
+    def _ready(self, task: _Task) -> tuple[_Task, Any]:
+        return task, self._prepared(task, task.next)
+
+    def _own(self, work: Iterable[tuple[Problem, Kernel]], effort: Effort) -> Iterator[Callable[[], tuple[_Task, Any]]]:
         for problem, kernel in work:
             self._get_ready([kernel])
             key = f"{problem.name}/{effort.checks}"
@@ -335,7 +357,26 @@ class CudaDevice(Device):
                 few = effort.checks
                 plan = Plan.fixed(problem, self.kind, few) if few else Plan.draw(problem, self.kind)
                 self._posed[key] = plan, {}
-            yield _Task(problem, kernel, *self._posed[key], replace(effort, processes=1))
+            yield partial(self._ready, _Task(problem, kernel, *self._posed[key], replace(effort, processes=1)))
+
+    @contextmanager
+    def _reference_trial(self, problem: KernelProblem, seconds: float) -> Iterator[Any]:
+        from presage.devices.gpu_trial import GpuTrial
+
+        trial = GpuTrial(problem, problem.reference_kernel(), Effort(timeout=seconds))
+        if trial.kernel.language not in self.languages:
+            raise PresageError(f"{problem.path} is {trial.kernel.language}; the cuda device runs cuda")
+        trial.child, arena = self.start_child(with_torch=False), self._examiner_arena(problem)
+        try:
+            trial.attempt(trial.prepare, self.compiler, Plan((), ()))
+            trial.attempt(trial.enter_lane, arena)
+            if trial.verdict:
+                raise PresageError(f"{problem.path} is {trial.verdict.status}: {trial.verdict.reason}")
+            yield trial
+        finally:
+            for child in trial.release():
+                child.kill()
+            self._arenas.append(arena)
 
     @contextmanager
     def _examiner_child(self) -> Iterator[Any]:
@@ -403,9 +444,11 @@ class CudaDevice(Device):
         self._conduct([again], plan, task.effort, _silent)
         return again
 
-    def _conduct(self, trials: Sequence[Any], plan: Plan, effort: Effort, progress: Progress) -> None:
-        """Have the lane; other processes of ours on this GPU wait meanwhile. Memory that they have, too, is waited for
-        outside of it, so that they can come to their end."""
+    def _conduct(
+        self, trials: Sequence[Any], plan: Plan, effort: Effort, progress: Progress, stage: _Stage = conduct
+    ) -> None:
+        """Have the lane for a stage of the trials, by default all of them; other processes of ours on this GPU wait
+        meanwhile. Memory that they have, too, is waited for outside of it, so that they can come to their end."""
         patience = time.monotonic() + MEMORY_SECONDS
         while True:
             with exclusive.only(
@@ -413,7 +456,7 @@ class CudaDevice(Device):
             ):
                 short = self._short_of(trials[0].problem, len(trials))
                 if not short or time.monotonic() > patience:
-                    self._conduct_alone(trials, plan, effort, progress)
+                    self._conduct_alone(trials, plan, effort, progress, stage)
                     return
             progress(f"waiting for {short / GIB:.1f} GiB of the GPU's memory, which other processes have", 0.0)
             time.sleep(_LOOK_AGAIN)
@@ -433,7 +476,9 @@ class CudaDevice(Device):
         free, total = self._torch.cuda.mem_get_info()
         return int(free), int(total)
 
-    def _conduct_alone(self, trials: Sequence[Any], plan: Plan, effort: Effort, progress: Progress) -> None:
+    def _conduct_alone(
+        self, trials: Sequence[Any], plan: Plan, effort: Effort, progress: Progress, stage: _Stage
+    ) -> None:
         arenas: list[Any] = []
         try:
             self.peaks.measure(trials[0].problem)
@@ -442,7 +487,7 @@ class CudaDevice(Device):
                 trial.idle = self._idle
                 trial.attempt(trial.enter_lane, arenas[-1])
             if any(trial.live for trial in trials):
-                conduct(trials, plan, self.peaks, effort, progress)
+                stage(trials, plan, self.peaks, effort, progress)
         except NoRoomError as error:
             for trial in trials:
                 if trial.live:
@@ -450,8 +495,9 @@ class CudaDevice(Device):
         finally:
             for trial in trials:
                 trial.sensors = self.nvml.read()
-                for child in trial.release():
-                    self._let_go(child, trial)
+                if stage is not examine or not trial.live:
+                    for child in trial.release():
+                        self._let_go(child, trial)
             self._arenas += arenas
             self._give_back(trials[0])
 
@@ -535,6 +581,11 @@ class CudaDevice(Device):
 def _effort_for(kernel: Kernel, effort: Effort) -> Effort:
     """One process, where torch would have to compile for a minute in each."""
     return replace(effort, processes=1) if kernel.compiles_by_torch else effort
+
+
+def _parted(task: _Task, trial: Any) -> tuple[_Task, Any]:
+    trial.attempt(trial.part)
+    return task, trial
 
 
 def _silent(doing: str, share: float) -> None:

@@ -1,4 +1,4 @@
-"""What is seen of a timed case on a GPU: times of calls in a clean process, or the parent's clock over many calls."""
+"""What is seen of a timed case on a GPU: times of calls by events, and the parent's clock over many calls."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ CLOCKED_NS, SPREADS = 3_000_000, 30
 """A window by the parent's clock is so long, or so many times what windows with nothing in them differ by: what is
 uncertain of subtracting those is then under 3 % of it."""
 MOST_CALLS = 512
-CHECKED_CALLS = 8
+AGREES = 0.02
+"""Events that say less than the clock by no more than this are believed: the clock is no better."""
 
 
 @dataclass
@@ -71,31 +72,27 @@ class OwnObservation(GpuObservation):
 
 @dataclass
 class WorkerObservation(GpuObservation):
-    """Of a module in its own process: the parent's clock, from before it shows the inputs until it has the outputs.
-    Windows with nothing in them, but as many outputs to copy, are subtracted."""
+    """Of a module in its own process: what its events say, unless the parent's clock says more."""
 
-    doubted: ClassVar[bool] = True
-    least_ns: float = 0.0
-    """What a call takes where outputs are not copied. Copying is subtracted, and may have cost nothing while the host
-    was busy, so no sample is less."""
+    clocked_ns: tuple[float, ...] = ()
+    """What a call takes by the parent's clock, once for each window of many calls."""
 
     @property
-    def whole(self) -> int:
-        return min(CHECKED_CALLS, self.calls)
+    def is_clocked(self) -> bool:
+        """Whether the clock says more: its host code takes longer, or its events are not to be believed."""
+        return bool(self.clocked_ns) and median(super().samples().values()) < (1 - AGREES) * median(self.clocked_ns)
 
     def samples(self) -> dict[int, float]:
-        empty = median(pulse.parent_ns for pulse in self.pulses)
-        return {
-            self.rounds[i] * WINDOW_CALLS: max(self.least_ns, (window.parent_ns - empty) / window.calls, 1.0)
-            for i, window in enumerate(self.windows)
-        }
+        if not self.is_clocked:
+            return super().samples()
+        return {-1 - at: ns for at, ns in enumerate(self.clocked_ns)}  # of no round
 
 
-def clocked_calls(call_ns: float, empty_ns: Sequence[float], room: int) -> int:
+def clocked_calls(call_ns: float, empty_ns: Sequence[float], room: int, least_ns: float = CLOCKED_NS) -> int:
     """How many calls make a window by the parent's clock, given windows with nothing in them, and for how many there is
     room."""
     low, _, high = quantiles(empty_ns, n=4) if len(empty_ns) > 1 else (0.0, 0.0, 0.0)
-    wanted = max(CLOCKED_NS, SPREADS * (high - low)) / max(1.0, call_ns)
+    wanted = max(least_ns, SPREADS * (high - low)) / max(1.0, call_ns)
     return max(1, min(MOST_CALLS, room, round(wanted + 0.5)))
 
 

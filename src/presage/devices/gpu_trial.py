@@ -67,6 +67,9 @@ class GpuTrial(Trial):
     least_share = 1.0  # each call's outputs are taken, so nothing can be put off
     believed, not_replayed = "replay", ""
     """No foreign host code runs in its worker."""
+    may_part: bool = False
+    """Whether it may have to part with a process between its checks and its times."""
+    has_parted: bool = False
     _in_arena = True
     _timed = "each call"
 

@@ -1,7 +1,8 @@
 """ModuleTrial: a foreign module under measurement on a GPU.
 
 It is checked in its worker. There it is also recorded, and a *replayer*, in which no foreign host code has ever run,
-repeats what it was seen to do: that is timed. What cannot be replayed is timed in its worker, by the parent's clock.
+repeats what it was seen to do: that is timed. What cannot be replayed is timed in its worker, and no time is believed
+that is less than the parent's clock says.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from presage.core.statistics import median_interval
 from presage.devices import recorded_call
 from presage.devices.base import CaseTiming, Effort
 from presage.devices.child import Child, ChildLostError, TimingError, VerdictError, Window
@@ -28,10 +30,9 @@ from presage.devices.gpu_observation import (
     clocked_calls,
 )
 from presage.devices.gpu_trial import NOTHING, GpuTrial
-from presage.devices.observation import Observation
 from presage.devices.recorded_call import NotReplayedError
 from presage.devices.status import Status
-from presage.devices.trial import SURPRISING_CALLS, Inputs, Plan, Surprises
+from presage.devices.trial import Inputs, Plan, Surprises
 from presage.kernels.kernel import Kernel
 from presage.problems.base import Case, Problem
 from presage.static import roofline
@@ -41,13 +42,20 @@ from presage.static.trace import Trace, TraceError
 MISSED_SHARE, MISSED_NS = 0.1, 2_000
 """By how much a module may be faster than its replay before the replay is not believed: a share of it, and beyond. Less
 than that, few windows by the parent's clock cannot tell; and nobody gains by a replay that takes longer."""
-CLOCKED_WINDOWS, LONG_NS = 3, 500_000_000
+CLOCKED_WINDOWS, LONG_NS = 2, 500_000_000
 """A module's throughput is the best of so many windows; one that takes so long need not be repeated."""
+LEAST_WITNESSED, MOST_WITNESSED, WITNESSED_WIDTH, WITNESSED_NS = 5, 15, 0.015, 30_000_000
+"""So many windows by the parent's clock decide what is the least that can be believed, and as many more as their median
+needs to be known so well; each is so long if there is room."""
+CHECKED_CALLS, TAKEN_SHARE = 8, 0.1
+"""So many calls of each are checked. Taking outputs while the clock runs may be this share of it."""
+LEAST_CONTROL_NS, MOST_CONTROL_NS, CONTROL_BYTES = 5_000, 1_000_000, 64 << 20
+"""How long calls of ours are that the module's are compared with, and what they write to find out."""
 EMPTY_WINDOWS = 7
 TAKEN_AT_ONCE = 2
 MOST_DESCRIBED = 2048
 """So many outputs can be described in one message."""
-CLOCKED_BYTES = 8 << 30
+CLOCKED_BYTES = 16 << 30
 """The inputs and outputs of a window by the parent's clock take no more than this, where several calls do."""
 
 
@@ -64,8 +72,6 @@ class ReplayError(VerdictError):
 class ModuleTrial(GpuTrial):
     """What it decides once, before anything is timed, holds for all cases."""
 
-    _timed = "each replay of what a call does, in a process without its host code"
-
     def __init__(self, problem: Problem, kernel: Kernel, effort: Effort, not_replayed: str = "") -> None:
         super().__init__(problem, kernel, effort)
         self.l2_bytes = 0
@@ -78,7 +84,9 @@ class ModuleTrial(GpuTrial):
         self.traces: dict[str, Trace] = {}
         self.waits_ns: dict[str, float] = {}
         """By case: what a call takes in the module's own process, its host code with it."""
-        self._replaying, self._paced = False, False
+        self._replaying, self._paced, self._witnessed = False, False, False
+        self._clocked_ns: dict[str, tuple[float, ...]] = {}
+        self._taken = TAKEN_AT_ONCE
         self._empties: list[float] = []
         self._hold = Hold()
 
@@ -134,15 +142,24 @@ class ModuleTrial(GpuTrial):
     # -- replay -------------------------------------------------------------------------------------------------------
 
     def settle(self, cases: Sequence[Case]) -> None:
-        """Find out whether the module can be replayed, and let go of its process if so: only then is it timed."""
+        """Find out whether the module can be replayed."""
         self.not_replayed = self.not_replayed or self._why_not(cases)
         if self.not_replayed:
             self._end_replayer()
             self._child.command("stop recording")
             self.observation_type = WorkerObservation
             return
-        self._end_worker()  # while it lives, work that it left on the GPU may go on
         self._replaying = True
+
+    @property
+    def may_part(self) -> bool:  # type: ignore[override]
+        return self.replayer is not None and not self.has_parted
+
+    def part(self) -> None:
+        """With the module's own process if it is replayed: while that lives, work that it left on the GPU may go on."""
+        if self._replaying:
+            self._end_worker()
+        self.has_parted = True
 
     def _why_not(self, cases: Sequence[Case]) -> str:
         try:
@@ -162,7 +179,7 @@ class ModuleTrial(GpuTrial):
         self.run(case, self.draw(case), checked=1, timed=True)
         self._fill(self.draw(case))
         child = self._child
-        child.arena.show()
+        child.arena.settle()
         try:
             answer = child.command("record", path=str(Path(child.scratch, recorded_call.FILE)))
         except VerdictError as verdict:
@@ -199,11 +216,9 @@ class ModuleTrial(GpuTrial):
         with self._as_replay("its replay does not do what the module does"):
             self.lay_out(case, 1)
             self.run(case, self.draw(case), checked=1, timed=True)
-            (call_ns,) = self.run(case, self.draw(case), checked=1, timed=True).answer["samples_ns"]
-            self.lay_out(case, self._calls_for(case, call_ns))
+            (replay_ns,) = self.run(case, self.draw(case), checked=1, timed=True).answer["samples_ns"]
             if self.problem.restyled(case):
-                self.run(case, Surprises(self.problem, case, self.backend), SURPRISING_CALLS, timed=True)
-            replay_ns = median(self.run(case, self.draw(case), 1, timed=True).answer["samples_ns"])
+                self.run(case, Surprises(self.problem, case, self.backend), checked=1, timed=True)
         module_ns = self.waits_ns[case.name] = self._throughput(case, replay_ns)
         least = (1 - MISSED_SHARE) * replay_ns - MISSED_NS
         if module_ns >= least:
@@ -218,20 +233,13 @@ class ModuleTrial(GpuTrial):
 
     # -- the parent's clock -------------------------------------------------------------------------------------------
 
-    def lay_out(self, case: Case, calls: int) -> None:
-        super().lay_out(case, calls)
-        if not self._replaying:
-            self._child.arena.hide()
-
     def _fill(self, inputs: Inputs) -> None:
         arena = self._child.arena
         for slot in range(len(arena.slots)):
             arena.write_inputs(slot, inputs[slot])
             arena.poison(slot)
 
-    def _clocked(
-        self, child: Child, calls: int, paced: bool = False, collects: bool = True, repeats: int = 1
-    ) -> Window:
+    def _clocked(self, child: Child, calls: int, collects: bool = True, repeats: int = 1) -> Window:
         """One window by the parent's clock alone, from before the inputs are there for the child until its outputs are
         taken. Whatever works on them does so in between, on whichever stream and for whomever it waits. Where outputs
         are not collected, nobody is paid for a short time, and the inputs are there before."""
@@ -244,7 +252,7 @@ class ModuleTrial(GpuTrial):
         try:
             if collects:
                 arena.show()
-            window = child.window(calls, paced=paced, collects=collects, repeats=repeats)
+            window = child.window(calls, paced=False, collects=collects, repeats=repeats)
             if collects:
                 arena.take(self._taken_at_once)
         finally:
@@ -260,12 +268,7 @@ class ModuleTrial(GpuTrial):
         which, and what is not there yet is wrong."""
         slots = len(self._child.arena.slots)
         chosen = dict.fromkeys([slot for slot in self._looked_at if slot < slots] + list(range(slots)))
-        return list(chosen)[:TAKEN_AT_ONCE]
-
-    def _pulse(self, case: Case, observation: Observation) -> Window:
-        """The same window of a worker that computes nothing, but has as much to copy."""
-        self._lay_out_idle(self._layout(case))
-        return self._clocked(self._idle, observation.calls)
+        return list(chosen)[: self._taken]
 
     def _lay_out_idle(self, layout: dict[str, Any]) -> None:
         wanted = self._child.arena.handle, layout
@@ -306,7 +309,7 @@ class ModuleTrial(GpuTrial):
         """How many make a window that counts: all on inputs of their own, which together do not fit into the cache."""
         room = min(self._room_for_calls(case), MOST_DESCRIBED // len(self.problem.outputs))
         beyond = -(-2 * self.l2_bytes // self._bytes_per_call(case))
-        return max(clocked_calls(call_ns, self._spread(case), room), min(room, MOST_CALLS, beyond))
+        return max(clocked_calls(call_ns, self._spread(case), room, WITNESSED_NS), min(room, MOST_CALLS, beyond))
 
     def _room_for_calls(self, case: Case) -> int:
         size = min(int(self._child.arena.size), max(CLOCKED_BYTES, 4 * self.l2_bytes))
@@ -324,29 +327,69 @@ class ModuleTrial(GpuTrial):
         self.lay_out(case, 1)
         latest_ns = self.run(case, self.draw(case), checked=1, timed=False).parent_ns
         call_ns = self._throughput(case, latest_ns)
-        self.waits_ns[case.name] = self._throughput(case, call_ns)
-        self._begin(case, self._clocked_calls(case, self.waits_ns[case.name]))
-
-    def _calls_for(self, case: Case, call_ns: float, talk_ns: float = 0.0) -> int:
-        if self._replaying:
-            return super()._calls_for(case, call_ns, talk_ns)
-        return self.observations[case.name].calls  # they were counted when it was warmed up
+        self.waits_ns[case.name] = wait_ns = self._throughput(case, call_ns)
+        self._clocked_ns[case.name] = self._witness(case, wait_ns)
+        self._begin(case, self._calls_for(case, wait_ns))
 
     def _begin(self, case: Case, calls: int) -> None:
         super()._begin(case, calls)
         observation = self.observations[case.name]
         if isinstance(observation, WorkerObservation):
-            observation.least_ns = self.waits_ns[case.name]
+            observation.clocked_ns = self._clocked_ns[case.name]
+
+    def _witness(self, case: Case, call_ns: float) -> tuple[float, ...]:
+        """What a call takes by the parent's clock, window by window: as much longer as its windows are than those of
+        calls of ours, whose length is known. Those have as many inputs to wait for and as many outputs to copy."""
+        calls = self._clocked_calls(case, call_ns)
+        self.lay_out(case, calls)
+        control_ns = self._lay_out_control(case, call_ns)
+        self._child.arena.hide()
+        controls, windows, found = [], [], [call_ns]
+        self._witnessed = True
+        try:
+            for number in range(1, MOST_WITNESSED + 1 if calls * call_ns < LONG_NS else 2):
+                controls.append(self._clocked(self._idle, calls).parent_ns)
+                windows.append(self.run(case, self.draw(case), CHECKED_CALLS, timed=True).parent_ns)
+                found = [max(1.0, control_ns + (ns - median(controls)) / calls) for ns in windows]
+                if number >= LEAST_WITNESSED and median_interval(found).relative_half_width <= WITNESSED_WIDTH:
+                    break
+        finally:
+            self._witnessed = False
+        return tuple(found)
+
+    def _lay_out_control(self, case: Case, call_ns: float) -> float:
+        """Have the idle worker do about as much in a call as the module does. Returns how long that takes."""
+        layout = self._layout(case)
+        wanted = min(max(call_ns, LEAST_CONTROL_NS), MOST_CONTROL_NS)
+        nothing, something = (self._control_ns(layout, size) for size in (0, CONTROL_BYTES))
+        bytes_per_ns = CONTROL_BYTES / max(1.0, something - nothing)
+        output = sum(self.problem.array_bytes(array, case) for array in self.problem.outputs)
+        window_ns = len(self._child.arena.slots) * call_ns
+        self._taken = min(CHECKED_CALLS, int(TAKEN_SHARE * window_ns * bytes_per_ns / max(1, 2 * output)))
+        self._taken = max(TAKEN_AT_ONCE, self._taken)
+        return self._control_ns(layout, int(bytes_per_ns * max(0.0, wanted - nothing)))
+
+    def _control_ns(self, layout: dict[str, Any], size: int) -> float:
+        self._lay_out_idle(layout | {"writes": size})
+        return float(median(self._idle.window(1, hold_ns=self._hold.ns).answer["samples_ns"]))
 
     def run(self, case: Case, inputs: Inputs, checked: int, timed: bool) -> Window:
         self._paced = not timed
         return super().run(case, inputs, checked, timed)
 
     def _window(self, calls: int) -> Window:
-        return super()._window(calls) if self._replaying else self._clocked(self._child, calls, self._paced)
+        if self._witnessed:
+            return self._clocked(self._child, calls)
+        if self._paced and not self._replaying:
+            self._child.arena.settle()
+            return self._child.window(calls, paced=True, collects=True, repeats=1)
+        return super()._window(calls)
 
     def differs_by_process(self, case: Case) -> bool:
-        return super().differs_by_process(case) or (self.live and bool(self.not_replayed))
+        """Or the host's part in it does."""
+        observation = self.observations.get(case.name)
+        clocked = isinstance(observation, WorkerObservation) and observation.is_clocked
+        return super().differs_by_process(case) or (self.live and clocked)
 
     # -- the result ---------------------------------------------------------------------------------------------------
 
@@ -371,8 +414,12 @@ class ModuleTrial(GpuTrial):
     def _own_share(self, trace: Trace) -> float | None:
         return trace.own_share(roofline.step_ns(trace, self.hardware)) if self.hardware else None
 
+    @property
+    def _timed(self) -> str:  # type: ignore[override]
+        if self.not_replayed:
+            return "each call in its own process"
+        return "each replay of what a call does, in a process without its host code"
+
     def _how(self) -> str:
-        if not self.not_replayed:
-            return super()._how()
-        calls = max(observation.calls for observation in self.observations.values())
-        return f"the parent's clock over windows of up to {calls} calls, less what empty windows take"
+        less = "; no time is less than the parent's clock says of windows with many calls" if self.not_replayed else ""
+        return super()._how() + less

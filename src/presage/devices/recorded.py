@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import os
 import random
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -41,7 +42,7 @@ def find(name: str) -> Recording:
     """A recording that is installed, by name, or any other by its path."""
     if name in packaged():
         return open_recording(Path(RECORDINGS.load(name)))
-    if name.endswith(".parquet") or "/" in name:
+    if name.endswith(".parquet") or "/" in name or os.path.isfile(name):
         return open_recording(Path(name))
     known = ", ".join(packaged()) or "none is installed"
     raise PresageError(f"there is no recording '{name}'; there are: {known}; or give the path of a .parquet file")
@@ -93,6 +94,8 @@ class RecordedDevice(Device):
             if not found:
                 counts = self.recording.counts
                 told = hint(problem, counts, f"it has: {', '.join(list(counts)[:12])}, …")
+                if problem.endswith((".c", ".cu", ".py")) and not os.path.exists(problem):
+                    raise PresageError(f"there is no file {problem}")
                 raise PresageError(f"{self.recording.name} has no recorded kernel of '{problem}'; {told}")
             self._rows[problem] = found
         return self._rows[problem]
@@ -102,7 +105,9 @@ class RecordedDevice(Device):
         return [row.kernel for row in self.rows(problem).values()]
 
     def problem(self, name: str) -> Problem:
-        return problems.get(name) if name in problems.names() else RecordedProblem(name, self)
+        """One of the catalogue, or one that the recording knows; a file is read, though nothing of it was recorded."""
+        is_file = name not in self.recording.counts and problems.is_path(name)
+        return problems.get(name) if is_file or name in problems.names() else RecordedProblem(name, self)
 
     def kernel(self, problem: Problem, spec: str) -> Kernel:
         """A kernel by path or name, or by its hash or its name in the pool."""

@@ -334,6 +334,16 @@ class Trial:
         assert self.child is not None
         return self.child
 
+    def answer(self, case: Case, inputs: Sequence[Any]) -> tuple[Any, ...]:
+        """What the kernel makes of these inputs, of its one call that nobody times or checks."""
+        arena = self._child.arena
+        self._child.give(self.effort.timeout)
+        self.lay_out(case, 1)
+        arena.write_inputs(0, inputs)
+        arena.poison(0)
+        self._window(1)
+        return tuple(x.clone() if hasattr(x, "clone") else x.copy() for x in arena.outputs(0))
+
     # -- phases -------------------------------------------------------------------------------------------------------
 
     def check(self, case: Case, inputs: Inputs) -> None:
@@ -385,6 +395,9 @@ class Trial:
 
     def settle(self, cases: Sequence[Case]) -> None:
         """Between checking and timing: where and how these cases are to be timed."""
+
+    def part(self) -> None:
+        """After that: let go of what is not needed for timing. It takes a while, and the device is not needed."""
 
     def windows(self, case: Case) -> int:
         return len(self.observations[case.name].windows)
@@ -478,22 +491,33 @@ class Trial:
 
     def facts(self) -> dict[str, Any]:
         """What else is worth keeping of how it was measured."""
-        notes = self.problem.notes.values() if isinstance(self.problem, ExternalProblem) else ()
+        notes = self.problem.notes.values()
         return {"tolerance": "; ".join(notes)} if notes else {}
 
 
 def conduct(trials: Sequence[Trial], plan: Plan, roof: Roof, effort: Effort, progress: Progress) -> None:
     """Check every kernel on every checking case, then time the survivors side by side, round by round."""
-    steps = len(plan.checks) + len(plan.timed)
+    examine(trials, plan, roof, effort, progress)
+    for trial in trials:
+        trial.attempt(trial.part)
+    clock(trials, plan, roof, effort, progress)
+
+
+def examine(trials: Sequence[Trial], plan: Plan, roof: Roof, effort: Effort, progress: Progress) -> None:
+    """The first half: check, and find out how to time."""
     for done, case in enumerate(plan.checks):
-        progress("checking", done / steps)
+        progress("checking", done / (len(plan.checks) + len(plan.timed)))
         inputs = trials[0].draw(case)
         for trial in trials:
             trial.attempt(trial.check, case, inputs)
     for trial in trials:
         trial.attempt(trial.settle, plan.timed)
+
+
+def clock(trials: Sequence[Trial], plan: Plan, roof: Roof, effort: Effort, progress: Progress) -> None:
+    """The second half: time, and judge the times."""
     for done, case in enumerate(plan.timed, start=len(plan.checks)):
-        progress(f"timing {case.name}", done / steps)
+        progress(f"timing {case.name}", done / (len(plan.checks) + len(plan.timed)))
         _time_case([trial for trial in trials if trial.live], case, effort)
         for trial in trials:
             trial.attempt(trial.judge, case, roof)

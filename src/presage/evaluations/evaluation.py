@@ -62,18 +62,21 @@ def evaluate(
     seed: int = 0,
     *,
     name: str | None = None,
+    problem: str | None = None,
     neighbours: int = 0,
     say: Callable[[str], None] = lambda line: None,
 ) -> Evaluation:
     """Ask a forecaster about every kernel of the split's operations, and score what it says.
 
-    `neighbours` kernels of each operation are shown to it as measured, as in a search that has begun.
+    `neighbours` kernels of each operation are shown to it as measured, as in a search that has begun. With a problem,
+    only its kernels are scored, whatever their split.
     """
     if unknown := [suite for suite in suites if suite not in NAMES]:
         raise PresageError(f"there is no suite '{unknown[0]}'; there are: {', '.join(NAMES)}")
     name = name or type(forecaster).__module__.rpartition(".")[2]
-    say(f"reading {split} of {recording.name}")
-    among = outcomes.pools(recording, split)
+    split = outcomes.ALL if problem is not None else split
+    say(f"reading {problem or split} of {recording.name}")
+    among = outcomes.pools(recording, split, problem)
     say(f"{name}: forecasting {sum(len(pool.kernels) for pool in among)} kernels of {len(among)} operations")
     found = outcomes.collect(forecaster, among, seed, neighbours)
     metrics: dict[str, Metric] = {}

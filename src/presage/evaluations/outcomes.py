@@ -52,9 +52,11 @@ class Pool:
 
 
 @lru_cache(maxsize=2)
-def pools(recording: Recording, split: str) -> tuple[Pool, ...]:
-    """The operations of a split, each with its kernels, in alphabetical order."""
+def pools(recording: Recording, split: str, problem: str | None = None) -> tuple[Pool, ...]:
+    """The operations of a split, each with its kernels, in alphabetical order; or one operation, whatever its split."""
     device = RecordedDevice(recording)
+    if problem is not None:
+        return (_pool(device, device.problem(problem).name),)
     columns = recording.columns("problem", "split")
     chosen = sorted({p for p, s in zip(*columns.values(), strict=True) if split in (s, ALL)})
     if not chosen:

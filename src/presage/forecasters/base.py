@@ -81,6 +81,8 @@ class Forecaster(ABC):
     at_once = 4
     """How many of its favourites may be decided on together: as many as it would choose anyway before it changed its
     mind. One that learns from nothing but the search does with each measurement."""
+    sees_all = False
+    """Whether it can look at a whole space, thousands of candidates, after each measurement, and name favourites."""
     seconds = math.inf
     """How long it may take over its next answer: a search says what is left of its time."""
     is_paid = False
@@ -91,6 +93,11 @@ class Forecaster(ABC):
     @abstractmethod
     def forecast(self, task: Task, candidates: Sequence[Candidate]) -> list[Prediction]:
         """One prediction per candidate, in their order. What goes wrong with one is a note on it, not an exception."""
+
+    def favourites(self, task: Task, candidates: Mapping[str, Candidate], count: int) -> list[str]:
+        """Of many candidates, by their kernels' hashes, those that are worth a forecast, the most promising first. A
+        search asks for them where it `sees_all`."""
+        return list(candidates)[:count]
 
     def is_sure(self, task: Task) -> bool:
         """Whether a search may stop on its word that nothing better is left: where recorded pools have shown that at

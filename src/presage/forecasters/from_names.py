@@ -1,4 +1,4 @@
-"""A question as a person puts it: names and paths in, a task and a candidate out, with what is known of them."""
+"""A question as a person puts it: names and paths in, a task and candidates out, with what is known of them."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ from pathlib import Path
 
 from presage.core.errors import PresageError
 from presage.devices import recorded
+from presage.devices import registry as devices
 from presage.devices.recorded import RecordedDevice
 from presage.devices.recording import Recording
 from presage.forecasters import faults, registry
 from presage.forecasters.base import Candidate, Forecaster, Measured, Prediction, Task
 from presage.kernels.kernel import Kernel
+from presage.plugins.group import DEVICES
 from presage.problems import registry as problems
 from presage.problems import static
 from presage.problems.base import Problem
@@ -23,7 +25,6 @@ from presage.static.hardware import Hardware
 from presage.static.report import StaticReport
 
 _SEEDS = ("naive.cu", "naive.c", "eager.py")
-_COMPILED = ("cuda", "triton")
 
 
 @dataclass(frozen=True)
@@ -52,19 +53,28 @@ class Asked:
         return [replace(each, notes=(*self.notes, *each.notes)) for each in predictions]
 
 
-def ask(problem: str | Problem, kernels: Sequence[str | Kernel], anchor: str | Kernel | None, device: str) -> Asked:
-    """The question of what speedup to expect of kernels, on a GPU by its name, a recorded device, or `cpu`."""
+def ask(
+    problem: str | Problem,
+    kernels: Sequence[str | Kernel],
+    anchor: str | Kernel | None,
+    device: str,
+    families: bool = False,
+) -> Asked:
+    """The question of what speedup to expect of kernels, on a GPU by its name, a recorded device, `cuda` or `cpu`.
+    families: a file with tunables stands for all of its configurations."""
     place = _recorded(device)
     known = _problem(problem, place)
-    gpu = place.hardware if place else _hardware(device)
+    gpu = hardware_of(device, place)
     anchored = _anchor(known, anchor, place, gpu)
-    every = [*(_find(known, kernel, place) for kernel in kernels), anchored]
+    wanted = [found for kernel in kernels for found in _found(known, kernel, place, families)]
+    every = [*wanted, anchored]
     notes: list[str] = []
     *reports, of_anchor = _reports(known, every, place, gpu, notes)
+    if (reference := known.reference_kernel()) and reference.hash == anchored.hash:
+        known = known.informed(of_anchor)
     times = _times(known, anchored, place)
     if not times:
-        where = f"{place.name} has no time of it" if place else "there is no recording of this device"
-        notes.append(f"the anchor's time is not known: {where}")
+        notes.append(_without_time(known, anchored, place))
     measured = Measured(anchored, of_anchor, times, "ok" if times else "unknown")
     task = Task(known, measured, gpu, kind=place.kind if place else "")
     candidates = tuple(Candidate(kernel, told) for kernel, told in zip(every, reports, strict=False))
@@ -77,6 +87,14 @@ def _problem(problem: str | Problem, place: RecordedDevice | None) -> Problem:
     return place.problem(problem) if place else problems.get(problem)
 
 
+def _without_time(problem: Problem, anchor: Kernel, place: RecordedDevice | None) -> str:
+    """Why the anchor's time is not known, and what the speedup is relative to where that is not plain."""
+    if problem.reference_kernel():
+        return f"speedups are relative to {Path(anchor.name).name}, whose time is not known: it was not measured"
+    where = f"{place.name} has no time of it" if place else "there is no recording of this device"
+    return f"the anchor's time is not known: {where}"
+
+
 def _recorded(device: str) -> RecordedDevice | None:
     """The recorded device of this name, also where only the GPU is named and a recording of it comes with presage; the
     CPU is this computer's, unless the recorded one is asked for."""
@@ -85,8 +103,25 @@ def _recorded(device: str) -> RecordedDevice | None:
     return RecordedDevice(recorded.find(name)) if name != device or implied else None
 
 
-def _hardware(device: str) -> Hardware | None:
-    return None if device == "cpu" else hardware.find(device)
+def hardware_of(device: str, place: RecordedDevice | None = None) -> Hardware | None:
+    """Of a GPU by its name, of a recorded device, or of one of this computer; None for a CPU, and for a recorded GPU
+    that nothing is known of."""
+    if recorded_one := place or _recorded(device):
+        return recorded_one.hardware
+    if device not in DEVICES.names():
+        return hardware.find(device)
+    if device == "cpu":
+        return None
+    with closing(devices.get(device)) as here:
+        if here.kind == "gpu" and here.hardware is None:
+            raise PresageError(f"nothing is known of the GPU of {device}; name one with --target")
+        return here.hardware
+
+
+def _found(problem: Problem, spec: str | Kernel, place: RecordedDevice | None, families: bool) -> list[Kernel]:
+    if families and isinstance(spec, str):
+        return problems.find_configurations(problem, spec)
+    return [_find(problem, spec, place)]
 
 
 def _find(problem: Problem, spec: str | Kernel, place: RecordedDevice | None) -> Kernel:
@@ -101,6 +136,8 @@ def _anchor(problem: Problem, spec: str | Kernel | None, place: RecordedDevice |
     """The kernel that is named, the recording's own, or the seed that a corpus would take."""
     if spec:
         return _find(problem, spec, place)
+    if reference := problem.reference_kernel():
+        return reference
     if place and problem.name in place.recording.counts and (anchor := place.anchor(problem)):
         return anchor
     languages = ("cuda", "triton", "torch") if gpu else ("c", "numpy", "torch")
@@ -125,9 +162,9 @@ def _reports(
     told: list[Sequence[StaticReport]] = [()] * len(kernels)
     if place and problem.name in place.recording.counts:
         told = [*place.reports(problem, kernels)]
-    if gpu is None or isinstance(problem, ExternalProblem) or not problem.inputs:
+    if gpu is None or not (problem.inputs or isinstance(problem, ExternalProblem)):
         return told
-    silent = [i for i, kernel in enumerate(kernels) if not told[i] and kernel.language in _COMPILED]
+    silent = [i for i, kernel in enumerate(kernels) if not told[i] and static.is_reported(problem, kernel)]
     try:
         found = static.reports(problem, [kernels[i] for i in silent], problem.timed["gpu"], gpu) if silent else []
     except PresageError as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,8 @@ _FEWEST = 5
 """With fewer that worked, nothing can be said of how well the process knows itself."""
 _ROOT5 = math.sqrt(5)
 _TINY = 1e-8
+_ROOM = 64
+"""Measurements that there is room for before any is made."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,10 @@ class Beliefs:
     surprise: float
     """How much wider than its own deviations the quantiles are, since the process knows one smoothness, and kernels
     have cliffs."""
+
+    def of(self, places: Sequence[int]) -> Beliefs:
+        """The same of some kernels of the pool."""
+        return replace(self, mean=self.mean[places], deviation=self.deviation[places], p_fail=self.p_fail[places])
 
     def expected_improvement(self) -> Floats:
         """By how much each can be expected to beat the best, shape (pool,); where nothing has worked yet, by how
@@ -76,20 +82,20 @@ def bend(log2_time: Floats, floor: float) -> Floats:
 class Surface:
     """A Matérn-5/2 process with a length per feature, a noise, and a trust per device of `elsewhere`."""
 
-    def __init__(self, points: Floats, elsewhere: Floats | None = None, lengths: Floats | None = None) -> None:
+    def __init__(
+        self, points: Floats, elsewhere: Floats | None = None, lengths: Floats | None = None, fitted: int = 0
+    ) -> None:
         """points: shape (pool, features), standardised. elsewhere: log2 times of the same kernels on other devices,
-        shape (pool, devices), infinite where they failed and NaN where they are unknown. lengths: those of another
-        surface with the same features, to be used as they are."""
+        shape (pool, devices), infinite where they failed and NaN where they are unknown. lengths: those that another
+        surface over the same features had fitted to so many measurements."""
         self.points = points
         self._others = _elsewhere(elsewhere) if elsewhere is not None else np.zeros((len(points), 0))
         self._prior = _Prior(points.shape[1], self._others.shape[1])
-        self._fixed = lengths is not None
         self.lengths = self._prior.centre.copy() if lengths is None else lengths
+        self.fitted = fitted
         self._worked: list[int] = []
         self._log2_times: list[float] = []
         self._told: list[int] = []
-        self._fitted = 0
-        self._surprise = 1.0
         self._solved: _Solved | None = None
         self._failing: _Solved | None = None
 
@@ -99,6 +105,14 @@ class Surface:
         if math.isfinite(log2_time):
             self._worked.append(index)
             self._log2_times.append(log2_time)
+
+    def widen(self, points: Floats) -> None:
+        """More kernels in the pool, behind the others; not with `elsewhere`."""
+        self.points = np.vstack([self.points, points])
+        self._others = np.zeros((len(self.points), 0))
+        for solved in (self._solved, self._failing):
+            if solved is not None:
+                solved.widen(points)
 
     def beliefs(self) -> Beliefs:
         """What is expected now, after everything that was told. Failed kernels tell nothing of times."""
@@ -112,19 +126,17 @@ class Surface:
         mean, deviation = solved.at(z)
         best = -centre / scale if target.size else math.inf
         mean += expected / scale
-        return Beliefs(mean, deviation, self._p_fail(), best, floor, centre, scale, self._surprise)
+        return Beliefs(mean, deviation, self._p_fail(), best, floor, centre, scale, solved.surprise(z))
 
     def _solve(self, z: Floats) -> _Solved:
         count = len(self._worked)
-        due = count - self._fitted >= max(1, _SHARE * count if count > _STEADY else 1)
-        if due and not self._fixed:
+        due = count - self.fitted >= max(1, _SHARE * count if count > _STEADY else 1)
+        if due:
             inside = self.points[self._worked], self._others[self._worked]
-            self.lengths = self._prior.fit(self.lengths, *inside, z, patience=12 if self._fitted else 40)
-            self._fitted = count
-        if self._solved is None or (due and not self._fixed):
+            self.lengths = self._prior.fit(self.lengths, *inside, z, patience=12 if self.fitted else 40)
+            self.fitted = count
+        if self._solved is None or due:
             self._solved = _Solved(self.points, self._others, self.lengths)
-            self._solved.extend(self._worked)
-            self._surprise = self._solved.surprise(z)
         self._solved.extend(self._worked)
         return self._solved
 
@@ -181,12 +193,13 @@ class _Prior:
         """The most probable lengths after these values."""
         from scipy.optimize import minimize
 
-        squares = (points[:, None, :] - points[None, :, :]) ** 2
+        above = np.triu_indices(len(points), 1)  # distances are symmetric: each pair once
+        squares = (points[above[0]] - points[above[1]]) ** 2
         linear = others @ others.T
         found = minimize(
             self._cost,
             start,
-            (squares, linear, z),
+            (above, squares, linear, z),
             "L-BFGS-B",
             True,
             bounds=self._bounds,
@@ -194,88 +207,116 @@ class _Prior:
         )
         return np.asarray(found.x)
 
-    def _cost(self, lengths: Floats, squares: Floats, linear: Floats, z: Floats) -> tuple[float, Floats]:
-        """The negative log posterior and its gradient."""
-        from scipy.linalg import cholesky, solve_triangular
+    def _cost(self, lengths: Floats, pairs: Any, squares: Floats, linear: Floats, z: Floats) -> tuple[float, Floats]:
+        """The negative log posterior and its gradient. pairs: of measurements; squares: of each pair, shape (pairs,
+        features)."""
+        from scipy.linalg.lapack import dpotrf, dpotri
 
         d, n = self.features, len(z)
         inverse, amplitude, noise = np.exp(-2 * lengths[:d]), math.exp(2 * lengths[d]), math.exp(2 * lengths[d + 1])
         r = np.sqrt(np.maximum(squares @ inverse, 1e-20))
         decay = amplitude * np.exp(-_ROOT5 * r)
         near = decay * (1 + _ROOT5 * r + 5 / 3 * r * r)
-        trusted = math.exp(2 * lengths[d + 2]) * linear if self.devices else np.zeros_like(near)
-        lower = cholesky(near + trusted + (noise + _TINY) * np.eye(n), lower=True, check_finite=False)
-        inverted = solve_triangular(lower, np.eye(n), lower=True, check_finite=False)
-        precision = inverted.T @ inverted
+        trust = math.exp(2 * lengths[d + 2]) if self.devices else 0.0
+        covariance = trust * linear if self.devices else np.zeros((n, n))
+        covariance[pairs] += near
+        covariance[np.diag_indices(n)] += amplitude + noise + _TINY
+        upper, wrong = dpotrf(covariance, lower=0, clean=1)
+        if wrong:
+            return math.inf, np.zeros_like(lengths)
+        precision = dpotri(upper, lower=0)[0]
+        precision = np.triu(precision) + np.triu(precision, 1).T
         weights = precision @ z
         slope = precision - np.outer(weights, weights)
+        steep = slope[pairs]
         gradient = np.empty_like(lengths)
-        gradient[:d] = 0.5 * np.tensordot(slope * (5 / 3 * decay * (1 + _ROOT5 * r)), squares, 2) * inverse
-        gradient[d] = np.sum(slope * near)
+        gradient[:d] = ((steep * (5 / 3 * decay * (1 + _ROOT5 * r))) @ squares) * inverse
+        gradient[d] = 2 * steep @ near + amplitude * np.trace(slope)
         gradient[d + 1] = np.trace(slope) * noise
         if self.devices:
-            gradient[d + 2] = np.sum(slope * trusted)
+            gradient[d + 2] = trust * np.sum(slope * linear)
         off = lengths - self.centre
-        cost = 0.5 * z @ weights + np.log(np.diag(lower)).sum() + 0.5 * off @ off
+        cost = 0.5 * z @ weights + np.log(np.diag(upper)).sum() + 0.5 * off @ off
         return float(cost), gradient + off
 
 
 class _Solved:
-    """The process with given lengths: the triangular factor over what was told, and its solution for the whole pool. A
-    new measurement adds a row to both, which costs the pool times the measurements and not their square."""
+    """The process with given lengths: the inverse of the triangular factor over what was told, and its solution for the
+    whole pool. A new measurement adds a row to both, which costs the pool times the measurements and not their
+    square."""
 
     def __init__(self, points: Floats, others: Floats, lengths: Floats) -> None:
-        d = points.shape[1]
-        self._points, self._others = points / np.exp(lengths[:d]), others
-        self._amplitude, self._noise = math.exp(2 * lengths[d]), math.exp(2 * lengths[d + 1]) + _TINY
-        self._trust = math.exp(2 * lengths[d + 2]) if others.shape[1] else 0.0
+        self._lengths = np.exp(lengths[: points.shape[1]])
+        self._points, self._others = points / self._lengths, others
+        amplitude, noise, *trust = np.exp(2 * lengths[points.shape[1] :]).tolist()
+        self._amplitude, self._noise, self._trust = amplitude, noise + _TINY, trust[0] if others.shape[1] else 0.0
         self._own = self._amplitude + self._trust * np.sum(others**2, axis=1)
         self._norms = np.sum(self._points**2, axis=1)
-        self._lower = np.zeros((0, 0))
-        self._across = np.zeros((0, len(points)))
+        self._told: list[int] = []
+        self._inverse = np.zeros((0, 0))
+        self._room = np.empty((_ROOM, len(points)))
         self._explained = np.zeros(len(points))
+
+    @property
+    def _across(self) -> Floats:
+        """The solution for the whole pool: a row for each that was told."""
+        return self._room[: len(self._told)]
 
     def extend(self, told: Sequence[int]) -> None:
         from scipy.linalg import cholesky, solve_triangular
 
-        new = list(told[len(self._lower) :])
+        old, new = len(self._told), list(told[len(self._told) :])
         if not new:
             return
-        old, before = list(told[: len(self._lower)]), self._across
-        crossing = self._covariance(new)
-        left = before[:, new].T
-        rest = crossing - left @ before
+        left = self._across[:, new].T
+        rest = self._covariance(new)
+        rest -= left @ self._across
         corner = cholesky(rest[:, new] + self._noise * np.eye(len(new)), lower=True, check_finite=False)
         rows = solve_triangular(corner, rest, lower=True, check_finite=False)
-        lower = np.zeros((len(told), len(told)))
-        lower[: len(old), : len(old)] = self._lower
-        lower[len(old) :, : len(old)] = left
-        lower[len(old) :, len(old) :] = corner
-        self._lower, self._across = lower, np.vstack([before, rows])
+        inverse = np.zeros((len(told), len(told)))
+        inverse[:old, :old] = self._inverse
+        inverse[old:, old:] = solve_triangular(corner, np.eye(len(new)), lower=True, check_finite=False)
+        inverse[old:, :old] = -inverse[old:, old:] @ left @ self._inverse
+        if len(told) > len(self._room):
+            self._room = np.concatenate([self._room, np.empty((len(told), len(self._points)))])
+        self._room[old : len(told)] = rows
+        self._inverse = inverse
         self._explained += np.einsum("ij,ij->j", rows, rows)
+        self._told += new
+
+    def widen(self, points: Floats) -> None:
+        """More points in the pool."""
+        old = len(self._points)
+        self._points = np.vstack([self._points, points / self._lengths])
+        self._others = np.zeros((len(self._points), 0))
+        self._norms = np.sum(self._points**2, axis=1)
+        self._own = np.full(len(self._points), self._amplitude)
+        rows = self._inverse @ self._covariance(self._told, slice(old, None))
+        self._room = np.hstack([self._across, rows])
+        self._explained = np.concatenate([self._explained, np.einsum("ij,ij->j", rows, rows)])
 
     def at(self, z: Floats) -> tuple[Floats, Floats]:
         """The mean and the standard deviation at every point of the pool."""
-        from scipy.linalg import solve_triangular
-
         if not len(z):
             return np.zeros(len(self._points)), np.sqrt(self._own)
-        mean = solve_triangular(self._lower, z, lower=True, check_finite=False) @ self._across
+        mean = (self._inverse @ z) @ self._across
         return np.asarray(mean), np.sqrt(np.maximum(self._own - self._explained, 1e-9))
 
     def surprise(self, z: Floats) -> float:
         """How many times farther than it thinks a value lies from what the others let expect: 1 to 3."""
-        from scipy.linalg import solve_triangular
-
         if len(z) < _FEWEST:
             return 1.0
-        inverted = solve_triangular(self._lower, np.eye(len(z)), lower=True, check_finite=False)
-        off = (inverted.T @ (inverted @ z)) / np.linalg.norm(inverted, axis=0)
+        off = (self._inverse.T @ (self._inverse @ z)) / np.linalg.norm(self._inverse, axis=0)
         return float(np.clip(np.sqrt(np.mean(off**2)), 1.0, 3.0))
 
-    def _covariance(self, rows: list[int]) -> Any:
-        these = self._points[rows]
-        squares = self._norms[rows, None] + self._norms[None, :] - 2 * these @ self._points.T
-        r = np.sqrt(np.maximum(squares, 1e-20))
-        near = self._amplitude * (1 + _ROOT5 * r + 5 / 3 * r * r) * np.exp(-_ROOT5 * r)
-        return near + self._trust * (self._others[rows] @ self._others.T) if self._trust else near
+    def _covariance(self, rows: Sequence[int], block: slice = slice(None)) -> Floats:
+        """Between these points and those of the pool, or a block of it."""
+        r = self._points[rows] @ self._points[block].T
+        r *= -2
+        r += self._norms[rows, None]
+        r += self._norms[block]
+        np.sqrt(np.maximum(r, 1e-20, out=r), out=r)
+        r *= _ROOT5
+        near = np.exp(-r)
+        near *= self._amplitude * (1 + r * (1 + r / 3))
+        return near + self._trust * (self._others[rows] @ self._others[block].T) if self._trust else near

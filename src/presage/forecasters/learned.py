@@ -9,7 +9,6 @@ trees in which they end in the same leaf. What failed in a search says what else
 from __future__ import annotations
 
 import base64
-import hashlib
 import json
 import math
 import zlib
@@ -25,10 +24,12 @@ import numpy.typing as npt
 from presage.core.errors import PresageError
 from presage.core.forecast import Forecast
 from presage.devices.status import Status
-from presage.forecasters import failure_model, faults
+from presage.forecasters import failure_model, faults, modules
 from presage.forecasters.base import Candidate, Forecaster, Measured, Prediction, Task
 from presage.forecasters.features import Row, case_rows, floor_seconds
+from presage.forecasters.trees import digest, matrix
 from presage.plugins.group import MODELS
+from presage.problems.external import ExternalProblem
 
 Floats = npt.NDArray[np.float64]
 Leaves = npt.NDArray[np.uint8]
@@ -37,6 +38,8 @@ Leaves = npt.NDArray[np.uint8]
 VERSION = 2
 KINDS = ("compiled", "source", "cpu")
 """Three models: of kernels for a GPU with a static report, of those without one, and of kernels for a CPU."""
+_MODULE = "module"
+"""No model of its own: the sum of its steps."""
 _WIDEST, _MOST_NEIGHBOURS = 30.0, 400
 _BLIND = "there is neither a compiler's report nor a known cost of the problem, so that the source alone would mislead"
 _DOUBTED = 10
@@ -78,16 +81,26 @@ class LearnedForecaster(Forecaster):
         self._models: dict[str, Model] = {}
 
     def forecast(self, task: Task, candidates: Sequence[Candidate]) -> list[Prediction]:
-        kinds = [kind_of(task, candidate) for candidate in candidates]
+        if isinstance(task.problem, ExternalProblem):
+            return self._of_modules(task, candidates)
+        kinds = [self._kind_of(task, candidate) for candidate in candidates]
         found: dict[int, Prediction] = {}
         for kind in set(kinds):
             chosen = [i for i, each in enumerate(kinds) if each == kind]
-            predictions = self._predict(task, [candidates[i] for i in chosen], kind)
+            some = [candidates[i] for i in chosen]
+            predictions = self._of_modules(task, some) if kind == _MODULE else self._predict(task, some, kind)
             found |= dict(zip(chosen, predictions, strict=True))
         return [faults.warned(task, candidate, found[i]) for i, candidate in enumerate(candidates)]
 
+    def _kind_of(self, task: Task, candidate: Candidate) -> str:
+        return _MODULE if modules.is_mixed(candidate, task.hardware) else kind_of(task, candidate)
+
+    def _of_modules(self, task: Task, candidates: Sequence[Candidate]) -> list[Prediction]:
+        return modules.forecast(task, candidates, lambda: self._model("compiled"))
+
     def is_sure(self, task: Task) -> bool:
-        return task.hardware is not None  # kernels for a CPU were not tried
+        # Neither kernels for a CPU nor problems from elsewhere were tried.
+        return task.hardware is not None and not isinstance(task.problem, ExternalProblem)
 
     def _predict(self, task: Task, candidates: Sequence[Candidate], kind: str) -> list[Prediction]:
         floors = case_floors(task)
@@ -247,15 +260,6 @@ class Model:
 
 
 PARTS = ("time", "spread", "fail")
-
-
-def digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-def matrix(rows: Sequence[Row], names: Sequence[str]) -> Floats:
-    """Rows as a table with these columns; what a row does not have is NaN."""
-    return np.array([[row.get(name, math.nan) for name in names] for row in rows], dtype=np.float64)
 
 
 def case_floors(task: Task) -> dict[str, float]:

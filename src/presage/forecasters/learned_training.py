@@ -36,12 +36,11 @@ from presage.forecasters.learned import (
     Model,
     Noise,
     case_floors,
-    digest,
     familiarity,
     likeness,
-    matrix,
     residual,
 )
+from presage.forecasters.trees import digest, matrix
 
 FOLDS = 4
 LEVELS = (0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 0.975, 0.99)
@@ -327,7 +326,7 @@ def _standard_residuals(
         _off_by(samples, unseen.off, unseen.leaves, scale, noise) for unseen, scale in zip(views, relative, strict=True)
     ]
     values, weights = (np.concatenate(parts) for parts in zip(*found, strict=True))
-    return _weighted_quantiles(values, weights, LEVELS)
+    return weighted_quantiles(values, weights, LEVELS)
 
 
 def _off_by(
@@ -360,10 +359,10 @@ def _stretch(model: Model, samples: Sequence[Example]) -> float:
     if not values.size or not low < 0 < high:
         return 1.0
     needed = np.where(values < 0, values / low, values / high)
-    return max(1.0, *_weighted_quantiles(needed, weights, [1 - 2 * _TAIL]))
+    return max(1.0, *weighted_quantiles(needed, weights, [1 - 2 * _TAIL]))
 
 
-def _weighted_quantiles(values: Floats, weights: Floats, levels: Sequence[float]) -> list[float]:
+def weighted_quantiles(values: Floats, weights: Floats, levels: Sequence[float]) -> list[float]:
     order = np.argsort(values)
     reached = (np.cumsum(weights[order]) - 0.5 * weights[order]) / weights.sum()
     return [float(each) for each in np.interp(levels, reached, values[order])]
@@ -373,14 +372,14 @@ def _weighted_quantiles(values: Floats, weights: Floats, levels: Sequence[float]
 
 
 def _write(folder: Path, kind: str, facts: Mapping[str, Any], boosters: Mapping[str, Any], sources: list[str]) -> None:
-    texts = {part: _text(boosters[part]) for part in PARTS}
+    texts = {part: trees_text(boosters[part]) for part in PARTS}
     for part, text in texts.items():
         (folder / f"{kind}_{part}.txt").write_text(text)
     more = {"recordings": sources, "digests": {part: digest(text) for part, text in texts.items()}}
     (folder / f"{kind}.json").write_text(json.dumps({**facts, **more}, indent=1) + "\n")
 
 
-def _text(booster: Any) -> str:
+def trees_text(booster: Any) -> str:
     """The trees as text, without what does not matter for answers."""
     text: str = booster.model_to_string(num_iteration=-1, importance_type="gain")
     return text.split("\nfeature_importances:")[0] + "\n\npandas_categorical:null\n"

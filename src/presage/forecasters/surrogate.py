@@ -3,11 +3,13 @@ where they exist, static reports. It is at home inside one tuning space, where t
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +17,7 @@ from presage.core.errors import PresageError
 from presage.core.forecast import Forecast
 from presage.devices import recorded
 from presage.devices.recording import Recording
-from presage.forecasters.base import Candidate, Forecaster, Prediction, Task
+from presage.forecasters.base import Candidate, Forecaster, Measured, Prediction, Task
 from presage.forecasters.gaussian_process import Beliefs, Floats, Surface
 from presage.kernels import expression
 from presage.kernels.header import Value
@@ -33,6 +35,9 @@ _WIDE, _WIDE_FIRST = (
 """Before anything is measured: most variants of a good kernel are slower than it. There is a little more hope for those
 that are to be tried first."""
 _GAP = 1e-6
+_DIGITS = 9
+_GROWN = 2
+"""Kernels become points in another way when there are so many times as many of them, or values that were not seen."""
 _MOST_OCTAVES = 64.0
 _FEW, _MANY = 64, 512
 """Threads per block that most good kernels have."""
@@ -43,6 +48,7 @@ class SurrogateForecaster(Forecaster):
     other devices."""
 
     at_once = 1
+    sees_all = True
 
     @classmethod
     def from_text(cls, text: str, get: Callable[[str], Forecaster]) -> SurrogateForecaster:
@@ -53,27 +59,64 @@ class SurrogateForecaster(Forecaster):
         """recordings: of the same problem on other devices."""
         self._recordings = recordings
         self._elsewhere = cache(self._measured_elsewhere)
-        self._learnt: _Learnt | None = None
+        self._space: _Space | None = None
+        self._learnt = _Learnt()
+        self._told: _Learnt | None = None
+        """What `memory` has told of that."""
 
     def forecast(self, task: Task, candidates: Sequence[Candidate]) -> list[Prediction]:
         if not candidates:
             return []
-        left = OPENING - len(task.neighbours)
-        if left == OPENING or (left > 0 and not self._recordings):
-            kernels = [each.kernel for each in candidates]
-            first = set(opening(kernels, left, random.Random(0), self._others(task, candidates)))
-            forecasts = [_WIDE_FIRST if index in first else _WIDE for index in range(len(candidates))]
+        space = self._at(task, {each.kernel.hash: each for each in candidates})
+        if space.is_opening:
+            first = set(self._learnt.opening)
+            forecasts = [_WIDE_FIRST if each.kernel.hash in first else _WIDE for each in candidates]
             return [Prediction(each, ("little was measured yet: a wide forecast",)) for each in forecasts]
-        known = tuple((each.kernel.hash, task.log2_speedup(each)) for each in task.neighbours)
-        pool = [*task.neighbours, *candidates]
-        learnt = self._learnt if self._learnt and self._learnt.known == known else None
-        encoding = learnt.encoding if learnt else Encoding.of(pool)
-        surface = Surface(encoding.points(pool), self._others(task, pool), learnt.lengths if learnt else None)
-        for index, (_, log2_speedup) in enumerate(known):
-            surface.tell(index, math.inf if log2_speedup is None else -log2_speedup)
-        forecasts = _forecasts(surface.beliefs(), len(known))
-        self._learnt = _Learnt(known, encoding, surface.lengths)
-        return [Prediction(each) for each in forecasts]
+        return [
+            Prediction(each)
+            for each in _forecasts(space.beliefs, space.places(each.kernel.hash for each in candidates))
+        ]
+
+    def favourites(self, task: Task, candidates: Mapping[str, Candidate], count: int) -> list[str]:
+        space = self._at(task, candidates)
+        if space.is_opening:
+            first = [hash for hash in self._learnt.opening if hash in candidates]
+            return list(dict.fromkeys([*first, *itertools.islice(candidates, count)]))[:count]
+        # Rounded, so that it does not depend on the order in which the process was told, as after a restart.
+        gain = np.round(space.beliefs.expected_improvement()[space.places(candidates)], _DIGITS)
+        hashes = list(candidates)
+        return [hashes[index] for index in np.argsort(-gain, kind="stable")[:count].tolist()]
+
+    def memory(self) -> Any:
+        """How the search began, how kernels become points, and how the process was last fitted; only what is new."""
+        told, self._told = self._told or _Learnt(), replace(self._learnt)
+        return self._learnt.since(told) or None
+
+    def remember(self, memory: Any) -> None:
+        self._learnt.update(memory)
+        self._told = replace(self._learnt)
+
+    def _at(self, task: Task, candidates: Mapping[str, Candidate]) -> _Space:
+        """The space of the search, with these candidates, and told all that was measured."""
+        known = {each.kernel.hash: each for each in _known(task, next(iter(candidates.values()), None))}
+        space = self._space
+        if space is None or not space.is_of(task, known):
+            if space is not None:  # another search: nothing of this one holds
+                self._learnt, self._told = _Learnt(), None
+            space = self._space = _Space(task, self._learnt, self._others)
+        space.see(known)
+        space.see(candidates)
+        if not self._learnt.opening:
+            self._learnt.opening = self._opening(task, list(candidates.values()))
+            space.encode()
+        space.tell(known)
+        space.is_opening = len(task.neighbours) < OPENING
+        return space
+
+    def _opening(self, task: Task, candidates: Sequence[Candidate]) -> list[str]:
+        kernels = [each.kernel for each in candidates]
+        first = opening(kernels, OPENING, random.Random(0), self._others(task, candidates))
+        return [kernels[index].hash for index in first]
 
     def _others(self, task: Task, pool: Sequence[Candidate]) -> Floats | None:
         """log2 times on the other devices, shape (pool, devices)."""
@@ -93,13 +136,133 @@ class SurrogateForecaster(Forecaster):
         return found
 
 
-@dataclass(frozen=True)
-class _Learnt:
-    """What is kept between calls, and used again until something new is measured."""
+def _known(task: Task, candidate: Candidate | None) -> list[Measured]:
+    """What was measured: the anchor, too, where it is a kernel like the candidates."""
+    anchor, like = task.anchor.kernel, candidate.kernel if candidate else None
+    if like and anchor.values and (anchor.family, anchor.values.keys()) == (like.family, like.values.keys()):
+        return [task.anchor, *task.neighbours]
+    return list(task.neighbours)
 
-    known: tuple[tuple[str, float | None], ...]
-    encoding: Encoding
-    lengths: Floats
+
+@dataclass
+class _Learnt:
+    """What a search cannot work out again from its measurements when it goes on in another process."""
+
+    opening: list[str] = field(default_factory=list)
+    """The kernels to measure first, by hash."""
+    encoding: dict[str, Any] = field(default_factory=dict)
+    order: list[str] = field(default_factory=list)
+    """What was measured, in the order in which the process was told."""
+    lengths: list[float] = field(default_factory=list)
+    fitted: int = 0
+
+    def since(self, told: _Learnt) -> dict[str, Any]:
+        """What is new, as plain values."""
+        new = {name: getattr(self, name) for name in ("opening", "encoding", "lengths", "fitted")}
+        changed = {name: value for name, value in new.items() if value != getattr(told, name)}
+        order = self.order[len(told.order) :]
+        return changed | ({"order": order} if order else {})
+
+    def update(self, new: Mapping[str, Any]) -> None:
+        for name, value in new.items():
+            setattr(self, name, [*self.order, *value] if name == "order" else value)
+
+
+class _Space:
+    """The kernels that were seen in a search, as points of one surface, which is told each measurement once."""
+
+    def __init__(
+        self, task: Task, learnt: _Learnt, others: Callable[[Task, Sequence[Candidate]], Floats | None]
+    ) -> None:
+        self._task, self._learnt, self._elsewhere = task, learnt, others
+        self._pool: list[Candidate] = []
+        self._places: dict[str, int] = {}
+        self._encoding = Encoding.from_json(learnt.encoding) if learnt.encoding else None
+        self._encoded = 0
+        """How many kernels there were when the encoding was made."""
+        self._is_outgrown = False
+        """Whether kernels should become points in another way; not before something new is measured."""
+        self._surface: Surface | None = None
+        self._known: dict[str, float | None] = {}
+        self._beliefs: Beliefs | None = None
+        self.is_opening = True
+        """Whether too little was measured to say anything."""
+
+    def is_of(self, task: Task, known: Mapping[str, Measured]) -> bool:
+        """Whether this is the space of the task, and nothing was told that is not known to it."""
+        mine, its = self._task.anchor, task.anchor
+        is_same = (self._task.problem.name, mine.kernel.hash, mine.times_ns) == (
+            task.problem.name, its.kernel.hash, its.times_ns,
+        )  # fmt: skip
+        return is_same and self._known.keys() <= known.keys()
+
+    def places(self, hashes: Iterable[str]) -> list[int]:
+        return list(map(self._places.__getitem__, hashes))
+
+    def see(self, candidates: Mapping[str, Candidate]) -> None:
+        """Add those that are new to the pool."""
+        if candidates.keys() <= self._places.keys():
+            return
+        new = {hash: each for hash, each in candidates.items() if hash not in self._places}
+        added = list(new.values())
+        self._pool += added
+        self._places |= {hash: len(self._places) + index for index, hash in enumerate(new)}
+        self._beliefs = None
+        if self._encoding is None or self._surface is None:
+            return
+        self._is_outgrown |= len(self._pool) > _GROWN * self._encoded or not self._encoding.covers(added)
+        if self._elsewhere(self._task, added[:1]) is None:
+            self._surface.widen(self._encoding.points(added))
+        else:
+            self._surface = None
+
+    def tell(self, known: Mapping[str, Measured]) -> None:
+        """Tell the surface what it does not know yet, once the opening is over."""
+        new = [hash for hash in dict.fromkeys([*self._learnt.order, *known]) if hash in known]
+        new = [hash for hash in new if hash not in self._known]
+        if not new:
+            return
+        if self._is_outgrown:
+            self._encoding = self._surface = None
+            self._learnt.lengths, self._learnt.fitted, self._is_outgrown = [], 0, False
+        for hash in new:
+            self._known[hash] = self._task.log2_speedup(known[hash])
+            if self._surface:
+                self._tell(hash)
+        self._beliefs = None
+        if len(self._known) > len(self._learnt.order):
+            self._learnt.order = list(self._known)
+
+    @property
+    def beliefs(self) -> Beliefs:
+        """Of the whole pool."""
+        if self._beliefs is None:
+            learnt, surface = self._learnt, self._surface or self._made()
+            self._beliefs = surface.beliefs()
+            learnt.lengths, learnt.fitted = surface.lengths.tolist(), surface.fitted
+        return self._beliefs
+
+    def encode(self) -> Encoding:
+        """How kernels become points: by those that are there now, unless that was settled before."""
+        if self._encoding is None:
+            self._encoding, self._encoded = Encoding.of(self._pool), len(self._pool)
+            self._learnt.encoding = self._encoding.to_json()
+        self._encoded = self._encoded or len(self._pool)
+        return self._encoding
+
+    def _made(self) -> Surface:
+        learnt, encoding = self._learnt, self.encode()
+        lengths = np.array(learnt.lengths) if learnt.lengths else None
+        others = self._elsewhere(self._task, self._pool)
+        self._surface = Surface(encoding.points(self._pool), others, lengths, learnt.fitted)
+        for hash in self._known:
+            self._tell(hash)
+        return self._surface
+
+    def _tell(self, hash: str) -> None:
+        assert self._surface is not None
+        log2_speedup = self._known[hash]
+        self._surface.tell(self._places[hash], math.inf if log2_speedup is None else -log2_speedup)
 
 
 def _identity(hash: str, family: str, values: Mapping[str, Value]) -> Hashable:
@@ -107,19 +270,17 @@ def _identity(hash: str, family: str, values: Mapping[str, Value]) -> Hashable:
     return (family, *sorted(values.items())) if values else hash
 
 
-def _forecasts(beliefs: Beliefs, first: int) -> list[Forecast]:
-    """Of the pool from `first` on. Times relative to the anchor's are speedups with the sign turned; both tails end
+def _forecasts(beliefs: Beliefs, places: Sequence[int]) -> list[Forecast]:
+    """Of these kernels of the pool. Times relative to the anchor's are speedups with the sign turned; both tails end
     where their slope takes them."""
-    values = -beliefs.quantiles([1 - level for level in _LEVELS])[first:]
+    values = -beliefs.of(places).quantiles([1 - level for level in _LEVELS])
     below = values[:, :1] - (values[:, 1:2] - values[:, :1]) * _LEVELS[0] / (_LEVELS[1] - _LEVELS[0])
     above = values[:, -1:] + (values[:, -1:] - values[:, -2:-1]) * _LEVELS[0] / (_LEVELS[1] - _LEVELS[0])
     knots = np.clip(np.hstack([below, values, above]), -_MOST_OCTAVES, _MOST_OCTAVES)
     ramp = _GAP * np.arange(knots.shape[1])
-    knots = np.maximum.accumulate(knots - ramp, axis=1) + ramp
-    return [
-        Forecast(tuple(row), _CDF, p_fail)
-        for row, p_fail in zip(knots.tolist(), beliefs.p_fail[first:].tolist(), strict=True)
-    ]
+    knots = np.round(np.maximum.accumulate(knots - ramp, axis=1) + ramp, _DIGITS)
+    p_fail = np.round(beliefs.p_fail[places], _DIGITS)
+    return [Forecast(tuple(row), _CDF, fails) for row, fails in zip(knots.tolist(), p_fail.tolist(), strict=True)]
 
 
 # -- the opening -------------------------------------------------------------------------------------------------------
@@ -190,7 +351,22 @@ class Encoding:
                 labels.append(label)
                 seen.add(shape)
         chosen = np.array([columns[label] for label in labels]).reshape(len(labels), len(pool))
-        return cls(tuple(labels), np.nanmean(chosen, axis=1), np.nanstd(chosen, axis=1), levels)
+        # Rounded, so that it does not depend on the order of the pool.
+        centre, scale = np.nanmean(chosen, axis=1), np.nanstd(chosen, axis=1)
+        return cls(tuple(labels), np.asarray(centre).round(_DIGITS), np.asarray(scale).round(_DIGITS), levels)
+
+    def to_json(self) -> dict[str, Any]:
+        numbers = {"centre": self.centre.tolist(), "scale": self.scale.tolist()}
+        return {"labels": list(self.labels), **numbers, "levels": {k: list(v) for k, v in self.levels.items()}}
+
+    @classmethod
+    def from_json(cls, kept: Mapping[str, Any]) -> Encoding:
+        levels = {name: tuple(values) for name, values in kept["levels"].items()}
+        return cls(tuple(kept["labels"]), np.array(kept["centre"]), np.array(kept["scale"]), levels)
+
+    def covers(self, pool: Sequence[Candidate]) -> bool:
+        """Whether all their tunables have values that were there when this was made."""
+        return all(value in self.levels.get(n, ()) for each in pool for n, value in each.kernel.values.items())
 
     def points(self, pool: Sequence[Candidate]) -> Floats:
         """Shape (pool, labels): standardised; what is unknown or does not apply lies in the middle."""

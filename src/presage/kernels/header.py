@@ -25,7 +25,8 @@ from presage.kernels import expression
 Value = int | float | str
 _PLACE = re.compile(r"\$(\w+)\$")
 _NAME = re.compile(r"[A-Za-z_]\w*")
-_KEYWORDS = ("problem", "entry", "tune", "where", "grid", "block", "shared", "scratch")
+_KEYWORDS = ("problem", "entry", "tune", "where", "grid", "block", "shared", "scratch", "input", "output", "case")
+_ARRAY = re.compile(r"(\w+)[ ]?\[([^\[\]]+)\](?:[ ]below[ ]([^\[\]]+))?")
 _ADDRESS = "presage:"
 _LONGEST = 2000
 _MOST = 256
@@ -58,6 +59,16 @@ class Launch:
 
 
 @dataclass(frozen=True)
+class ArrayLine:
+    """An array that the entry gets a pointer to; its shape is an expression per dimension, over a case's sizes."""
+
+    dtype: str
+    shape: str
+    below: str = ""
+    """Integers lie from 0 to less than this."""
+
+
+@dataclass(frozen=True)
 class Header:
     """What a kernel file declares of itself."""
 
@@ -66,6 +77,10 @@ class Header:
     tunables: Mapping[str, tuple[Value, ...]] = field(default_factory=dict)
     constraints: tuple[str, ...] = ()
     scratch: Mapping[str, str] = field(default_factory=dict)
+    inputs: Mapping[str, ArrayLine] = field(default_factory=dict)
+    """What a file that states a problem of its own reads, and below what it writes, and at which sizes."""
+    outputs: Mapping[str, ArrayLine] = field(default_factory=dict)
+    cases: tuple[Mapping[str, int], ...] = ()
 
     def admits(self, values: Mapping[str, Value]) -> bool:
         """Whether these values satisfy every constraint."""
@@ -191,6 +206,8 @@ class _Reader:
         self.tunables: dict[str, tuple[Value, ...]] = {}
         self.constraints: list[tuple[int, str]] = []
         self.scratch: dict[str, str] = {}
+        self.arrays: dict[str, dict[str, ArrayLine]] = {"input": {}, "output": {}}
+        self.cases: list[dict[str, int]] = []
 
     def fail(self, what: str, mend: str) -> HeaderError:
         return HeaderError(f"{self.where}:{self.line}: {what}; {mend}")
@@ -246,6 +263,39 @@ class _Reader:
         self._one_more("scratch", len(self.scratch))
         self.scratch[self._name(name.strip(), "scratch")] = self._expression(size.strip())
 
+    def _input(self, rest: str) -> None:
+        self._array("input", rest)
+
+    def _output(self, rest: str) -> None:
+        self._array("output", rest)
+
+    def _array(self, keyword: str, rest: str) -> None:
+        name, equals, said = rest.partition("=")
+        name, found = self._name(name.strip(), keyword), _ARRAY.fullmatch(" ".join(said.split()))
+        if not equals or not found:
+            raise self.fail(
+                f"'{keyword} {excerpt(name)}' has no type and shape", f"write '// presage: {_EXAMPLES[keyword]}'"
+            )
+        if any(name in arrays for arrays in self.arrays.values()):
+            raise self.fail(f"array '{name}' is declared twice", "keep one of the two lines")
+        self._one_more(keyword, len(self.arrays[keyword]))
+        shape = ", ".join(self._expression(part) for part in _split(found[2]))
+        self.arrays[keyword][name] = ArrayLine(found[1], shape, self._expression(found[3]) if found[3] else "")
+
+    def _case(self, rest: str) -> None:
+        self._one_more("case", len(self.cases))
+        sizes: dict[str, int] = {}
+        for part in rest.split(","):
+            name, equals, size = (text.strip() for text in part.partition("="))
+            if not equals or not (size.isascii() and size.isdigit()):
+                raise self.fail(f"'{excerpt(part.strip())}' is no size", f"write '// presage: {_EXAMPLES['case']}'")
+            sizes[self._name(name, "case")] = int(size)
+        if self.cases and list(self.cases[0]) != list(sizes):
+            raise self.fail(
+                "this case names other sizes than the first", f"name {', '.join(self.cases[0])}, in this order"
+            )
+        self.cases.append(sizes)
+
     def _one_more(self, keyword: str, so_far: int) -> None:
         if so_far >= _MOST:
             raise self.fail(f"more than {_MOST} lines '{keyword}'", "leave some out")
@@ -289,6 +339,9 @@ class _Reader:
             self.tunables,
             tuple(constraint for _, constraint in self.constraints),
             self.scratch,
+            self.arrays["input"],
+            self.arrays["output"],
+            tuple(self.cases),
         )
 
 
@@ -301,6 +354,9 @@ _EXAMPLES = {
     "block": "block BLOCK",
     "shared": "shared 4 * BLOCK",
     "scratch": "scratch partial = 4 * rows",
+    "input": "input x = float32[rows, cols]",
+    "output": "output y = float32[rows, cols]",
+    "case": "case rows = 4096, cols = 1024",
 }
 
 

@@ -223,4 +223,9 @@ STRATEGIES = Group("strategy", "strategies", "presage.searches.base:Strategy")
 ACQUISITIONS = Group("acquisition", "acquisitions", "presage.searches.base:Acquisition")
 RECORDINGS = Group("recording", "recordings")
 MODELS = Group("model", "models")
-GROUPS = (PROBLEMS, DEVICES, FORECASTERS, POLICIES, PROPOSERS, STRATEGIES, ACQUISITIONS, RECORDINGS, MODELS)
+OPERATORS = Group("list of operators", "operators")
+OPERATOR_RECORDINGS = Group("recording of operators", "operator_recordings")
+GROUPS = (
+    *(PROBLEMS, DEVICES, FORECASTERS, POLICIES, PROPOSERS, STRATEGIES, ACQUISITIONS, RECORDINGS, MODELS),
+    *(OPERATORS, OPERATOR_RECORDINGS),
+)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from presage.core.errors import PresageError
-from presage.plugins.group import GROUPS, PROPOSERS, RECORDINGS, Group, settings_of
+from presage.plugins.group import GROUPS, OPERATOR_RECORDINGS, PROPOSERS, RECORDINGS, Group, settings_of
 
 
 @dataclass(frozen=True)
@@ -38,8 +38,8 @@ def declared(groups: Sequence[Group] = GROUPS) -> Iterator[Declared]:
             known = (group.noun, point.name, package, version, point.value)
             try:
                 part = group.load(point.name)
-                if group is RECORDINGS and not Path(part).is_file():
-                    raise PresageError(f"the recording '{point.name}' of {package} lacks its file {part}")
+                if group in (RECORDINGS, OPERATOR_RECORDINGS) and not Path(part).is_file():
+                    raise PresageError(f"the {group.noun} '{point.name}' of {package} lacks its file {part}")
                 yield Declared(*known, *(_described(group, part) if group.base else ()))
             except PresageError as error:
                 yield Declared(*known, error=str(error))

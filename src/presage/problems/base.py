@@ -6,7 +6,7 @@ import math
 import random
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -16,7 +16,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from presage.kernels import expression
+from presage.kernels.kernel import Kernel
 from presage.problems.sampler import Sampler
+from presage.static.report import StaticReport
 
 _C_TYPES = {
     "float32": "float",
@@ -73,7 +75,7 @@ class Case:
             parts.append(self.dtype)
         if self.values != "uniform":
             parts.append(self.values)
-        return " ".join(parts)
+        return " ".join(parts) or "as written"
 
 
 def cases(table: str, dtype: str = "float32") -> tuple[Case, ...]:
@@ -138,12 +140,23 @@ class Problem(ABC):
     any_order: ClassVar[bool] = False
     """Whether a module's outputs may lie in memory in any order of their dimensions, and not only row by row."""
 
+    notes: Mapping[str, str] = {}
+    """What is odd about comparing the outputs of a case, by its name."""
+
     adds_up: ClassVar[bool] = True
     """Whether an output may be a sum of many terms."""
 
     def __init__(self, name: str = "") -> None:
         if name:
             self.name = name
+
+    def reference_kernel(self) -> Kernel | None:
+        """The kernel whose outputs are the right ones and that speedups are relative to, where a file brings one."""
+        return None
+
+    def informed(self, reports: Sequence[StaticReport]) -> Problem:
+        """This problem with what static reports of its reference, one for each case timed on a GPU, tell of it."""
+        return self
 
     def make_inputs(self, case: Case, sampler: Sampler) -> tuple[Any, ...]:
         """The inputs, in the order of `inputs`, with the case's shapes and dtypes; by default floats in its style."""

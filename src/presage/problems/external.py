@@ -1,4 +1,5 @@
-"""Problems from elsewhere, read in place: a KernelBench file, or a GPU MODE folder.
+"""Problems from elsewhere, read in place: a KernelBench file, a GPU MODE folder, or a file of your own that defines a
+function `reference` and its example `inputs`.
 
 Their code is the user's own, but it never runs in this process. A device has a child run it (see devices/examiner.py),
 which describes the cases' inputs and outputs, makes inputs from a seed, and compares outputs with the right ones.
@@ -21,26 +22,21 @@ from presage.kernels.kernel import Kernel, from_source
 from presage.problems import task_file
 from presage.problems.base import Array, Case, Problem, Tolerance
 from presage.problems.sampler import Sampler
-from presage.static.trace import TensorSpec
+from presage.static.report import StaticReport
+from presage.static.trace import TensorSpec, Trace, tensors_in
 
-KERNELBENCH, GPU_MODE = "KernelBench", "GPU MODE"
+KERNELBENCH, GPU_MODE, ONE_FILE = "KernelBench", "GPU MODE", "one-file"
 _DEFINES = {
+    ONE_FILE: ("reference", "inputs"),
     KERNELBENCH: ("Model", "get_inputs", "get_init_inputs"),
     GPU_MODE: ("generate_input", "ref_kernel", "check_implementation"),
 }
 TOLERANCES = {"float64": 1e-4, "float32": 1e-4, "float16": 1e-2, "bfloat16": 1e-2}
-"""KernelBench's, by the type of the output: absolute, and relative to the reference's value."""
+"""KernelBench's, by the type of the output: absolute, and relative to the reference's value. A one-file problem has the
+same unless it sets its own."""
 _MAX_BYTES = 4 << 20
 _SEEDS = 2**31 - 1
 """Seeds are below this, since numpy's generator, which references may use, takes no larger ones."""
-
-
-class ExternalCase(Case):
-    """The arguments that make its inputs, where there are any."""
-
-    @property
-    def name(self) -> str:
-        return super().name or "as written"
 
 
 @dataclass(frozen=True)
@@ -77,8 +73,9 @@ class ExternalProblem(Problem):
 
     def __init__(
         self, path: Path, convention: str, files: Mapping[str, str], summary: str, checks: Sequence[Case],
-        timed: Sequence[Case],
+        timed: Sequence[Case], tolerance: float | None = None,
     ) -> None:  # fmt: skip
+        """tolerance: of a one-file problem, in place of what its outputs' types suggest."""
         super().__init__(path.stem)
         self.path, self.convention, self.files, self.summary = path, convention, dict(files), summary
         self.checks, self.timed = tuple(checks), {"cpu": tuple(timed), "gpu": tuple(timed)}
@@ -86,7 +83,8 @@ class ExternalProblem(Problem):
         self.seed = 0
         """What weights are drawn from: the reference's and a candidate's alike."""
         self.keeps_tolerance = False
-        """Whether KernelBench's own tolerance holds even where it swallows the output."""
+        """Whether KernelBench's own tolerance, or that of a file, holds even where it swallows the output."""
+        self._tolerance = tolerance
         self.notes: dict[str, str] = {}
         """What is odd about comparing the outputs of a case, by its name; known once some were compared."""
         self._examiner: Examiner | None = None
@@ -114,6 +112,8 @@ class ExternalProblem(Problem):
         """The reference as if it were a candidate: what speedups are relative to."""
         if self.convention == KERNELBENCH:
             source, name = f"{self.files['reference.py']}\nModelNew = Model\n", str(self.path)
+        elif self.convention == ONE_FILE:
+            source, name = f"{self.files['reference.py']}{_CALLED}", str(self.path)
         else:
             source, name = "from reference import ref_kernel as custom_kernel\n", str(self.path / "reference.py")
         return self.candidate(from_source(source, ".py", name))
@@ -132,14 +132,24 @@ class ExternalProblem(Problem):
             "convention": self.convention,
             "folder": folder,
             "seed": self.seed,
-            "tolerances": TOLERANCES,
+            "tolerances": dict.fromkeys(TOLERANCES, self._tolerance) if self._tolerance else TOLERANCES,
             "keeps_tolerance": self.keeps_tolerance,
         }
 
     # -- what its own code has told ------------------------------------------------------------------------------------
 
-    def described(self, layouts: Mapping[str, Layout], written: Sequence[int], examiner: Examiner) -> ExternalProblem:
-        """This problem, ready to be measured. `written` says which inputs only offer room for an output."""
+    def informed(self, reports: Sequence[StaticReport]) -> ExternalProblem:
+        """This problem with the shapes and types of its tensors, as traces of its reference at each timed case show
+        them, which needs no device; as it is where there is no trace."""
+        cases, traces = self.timed["gpu"], [report.trace for report in reports]
+        layouts = {case.name: _layout(trace) for case, trace in zip(cases, traces, strict=False) if trace}
+        return self.described(layouts, (), None) if len(layouts) == len(cases) else self
+
+    def described(
+        self, layouts: Mapping[str, Layout], written: Sequence[int], examiner: Examiner | None
+    ) -> ExternalProblem:
+        """This problem, ready to be measured where there is an examiner. `written` says which inputs only offer room
+        for an output."""
         kinds = {(layout.names, len(layout.outputs)) for layout in layouts.values()}
         if len(kinds) != 1:
             raise PresageError(f"{self.path}: its cases have different numbers of tensors, which cannot be measured")
@@ -189,8 +199,13 @@ class ExternalProblem(Problem):
     def tolerance(self, case: Case) -> Tolerance:
         if self.convention == GPU_MODE:
             return Tolerance(0.0, "the task's own check_implementation", 0.0)
+        if self._tolerance:
+            return Tolerance(
+                self._tolerance, f"the file's own: {self._tolerance:g} absolute and relative", self._tolerance
+            )
         least, most = min(TOLERANCES.values()), max(TOLERANCES.values())
-        reason = f"KernelBench's own: {least:g} absolute and relative, {most:g} in half precision"
+        whose = "KernelBench's own" if self.convention == KERNELBENCH else "as KernelBench's"
+        reason = f"{whose}: {least:g} absolute and relative, {most:g} in half precision"
         if not self.keeps_tolerance:
             reason += "; relative to the output's scale where zeros or a constant would pass"
         return Tolerance(least, reason, least)
@@ -212,19 +227,59 @@ class ExternalProblem(Problem):
         return rng.choice(self.checks)
 
 
+def _layout(trace: Trace) -> Layout:
+    inputs = tuple(trace.tensors[number] for number in trace.inputs)
+    outputs = tuple(trace.tensors[number] for number in tensors_in([trace.outputs]))
+    return Layout(inputs, outputs, tuple(f"data[{place}]" for place in range(len(inputs))), None)
+
+
 # -- reading ----------------------------------------------------------------------------------------------------------
 
 
 def read(path: Path) -> ExternalProblem:
-    """A KernelBench file or a GPU MODE folder."""
+    """A KernelBench file, a one-file problem, or a GPU MODE folder."""
     return _read_folder(path) if path.is_dir() else _read_file(path)
 
 
 def _read_file(path: Path) -> ExternalProblem:
     source = _text(path)
-    tree = _refuse_missing(source, path, KERNELBENCH)
-    case = ExternalCase({})
-    return ExternalProblem(path, KERNELBENCH, {"reference.py": source}, _model_summary(tree), [case], [case])
+    tree = _parsed(source, path)
+    if set(_DEFINES[ONE_FILE]) <= _defined(tree) and "Model" not in _defined(tree):
+        return _one_file(path, source, tree)
+    _refuse_missing(tree, path, KERNELBENCH)
+    case = Case({})
+    return ExternalProblem(path, KERNELBENCH, {"reference.py": source}, _said(tree, "Model"), [case], [case])
+
+
+_CALLED = "\n\ndef custom_kernel(data):\n    return reference(*data)\n"
+
+
+def _one_file(path: Path, source: str, tree: ast.Module) -> ExternalProblem:
+    """`cases` and `tolerance` are read, and nothing is run: they are written out in the file."""
+    listed, tolerance = _literal(tree, "cases", path), _literal(tree, "tolerance", path)
+    is_listed = isinstance(listed, list | tuple) and listed and all(isinstance(case, dict) for case in listed)
+    if listed is not None and not is_listed:
+        raise PresageError(f"{path}: 'cases' is no list of arguments for inputs; write cases = [{{\"n\": 1024}}]")
+    if tolerance is not None and not (isinstance(tolerance, int | float) and 0 < tolerance < 1):
+        raise PresageError(f"{path}: 'tolerance' is no number between 0 and 1; write tolerance = 1e-3")
+    cases = list({case.name: case for case in (Case(each) for each in listed or [{}])}.values())
+    summary = _said(tree, "reference") or " ".join((ast.get_docstring(tree) or "").split("\n\n")[0].split())
+    problem = ExternalProblem(path, ONE_FILE, {"reference.py": source}, summary, cases, cases, tolerance)
+    problem.keeps_tolerance = tolerance is not None
+    return problem
+
+
+def _literal(tree: ast.Module, name: str, path: Path) -> Any:
+    """What a plain assignment at the top of a module gives this name; None where there is none."""
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and [each.id for each in node.targets if isinstance(each, ast.Name)] == [name]:
+            try:
+                return ast.literal_eval(node.value)
+            except (ValueError, TypeError, RecursionError, MemoryError) as error:
+                raise PresageError(
+                    f"{path}:{node.lineno}: '{name}' must be written out: numbers, texts, lists"
+                ) from error
+    return None
 
 
 def _read_folder(folder: Path) -> ExternalProblem:
@@ -239,7 +294,8 @@ def _read_folder(folder: Path) -> ExternalProblem:
     if task.get("lang", "py") != "py":
         raise PresageError(f"{path}: lang is '{task['lang']}'; only Python tasks ('py') can be measured")
     files = _task_files(folder, path, task)
-    _refuse_missing(files["reference.py"], folder / "reference.py", GPU_MODE)
+    reference = folder / "reference.py"
+    _refuse_missing(_parsed(files["reference.py"], reference), reference, GPU_MODE)
     timed = _cases(path, task, "benchmarks")
     summary = " ".join(str(task.get("description") or "").split("\n\n")[0].split())
     return ExternalProblem(folder, GPU_MODE, files, summary, _cases(path, task, "tests"), timed)
@@ -258,12 +314,19 @@ def _text(path: Path) -> str:
         raise PresageError(f"{path} is not UTF-8 text (byte {error.start}); save it as UTF-8") from error
 
 
-def _refuse_missing(source: str, path: Path, convention: str) -> ast.Module:
+def _parsed(source: str, path: Path) -> ast.Module:
     try:
-        tree = ast.parse(source)
+        return ast.parse(source)
     except (SyntaxError, ValueError) as error:
         raise PresageError(f"{path} is no Python: {error}") from error
-    defined = {name for node in tree.body for name in _names(node)}
+
+
+def _defined(tree: ast.Module) -> set[str]:
+    return {name for node in tree.body for name in _names(node)}
+
+
+def _refuse_missing(tree: ast.Module, path: Path, convention: str) -> None:
+    defined = _defined(tree)
     missing = [name for name in _DEFINES[convention] if name not in defined]
     if missing and (own := _own_problem(tree)):
         folder = next((each for each in path.absolute().parents if (each / "pyproject.toml").is_file()), path.parent)
@@ -272,8 +335,8 @@ def _refuse_missing(source: str, path: Path, convention: str) -> ast.Module:
             f" ('pip install -e {folder}') and name the problem instead"
         )
     if missing and "*" not in defined:
-        raise PresageError(f"{path} is no {convention} problem: it defines no {' and no '.join(missing)}")
-    return tree
+        own = "; a problem of your own defines reference(…) and inputs()" if convention == KERNELBENCH else ""
+        raise PresageError(f"{path} is no {convention} problem: it defines no {' and no '.join(missing)}{own}")
 
 
 def _own_problem(tree: ast.Module) -> str:
@@ -295,10 +358,10 @@ def _names(node: ast.AST) -> list[str]:
     return [name for child in ast.iter_child_nodes(node) for name in _names(child)]
 
 
-def _model_summary(tree: ast.Module) -> str:
-    """The first sentence or line that the model says of itself."""
+def _said(tree: ast.Module, name: str) -> str:
+    """The first paragraph that a class or function says of itself."""
     for node in tree.body:
-        if isinstance(node, ast.ClassDef) and node.name == "Model":
+        if isinstance(node, ast.ClassDef | ast.FunctionDef) and node.name == name:
             return " ".join((ast.get_docstring(node) or "").split("\n\n")[0].split())
     return ""
 
@@ -345,6 +408,6 @@ def _cases(path: Path, task: Mapping[str, Any], what: str) -> list[Case]:
         raise PresageError(f"{path}: '{what}' is no list of arguments; write lines like '{example}'")
     cases: dict[str, Case] = {}
     for entry in listed:
-        case = ExternalCase({name: value for name, value in entry.items() if name != "seed"})
+        case = Case({name: value for name, value in entry.items() if name != "seed"})
         cases.setdefault(case.name, case)
     return list(cases.values())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -14,6 +14,7 @@ from presage.plugins.group import PROBLEMS, declared_twice
 from presage.problems import external
 from presage.problems.base import Problem
 from presage.problems.external import ExternalProblem
+from presage.problems.kernel_file import SUFFIXES, KernelProblem
 
 _KERNEL_SUFFIXES = (".c", ".cu", ".py")
 _PIECES = {".c": ".h", ".cu": ".cuh", ".py": ".pyh"}
@@ -81,16 +82,43 @@ def get(name: str) -> Problem:
     if name in declared.twice:
         raise PresageError(declared.twice[name])
     if name and Path(name).exists():
-        return external.read(Path(name))
-    is_path = name.endswith(".py") or "/" in name
+        return of_kernel_file(name) if is_kernel_file(name) else external.read(Path(name))
+    is_path = name.endswith((".py", *SUFFIXES)) or "/" in name
     otherwise = "there is no such file or folder" if is_path else "'presage problems' lists them."
     said = "; ".join([hint(name, names(), otherwise), *declared.broken.values()])
     raise PresageError(f"there is no problem '{name}'; {said}")
 
 
+def is_path(word: str) -> bool:
+    """Whether a word in the place of a problem is a file or a folder that states one."""
+    path = Path(word)
+    return path.is_file() if path.suffix in _KERNEL_SUFFIXES else (path / "task.yml").is_file()
+
+
+def is_kernel_file(word: str) -> bool:
+    """Whether a word in the place of a problem is a bare kernel's file."""
+    return word.endswith(SUFFIXES) and Path(word).is_file()
+
+
+def of_kernel_file(path: str) -> Problem:
+    """The problem that a bare kernel's header names, or that it states with its arrays."""
+    kernel = read_family(path)
+    if kernel.header.problem:
+        return get(kernel.header.problem)
+    if not kernel.header.outputs:
+        raise PresageError(
+            f"{path} names no problem and declares no output; add '// presage: problem NAME', or its arrays and sizes:"
+            " '// presage: input x = float32[n]', '// presage: output y = float32[n]', '// presage: case n = 4096'"
+        )
+    return KernelProblem(kernel)
+
+
 def seed_kernels(problem: Problem, language: str | None = None) -> list[Kernel]:
     """The kernels beside a problem and those it shares with its room, families not rendered; the naive ones first."""
-    kernels = (problem.reference_kernel(),) if isinstance(problem, ExternalProblem) else _kernels(problem)
+    if isinstance(problem, ExternalProblem):
+        kernels: tuple[Kernel, ...] = (problem.reference_kernel(),)
+    else:
+        kernels = problem.families if isinstance(problem, KernelProblem) else _kernels(problem)
     return [kernel for kernel in kernels if language in (None, kernel.language)]
 
 
@@ -116,7 +144,8 @@ def _shared_kernels(problem: Problem) -> Iterator[Kernel]:
                 yield from_source(headers.fill(text, given, problem.name), file.suffix, str(file))
 
 
-def _given(problem: Problem, suffix: str) -> dict[str, str]:
+@cache
+def _given(problem: Problem, suffix: str) -> Mapping[str, str]:
     """What the problem gives for the places of kernels, and the pieces of text beside them."""
     given = dict(problem.given(suffix))
     for folder in problem.kernel_folders:
@@ -143,9 +172,9 @@ _ANCHORS = {"cpu": "naive.c", "gpu": "eager.py"}
 
 def anchor(problem: Problem, kind: str) -> Kernel | None:
     """What speedups are relative to: the naive kernel on a CPU, what a PyTorch user would write on a GPU, and the
-    reference of a problem from elsewhere."""
-    if isinstance(problem, ExternalProblem):
-        return problem.reference_kernel()
+    reference of a problem that a file states."""
+    if reference := problem.reference_kernel():
+        return reference
     return next((kernel for kernel in seed_kernels(problem) if Path(kernel.name).name == _ANCHORS[kind]), None)
 
 
@@ -153,6 +182,15 @@ def find_kernel(problem: Problem, spec: str) -> Kernel:
     """A kernel by path, or by the file name of one of the problem's own (`naive.c`, `rows.c@BLOCK=4`)."""
     path, values = split_spec(spec)
     return find_family(problem, path).render(values)
+
+
+def find_configurations(problem: Problem, spec: str) -> list[Kernel]:
+    """Every configuration of a kernel with tunables, in the order of its header; of `PATH@NAME=VALUE`, those with these
+    values."""
+    path, fixed = split_spec(spec)
+    family = find_family(problem, path)
+    family.render(fixed)  # says what is wrong with the values, if anything is
+    return [family.render(values) for values in family.configurations(fixed)]
 
 
 def find_family(problem: Problem, path: str) -> Kernel:

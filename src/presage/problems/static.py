@@ -23,6 +23,12 @@ def job(problem: Problem, kernel: Kernel, case: Case, target: Hardware) -> Job:
     return Job(kernel, case.dims, inputs, target, parameters)
 
 
+def is_reported(problem: Problem, kernel: Kernel) -> bool:
+    """Whether compiling says what a forecaster can use. Of the catalogue's kernels, those of torch's operators were
+    recorded without a report."""
+    return kernel.language in ("cuda", "triton") or (isinstance(problem, ExternalProblem) and not kernel.is_bare)
+
+
 def reports(
     problem: Problem, kernels: Sequence[Kernel], cases: Sequence[Case], target: Hardware, timeout: float = 60.0
 ) -> list[list[StaticReport]]:

@@ -22,6 +22,8 @@ class Ground:
     problem: Problem
     device: Device
     anchor: Measured
+    families: tuple[Kernel, ...] | None = None
+    """Whose tunables are turned; None for the problem's own."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,8 @@ class Proposer(ABC):
 
     foreign = True
     """Whether what it writes may be hostile; the catalogue's own families are not."""
+    is_list = False
+    """Whether all that it can write is at hand and costs nothing, so that a search may ask for everything at once."""
     seconds = math.inf
     """How long it may take over its next answer: a search says what is left of its time."""
     is_paid = False

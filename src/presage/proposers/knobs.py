@@ -1,4 +1,5 @@
-"""The `knobs` proposer: turns the tunables of the problem's own families, and crosses from one family to another."""
+"""The `knobs` proposer: turns the tunables of families, the problem's own or those it is given, and crosses from one to
+another."""
 
 from __future__ import annotations
 
@@ -24,20 +25,20 @@ Move = tuple[Kernel, Values, str]
 
 
 class Knobs(Proposer):
-    """Changes the tunables of the problem's own kernels. Mostly it takes one or two steps from the parent's values;
-    sometimes it jumps, or goes to another family with the values of the tunables that both have."""
+    """Changes the tunables of the problem's kernels, and of those that a search is given. Mostly it takes one or two
+    steps from the parent's values; sometimes it jumps, or goes to another family with the values of the tunables that
+    both have."""
 
     foreign = False
 
     def __init__(self, ground: Ground) -> None:
         super().__init__(ground)
-        name = ground.problem.name
-        seeds = problems.seed_kernels(ground.problem) if name in problems.names() else []
-        self._families = [family for family in seeds if family.is_family and family.language in ground.device.languages]
+        self._families = _runnable(ground) if ground.families is None else list(ground.families)
+        self.foreign = ground.families is not None
         if not self._families:
             raise PresageError(
-                f"{name} has no family with tunables that {ground.device.name} can run; use another proposer: llm"
-                " writes kernels for any problem, pool searches a recording"
+                f"{ground.problem.name} has no family with tunables that {ground.device.name} can run; use another"
+                " proposer: llm writes kernels for any problem, pool searches a recording"
             )
         self._rendered: dict[tuple[str, tuple[Value, ...]], Kernel] = {}
 
@@ -98,6 +99,14 @@ class Knobs(Proposer):
         if key not in self._rendered:
             self._rendered[key] = family.render(values)
         return self._rendered[key]
+
+
+def _runnable(ground: Ground) -> list[Kernel]:
+    """The problem's own families that the device can run."""
+    if ground.problem.name not in problems.names():
+        return []
+    seeds = problems.seed_kernels(ground.problem)
+    return [family for family in seeds if family.is_family and family.language in ground.device.languages]
 
 
 def _turn(

@@ -13,7 +13,7 @@ from presage.forecasters.base import Measured
 from presage.forecasters.llm_prompt import describe_arrays, describe_hardware, describe_reports
 from presage.kernels.kernel import Kernel
 from presage.problems.base import Case
-from presage.problems.external import KERNELBENCH, ExternalProblem
+from presage.problems.external import KERNELBENCH, ONE_FILE, ExternalProblem
 from presage.proposers.base import Ground, Parent
 
 FENCES = {"c": "c", "cuda": "cuda", "triton": "python", "torch": "python", "numpy": "python"}
@@ -107,6 +107,8 @@ def _module(ground: Ground) -> str:
     if isinstance(problem, ExternalProblem):
         if problem.convention == KERNELBENCH:
             return "defines class ModelNew(torch.nn.Module), built and called like the reference's Model."
+        if problem.convention == ONE_FILE:
+            return "defines custom_kernel(data), where data is the tuple of the reference's arguments."
         return "defines custom_kernel(data), called like the reference's ref_kernel."
     names = ", ".join((*(array.name for array in problem.inputs), *problem.parameters))
     outputs = ", ".join(array.name for array in problem.outputs)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,7 @@ from presage.proposers.base import Ground, Parent, Proposal, Proposer
 
 _TRIES = 8
 """So many draws per candidate, before all that is left is listed."""
+_MOST_TRIES = 8_192
 _ROAMING = 2.0
 """By how many steps, at random, a nearer neighbour may come after a farther one."""
 
@@ -22,15 +23,15 @@ _ROAMING = 2.0
 class PoolProposer(Proposer):
     """Takes kernels from a recording: half are similar to the parent, half are random. It looks at no result."""
 
+    is_list = True
+
     def __init__(self, ground: Ground) -> None:
         super().__init__(ground)
         if not isinstance(ground.device, RecordedDevice):
             raise PresageError(
                 f"{ground.device.name} has no pool of kernels; the pool proposer needs a recorded device"
             )
-        rows = ground.device.rows(ground.problem.name).values()
-        # What PyTorch makes of an operation is there to compare with, not to be found.
-        self._rows: list[Row] = [row for row in rows if row.language != "torch"] or list(rows)
+        self._rows = candidates(ground.device.rows(ground.problem.name).values())
         families: dict[tuple[str, str], list[Row]] = {}
         for row in self._rows:
             families.setdefault((row.language, row.family), []).append(row)
@@ -48,9 +49,14 @@ class PoolProposer(Proposer):
 
     def _anywhere(self, count: int, rng: random.Random) -> Iterator[Row]:
         """Rows at random, and in the end all of them in a random order: most are unseen until few are left."""
-        for _ in range(_TRIES * count):
+        for _ in range(min(_TRIES * count, _MOST_TRIES)):
             yield self._rows[rng.randrange(len(self._rows))]
         yield from rng.sample(self._rows, len(self._rows))
+
+
+def candidates(rows: Collection[Row]) -> list[Row]:
+    """What a search may find: what PyTorch makes of an operation is there to compare with."""
+    return [row for row in rows if row.language != "torch"] or list(rows)
 
 
 class _Family:

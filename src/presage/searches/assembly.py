@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any
 
 from presage.core.errors import PresageError
@@ -14,14 +15,19 @@ from presage.forecasters.base import Forecaster
 from presage.kernels.kernel import Kernel
 from presage.plugins.group import PROPOSERS
 from presage.policies import registry as policies
+from presage.problems import registry as problems
 from presage.problems.base import Problem
 from presage.problems.external import ExternalProblem
+from presage.problems.kernel_file import KernelProblem
 from presage.proposers import registry as proposers
 from presage.searches import acquisition as acquisitions
 from presage.searches import registry as strategies
 from presage.searches.configuration import NO_FORECASTER, Configuration
 from presage.searches.objects import fresh
 from presage.searches.session import Parts
+
+_DESCRIBING = 60.0
+"""Seconds that a problem's code may take to say what its tensors are."""
 
 
 def assemble(configuration: Configuration, objects: Mapping[str, Any], stack: ExitStack, is_new: bool) -> Parts:
@@ -36,6 +42,7 @@ def assemble(configuration: Configuration, objects: Mapping[str, Any], stack: Ex
     if "device" not in objects:
         stack.callback(device.close)
     problem = objects["problem"] if "problem" in objects else device.problem(configuration.problem)
+    families = _families(configuration, device, problem)
     forecaster = _forecaster(configuration, objects, stack)
     if forecaster and in_dollars:
         forecaster.check_priced()
@@ -45,16 +52,42 @@ def assemble(configuration: Configuration, objects: Mapping[str, Any], stack: Ex
             f"tokens and dollars are what language models cost, and neither the proposer {name} nor the forecaster"
             f" {configuration.forecaster} asks one; leave out --tokens and --dollars"
         )
+    anchor = _anchor(device, problem, objects.get("anchor") or configuration.anchor)
     return Parts(
-        problem,
+        _informed(device, problem),
         device,
-        _anchor(device, problem, objects.get("anchor") or configuration.anchor),
-        proposer if "proposer" in objects else lambda ground: proposers.get(name, ground),
+        anchor,
+        proposer if "proposer" in objects else lambda ground: proposers.get(name, replace(ground, families=families)),
         fresh(objects["strategy"]) if "strategy" in objects else strategies.get(configuration.strategy),
         fresh(objects["policy"]) if "policy" in objects else policies.get(str(configuration.policy)),
         forecaster,
         fresh(objects["acquisition"]) if "acquisition" in objects else acquisitions.get(str(configuration.acquisition)),
     )
+
+
+def _families(configuration: Configuration, device: Device, problem: Problem) -> tuple[Kernel, ...] | None:
+    """The families to search where the user has brought some: beside the problem's own, or in their place."""
+    if not configuration.kernels and not isinstance(problem, KernelProblem):
+        return None
+    wanted = [problems.find_family(problem, path) for path in configuration.kernels or ()]
+    for kernel in wanted:
+        if kernel.language not in device.languages:
+            runs = ", ".join(device.languages)
+            raise PresageError(f"{kernel.name} is {kernel.language}; the {device.name} device runs {runs}")
+    own = [] if configuration.only or isinstance(problem, ExternalProblem) else problems.seed_kernels(problem)
+    beside = [kernel for kernel in own if kernel.is_family and kernel.language in device.languages]
+    return tuple({kernel.name: kernel for kernel in (*wanted, *beside)}.values())
+
+
+def _informed(device: Device, problem: Problem) -> Problem:
+    """A problem that a file states, with what forecasters and proposers want to know: the shapes of its tensors, as its
+    own code tells, or the operations of its reference, as compiling that does."""
+    if isinstance(problem, ExternalProblem):
+        with device.posed(problem, _DESCRIBING) as described:
+            return described
+    reference = problem.reference_kernel()
+    (reports,) = device.reports(problem, [reference]) if reference else ((),)
+    return problem.informed(reports) if reports else problem
 
 
 def _forecaster(configuration: Configuration, objects: Mapping[str, Any], stack: ExitStack) -> Forecaster | None:

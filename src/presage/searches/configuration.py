@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
@@ -12,9 +13,11 @@ from presage.core.errors import PresageError
 from presage.devices import registry as devices
 from presage.devices.recorded import RecordedDevice
 from presage.forecasters import learned
+from presage.kernels.kernel import split_spec
 from presage.plugins.group import ACQUISITIONS, POLICIES, PROPOSERS, STRATEGIES
 from presage.policies import registry as policies
 from presage.problems import registry as problems
+from presage.problems.external import ExternalProblem
 from presage.searches import acquisition as acquisitions
 from presage.searches import registry as strategies
 from presage.searches.budget import Budget
@@ -26,6 +29,8 @@ NO_POLICY = "always"
 """The policy of a search without forecasts."""
 LIMITS = ("budget", "device_seconds", "wall", "tokens", "dollars")
 """What a run can be given more of later."""
+UNTIL = 0.05
+"""What `until` is where neither measurements nor time are limited by the one who asks."""
 _BATCH = {"knobs": 32, "pool": 256, "llm": 8}
 """Candidates of a step: as many as can be compiled, are recorded with what compiling tells, or can be paid for."""
 _BATCH_MEASURED = 4
@@ -40,6 +45,10 @@ class Configuration:
     name, perhaps with settings, as in `topk:k=4`; or the description of an object."""
 
     problem: str
+    kernels: list[str] | None = None
+    """Kernel files to search beside the problem's own families."""
+    only: bool = False
+    """Whether those are searched in place of the problem's own."""
     device: str | None = None
     forecaster: str | None = None
     policy: str | None = None
@@ -59,8 +68,9 @@ class Configuration:
     """Short for the policy's setting of this name, as in `risk:alpha=0.1`; None once that is complete."""
     delta: float | None = None
     """Likewise."""
-    early_stop: bool = True
-    """Whether the search ends when what is left is so unlikely to win that the policy's promise allows to leave it."""
+    until: float | None = None
+    """The search ends when it is improbable that anything left is faster than the best by more than this share; None:
+    it goes on as far as the budget goes."""
     batch: int | None = None
     """How many candidates a step proposes."""
     seed: int = 0
@@ -73,7 +83,8 @@ class Configuration:
     def folder(self) -> Path:
         """The run's folder unless one is named: it tells the problem, the device and the seed."""
         device = (self.device or "").removesuffix(".parquet").replace(":", "/").strip("/").split("/")
-        parts = (Path(self.problem).stem, *device[:1], *device[1:][-1:], str(self.seed))
+        kernels = [Path(split_spec(kernel)[0]).stem for kernel in self.kernels or () if kernel != self.problem]
+        parts = (Path(self.problem).stem, *kernels[:1], *device[:1], *device[1:][-1:], str(self.seed))
         return RUNS / "-".join(os.fsdecode(os.fsencode(part)[:_LONGEST_PART]) for part in parts)
 
     def complete(self, objects: Mapping[str, Any] | None = None) -> Configuration:
@@ -82,12 +93,19 @@ class Configuration:
         given = objects or {}
         if not self.problem.strip():
             raise PresageError("name a problem: 'presage problems' lists the catalogue's")
+        if self.until is not None and not 0 <= self.until < math.inf:
+            raise PresageError(
+                f"until, the share by which nothing left is likely to be faster, is 0 or more, not {self.until}"
+            )
         if self.batch is not None and self.batch < 1:
             raise PresageError(f"a step proposes 1 candidate or more, not {self.batch}")
-        device = self.device or devices.default()
+        device = self.device or self._default_device(given)
         is_recorded = isinstance(given.get("device"), RecordedDevice) or device.startswith("recorded:")
-        proposer = self.proposer or ("pool" if is_recorded else "knobs")
+        proposer = self.proposer or self._default_proposer(is_recorded)
         if "proposer" not in given:
+            self._refuse_unrecorded(device, is_recorded)
+            if self.kernels and _name(proposer) != "knobs":
+                raise PresageError(f"kernels that are named are searched by knobs; leave out --proposer {proposer}")
             if is_recorded and proposer != "pool":
                 raise PresageError(
                     f"{device} can measure only what was recorded; leave out --proposer, or write 'pool'"
@@ -104,12 +122,49 @@ class Configuration:
         completed.limits  # noqa: B018  a budget that cannot be is refused here
         return completed
 
+    @property
+    def _is_file(self) -> bool:
+        """Whether a file or a folder states the problem."""
+        return self.problem not in problems.names() and problems.is_path(self.problem)
+
+    @property
+    def _is_module(self) -> bool:
+        """Whether that is a problem for modules."""
+        return self._is_file and not problems.is_kernel_file(self.problem)
+
+    def _default_device(self, objects: Mapping[str, Any]) -> str:
+        """A device that can run what is named here; the recorded one where nothing but the catalogue's is."""
+        problem = objects["problem"] if "problem" in objects else problems.get(self.problem) if self._is_file else None
+        if self.kernels:
+            problem = problem or problems.get(self.problem)
+            languages = {problems.find_family(problem, split_spec(each)[0]).language for each in self.kernels}
+            return "cpu" if devices.default(languages) == "cpu" else "cuda"
+        if isinstance(problem, ExternalProblem):
+            return devices.default({"torch"})
+        return devices.default()
+
+    def _default_proposer(self, is_recorded: bool) -> str:
+        if is_recorded:
+            return "pool"
+        return "llm" if self._is_module and not self.kernels else "knobs"
+
+    def _refuse_unrecorded(self, device: str, is_recorded: bool) -> None:
+        """A recording has nothing of the user's own."""
+        what = "kernels of your own" if self.kernels else self.problem if self._is_file else ""
+        if is_recorded and what:
+            raise PresageError(
+                f"{device} can measure only what was recorded, and not {what}; name a device that can run it: --device"
+                " cuda, or --device cpu"
+            )
+
     def _default_forecaster(self, device: str, is_recorded: bool, objects: Mapping[str, Any]) -> str:
-        """What was learned from the corpus, where it is there and the problem is one that it can know; for any other
-        recorded space, what learns from its measurements alone."""
+        """What was learned from the corpus, where it is there and the problem is one that it can know: modules only by
+        what they do on a GPU. For any other recorded space, what learns from its measurements alone."""
         is_cpu = objects["device"].kind == "cpu" if "device" in objects else device.removeprefix("recorded:") == "cpu"
         name = objects["problem"].name if "problem" in objects else self.problem
-        if name in problems.names() and (learned.installed() / f"{'cpu' if is_cpu else 'compiled'}.json").exists():
+        has_model = (learned.installed() / f"{'cpu' if is_cpu else 'compiled'}.json").exists()
+        knows = name in problems.names() or (self._is_file and not (is_cpu and self._is_module))
+        if knows and has_model:
             return "learned"
         return "surrogate" if is_recorded else NO_FORECASTER
 
@@ -139,26 +194,41 @@ class Configuration:
                 f"without a forecaster nothing is scored, and the acquisition {self.acquisition} changes nothing; leave"
                 " out --acquisition, or name a forecaster with --forecaster"
             )
+        if self.until is not None:
+            raise PresageError(
+                "without a forecaster nothing says what is left, and --until changes nothing; leave it out, or name a"
+                " forecaster with --forecaster"
+            )
+
+
+def with_until(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings of a configuration with `until`, where nobody has said otherwise and no other end was asked for."""
+    has_end = "budget" in settings or any(settings.get(name) is not None for name in ("device_seconds", "wall"))
+    until = settings.get("until")
+    return {**settings, "until": UNTIL if until is None and not has_end else until}
 
 
 def extend(was: Mapping[str, Any], now: Configuration, folder: Path) -> dict[str, Any]:
-    """What a run may spend more of than before, and that it may not stop early any more, by name; all else must be as
-    the run was begun.
+    """What a run may spend more of than before, and that it goes on for longer, by name; all else must be as the run
+    was begun.
 
     Raises PresageError where anything else differs, or where it may spend less."""
     before, after = modern(was), asdict(now)
     larger = {}
     differences = []
     for name in (name for name in after if name in before and before[name] != after[name]):
-        is_more = name in LIMITS and _is_more(before[name], after[name])
-        if is_more or (name == "early_stop" and not now.early_stop):
+        if name == "until":
+            is_more = now.until is None or (before[name] is not None and now.until < before[name])
+        else:
+            is_more = name in LIMITS and _is_more(before[name], after[name])
+        if is_more:
             larger[name] = after[name]
         else:
             differences.append(f"{name} was {_said(name, before[name])}, is {_said(name, after[name])}")
     if not differences:
         return larger
     why = f"{folder} holds a run with another configuration: {'; '.join(differences)}."
-    if all(difference.startswith(LIMITS) for difference in differences):
+    if all(difference.startswith((*LIMITS, "until")) for difference in differences):
         why += " A run can be given a larger budget, not a smaller one."
     if any("<" in difference for difference in differences):
         why += " A run that was begun with an object goes on with an object like it."
@@ -166,11 +236,22 @@ def extend(was: Mapping[str, Any], now: Configuration, folder: Path) -> dict[str
 
 
 def modern(was: Mapping[str, Any]) -> dict[str, Any]:
-    """A stored configuration as it would be stored now: older versions had one acquisition, and kept alpha and delta
-    of every run apart, though only `risk` looked at them."""
+    """A stored configuration as it would be stored now: older versions had one acquisition, kept alpha and delta of
+    every run apart, though only `risk` looked at them, and either stopped early or did not."""
     short = {name: was[name] for name in ("alpha", "delta") if was.get(name) is not None}
     policy = POLICIES.canonical(was["policy"], **short) if short and was["policy"] == "risk" else was["policy"]
-    return {"acquisition": acquisitions.DEFAULT, **was, "policy": policy, "alpha": None, "delta": None}
+    now = {
+        "acquisition": acquisitions.DEFAULT,
+        "kernels": None,
+        "only": False,
+        **was,
+        "policy": policy,
+        "alpha": None,
+        "delta": None,
+    }
+    if "early_stop" in now:
+        now["until"] = UNTIL if now.pop("early_stop") else None
+    return now
 
 
 def _is_more(before: float | None, after: float | None) -> bool:
@@ -178,7 +259,8 @@ def _is_more(before: float | None, after: float | None) -> bool:
 
 
 def _said(name: str, value: object) -> str:
-    return "unlimited" if value is None and name in LIMITS else str(value)
+    unlimited = dict.fromkeys(LIMITS, "unlimited") | {"until": "the end of the budget"}
+    return unlimited.get(name, "None") if value is None else str(value)
 
 
 def _name(spec: str) -> str:

@@ -1,10 +1,22 @@
-"""Stopping early: when nothing new comes, a search ends if what is left is so unlikely to win that the policy's promise
-allows to leave it."""
+"""Stopping early: a search ends when it is improbable that anything left is faster than the best by more than a share.
+
+What is left is every kernel that was proposed and not measured, trusted ones included. Each is forecast again by all
+that is known now, and the chances that each is so much faster are added up. Forecast errors of one operation hang
+together, and nobody knows how; the sum bounds the chance of any of them whatever they do. It is not far above it,
+either: where a search stops nearly all chances are 0, since forecasts end somewhere, and the few that are not are
+small. Forecasts that were too sure are not believed: if something was measured k times as far from its forecast's
+median as that reaches, all are stretched by k.
+
+What stands in the way of stopping is measured first: a trusted kernel that is now among the most likely to be faster is
+measured after all. Where more can be proposed, the search goes on proposing, and measures nothing, until so many steps
+in a row have brought nothing that is likely to be faster.
+"""
 
 from __future__ import annotations
 
+import heapq
 import math
-from dataclasses import asdict
+from collections.abc import Mapping
 from typing import Any
 
 from presage.forecasters.faults import why_broken
@@ -12,54 +24,87 @@ from presage.searches import forecasting, words
 from presage.searches.session import Session
 from presage.searches.state import DRY, UNDECIDED
 
-_FEWEST = 16
+ALPHA = 0.05
+"""How probable it may be that something faster is left, where the policy does not say."""
+_FEWEST = 8
 """No search stops early after fewer measurements: they are what tells whether the forecasts can be believed."""
+_DOUBTED = 4
+"""How many of the most likely are looked at for trusted ones."""
 
 
 class EarlyStop:
     """Whether this search may stop, and what is left if it does."""
 
-    def __init__(self, session: Session, is_wanted: bool) -> None:
-        self._session, self._is_wanted = session, is_wanted
+    def __init__(self, session: Session, until: float | None) -> None:
+        """until: the share by which nothing left should be faster; None to go on as far as the budget goes."""
+        self._session, self._until = session, until
+        self._alpha = session.parts.policy.alpha or ALPHA
+
+    def should_look(self) -> bool:
+        """Whether to look at what is left before anything else is measured."""
+        return not self._session.state.has_looked and not self.why_not()
 
     def look(self) -> None:
-        """What all that is left is worth by what is known now, also what was trusted: at most the sum of the chances of
-        winning. Where something measured has surprised the forecasts, they are stretched until it would not have."""
+        """What all that is left is worth by what is known now."""
         session, state = self._session, self._session.state
+        assert self._until is not None
         measured = set(session.store.measured())
         left = [session.briefing.kernel(hash, False) for hash in sorted(state.known - measured)]
         left = [candidate for candidate in left if not why_broken(candidate.reports)]
         said, _ = forecasting.predictions(session, left, session.allowance())
-        forecasts = [prediction.forecast for prediction in said.values()]
-        bar = state.best_value + math.log2(1 + session.parts.policy.delta)
-        chances = [each.stretched(state.surprise).exceeds(2**bar) if each else 1.0 for each in forecasts]
-        chance = min(1.0, sum(chances)) if len(chances) == len(left) else 1.0
-        session.append("looked", {"left": len(left), "chance": chance})
+        forecasts = {hash: prediction.forecast for hash, prediction in said.items()}
+        bar = state.best_value + math.log2(1 + self._until)
+        chances = {h: f.stretched(state.surprise).exceeds(2**bar) if f else 1.0 for h, f in forecasts.items()}
+        chance = min(1.0, sum(chances.values())) if len(chances) == len(left) else 1.0
+        before = state.outlook.quiet if state.outlook else 0
+        quiet = before + 1 if chance <= self._alpha else 0
+        doubted = [] if quiet else self._doubted(chances)
+        told = [[state.trusted[h], f.to_json() if (f := forecasts[h]) else None] for h in doubted]
+        session.append("looked", {"left": len(left), "chance": chance, "quiet": quiet, "doubted": told})
+
+    def _doubted(self, chances: Mapping[str, float]) -> list[str]:
+        """The trusted ones among those that are the most likely to be faster."""
+        trusted = self._session.state.trusted
+        likely = heapq.nlargest(
+            _DOUBTED, (hash for hash in chances if chances[hash] > 0), key=lambda hash: chances[hash]
+        )
+        return [hash for hash in likely if hash in trusted]
 
     def can_stop(self) -> bool:
-        """Whether what is left is worth so little that the policy's promise allows to leave it."""
-        state, alpha = self._session.state, self._session.parts.policy.alpha
-        has_looked = self._is_wanted and state.has_looked
-        return has_looked and alpha is not None and state.outlook is not None and state.outlook.chance <= alpha
+        """Whether so little is left that the search may end: nothing likely for long enough, or nothing more at all."""
+        state = self._session.state
+        if self._until is None or not state.has_looked or state.outlook is None or not state.outlook.quiet:
+            return False
+        return state.outlook.quiet >= DRY or state.dry >= DRY or not self._session.can_propose()
 
     def why_not(self) -> str:
         """Why this search cannot stop early as it stands, whatever is left; empty where it can."""
         session, state, forecaster = self._session, self._session.state, self._session.parts.forecaster
-        if not self._is_wanted:
-            return "it was not asked for"
-        if session.parts.policy.alpha is None:
-            return "the policy promises nothing of what it leaves behind"
+        if self._until is None:
+            return "it was not asked for; --until does that"
         if not forecaster or not forecaster.is_sure(session.briefing.task()):
             return "nothing shows that these forecasts can be relied on for it"
-        if state.dry < DRY or len(state.known) > UNDECIDED:
-            return "there may be more kernels than were proposed"
+        if session.proposer.foreign and not session.proposer.is_list:
+            return "nobody knows what else may be proposed"
+        if len(state.known) > UNDECIDED:
+            return f"there are more than {UNDECIDED:,} kernels to look at"
         if state.spent.measurements <= _FEWEST:
             return f"there were no more than {_FEWEST} measurements"
         return ""
 
     def told(self) -> dict[str, Any]:
         """Whether the search stopped early, and if not, why not."""
-        stopped, outlook = self.can_stop(), self._session.state.outlook
-        seen = words.outlook(outlook.left, outlook.chance, self._session.parts.policy.delta) if outlook else ""
+        stopped, outlook, until = self.can_stop(), self._session.state.outlook, self._until
+        seen = words.outlook(outlook.left, outlook.chance, until) if outlook and until is not None else ""
         why_not = "" if stopped else self.why_not() or seen or "the budget was spent first"
-        return {"stopped": stopped, "why_not": why_not, **(asdict(outlook) if outlook else {})}
+        told = {"stopped": stopped, "why_not": why_not, "until": until, "alpha": self._alpha}
+        limit, spent = self._session.budget.measurements, self._session.state.spent.measurements
+        saved = {"saved": limit - spent, "limit": limit} if stopped and limit is not None else {}
+        return told | saved | ({"left": outlook.left, "chance": outlook.chance} if outlook else {})
+
+    def why(self) -> str:
+        """Why the search ended, where it stopped."""
+        outlook, until = self._session.state.outlook, self._until
+        assert outlook is not None
+        assert until is not None
+        return f"stopped early, since {words.outlook(outlook.left, outlook.chance, until)}"

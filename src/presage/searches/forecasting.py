@@ -25,6 +25,8 @@ from presage.static.report import StaticReport
 AGAIN = 128
 """How many of the undecided are forecast again because they are the most hopeful, and as many because that was longest
 ago."""
+FAVOURITES = 32
+"""How many candidates a forecaster that sees all of them may choose from them for the acquisition to put in order."""
 _COMPILED = 32
 """How many are compiled between two looks at the clock; near the end, as many as there are cores."""
 
@@ -35,15 +37,20 @@ Hopes = dict[str, tuple[float, float]]
 def forecast(session: Session, step: Step) -> None:
     """Compile, forecast and score a step's candidates."""
     forecaster = session.parts.forecaster
-    kernels = [session.store.kernel(hash) for hash, _ in step.candidates]
+    fresh, session.fresh = session.fresh, {}
+    kernels = [fresh.get(hash) or session.store.kernel(hash) for hash, _ in step.candidates]
     compiled = reports(session, kernels)
     candidates = [Candidate(kernel, told) for kernel, told in zip(kernels, compiled, strict=True)]
     broken = {c.kernel.hash: why for c in candidates if (why := why_broken(c.reports))}
     whole = [candidate for candidate in candidates if candidate.kernel.hash not in broken]
     allowance = session.allowance()
-    said, hopes, cost = _forecast_and_score(session, step, whole, allowance)
+    is_short = bool(forecaster and forecaster.sees_all)
+    if is_short:
+        said, hopes, cost = _shortlist(session, step, whole, allowance)
+    else:
+        said, hopes, cost = _forecast_and_score(session, step, whole, allowance)
     memory = forecaster.memory() if forecaster else None
-    kept = {candidate.kernel.hash for candidate in whole}
+    kept = set() if is_short else {candidate.kernel.hash for candidate in whole}
     kept |= set(heapq.nlargest(step.consider, hopes, key=lambda hash: hopes[hash]))
     forecasts = {hash: one.forecast for hash, one in said.items() if one.forecast and hash in kept}
     session.append(
@@ -52,6 +59,7 @@ def forecast(session: Session, step: Step) -> None:
             "forecasts": {hash: each.to_json() for hash, each in forecasts.items()},
             "hopes": hopes,
             "notes": {hash: list(said[hash].notes) for hash in said if hash in kept and said[hash].notes},
+            **({"is_short": True} if is_short else {}),
             "broken": broken,
             **({} if memory is None else {"memory": memory}),
             "short": allowance.short,
@@ -85,6 +93,26 @@ def predictions(
     found = forecaster.forecast(session.briefing.task(), candidates)
     said = {c.kernel.hash: prediction for c, prediction in zip(candidates, found, strict=True)}
     return said, forecaster.spent()
+
+
+def _shortlist(
+    session: Session, step: Step, candidates: Sequence[Candidate], allowance: Allowance
+) -> tuple[dict[str, Prediction], Hopes, Cost]:
+    """What is said and hoped of those to decide on, chosen from all that is undecided: the forecaster names its
+    favourites, and the acquisition orders them."""
+    forecaster, view, state = session.parts.forecaster, session.view, session.state
+    assert forecaster is not None
+    for hash in view.keys() - state.undecided.keys():
+        del view[hash]
+    if len(view) < len(state.undecided):  # after a restart
+        view |= {hash: session.briefing.kernel(hash, False) for hash in state.undecided if hash not in view}
+    view |= {candidate.kernel.hash: candidate for candidate in candidates}
+    chosen = forecaster.favourites(session.briefing.task(), view, FAVOURITES)
+    said, cost = predictions(session, [view[hash] for hash in chosen], allowance)
+    hopes = _hopes(session, said, session.chance(step.number, "score"))
+    # sorted keeps the order of equals: the forecaster's
+    best = sorted(hopes, key=lambda hash: hopes[hash], reverse=True)[: step.consider]
+    return said, {hash: hopes[hash] for hash in best}, cost
 
 
 def _forecast_and_score(

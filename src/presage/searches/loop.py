@@ -7,7 +7,7 @@ proposed, forecast, decided or measured is not asked again. All chance is drawn 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -15,11 +15,11 @@ from presage.core.errors import PresageError
 from presage.core.forecast import Forecast
 from presage.policies.base import Standing
 from presage.proposers.base import Proposal
-from presage.searches import forecasting, measuring, result
+from presage.searches import forecasting, measuring, optimum, result
 from presage.searches.budget import Budget
 from presage.searches.early_stop import EarlyStop
 from presage.searches.session import Parts, Session, Watch
-from presage.searches.state import DRY, Step
+from presage.searches.state import DRY, IN_VIEW, Step
 from presage.store.store import Store
 
 _PARENTS = 4
@@ -40,17 +40,17 @@ class Search:
         seed: int = 0,
         watch: Watch | None = None,
         getting_ready: float = 0.0,
-        early_stop: bool = False,
+        until: float | None = None,
         limits: Mapping[str, Any] | None = None,
     ) -> None:
-        """getting_ready, limits: see Session."""
+        """getting_ready, limits: see Session. until: see EarlyStop."""
         self.session = Session(store, parts, budget, seed, watch, getting_ready, limits)
         self.parts, self.batch, self.state = parts, batch, self.session.state
         self._spending = self.session.spending
-        self._early_stop = EarlyStop(self.session, early_stop)
+        self._early_stop = EarlyStop(self.session, until)
 
     def run(self) -> None:
-        """Work until a budget is spent or ideas run out, and measure the best again."""
+        """Work until a budget is spent, ideas run out or nothing likely is left, and measure the best again."""
         if self.state.finished:
             return
         if not self.state.hashes:
@@ -67,7 +67,7 @@ class Search:
         if self._spending.measurements_left() == 0:
             return self._spending.budget.describe("measurements")
         if self._early_stop.can_stop():
-            return "stopped early, since nothing left is likely to be faster; --no-early-stop goes on"
+            return self._early_stop.why()
         if late := self._spending.out_of_time():
             return late
         can_propose = self.session.can_propose()
@@ -88,16 +88,20 @@ class Search:
         elif step is None or state.is_between_steps(can_propose):
             if state.dry < DRY and can_propose:
                 self._ask(min(_PARENTS, self.batch))
-            elif not state.has_looked and not self._early_stop.why_not():
-                self._early_stop.look()
             elif state.undecided:
                 self._ask(0)
+            elif self._early_stop.should_look():
+                self._early_stop.look()
             else:
-                self._promote()
+                self._promote(state.most_promising(_PARENTS))
         elif not step.is_forecast and step.answered < len(step.parents) and can_propose:
             self._propose(step)
         elif not step.is_forecast:
             forecasting.forecast(self.session, step)
+        elif self._early_stop.should_look():
+            self._early_stop.look()
+        elif state.has_looked and state.outlook and state.outlook.doubted:
+            self._promote([id for id, _ in state.outlook.doubted])
         else:
             self._decide(step)
 
@@ -115,9 +119,7 @@ class Search:
         """Candidates from the next parent."""
         place, proposer, state = step.answered, self.session.proposer, self.state
         id = step.parents[place]
-        is_opening = step.number == 1 and self.parts.forecaster and not proposer.foreign
-        batch = self.batch * (_OPENING if is_opening else 1)
-        count = math.ceil(batch * step.shares[place] / sum(step.shares))
+        count = math.ceil(self._wanted(step) * step.shares[place] / sum(step.shares))
         chance = self.session.chance(step.number, f"propose/{place}")
         briefing, allowance = self.session.briefing, self.session.allowance()
         proposer.seconds, proposer.allowance = self._spending.wall_left(), allowance
@@ -126,6 +128,7 @@ class Search:
         for proposal in proposals:
             if proposal.kernel.hash not in state.known:
                 fresh.setdefault(proposal.kernel.hash, proposal)
+        self.session.fresh |= {hash: proposal.kernel for hash, proposal in fresh.items()}
         if allowance.short and len(state.hashes) == 1 and not state.spent.tokens and not fresh:
             raise PresageError(f"the budget does not cover one question: {allowance.short}; give more")
         self.session.append(
@@ -142,6 +145,16 @@ class Search:
             kernels=[proposal.kernel for proposal in fresh.values()],
         )
 
+    def _wanted(self, step: Step) -> int:
+        """How many candidates a step should bring: at first a few batches, or all that there are, where that costs
+        nothing and the forecaster can look at them all."""
+        forecaster, proposer = self.parts.forecaster, self.session.proposer
+        if step.number > 1 or not forecaster:
+            return self.batch
+        if forecaster.sees_all and proposer.is_list:
+            return max(self.batch, IN_VIEW)
+        return self.batch * (1 if proposer.foreign else _OPENING)
+
     def _decide(self, step: Step) -> None:
         """Ask the policy about the most hopeful."""
         state = self.state
@@ -154,13 +167,13 @@ class Search:
         chances = {hash: one.chance for hash, one in zip(chosen, decided, strict=True) if one.chance}
         self.session.append("decided", {"decisions": decisions, "chances": chances, "standing": asdict(standing)})
 
-    def _promote(self) -> None:
+    def _promote(self, nodes: Sequence[int]) -> None:
         """Have some that were trusted measured after all."""
-        left = self._spending.measurements_left()
-        count = _PARENTS if left is None else min(_PARENTS, left)
-        self.session.append("promoted", {"nodes": self.state.most_promising(count)})
+        self.session.append("promoted", {"nodes": list(nodes[: self._spending.measurements_left()])})
 
     def _finish(self, why: str) -> None:
         ended = result.ended(self.state, self.session.store, self.parts.policy)
         stopped, spent = self._early_stop.told(), self._spending.spent().to_json()
+        measured = len(set(self.session.store.measured()))
+        ended["optimum"] = optimum.known(self.parts.device, self.parts.problem, ended["best"]["kernel"], measured)
         self.session.append("finished", {"why": why, **ended, "early_stop": stopped, "spent": spent})

@@ -6,7 +6,7 @@ import contextlib
 import math
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
@@ -20,14 +20,16 @@ from presage.forecasters.base import Forecaster
 from presage.kernels.kernel import Kernel
 from presage.policies import registry as policies
 from presage.policies.base import Policy
+from presage.problems import registry as problems
 from presage.problems.base import Problem
+from presage.problems.kernel_file import KernelProblem
 from presage.proposers.base import Ground, Proposer
 from presage.searches import objects as given_objects
 from presage.searches import registry as strategies
 from presage.searches import result, words
 from presage.searches.assembly import assemble
 from presage.searches.base import Acquisition, Strategy
-from presage.searches.configuration import RUNS, Configuration, extend, modern
+from presage.searches.configuration import RUNS, Configuration, extend, modern, with_until
 from presage.searches.listeners import Listeners
 from presage.searches.loop import Search
 from presage.searches.session import Watch
@@ -145,6 +147,7 @@ class Run:
             "why": ended["why"],
             **{name: ended[name] for name in ("forecasts", "decisions", "broken", "missed")},
             "early_stop": ended.get("early_stop"),
+            "optimum": ended.get("optimum"),
             "best": {
                 "kernel": best.kernel.hash,
                 "path": str(best.path),
@@ -166,7 +169,9 @@ def folders(under: Path = RUNS) -> list[Path]:
 
 def search(
     problem: str | Path | Problem,
+    kernels: Sequence[str | Path] = (),
     *,
+    only: bool = False,
     device: str | Device | None = None,
     forecaster: str | Forecaster | None = None,
     policy: str | Policy | None = None,
@@ -181,6 +186,9 @@ def search(
     """Search for a faster kernel. Parts are names, perhaps with settings (`topk:k=4`), or objects; a proposer is a
     class, or a function that makes one from a Ground. Settings are the others of `Configuration`.
 
+    kernels: kernel files, whose tunables are searched beside those of the problem's own families, or with `only` in
+    their place. A bare kernel's file as the problem is searched itself.
+
     A run that is in the folder already goes on where it was, and a finished one is handed back as it is, unless it is
     given a larger budget. Of a strategy, a policy and an acquisition a copy is used; a run that was begun with an
     object goes on only with an object of the same class and settings. Devices and forecasters that are given stay open.
@@ -192,8 +200,9 @@ def search(
         "acquisition": acquisition, "proposer": proposer, "anchor": anchor,
     }  # fmt: skip
     texts, objects = given_objects.split(parts)
+    texts |= _kernels(texts["problem"], kernels, only)
     asked = Configuration(**texts, **settings)
-    configuration = asked.complete(objects)
+    configuration = Configuration(**texts, **with_until(settings)).complete(objects)
     labels: dict[str, Any] = {
         name: given_objects.label(objects[name]) for name in ("problem", "device") if name in objects
     }
@@ -204,6 +213,19 @@ def search(
     finished = Run(folder)
     write_best(finished)
     return finished
+
+
+def _kernels(problem: str, named: Sequence[str | Path], only: bool) -> dict[str, Any]:
+    """What is searched for which problem. A kernel's file in the place of the problem stands for the one it solves."""
+    if isinstance(named, str | Path) or not all(isinstance(each, str | Path) for each in named):
+        raise PresageError("kernels must be a list of paths")
+    kernels = [str(each) for each in named]
+    if not problems.is_kernel_file(problem):
+        return {"kernels": kernels or None, "only": only and bool(kernels)}
+    known = problems.of_kernel_file(problem)
+    if isinstance(known, KernelProblem):
+        return {"kernels": [problem, *kernels], "only": True}
+    return {"problem": known.name, "kernels": [problem, *kernels], "only": True}
 
 
 def _work(
@@ -233,7 +255,7 @@ def _work(
             configuration.seed,
             watch,
             time.monotonic() - start,
-            configuration.early_stop,
+            configuration.until,
             limits,
         )
         try:
@@ -267,11 +289,23 @@ def _remove(folder: Path) -> None:
         folder.rmdir()
 
 
+def _about(run: Run) -> str:
+    """What the file is, where a recording has only the values of tunables."""
+    lines = run.best.kernel.source.splitlines()
+    if run.best.kernel.is_bare and lines and all(line.startswith("#define ") for line in lines):
+        problem, device = run.configuration["problem"], run.configuration["device"]
+        return (
+            f"// The best values of the tunables of {problem} on {device}. The recording has no source of the kernel:\n"
+            "// 'presage corpus import --source FILE' adds one. Compile your kernel with these lines before it.\n"
+        )
+    return ""
+
+
 def write_best(run: Run) -> None:
     """Write the best kernel so far into the run's folder."""
     best = run.best
     try:
-        best.path.write_text(best.kernel.source, encoding="utf-8")
+        best.path.write_text(f"{_about(run)}{best.kernel.source}", encoding="utf-8")
     except OSError as error:
         raise PresageError(
             f"cannot write {best.path}: {error.strerror}; make room and run the same command again"

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any
 
 from presage.devices.base import Device
-from presage.forecasters.base import Forecaster
+from presage.forecasters.base import Candidate, Forecaster
 from presage.kernels.kernel import Kernel
 from presage.llm.cost import Allowance
 from presage.policies.base import Policy
@@ -66,6 +66,10 @@ class Session:
         self.state = State()
         self.spending = Spending(budget, self.state)
         self.briefing = Briefing(store, self.state, parts.problem, parts.device)
+        self.fresh: dict[str, Kernel] = {}
+        """What this process has proposed and not yet forecast, by hash: it need not be read again."""
+        self.view: dict[str, Candidate] = {}
+        """All that is undecided, by hash, where the forecaster sees it all."""
         self._listeners = Listeners(parts.strategy, parts.policy, parts.forecaster)
         self._resume(getting_ready, limits or {})
 
@@ -85,9 +89,10 @@ class Session:
     def _doubts(self) -> list[str]:
         """What a person should know before anything is measured."""
         device, parts = self.parts.device, self.parts
+        notes = list(parts.problem.notes.values())
         if device.kind != "gpu" or device.hardware or not parts.forecaster or not parts.problem.inputs:
-            return []
-        return [f"nothing is known of the GPU of {device.name}: forecasts do without its peaks and its limits"]
+            return notes
+        return [*notes, f"nothing is known of the GPU of {device.name}: forecasts do without its peaks and its limits"]
 
     def append(self, kind: str, payload: Mapping[str, Any], **kept: Any) -> None:
         """Store an event, apply it, and call the watch."""

@@ -4,8 +4,8 @@ The events, and what each carries:
 
     begun      configuration. Once, first.
     session    A process starts to work on the run. pid; lived: the seconds of the processes before it; notes: what a
-               person should know; limits: those of the budget that are larger from here on, and whether it may
-               stop early, by the configuration's names, where they differ. A finished run is then open again.
+               person should know; limits: those of the budget that are larger from here on, and until when it goes on,
+               by the configuration's names, where they differ. A finished run is then open again.
     measured   A kernel was measured alone, the anchor first. kernel, name, status, reason; value: log2 S; expected: the
                forecast's mean; surprise: how far the value lies from the forecast's median, 1 for as far as that
                forecast reaches on its side; seconds.
@@ -19,12 +19,17 @@ The events, and what each carries:
                why not all was asked, where what is left of a budget does not cover another question.
     forecast   The candidates were compiled and forecast, and others that are undecided were forecast again. hopes: the
                acquisition's score and the mean, by hash; forecasts and notes of the candidates and the most hopeful, by
-               hash; broken: why some cannot work, by hash; memory: what the forecaster must be told again after
+               hash; is_short: whether these are all that may be decided on, because the forecaster saw all that is
+               undecided; broken: why some cannot work, by hash; memory: what the forecaster must be told again after
                a restart, where there is such; tokens, dollars, short.
     decided    The policy has decided on the most hopeful. decisions: kernel, action, reason; standing. Older runs also
                name the broken here, as trusted; they are not.
-    looked     Nothing new comes, and all that is left was forecast again. left: how many; chance: that any wins.
-    promoted   Nothing new comes, so some that were trusted are measured after all. nodes: their ids.
+    looked     All that is left was forecast again, before anything else is measured. left: how many; chance: that any
+               of it is faster than the best by more than the share asked for; quiet: how many times in a row that was
+               improbable, and the step ends here if it is; doubted: trusted ones among the most likely, by id, with
+               their forecasts.
+    promoted   Some that were trusted are measured after all, since nothing new comes, or since they are doubted now.
+               nodes: their ids.
     finals     The best were measured again, side by side with the anchor. results: kernel, status, value: S, low, high;
                seconds.
     finished   why, best, forecasts, decisions, broken, missed, early_stop, spent; delta: by how much a winner beats the
@@ -39,7 +44,7 @@ import itertools
 import math
 from array import array
 from collections import Counter, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -52,6 +57,8 @@ REMEMBERED = 256
 """So many of the best and of the latest measurements are at hand for forecasters."""
 UNDECIDED = 2_048
 """So many candidates stay undecided: beyond, the least hopeful are forgotten."""
+IN_VIEW = 32_768
+"""The same for a forecaster that sees all of them after each measurement; beyond, the oldest are forgotten."""
 DRY = 3
 """After so many steps without anything new, nothing new is expected."""
 _FAILED = 3
@@ -80,6 +87,8 @@ class Step:
     """What is new: each one's hash and its parent's id."""
     broken: Mapping[str, str] = field(default_factory=dict)
     """Why some candidates cannot work, by hash."""
+    shortlist: tuple[str, ...] | None = None
+    """What may be decided on, by hash, where the forecaster has seen all that is undecided; None: any of it."""
     is_forecast: bool = False
     is_decided: bool = False
 
@@ -110,12 +119,16 @@ class Waiting:
 
 @dataclass(frozen=True)
 class Outlook:
-    """What is hoped of all that is left, when nothing new comes."""
+    """What is hoped of all that is left."""
 
     left: int
     """How many kernels were proposed, may work, and have not been measured."""
     chance: float
-    """That any of them wins."""
+    """That any of them is so much faster than the best that it is worth to go on, at most."""
+    quiet: int = 0
+    """How many looks in a row have found that improbable."""
+    doubted: Sequence[tuple[int, dict[str, Any] | None]] = ()
+    """The trusted ones that are among the most likely, and are measured next: their ids, and their forecasts now."""
 
 
 class State:
@@ -168,7 +181,7 @@ class State:
         self.outlook: Outlook | None = None
         """What was hoped of all that is left, when that was last looked at."""
         self.has_looked = False
-        """Whether that was after the last measurement."""
+        """Whether that was in this step, and after the last measurement."""
         self.finals: list[dict[str, Any]] | None = None
         """The last measurements beside the anchor; None where something else was measured since."""
         self.finished: dict[str, Any] | None = None
@@ -199,6 +212,11 @@ class State:
     def has_trusted(self) -> bool:
         return bool(self._trusted)
 
+    @property
+    def trusted(self) -> dict[str, int]:
+        """The ids of kernels that were trusted and never measured, by hash."""
+        return {self.hashes[id]: id for _, id in self._trusted}
+
     def is_between_steps(self, can_propose: bool) -> bool:
         """Whether nothing is left to do in the last step, given whether the proposer can still be paid."""
         step = self.step
@@ -209,7 +227,9 @@ class State:
 
     def most_hopeful(self, count: int) -> list[str]:
         """What the policy is asked about next, by hash."""
-        return sorted(self.undecided, key=lambda hash: self.undecided[hash].hope, reverse=True)[:count]
+        shortlist = self.step.shortlist if self.step else None
+        among = self.undecided if shortlist is None else shortlist
+        return sorted(among, key=lambda hash: self.undecided[hash].hope, reverse=True)[:count]
 
     def longest_ignored(self, count: int) -> list[str]:
         """The undecided whose forecasts are the oldest, by hash."""
@@ -237,13 +257,15 @@ class State:
         self.asking = Amounts()
         if limits := event.payload.get("limits"):
             self.configuration = {**(self.configuration or {}), **limits}
-            self.finished = None
+            self.finished = self.outlook = None
+            self.has_looked = False
             self.short.clear()
 
     def _asking(self, event: Event) -> None:
         self.asking = Amounts(tokens=event.payload["tokens"], dollars=event.payload["dollars"])
 
     def _asked(self, event: Event) -> None:
+        self.has_looked = False
         shares = Counter(event.payload["parents"])
         self.step = Step(event.payload["step"], tuple(shares), tuple(shares.values()), event.payload["consider"])
         if event.payload.get("wanted"):
@@ -264,17 +286,22 @@ class State:
     def _forecast(self, event: Event) -> None:
         step, told = self._open(), event.payload
         step.is_forecast, step.broken = True, told["broken"]
+        is_short = told.get("is_short", False)
         self.failed.extend((hash, "not_measured", why) for hash, why in step.broken.items())
         self.counts["broken"] += len(step.broken)
         for hash, parent in step.candidates:
             if hash not in step.broken:
                 self.undecided[hash] = Undecided(parent, None, UNKNOWN)
-                self.counts["forecasts"] += hash in told["forecasts"]
+                self.counts["forecasts"] += is_short or hash in told["forecasts"]
         for hash, (improvement, mean) in told["hopes"].items():
             candidate = self.undecided[hash] = self.undecided.pop(hash)
             candidate.forecast = told["forecasts"].get(hash, candidate.forecast)
             candidate.hope = (improvement, mean)
-        if len(self.undecided) > UNDECIDED:
+        if is_short:
+            step.shortlist = tuple(told["hopes"])
+            oldest = max(0, len(self.undecided) - IN_VIEW)
+            self.undecided = dict(itertools.islice(self.undecided.items(), oldest, None)) if oldest else self.undecided
+        elif len(self.undecided) > UNDECIDED:
             hopeful = set(self.most_hopeful(UNDECIDED))
             self.undecided = {hash: each for hash, each in self.undecided.items() if hash in hopeful}
         self._pay("forecast", told)
@@ -297,11 +324,14 @@ class State:
 
     def _promoted(self, event: Event) -> None:
         promoted = set(event.payload["nodes"])
-        self.waiting = {self.hashes[id]: Waiting(node=id) for id in event.payload["nodes"]}
+        now = dict(self.outlook.doubted) if self.outlook else {}
+        self.waiting = {self.hashes[id]: Waiting(forecast=now.get(id), node=id) for id in event.payload["nodes"]}
         self._trusted = [entry for entry in self._trusted if entry[1] not in promoted]
 
     def _looked(self, event: Event) -> None:
         self.outlook, self.has_looked = Outlook(**event.payload), True
+        if self.outlook.quiet and self.step:
+            self.step.is_decided = True
 
     def _measured(self, event: Event) -> None:
         told = event.payload

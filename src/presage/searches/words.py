@@ -25,7 +25,7 @@ def missed(ended: Mapping[str, Any], delta: float) -> str:
     trusted, left, most = told["trusted"], told["trusted"] - told["promoted"], told["most"]
     won = f"would have beaten the best of that time by more than {percent(delta)} (95 %)"
     if stop and stop["stopped"]:
-        return f"probably nothing: {outlook(stop['left'], stop['chance'], delta)}"
+        return f"probably nothing: {outlook(stop['left'], stop['chance'], stop.get('until', delta))}"
     if not trusted:
         return "nothing: nothing was left unmeasured on a forecast's word"
     if not left:
@@ -57,9 +57,28 @@ def percent(share: float, digits: int = 0) -> str:
 
 
 def early_stop(ended: Mapping[str, Any]) -> str:
-    """Whether the run stopped early, and if not, why not; empty for a run of a version that never did."""
+    """Whether the run stopped early and what that saved, and if not, why not; empty for a run of a version that never
+    did."""
     told = ended["early_stop"]
-    return "" if told is None else f"no: {told['why_not']}" if told["why_not"] else "yes"
+    if told is None:
+        return ""
+    return f"no: {told['why_not']}" if told["why_not"] else ", ".join(filter(None, ["yes", saved(told)]))
+
+
+def saved(stop: Mapping[str, Any]) -> str:
+    """What stopping early has saved; empty where it did not, or where that is not known."""
+    count, limit = stop.get("saved"), stop.get("limit")
+    return f"{count} of {limit} measurements were not needed" if count else ""
+
+
+def optimum(told: Mapping[str, Any]) -> str:
+    """How near the result is to the fastest recorded kernel, and what random choice would have needed."""
+    place, of, random = told["rank"], told["of"], told["random"]
+    where = "it is" if place == 1 else f"{percent(told['behind'], 1)} slower than"
+    return (
+        f"{where} the fastest of the {of} recorded kernels; random choice is {percent(random['behind'], 1)} behind"
+        f" after as many measurements, and needs {random['measurements']:.0f} for one as good, on average"
+    )
 
 
 def speedup(S: Interval) -> str:

@@ -10,13 +10,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from presage.core.errors import PresageError
-from presage.static import cache, compiling, cubin, cuda_source, report, roofline, sass, triton_module
+from presage.static import cache, compiling, cubin, cuda_source, modules, report, roofline, sass
 from presage.static.cubin import Resources
 from presage.static.launch_request import Job
 from presage.static.report import Launched, StaticReport
 from presage.static.trace import Trace
 
-_COMPILERS = {"cuda": cuda_source, "triton": triton_module, "torch": triton_module}
+_COMPILERS = {"cuda": cuda_source, "triton": modules, "torch": modules}
 _ERROR_LINES, _ERROR_SIGNS, _NOTES = 12, 400, 20
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from presage.static.hardware import WARP, Hardware
+from presage.static.report import StaticReport
 from presage.static.trace import FREE, LAUNCHES, Step, Trace
 
 HOST_BANDWIDTH = 64e9
@@ -35,15 +36,32 @@ def _least_ns(step: Step, hardware: Hardware, bandwidth: float) -> float:
     return 1e9 * max(step.bytes / bandwidth, step.flops / peak)
 
 
+def launch_flops(report: StaticReport) -> float:
+    """The operations of a bare kernel's launches, as walking their code counts them; 0 where that is not known."""
+    return sum(
+        launch.count * _flops(launch.executed or {}, _warps(launch.grid, launch.block)) for launch in report.launches
+    )
+
+
+def _warps(grid: Sequence[int], block: Sequence[int]) -> int:
+    return math.prod(grid) * -(-math.prod(block) // WARP)
+
+
+def _flops(executed: Mapping[str, float], warps: int) -> float:
+    """Those of tensor cores where there are any, or else of all lanes."""
+    scalar = WARP * sum(executed.get(kind, 0.0) for kind in ("fp32", "fp16", "fp64", "special"))
+    return warps * (executed.get("tensor_flops", 0.0) or scalar)
+
+
 def priced(step: Step, executed: Mapping[str, float] | None) -> Step:
     """A launch with its bytes and operations as walking its code counts them. It moves no more than the tensors that it
     is given hold, if each is read or written once; a walk counts what is moved again."""
     if step.kind not in LAUNCHES or step.launch is None or executed is None:
         return step
-    warps = math.prod(step.launch.grid) * -(-math.prod(step.launch.block) // WARP)
+    warps = _warps(step.launch.grid, step.launch.block)
     sectors = sum(executed.get(f"{what}_sectors", 0.0) for what in ("load", "store", "atomic"))
     moved = int(min(_SECTOR * sectors * warps, 1 << 60))
-    tensor = executed.get("tensor_flops", 0.0) * warps
-    scalar = WARP * warps * sum(executed.get(kind, 0.0) for kind in ("fp32", "fp16", "fp64", "special"))
     size = min(step.bytes, moved) if moved and step.bytes else max(step.bytes, moved)
-    return replace(step, bytes=size, flops=tensor or scalar, precision="fp16" if tensor else "fp32")
+    return replace(
+        step, bytes=size, flops=_flops(executed, warps), precision="fp16" if executed.get("tensor_flops") else "fp32"
+    )

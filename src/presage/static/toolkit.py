@@ -39,6 +39,14 @@ def includes() -> tuple[Path, ...]:
     return (headers[0], *library[:1])
 
 
+def host_includes() -> tuple[Path, ...]:
+    """The same for host code, with the folder of what CUDA's own headers include, which lies elsewhere in some
+    packages."""
+    folders = (root / "include" for root in _roots())
+    own = [folder for folder in folders if (folder / "crt" / "host_defines.h").is_file()]
+    return tuple(dict.fromkeys((*includes(), *own[:1])))
+
+
 def program(name: str) -> Path:
     """One of the toolkit's programs."""
     for root in _roots():

@@ -1,6 +1,8 @@
-"""Recordings of whole devices. Each is an entry point in the group `presage.recordings`: the path of its file."""
+"""Recordings of whole devices. Each is an entry point in the group `presage.recordings`: the path of its file.
+That of operators is one in `presage.operator_recordings`."""
 
 from pathlib import Path
 
 H200 = Path(__file__).with_name("h200.parquet")
 CPU = Path(__file__).with_name("cpu.parquet")
+H200_OPERATORS = Path(__file__).with_name("h200_operators.parquet")

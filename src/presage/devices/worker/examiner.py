@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from presage.devices.worker import swallowed, tensors
-from presage.devices.worker.module import initial_inputs, load_reference, set_seed, to_device
+from presage.devices.worker.module import as_data, initial_inputs, load_reference, set_seed, to_device
 
 _SEED_OF_OTHERS = 7_182_818
 """For inputs whose answer is no answer to any that are asked about."""
@@ -23,8 +23,8 @@ class ExaminerRunner:
 
         self._torch, self._memory = torch, memory
         torch.set_grad_enabled(False)
-        convention = KernelBench if command["problem"]["convention"] == "KernelBench" else GpuMode
-        self._reference = convention(command["problem"], device, torch)
+        conventions: dict[str, Any] = {"KernelBench": KernelBench, "GPU MODE": GpuMode, "one-file": OneFile}
+        self._reference = conventions[command["problem"]["convention"]](command["problem"], device, torch)
         self._notes: dict[str, str | None] = {}
 
     def describe(self, command: dict[str, Any]) -> dict[str, Any]:
@@ -81,6 +81,8 @@ class ExaminerRunner:
 class KernelBench:
     """`Model(*get_init_inputs())` is called on `get_inputs()`; outputs are close when torch.allclose says so."""
 
+    _tolerance_is = "KernelBench's own tolerance"
+
     def __init__(self, problem: dict[str, Any], device: str, torch: Any) -> None:
         self._torch, self._device, self._seed = torch, device, problem["seed"]
         self._tolerances, self._keeps = problem["tolerances"], problem["keeps_tolerance"]
@@ -89,10 +91,13 @@ class KernelBench:
         self._bounds: dict[int, float] = {}
         """What is allowed instead of KernelBench's tolerance, for outputs that it swallows."""
 
-    def _build(self) -> Any:
-        init = initial_inputs(self._module, self._seed, self._device)
+    def _build(self, device: str) -> Any:
+        init = initial_inputs(self._module, self._seed, device)
         set_seed(self._seed)
-        return self._module.Model(*init).to(self._device)
+        return self._module.Model(*init).to(device)
+
+    def _generate(self, case: dict[str, Any]) -> tuple[Any, ...]:
+        return tuple(self._module.get_inputs())
 
     def example(self, case: dict[str, Any]) -> tuple[Any, list[Any]]:
         """Inputs and outputs of which only the kind matters; where torch can work it out, nothing is computed."""
@@ -100,9 +105,8 @@ class KernelBench:
 
         try:
             with FakeTensorMode():
-                init = initial_inputs(self._module, self._seed, "cpu")
-                data = tuple(self._module.get_inputs())
-                return data, _parts(self._module.Model(*init)(*data), self._torch)
+                model, data = self._build("cpu"), self._generate(case)
+                return data, _parts(model(*data), self._torch)
         except Exception:
             data = self.make(case, self._seed)
             return data, self._answer(data)
@@ -115,15 +119,15 @@ class KernelBench:
         try:
             with self._torch.device(self._device):
                 set_seed(seed)
-                made = self._module.get_inputs()
+                made = self._generate(case)
         except Exception:
             set_seed(seed)
-            made = self._module.get_inputs()
-        return to_device(tuple(made), self._device)
+            made = self._generate(case)
+        return to_device(made, self._device)
 
     def _answer(self, data: Any) -> list[Any]:
         if self._model is None:
-            self._model = self._build()
+            self._model = self._build(self._device)
         return _parts(self._model(*data), self._torch)
 
     def examine(self, case: dict[str, Any], data: Any, seed: int) -> str | None:
@@ -139,7 +143,7 @@ class KernelBench:
                 continue
             name = f"output {number}" if len(expected) > 1 else "the output"
             note = (
-                f"KernelBench's own tolerance of {self._tolerance(right):g} would let {swallowed.words(passing)} pass"
+                f"{self._tolerance_is} of {self._tolerance(right):g} would let {swallowed.words(passing)} pass"
                 f" as {name}, whose values are at most {swallowed.largest(right):.2g} and differ by"
                 f" {swallowed.spread(right):.2g}"
             )
@@ -179,11 +183,14 @@ class KernelBench:
     def _answer_in_double(self, data: Any) -> list[Any]:
         """Empty where the model cannot be turned into one of doubles."""
         try:
-            model = copy.deepcopy(self._model).double()
+            model = self._in_double()
             wide = [x.double() if hasattr(x, "is_floating_point") and x.is_floating_point() else x for x in data]
             return _parts(model(*wide), self._torch)
         except Exception:
             return []
+
+    def _in_double(self) -> Any:
+        return copy.deepcopy(self._model).double()
 
     def _compare(self, expected: Sequence[Any], outputs: Sequence[Any]) -> str | None:
         for number, (right, output) in enumerate(zip(expected, outputs, strict=True)):
@@ -207,6 +214,21 @@ class KernelBench:
             return close
         rounding = swallowed.ROUNDINGS * self._torch.finfo(output.dtype).eps
         return close & self._torch.isclose(wide, right, rtol=rounding, atol=self._bounds[number], equal_nan=True)
+
+
+class OneFile(KernelBench):
+    """`reference(*inputs(**case))`; outputs are compared as KernelBench's are."""
+
+    _tolerance_is = "the tolerance"
+
+    def _build(self, device: str) -> Any:
+        return self._module.reference
+
+    def _generate(self, case: dict[str, Any]) -> tuple[Any, ...]:
+        return as_data(self._module.inputs(**case))
+
+    def _in_double(self) -> Any:
+        return self._model
 
 
 class GpuMode:

@@ -1,8 +1,7 @@
-"""The child's side of a GPU: runs calls on the parent's memory, and times those that no foreign code takes part in.
+"""The child's side of a GPU: runs calls on the parent's memory, and times them.
 
-A call of a bare kernel, of a kernel of our own or of a replay is queued behind a lead that evicts the cache, and timed
-with events. A foreign module shares this process with whatever could be asked here: it is only run, and the parent's
-clock decides.
+A call is queued behind a lead that evicts the cache, and timed with events. A foreign module shares this process with
+whatever could be asked here: the parent holds its own clock over many of its calls, and believes no less than that.
 """
 
 from __future__ import annotations
@@ -103,6 +102,15 @@ class Gpu:
         values = (self._flush, self._flush_bytes // 16, hold_ns, self._lead_state, self._leads)
         types = (ctypes.c_void_p, ctypes.c_ulonglong, ctypes.c_longlong, ctypes.c_void_p, ctypes.c_ulonglong)
         self(self._launch(self._lead, self._blocks, 1, 1, 1024, 1, 1, self._shared, 0, (values, types), 0))
+
+    def write(self, size: int) -> None:
+        """Write so many bytes where nobody looks."""
+        for begin in range(0, size, self._flush_bytes):
+            self.fill(self._flush, min(self._flush_bytes, size - begin))
+
+    def fill(self, address: int, size: int) -> None:
+        if size:
+            self(self.driver.cuMemsetD8Async(address, 0, size, 0))
 
     def timed(self, call: Any, slot: Any, collect: Any, hold_ns: int) -> tuple[float, int, int]:
         """Run one call behind a lead. Returns its nanoseconds, how long it took to queue, and how long the GPU went on
@@ -303,17 +311,24 @@ class TensorRunner(GpuRunner):
 
 
 class IdleRunner(TensorRunner):
-    """Calls nothing, and returns what is there: what a window costs by itself."""
+    """Calls nothing, and returns what is there: what a window costs by itself. Where it is to write so many bytes, and
+    its outputs after them, a window is what calls of a known length take."""
 
     def __init__(self, command: dict[str, Any], gpu: Gpu) -> None:
         super().__init__(gpu)
         self._ready: tuple[Any, ...] = ()
+        self._writes: int | None = None
 
     def lay_out(self, layout: dict[str, Any]) -> None:
         super().lay_out(layout)
         self._ready = tuple(self._blank(array) for array in layout["outputs"])
+        self._writes = layout.get("writes")
 
     def _call(self, slot: Slot) -> Any:
+        if self._writes is not None:
+            self._gpu.write(self._writes)
+            for part in self._ready:
+                self._gpu.fill(part.data_ptr(), part.nbytes)
         return self._ready
 
 

@@ -61,6 +61,11 @@ def initial_inputs(reference: ModuleType, seed: int, device: str) -> list[Any]:
     return list(to_device(tuple(reference.get_init_inputs()), device))
 
 
+def as_data(made: Any) -> tuple[Any, ...]:
+    """What `inputs` of a one-file problem returns, as the arguments of its reference: one tensor, or several."""
+    return tuple(made) if isinstance(made, list | tuple) else (made,)
+
+
 def to_device(values: tuple[Any, ...], device: str) -> tuple[Any, ...]:
     return tuple(value.to(device) if hasattr(value, "to") else value for value in values)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import inspect
 import re
 import sys
 from types import ModuleType
@@ -48,7 +49,8 @@ def install(launcher: Launcher, *, target_arch: str, has_gpu: bool) -> None:
     extensions = Extensions(launcher, target_arch, has_gpu, lambda name: int(getattr(_properties(torch), name)))
     _installed[:] = [extensions]
     for name in ("load_inline", "load"):
-        ours, theirs = getattr(extensions, name), getattr(cpp_extension, name)
+        theirs = getattr(cpp_extension, name)
+        ours = _called_alike(getattr(extensions, name), theirs)
         setattr(cpp_extension, name, _with_fallback(ours, theirs) if has_gpu else ours)
     raw_kernels.install(extensions, has_gpu=has_gpu)
     if not has_gpu:
@@ -96,6 +98,18 @@ def _cpp_extension() -> Any:
 
 def _properties(torch: Any) -> Any:
     return torch.cuda.get_device_properties(0)
+
+
+def _called_alike(ours: Any, theirs: Any) -> Any:
+    """Arguments without a name mean what they mean to torch, whose versions differ in their order."""
+    if theirs is None:
+        return ours
+    signature = inspect.signature(theirs)
+
+    def load(*given: Any, **named: Any) -> Any:
+        return ours(**signature.bind(*given, **named).arguments)
+
+    return load
 
 
 def _with_fallback(ours: Any, theirs: Any) -> Any:

@@ -36,6 +36,8 @@ _HOME = "PRESAGE_INLINE_CUDA"
 _WHY_NOT = "PRESAGE_INLINE_CUDA_MISSING"
 _FLAGS = ("-std=c++20", "-w", "-O0", "-fPIC", "-pipe")
 _WITHOUT_GPU = "without_gpu"
+_LINKER = "linker"
+"""A file with the options that choose one: the fast one does not find every compiler's libraries."""
 _SECONDS = 600.0
 _LARGEST = 4 << 30
 _UNUSED_DAYS = 60
@@ -136,14 +138,14 @@ def host_command(
             *_includes(ours_first=not whole),
             *(f"-I{folder}" for folder in folders),
         ),
-        *("-shared", "-Wl,-z,now", *(["-fuse-ld=gold"] if shutil.which("ld.gold") else [])),
+        *("-shared", "-Wl,-z,now", *(home / _LINKER).read_text().split()),
         *(*map(str, sources), "-o", str(library), f"-L{found.folder / 'lib'}", *linked),
     ]
 
 
 def readable() -> tuple[str, ...]:
     """What a confined child needs to read beside Python and the system."""
-    return (str(kept()), *(str(folder) for folder in toolkit.includes()), *_compiler_s_own())
+    return (str(kept()), *(str(folder) for folder in toolkit.host_includes()), *_compiler_s_own())
 
 
 def _compiler_s_own() -> tuple[str, ...]:
@@ -184,7 +186,7 @@ def torch() -> Torch:
 
 @cache
 def _identity() -> str:
-    about = [compiler(), torch().version, str(torch().folder), str(torch().has_cuda), str(toolkit.includes())]
+    about = [compiler(), torch().version, str(torch().folder), str(torch().has_cuda), str(toolkit.host_includes())]
     about += [*_FLAGS, sysconfig.get_path("include"), sysconfig.get_config_var("EXT_SUFFIX") or ""]
     for place in (Path(os.path.realpath(compiler())), torch().folder / "version.py"):
         about.append(f"{place.stat().st_size} {place.stat().st_mtime_ns}")
@@ -193,7 +195,9 @@ def _identity() -> str:
 
 
 def _is_whole(home: Path) -> bool:
-    return all((home / name).is_file() for name in ("host.h", "host.h.gch", f"{_WITHOUT_GPU}.o", f"{RUNTIME}.so"))
+    return all(
+        (home / name).is_file() for name in ("host.h", "host.h.gch", f"{_WITHOUT_GPU}.o", _LINKER, f"{RUNTIME}.so")
+    )
 
 
 def _make(home: Path) -> None:
@@ -205,7 +209,7 @@ def _make(home: Path) -> None:
         with concurrent.futures.ThreadPoolExecutor(machine.cores()) as pool:
             for done in [pool.submit(_compile, part, *each) for each in _steps()]:
                 done.result()
-        _compile(part, "our library", _linking())
+        _link(part)
         (part / "runtime.o").unlink()
         if home.exists():  # what is left of one that was not whole
             shutil.rmtree(home)
@@ -221,13 +225,22 @@ def _steps() -> Iterator[tuple[str, list[str]]]:
         yield f"{name}.cpp", [compiler(), *_FLAGS, *_includes(), "-c", str(SOURCES / f"{name}.cpp"), "-o", f"{name}.o"]
 
 
-def _linking() -> list[str]:
-    linked = [f"-l{name}" for name in ("c10", "torch_cpu", "torch", "torch_python")]
-    return [compiler(), "-shared", "runtime.o", "-o", f"{RUNTIME}.so", f"-L{torch().folder / 'lib'}", *linked]
+def _link(part: Path) -> None:
+    """With the fast linker if that works, and all host code then as well."""
+    linked = [f"-L{torch().folder / 'lib'}", *(f"-l{name}" for name in ("c10", "torch_cpu", "torch", "torch_python"))]
+    for options in (["-fuse-ld=gold"], []) if shutil.which("ld.gold") else ([],):
+        try:
+            command = [compiler(), "-shared", *options, "runtime.o", "-o", f"{RUNTIME}.so", *linked]
+            _compile(part, "our library", command)
+            (part / _LINKER).write_text(" ".join(options))
+            return
+        except PresageError:
+            if not options:
+                raise
 
 
 def _compile(part: Path, what: str, command: list[str]) -> None:
-    includes = (str(folder) for folder in toolkit.includes())
+    includes = (str(folder) for folder in toolkit.host_includes())
     read = (*rules.system_paths(), str(torch().folder), *includes, *_compiler_s_own())
     limits = Rules(str(part), read, machine.memory(), file_bytes=_LARGEST, may_spawn=True, reserves=True)
     done = processes.run(command, limits, _SECONDS)
@@ -238,7 +251,7 @@ def _compile(part: Path, what: str, command: list[str]) -> None:
 
 def _includes(ours_first: bool = False) -> list[str]:
     """Torch's, Python's and CUDA's headers; and ours, which stand before torch's or only for those that are missing."""
-    folders = [*torch().includes, *(str(folder) for folder in toolkit.includes()), sysconfig.get_path("include")]
+    folders = [*torch().includes, *(str(folder) for folder in toolkit.host_includes()), sysconfig.get_path("include")]
     host = [f"-I{SOURCES / 'host'}"] if ours_first else ["-idirafter", str(SOURCES / "host")]
     return [*host, *(f"-I{folder}" for folder in folders), f"-I{SOURCES}", "-idirafter", str(SOURCES / "missing")]
 

@@ -28,7 +28,7 @@ def load(source: str) -> ModuleType:
 
 def entry(module: ModuleType, reference: InputMaker | None) -> Callable[[Any], Any]:
     """The function that takes a call's data; for a KernelBench problem it is a model."""
-    wants_model = reference is not None and not reference.is_task
+    wants_model = reference is not None and reference.is_model
     if hasattr(module, "custom_kernel") and not wants_model:
         return module.custom_kernel  # type: ignore[no-any-return]
     if wants_model and not hasattr(module, "ModelNew"):
@@ -62,9 +62,9 @@ class InputMaker:
         self._module = self._ask(lambda: foreign.load_module(str(Path(folder, "reference.py")), "reference"))
 
     @property
-    def is_task(self) -> bool:
-        """Whether it is GPU MODE's, not KernelBench's."""
-        return hasattr(self._module, "generate_input")
+    def is_model(self) -> bool:
+        """Whether it is KernelBench's."""
+        return hasattr(self._module, "get_init_inputs") and not hasattr(self._module, "generate_input")
 
     def initial(self) -> tuple[Any, ...]:
         """What a KernelBench model is built from."""
@@ -72,10 +72,15 @@ class InputMaker:
 
     def data(self, arguments: Mapping[str, Any]) -> Any:
         """Of one call, with its tensors on the GPU."""
-        made = self._ask(lambda: self._generate(arguments) if self.is_task else tuple(self._module.get_inputs()))
+        made = self._ask(lambda: self._generate(arguments))
         return tree_map(lambda part: part.cuda() if isinstance(part, torch.Tensor) else part, made)
 
     def _generate(self, arguments: Mapping[str, Any]) -> Any:
+        if self.is_model:
+            return tuple(self._module.get_inputs())
+        if hasattr(self._module, "inputs") and not hasattr(self._module, "generate_input"):
+            made = self._module.inputs(**arguments)
+            return tuple(made) if isinstance(made, list | tuple) else (made,)
         generate = self._module.generate_input
         return generate(**arguments, **({"seed": 1} if "seed" in inspect.signature(generate).parameters else {}))
 

@@ -18,7 +18,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._pytree import tree_leaves
 
 from presage.core.text import one_line
-from presage.static import inline_cuda, ptx, triton_module, walk
+from presage.static import inline_cuda, modules, ptx, walk
 from presage.static.trace import LAUNCHES
 from presage.static.tracing import host_code, pretended_gpu
 from presage.static.tracing import recorder as recording
@@ -36,7 +36,7 @@ def warm_up() -> None:
     with FakeTensorMode():
         torch.empty(1).add(1)
     recording.warm_up()
-    for name in triton_module.IMPORTED_LATE:
+    for name in modules.IMPORTED_LATE:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
     triton.runtime.cache.triton_key()

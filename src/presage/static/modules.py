@@ -82,4 +82,4 @@ def launches(job: Job, answer: Mapping[str, Any]) -> Iterator[Launched]:
 
 @cache
 def compiler() -> str:
-    return f"Triton {importlib.metadata.version('triton')}"
+    return f"torch {importlib.metadata.version('torch')} and Triton {importlib.metadata.version('triton')}"

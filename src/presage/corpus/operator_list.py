@@ -1,0 +1,169 @@
+"""Which calls of torch's operators are measured: what modules do, traced without a GPU.
+
+Modules are those that packages list (entry points in the group `presage.operators`), and KernelBench problems in a
+folder, as written and varied: other batches, other types, another layout.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from presage.core.errors import PresageError
+from presage.devices.recording import read_parquet
+from presage.kernels.kernel import from_source
+from presage.plugins.group import OPERATORS
+from presage.static import operator_calls, reporting
+from presage.static.hardware import Hardware
+from presage.static.launch_request import Job
+from presage.static.trace import Trace, TraceError
+
+FILE = "calls.parquet"
+MOST_BYTES = 4 << 30
+"""What a call reads and writes at most; larger ones take long, and tell nothing new."""
+_AT_ONCE = 16
+_SECONDS = 120.0
+_DEFINES = ("get_inputs", "get_init_inputs", "Model")
+
+_CHANGED = """
+_as_written, _Written = get_inputs, Model
+import torch as _torch
+
+def get_inputs():
+    found = list(_as_written())
+    first = next((x for x in found if isinstance(x, _torch.Tensor) and x.dim()), None)
+    return [_changed(x, first) if isinstance(x, _torch.Tensor) else x for x in found]
+
+def _changed(x, first):
+    {change}
+
+def ModelNew(*arguments):
+    return _Written(*arguments){convert}
+"""
+_BATCH = "return {} if first is not None and x.dim() and len(x) == len(first) > 1 else x"
+_TYPE = "return x.to(_torch.{0}) if x.is_floating_point() else x"
+VARIANTS = {
+    "": ("return x", ""),
+    "half the batch": (_BATCH.format("x[: len(x) // 2]"), ""),
+    "twice the batch": (_BATCH.format("_torch.cat([x, x])"), ""),
+    "float16": (_TYPE.format("float16"), ".to(_torch.float16)"),
+    "bfloat16": (_TYPE.format("bfloat16"), ".to(_torch.bfloat16)"),
+    "float16, channels last": (
+        "x = x.to(_torch.float16) if x.is_floating_point() else x\n"
+        "    return x.to(memory_format=_torch.channels_last) if x.dim() == 4 else x",
+        ".to(_torch.float16).to(memory_format=_torch.channels_last)",
+    ),
+    "TF32": ("return x", ""),
+}
+"""What is done to the inputs, and to the model."""
+_ALLOW_TF32 = "import torch\ntorch.backends.cuda.matmul.allow_tf32 = True\n"
+
+
+@dataclass
+class Listed:
+    """A call, and the modules that make it."""
+
+    call: Trace
+    origins: dict[str, None]
+
+
+def listed(folders: Sequence[Path], target: Hardware, say: Callable[[str], None]) -> list[Listed]:
+    """Every distinct call of the packages' lists and of the problems in these folders, in an order that is random and
+    always the same, so that any first part of it is a fair sample."""
+    found: dict[str, Listed] = {}
+    sources = [*_of_packages(target), *(each for folder in folders for each in _of_folder(folder, target))]
+    for first in range(0, len(sources), _AT_ONCE):
+        some = sources[first : first + _AT_ONCE]
+        for (origin, _), report in zip(some, reporting.reports([job for _, job in some], _SECONDS), strict=True):
+            if report.trace is None:
+                said = (report.error or report.status).splitlines()[0]
+                say(f"{origin} cannot be traced: {said}")
+                continue
+            for call in operator_calls.of_trace(report.trace):
+                if call.steps[0].bytes <= MOST_BYTES:
+                    found.setdefault(call.hash, Listed(call, {})).origins[origin] = None
+        say(f"{min(len(sources), first + _AT_ONCE)} of {len(sources)} modules traced: {len(found)} calls")
+    return [found[name] for name in sorted(found)]
+
+
+def _of_packages(target: Hardware) -> Iterator[tuple[str, Job]]:
+    for name in OPERATORS.names():
+        for file in sorted(Path(OPERATORS.load(name)).glob("[!_]*.py")):
+            yield f"{name}/{file.stem}", Job(from_source(file.read_text("utf-8"), ".py", file.name), {}, (), target)
+
+
+def _of_folder(folder: Path, target: Hardware) -> Iterator[tuple[str, Job]]:
+    """Each KernelBench problem in every variant."""
+    files = sorted(folder.glob("**/*.py"))
+    if not files:
+        raise PresageError(f"{folder} holds no KernelBench problems: there is no .py file in it")
+    for file in files:
+        text = file.read_text("utf-8", errors="replace")
+        if missing := [name for name in _DEFINES if name not in text]:
+            raise PresageError(f"{file} is no KernelBench problem: it does not define {missing[0]}")
+        for variant, (change, convert) in VARIANTS.items():
+            if ("channels" in variant) > ("Conv2d" in text) or (variant == "TF32" and "Conv" in text):
+                continue
+            source = text + _CHANGED.format(change=change, convert=convert)
+            source = _ALLOW_TF32 + source if variant == "TF32" else source
+            kernel = from_source(source, ".py", file.name)
+            yield (
+                f"{file.stem}{variant and f' ({variant})'}",
+                Job(kernel, {}, (), target, files={"reference.py": source}),
+            )
+
+
+# -- the file ---------------------------------------------------------------------------------------------------------
+
+
+def write(path: Path, found: Sequence[Listed]) -> None:
+    """Write the list to a file, which appears only when it is complete."""
+    import pyarrow
+    import pyarrow.parquet
+
+    rows = [{**operator_calls.to_row(each.call), "origins": list(each.origins)} for each in found]
+    save(path, pyarrow.Table.from_pylist(rows, schema=pyarrow.schema(columns())))
+
+
+def columns() -> list[tuple[str, Any]]:
+    """Those that say what a call is."""
+    import pyarrow as pa
+
+    texts = ("hash", "operator", "tensors", "arguments", "flags", "precision")
+    return [
+        *((name, pa.string()) for name in texts),
+        *(("inputs", pa.int32()), ("bytes", pa.int64()), ("flops", pa.float64()), ("origins", pa.list_(pa.string()))),
+    ]
+
+
+def save(path: Path, table: Any) -> None:
+    import pyarrow.parquet
+
+    part = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pyarrow.parquet.write_table(table, part, compression="zstd", compression_level=19)
+        part.replace(path)
+    except OSError as error:
+        raise PresageError(f"cannot write {path}: {error.strerror or error}") from error
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def read(path: Path) -> list[dict[str, Any]]:
+    """The rows of a list, in their order."""
+    if not path.is_file():
+        raise PresageError(f"there is no list of calls {path}")
+    rows: list[dict[str, Any]] = read_parquet(path, columns=[name for name, _ in columns()]).to_pylist()
+    return rows
+
+
+def call_of(row: dict[str, Any]) -> Trace:
+    """The call of a row, which must be what its hash says."""
+    call = operator_calls.from_row(row)
+    if call.hash != row["hash"]:
+        raise TraceError("the call is not the one that its hash names")
+    return call

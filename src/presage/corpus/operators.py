@@ -1,0 +1,242 @@
+"""Measures calls of torch's operators on a device, and packs what was measured into a recording of its own kind.
+
+A folder holds the list of calls and a journal for each run: JSON lines that are only appended to. The same command goes
+on where the last run ended.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import statistics
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from presage.core.errors import PresageError
+from presage.core.text import one_line
+from presage.corpus import operator_list
+from presage.devices.operator_timing import DeviceLostError, OperatorTimer, OperatorTiming, TooLargeError
+
+VERSION = 1
+MOST_FAULTS = 2
+"""A call is not tried again after it has ended this many runs."""
+_SYNC_SECONDS, _SAY_SECONDS = 5.0, 10.0
+_REASON = 300
+
+
+@dataclass
+class State:
+    """What the journals of a folder hold."""
+
+    measured: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """By the call's hash."""
+    begun: Counter[str] = field(default_factory=Counter)
+    """How many runs ended in a call."""
+    runs: dict[str, dict[str, Any]] = field(default_factory=dict)
+    damaged: int = 0
+
+    def is_done(self, hash: str) -> bool:
+        return hash in self.measured or self.begun[hash] >= MOST_FAULTS
+
+
+def read(folder: Path) -> State:
+    """Read all journals of a folder. A line that was cut short is ignored."""
+    state = State()
+    for file in sorted(folder.glob("*.jsonl")):
+        names: list[str] = []
+        try:
+            lines = file.read_bytes().splitlines()
+        except OSError as error:
+            raise PresageError(f"cannot read {file}: {error.strerror}") from error
+        for line in lines:
+            try:
+                _take(state, names, json.loads(line))
+            except (LookupError, RecursionError, TypeError, ValueError):
+                state.damaged += 1
+    return state
+
+
+def _take(state: State, names: list[str], record: dict[str, Any]) -> None:
+    match record["kind"]:
+        case "run":
+            state.runs[record["run"]] = record
+        case "name":
+            names.append(str(record["name"]))
+        case "begin":
+            state.begun[str(record["hash"])] += 1
+        case "call":
+            launches = record["launches"]
+            if launches is not None:
+                launches = [{**each, "name": names[each["name"]]} for each in launches]
+            found = {**record, "launches": launches, "samples_ns": [float(ns) for ns in record["samples_ns"]]}
+            state.measured[str(record["hash"])] = found
+            state.begun[str(record["hash"])] -= 1
+
+
+class Journal:
+    """The file of this run."""
+
+    def __init__(self, folder: Path, about: Mapping[str, Any]) -> None:
+        now = datetime.now(UTC)
+        self.run = f"{now:%Y%m%dT%H%M%S}-{os.getpid()}"
+        self._names: dict[str, int] = {}
+        self._synced = time.monotonic()
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            self._file = (folder / f"{self.run}.jsonl").open("ab", buffering=0)
+        except OSError as error:
+            raise PresageError(f"cannot write to {folder}: {error.strerror}") from error
+        self._write({"kind": "run", "run": self.run, "date": f"{now:%Y-%m-%d}", **about})
+
+    def begin(self, hash: str) -> None:
+        self._write({"kind": "begin", "hash": hash})
+
+    def end(self, hash: str, status: str, reason: str = "", timing: OperatorTiming | None = None) -> None:
+        """What came of the call that was begun."""
+        record: dict[str, Any] = {"kind": "call", "hash": hash, "run": self.run, "status": status, "reason": reason}
+        record |= {"samples_ns": [], "warm_ns": None, "host_ns": None, "waits": None, "launches": None}
+        if timing is not None:
+            record["samples_ns"] = [round(ns, 1) for ns in timing.samples_ns]
+            record["warm_ns"] = None if timing.warm_ns is None else round(timing.warm_ns, 1)
+            record["host_ns"], record["waits"] = round(timing.host_ns, 1), timing.waits
+            if timing.launches is not None:
+                record["launches"] = [{**each, "name": self._name(each["name"])} for each in timing.launches]
+        self._write(record)
+        if time.monotonic() - self._synced > _SYNC_SECONDS:
+            os.fsync(self._file.fileno())
+            self._synced = time.monotonic()
+
+    def _name(self, name: str) -> int:
+        """Kernels have long names: each is written once."""
+        if name not in self._names:
+            self._names[name] = len(self._names)
+            self._write({"kind": "name", "name": name})
+        return self._names[name]
+
+    def close(self) -> None:
+        self._file.close()
+
+    def _write(self, record: Mapping[str, Any]) -> None:
+        line = json.dumps(record, separators=(",", ":"), default=str).encode() + b"\n"
+        try:
+            if self._file.write(line) != len(line):
+                raise OSError(0, "the disk is full")
+        except OSError as error:
+            raise PresageError(
+                f"cannot write to {self._file.name}: {error.strerror}; what was measured before is safe; make room and"
+                " run the same command again"
+            ) from error
+
+
+def measure(
+    rows: Sequence[dict[str, Any]],
+    timer: OperatorTimer,
+    folder: Path,
+    *,
+    seconds: float | None = None,
+    say: Callable[[str], None] = print,
+) -> int:
+    """Measure calls that no run in the folder has measured, until all are or the time is up. Returns how many were."""
+    deadline = time.monotonic() + seconds if seconds else math.inf
+    state = read(folder)
+    waiting = [row for row in rows if not state.is_done(row["hash"])]
+    with timer.alone():
+        own = Journal(folder, {"device": timer.place, "facts": timer.facts()})
+        statuses: Counter[str] = Counter()
+        started = said = time.monotonic()
+        try:
+            for row in waiting:
+                if time.monotonic() > deadline:
+                    break
+                statuses[_measured(row, timer, own)] += 1
+                if time.monotonic() - said > _SAY_SECONDS:
+                    said = time.monotonic()
+                    say(_progress(statuses, len(waiting), said - started))
+        finally:
+            own.close()
+    say(_progress(statuses, len(waiting), time.monotonic() - started))
+    return statuses.total()
+
+
+def _measured(row: dict[str, Any], timer: OperatorTimer, own: Journal) -> str:
+    """Measure one call and write down what came of it; returns its status. An operator's error is a result."""
+    hash = row["hash"]
+    own.begin(hash)
+    try:
+        timing = timer.time(operator_list.call_of(row))
+    except DeviceLostError as error:
+        own.end(hash, "device_fault", one_line(str(error), _REASON))
+        raise PresageError(
+            f"{row['operator']} broke the device: {one_line(str(error), 100)}; that is recorded, and the same command"
+            " goes on behind it"
+        ) from error
+    except TooLargeError as error:
+        own.end(hash, "too_large", one_line(str(error), _REASON))
+        return "too_large"
+    except Exception as error:
+        own.end(hash, "error", one_line(f"{type(error).__name__}: {error}", _REASON))
+        return "error"
+    own.end(hash, "ok", timing=timing)
+    return "ok"
+
+
+def _progress(statuses: Counter[str], every: int, seconds: float) -> str:
+    counts = ", ".join(f"{count} {status}" for status, count in statuses.items()) or "none"
+    return f"{statuses.total()} of {every} calls: {counts} ({statuses.total() / max(1e-9, seconds):.1f} a second)"
+
+
+# -- the recording ----------------------------------------------------------------------------------------------------
+
+
+def pack(rows: Sequence[dict[str, Any]], folder: Path, path: Path) -> dict[str, Any]:
+    """Write what was measured into one file, a row for each call; returns its main numbers."""
+    import pyarrow as pa
+
+    state = read(folder)
+    found = [{**row, **_columns(state, row["hash"])} for row in rows if state.is_done(row["hash"])]
+    if not found:
+        raise PresageError(f"{folder} holds no measured calls; leave out --list to measure some")
+    text, real = pa.string(), pa.float64()
+    launch = pa.struct(
+        [("name", text), *((n, pa.list_(pa.int64())) for n in ("grid", "block")), ("shared", pa.int64())]
+    )
+    measured = [
+        *(("median_ns", real), ("low_ns", real), ("high_ns", real), ("samples_ns", pa.list_(real)), ("warm_ns", real)),
+        *(("host_ns", real), ("waits", pa.bool_()), ("kernels", pa.int32()), ("launches", pa.list_(launch))),
+        *(("status", text), ("reason", text), ("run", text), ("device", text), ("versions", text)),
+    ]
+    about = {"version": VERSION, "kind": "operators", "runs": list(state.runs.values())}
+    schema = pa.schema([*operator_list.columns(), *measured]).with_metadata({b"presage_operators": json.dumps(about)})
+    operator_list.save(path, pa.Table.from_pylist(found, schema=schema))
+    return {
+        "calls": len(found),
+        "operators": len({row["operator"] for row in found}),
+        "statuses": dict(Counter(row["status"] for row in found)),
+        "unreadable_lines": state.damaged,
+        "bytes": path.stat().st_size,
+    }
+
+
+def _columns(state: State, hash: str) -> dict[str, Any]:
+    """What was measured of a call: the median with the quartiles, and how."""
+    record = state.measured.get(hash)
+    if record is None:
+        return {"status": "device_fault", "reason": "the process ended each time it was measured"}
+    run = state.runs.get(record["run"], {})
+    facts = dict(run.get("facts", {}))
+    samples, launches = record["samples_ns"], record["launches"]
+    low, median, high = statistics.quantiles(samples, n=4) if len(samples) > 1 else (None, None, None)
+    same = ("samples_ns", "warm_ns", "host_ns", "waits", "launches", "status", "reason", "run")
+    return {
+        **{name: record[name] for name in same},
+        **{"median_ns": median, "low_ns": low, "high_ns": high},
+        "kernels": None if launches is None else len(launches),
+        "device": facts.get("hardware"),
+        "versions": json.dumps({name: facts[name] for name in ("torch", "cuda", "cudnn", "driver") if name in facts}),
+    }

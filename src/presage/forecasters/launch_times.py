@@ -1,0 +1,74 @@
+"""What a module's own kernels take, by the trees of `learned`: those know kernels of whole problems, and a launch is as
+good as one. What the problem must cost is what the launch's tensors hold; of the source nothing is asked."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Protocol
+
+from presage.forecasters import features
+from presage.forecasters.features import Row
+from presage.static.hardware import Hardware
+from presage.static.report import LaunchReport, StaticReport
+from presage.static.trace import LAUNCHES, Step
+
+_MISSED = 1.15
+"""By how much more uncertain the trees are without the source's features: on kernels of the validation split."""
+
+
+class Trees(Protocol):
+    """What is needed of a model of `learned`."""
+
+    noise: Any
+
+    def answer(self, rows: Sequence[Sequence[Row]]) -> Any: ...
+
+
+def launch_times(report: StaticReport, hardware: Hardware, model: Trees) -> dict[int, tuple[float, float]]:
+    """By the number of its step, the mean and the standard deviation of log2 nanoseconds of every launch in a report's
+    trace that the compiler and the walk tell enough of. `model` is that of compiled kernels."""
+    if report.trace is None or not hardware.bandwidth:
+        return {}
+    known = {(each.name, each.grid, each.block): each for each in report.launches}
+    found: dict[int, tuple[Row, float]] = {}
+    for number, step in enumerate(report.trace.steps):
+        if step.kind in LAUNCHES and step.launch is not None:
+            launch = known.get((step.name, step.launch.grid, step.launch.block))
+            if launch is not None and launch.executed is not None and step.bytes:
+                found[number] = described(step, launch, report, hardware)
+    if not found:
+        return {}
+    answers = model.answer([[row] for row, _ in found.values()])
+    prior = math.sqrt(model.noise.operation + model.noise.alike + model.noise.own)
+    return {
+        number: (math.log2(1e9 * floor) + float(mean), _MISSED * prior * float(spread))
+        for (number, (_, floor)), mean, spread in zip(found.items(), answers.mean, answers.spread, strict=True)
+    }
+
+
+def described(step: Step, launch: LaunchReport, report: StaticReport, hardware: Hardware) -> tuple[Row, float]:
+    """The features of a launch as if it were a problem's kernel, and the least seconds that it can take."""
+    moved, flops = float(step.bytes), max(1.0, step.flops)
+    written = max(1.0, moved * _written(launch.executed or {}))
+    peak = hardware.peak_flops.get("fp16" if step.precision == "fp16" else "fp32", 1e13)
+    floor = max(moved / (hardware.bandwidth or 1e12), flops / peak)
+    must = {
+        "must_bytes": math.log2(moved),
+        "must_flops": math.log2(flops),
+        "must_intensity": math.log2(flops / moved),
+        "must_arrays": float(len(set(step.reads)) or 2),
+        "must_written": written / moved,
+        "must_output": math.log2(written),
+        "must_seconds": math.log2(floor),
+        "must_in_cache": math.log2(moved / (hardware.l2_bytes or 1)),
+    }
+    alone = replace(report, launches=(replace(launch, count=1),), operators={})
+    return must | features.report_features(alone, hardware, must), floor
+
+
+def _written(executed: Mapping[str, float]) -> float:
+    """Of the bytes that a kernel moves, the share that it writes."""
+    stored = executed.get("store_sectors", 0.0) + executed.get("atomic_sectors", 0.0)
+    return stored / max(1e-9, stored + executed.get("load_sectors", 0.0))

@@ -1,0 +1,222 @@
+"""A module's time on a GPU from its trace: the sum of what its steps take, with how sure that is, and why it is not.
+
+The GPU takes steps one after the other, as the host queues them. Where the host cannot keep up, it waits. A step finds
+in the cache what steps shortly before it have touched. Errors of steps are not independent: the same call is off by the
+same each time, and calls of one operator are off alike.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+
+from presage.forecasters.operator_model import Floats, OperatorCost, OperatorModel
+from presage.static import operator_calls, operator_features, roofline
+from presage.static.hardware import Hardware
+from presage.static.trace import FREE, LAUNCHES, Step, Trace
+
+LEAD_NS = 50e6
+"""How far ahead the host may be when the GPU begins, where the GPU is held until everything is queued."""
+_EVENT_NS = 1_300.0
+"""What an empty measurement takes; a call's cold time has it, and a module has it once."""
+_CACHED = 0.6
+"""Of the GPU's cache, what of its last bytes is still there."""
+_CACHE = 40 << 20
+_VIEW_NS, _LAUNCH_HOST_NS = 3_000.0, 10_000.0
+"""For the host: a view or an allocation, and a launch of a kernel of the module's own."""
+_LAUNCH_ABOVE, _LAUNCH_DEVIATION = 1.0, 1.2
+"""Octaves that a kernel of which nobody said anything takes above its roofline, and how uncertain that is."""
+_COPY_DEVIATION = 0.5
+_MOST_SHOWN = 3
+_ROOT = 0.5 * math.log(2)
+
+Priced = Mapping[int, tuple[float, float]]
+"""By the number of a launch's step, its time as the mean and the standard deviation of log2 nanoseconds."""
+
+
+@dataclass(frozen=True)
+class StepTime:
+    """What one step of a module takes."""
+
+    number: int
+    name: str
+    log2_ns: float
+    deviation: float
+    """Of log2_ns."""
+    host_ns: float
+    doubt: str = ""
+    """Why little is known of the step; empty where enough is."""
+    same: str = ""
+    """Steps of which this is the same are off by the same."""
+    operator: str = ""
+    """Those of which this is the same are off alike."""
+
+    @property
+    def ns(self) -> float:
+        return math.exp2(self.log2_ns)
+
+
+@dataclass(frozen=True)
+class ModuleTime:
+    """A module's time."""
+
+    log2_ns: float
+    """The median."""
+    deviation: float
+    """The standard deviation of log2_ns."""
+    gap_ns: float
+    """For how long the GPU waits for the host."""
+    steps: tuple[StepTime, ...]
+    shares: Mapping[str, float]
+    """By operator or kernel, the share of the sum's variance; the largest first."""
+
+    @property
+    def ns(self) -> float:
+        return math.exp2(self.log2_ns)
+
+    @property
+    def doubts(self) -> tuple[str, ...]:
+        """What is not known of its steps, each once."""
+        return tuple(dict.fromkeys(step.doubt for step in self.steps if step.doubt))
+
+    def quantile(self, level: float) -> float:
+        """Of log2 nanoseconds."""
+        return self.log2_ns + self.deviation * NormalDist().inv_cdf(level)
+
+    def note(self) -> str:
+        """In words: what most of the uncertainty comes from, and what is unknown."""
+        most = ", ".join(f"{name} ({share:.0%})" for name, share in list(self.shares.items())[:_MOST_SHOWN])
+        why = [f"uncertain mostly by {most}"] if most else []
+        return "; ".join([*why, *self.doubts[:_MOST_SHOWN]])
+
+
+def module_time(
+    trace: Trace, hardware: Hardware, model: OperatorModel, *, lead_ns: float = LEAD_NS, launches: Priced | None = None
+) -> ModuleTime:
+    """The time of one call of a module.
+
+    lead_ns: how far ahead the host is when the GPU begins; 0 where nothing holds the GPU.
+    launches: what is known of the module's own kernels; a kernel that is not among them counts as unknown."""
+    steps = step_times(trace, hardware, model, launches or {})
+    return combined(steps, model, gap_ns(trace, {step.number: step for step in steps}, lead_ns))
+
+
+def step_times(trace: Trace, hardware: Hardware, model: OperatorModel, launches: Priced) -> tuple[StepTime, ...]:
+    """Every step that works, in order."""
+    calls = ((at, operator_calls.of_step(step, trace)) for at, step in enumerate(trace.steps))
+    alone = {at: call for at, call in calls if call is not None}
+    costs = dict(zip(alone, model.costs(list(alone.values()), hardware), strict=True))
+    least = roofline.step_ns(trace, hardware)
+    cache = _Cache(_CACHED * (hardware.l2_bytes or _CACHE))
+    found = []
+    for at, step in enumerate(trace.steps):
+        held = cache.share(step, trace)
+        if at in costs:
+            found.append(_of_operator(at, alone[at], costs[at], held))
+        elif step.kind in LAUNCHES:
+            found.append(_of_launch(at, step, least.get(at, 0.0), launches.get(at)))
+        elif step.kind not in FREE and step.bytes and least.get(at):
+            ns = least[at] + operator_features.LAUNCH_NS
+            found.append(StepTime(at, step.name, math.log2(ns), _COPY_DEVIATION, _LAUNCH_HOST_NS, operator=step.name))
+    return tuple(found)
+
+
+def _of_operator(at: int, call: Trace, cost: OperatorCost, held: float) -> StepTime:
+    """Between what it takes with all and with nothing in the cache."""
+    name = operator_features.family(call)
+    warm, cold = 2.0**cost.warm, 2.0**cost.cold
+    ns = warm + (1 - held) * max(0.0, cold - _EVENT_NS - warm)
+    return StepTime(at, name, math.log2(ns), cost.deviation, cost.host_ns, cost.doubt, call.hash, name)
+
+
+def _of_launch(at: int, step: Step, least_ns: float, priced: tuple[float, float] | None) -> StepTime:
+    name, key = step.name, f"{step.name} {step.launch.grid if step.launch else ''}"
+    if priced is not None:
+        return StepTime(at, name, *priced, _LAUNCH_HOST_NS, "", key, name)
+    guess = math.log2(operator_features.LAUNCH_NS + least_ns) + _LAUNCH_ABOVE
+    doubt = f"of the kernel {name} only its roofline is known"
+    return StepTime(at, name, guess, _LAUNCH_DEVIATION, _LAUNCH_HOST_NS, doubt, key, name)
+
+
+class _Cache:
+    """Which tensors steps have touched last: the bytes of the last ones are in the cache."""
+
+    def __init__(self, size: float) -> None:
+        self._size = size
+        self._touched: OrderedDict[int, int] = OrderedDict()
+        self._roots: dict[int, int] = {}
+
+    def share(self, step: Step, trace: Trace) -> float:
+        """Of the bytes that a step reads, those that are in the cache. What it touches is in the cache afterwards."""
+        reads, makes = list(dict.fromkeys(step.reads)), list(step.makes)
+        if step.kind == "view" and reads:
+            self._roots |= {made: self._root(reads[0]) for made in makes}
+        if step.kind in FREE:
+            return 0.0
+        there, behind = set(), 0.0
+        for number, size in reversed(self._touched.items()):
+            behind += size
+            if behind > self._size:
+                break
+            there.add(number)
+        sizes = {number: trace.tensors[number].bytes for number in (*reads, *makes)}
+        every = sum(sizes[number] for number in reads)
+        held = sum(sizes[number] for number in reads if self._root(number) in there)
+        for number in (*reads, *makes):
+            self._touched[self._root(number)] = sizes[number]
+            self._touched.move_to_end(self._root(number))
+        return held / every if every else 1.0
+
+    def _root(self, number: int) -> int:
+        return self._roots.get(number, number)
+
+
+def gap_ns(trace: Trace, steps: Mapping[int, StepTime], lead_ns: float) -> float:
+    """For how long the GPU waits for the host, all in all. Waiting for the GPU costs the host its lead."""
+    host, busy_until, waited = -lead_ns, 0.0, 0.0
+    for at, step in enumerate(trace.steps):
+        if step.kind == "sync":
+            host = max(host, busy_until)
+        if at not in steps:
+            host += _VIEW_NS
+            continue
+        host += steps[at].host_ns
+        waited += max(0.0, host - busy_until)
+        busy_until = max(busy_until, host) + steps[at].ns
+    return waited
+
+
+def combined(steps: Sequence[StepTime], model: OperatorModel, waited_ns: float = 0.0) -> ModuleTime:
+    """The sum of steps whose logarithms are normal and correlated, as a logarithm that is normal: by its moments."""
+    kinds: dict[str, list[StepTime]] = {}
+    for step in steps:
+        kinds.setdefault(step.same or f"#{step.number}", []).append(step)
+    groups = list(kinds.values())
+    spread = 2 * _ROOT * np.array([group[0].deviation for group in groups])
+    median = np.array([sum(step.ns for step in group) for group in groups])
+    mean = median * np.exp(spread**2 / 2)
+    operators = [group[0].operator or group[0].name for group in groups]
+    alike = np.array([[one == other for other in operators] for one in operators]).reshape(len(groups), len(groups))
+    correlation = np.where(alike, model.alike, model.shared)
+    np.fill_diagonal(correlation, 1.0)
+    covariance = np.outer(mean, mean) * np.expm1(correlation * np.outer(spread, spread))
+    total, variance = float(mean.sum()), float(covariance.sum())
+    fixed = waited_ns + _EVENT_NS
+    relative = math.log1p(variance / (total + fixed) ** 2)
+    log2_ns = math.log2(total + fixed) - relative / (2 * math.log(2))
+    deviation = math.sqrt(relative) / math.log(2)
+    return ModuleTime(log2_ns, deviation, waited_ns, tuple(steps), _shares(operators, covariance))
+
+
+def _shares(operators: Sequence[str], covariance: Floats) -> dict[str, float]:
+    """By operator, its share of the variance; the largest first."""
+    found: dict[str, float] = {}
+    for operator, own in zip(operators, covariance.sum(axis=1), strict=True):
+        found[operator] = found.get(operator, 0.0) + float(own)
+    whole = max(1e-30, sum(found.values()))
+    return {name: each / whole for name, each in sorted(found.items(), key=lambda item: -item[1])}

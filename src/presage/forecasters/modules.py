@@ -1,0 +1,161 @@
+"""What `learned` says of modules that are more than a kernel, whatever their problem: the time of the steps of their
+traces, beside that of the reference's steps, or of the reference as it was measured.
+
+Steps that both have are off by the same in both, so what they are off by cancels. How far whole modules are from the
+sum of their steps was not learned from measured modules; it is guessed, and what a search measures moves and narrows
+it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import NormalDist, fmean
+
+from presage.core.forecast import Forecast
+from presage.forecasters.base import Candidate, Measured, Prediction, Task
+from presage.forecasters.launch_times import Trees, launch_times
+from presage.forecasters.module_time import ModuleTime, StepTime, module_time
+from presage.forecasters.operator_model import OperatorModel
+from presage.static import roofline
+from presage.static.hardware import Hardware
+
+_SHARED, _OWN = 0.3, 0.3
+"""Octaves, guessed: how far all modules of a problem are from the sum of their steps alike, and each for itself."""
+_FAILS = 0.25
+"""The chance to fail where nobody has measured anything, guessed; it counts as four measurements."""
+_TRIED = 4
+_OWN_SHARE = 0.8
+"""Of the least time that a module's steps need; where its own kernels have less of it, it is the sum of its steps."""
+_LEVELS = tuple(level / 40 for level in range(1, 40))
+UNSURE = "the sum of its steps; how far modules are from that was not learned from measured ones"
+
+
+@dataclass
+class Times:
+    """What modules of one task take by their traces, each worked out once."""
+
+    task: Task
+    trees: Callable[[], Trees]
+    """The model of compiled kernels, for launches."""
+    _model: OperatorModel | None = None
+    _known: dict[str, tuple[ModuleTime, ...] | None] = field(default_factory=dict)
+
+    def of(self, candidate: Candidate) -> tuple[ModuleTime, ...] | None:
+        """A time for each case; None where one was not traced, or nothing is known of the GPU."""
+        if candidate.kernel.hash not in self._known:
+            self._known[candidate.kernel.hash] = self._worked_out(candidate)
+        return self._known[candidate.kernel.hash]
+
+    def _worked_out(self, candidate: Candidate) -> tuple[ModuleTime, ...] | None:
+        hardware, found = self.task.hardware, []
+        if hardware is None or not candidate.reports:
+            return None
+        if self._model is None:
+            self._model = OperatorModel.load()
+        for report in candidate.reports:
+            if report.trace is None or report.trace.lacks:
+                return None
+            launches = launch_times(report, hardware, self.trees()) if report.launches else {}
+            time = module_time(report.trace, hardware, self._model, launches=launches)
+            if not time.steps:
+                return None
+            found.append(time)
+        return tuple(found)
+
+
+def is_mixed(candidate: Candidate, hardware: Hardware | None) -> bool:
+    """Whether much of what a module does is not done by kernels of its own, so that those alone tell little of it."""
+    for report in candidate.reports:
+        if hardware is None or report.trace is None or report.trace.lacks:
+            return False
+        share = report.trace.own_share(roofline.step_ns(report.trace, hardware))
+        if share is not None and share < _OWN_SHARE:
+            return True
+    return False
+
+
+def forecast(task: Task, candidates: Sequence[Candidate], trees: Callable[[], Trees]) -> list[Prediction]:
+    """One prediction per module: none where it, or the reference, could not be traced. `trees` is the model of compiled
+    kernels."""
+    times = Times(task, trees)
+    if times.of(task.anchor) is None and _measured(task.anchor) is None:
+        return [Prediction(None, (f"the reference was not traced: {why_not(task, task.anchor)}",))] * len(candidates)
+    residuals = _residuals(times)
+    shift, spread = sum(residuals) / (len(residuals) + 1), math.hypot(_OWN, _SHARED / math.sqrt(len(residuals) + 1))
+    failed = sum(each.status != "ok" for each in task.neighbours)
+    p_fail = (_FAILS * _TRIED + failed) / (_TRIED + len(task.neighbours))
+    return [_prediction(times, each, shift, spread, p_fail) for each in candidates]
+
+
+def _prediction(times: Times, candidate: Candidate, shift: float, spread: float, p_fail: float) -> Prediction:
+    found = times.of(candidate)
+    if found is None:
+        return Prediction(None, (f"it was not traced: {why_not(times.task, candidate)}",))
+    mean, deviation = _log2_speedup(times, found)
+    normal = NormalDist(mean + shift, math.hypot(deviation, spread))
+    values = [normal.inv_cdf(level) for level in _LEVELS]
+    said = dict.fromkeys(time.note() for time in found if time.note())
+    return Prediction(Forecast.from_quantiles(_LEVELS, values, p_fail), (UNSURE, *said))
+
+
+def _log2_speedup(times: Times, found: Sequence[ModuleTime]) -> tuple[float, float]:
+    """The mean and the standard deviation: over the reference as it was measured, or over what its steps take, by which
+    is surer."""
+    choices = []
+    if (measured := _measured(times.task.anchor)) is not None:
+        choices.append((fmean(time.deviation for time in found), measured - fmean(time.log2_ns for time in found)))
+    if (reference := times.of(times.task.anchor)) is not None:
+        pairs = list(zip(reference, found, strict=True))
+        mean = fmean(ours.log2_ns - theirs.log2_ns for ours, theirs in pairs)
+        choices.append((fmean(_difference(ours, theirs) for ours, theirs in pairs), mean))
+    deviation, mean = min(choices)
+    return mean, deviation
+
+
+def _measured(kernel: Measured) -> float | None:
+    """The mean of log2 nanoseconds over the cases; None where it was not measured."""
+    if kernel.status != "ok" or not kernel.times_ns:
+        return None
+    return fmean(math.log2(ns) for ns in kernel.times_ns.values())
+
+
+def _difference(one: ModuleTime, other: ModuleTime) -> float:
+    """The standard deviation of the difference of two modules' log2 times: what a step that both have is off by counts
+    by how much more of the one it is."""
+    mine, theirs = _shares(one), _shares(other)
+    deviations = {_key(step): step.deviation for time in (one, other) for step in time.steps}
+    keys = mine.keys() | theirs.keys()
+    return math.sqrt(sum(((mine.get(key, 0.0) - theirs.get(key, 0.0)) * deviations[key]) ** 2 for key in keys))
+
+
+def _shares(time: ModuleTime) -> Mapping[str, float]:
+    """By what steps are the same as, their share of the module's time."""
+    found: dict[str, float] = {}
+    for step in time.steps:
+        key = _key(step)
+        found[key] = found.get(key, 0.0) + step.ns / time.ns
+    return found
+
+
+def _key(step: StepTime) -> str:
+    return step.same or f"#{step.number}"
+
+
+def _residuals(times: Times) -> list[float]:
+    """By how many octaves measured modules were faster than their steps had said."""
+    found = []
+    for each in times.task.neighbours:
+        S, steps = times.task.log2_speedup(each), times.of(each)
+        if S is not None and steps is not None:
+            found.append(S - _log2_speedup(times, steps)[0])
+    return found
+
+
+def why_not(task: Task, candidate: Candidate) -> str:
+    """Why a module has no trace that says how long it takes."""
+    if task.hardware is None:
+        return "there is no GPU to trace it for" if task.kind == "cpu" else "nothing is known of this GPU"
+    said = (line for report in candidate.reports for line in (report.error, *report.notes) if line)
+    return next(said, "no step of it does any work").splitlines()[0]

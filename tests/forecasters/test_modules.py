@@ -1,0 +1,113 @@
+"""What `learned` says of modules for problems from elsewhere: what the steps of their traces take, and how unsure that
+is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from presage import Candidate, Measured, StaticReport, Task
+from presage.forecasters.learned import LearnedForecaster
+from presage.kernels.kernel import from_source
+from presage.problems import registry
+from presage.static import hardware
+from presage.static.trace import Step, TensorSpec, Trace
+
+FILE = "def reference(x):\n    return x\n\n\ndef inputs():\n    return x\n"
+MB = 1 << 20
+
+
+def traced(steps: int) -> tuple[StaticReport, ...]:
+    """A module that reads and writes a large tensor so many times."""
+    made = tuple(
+        Step(
+            "operator",
+            "aten::relu.default",
+            arguments=({"tensor": at},),
+            results={"tensor": at + 1},
+            bytes=2 * 256 * MB,
+            flops=64 * MB,
+        )
+        for at in range(steps)
+    )
+    tensors = (TensorSpec((64 * MB,), "float32"),) * (steps + 1)
+    trace = Trace(tensors, (0,), (), made, {"tensor": steps})
+    return (StaticReport("h200", "sm_90a", "ok", "none", trace=trace),)
+
+
+@pytest.fixture
+def task(tmp_path: Path) -> Task:
+    (tmp_path / "mine.py").write_text(FILE)
+    problem = registry.get(str(tmp_path / "mine.py"))
+    anchor = problem.reference_kernel()
+    assert anchor is not None
+    return Task(problem.informed(traced(2)), Measured(anchor, traced(2), {}, "unknown"), hardware.find("h200"))
+
+
+def module(number: int, steps: int) -> Candidate:
+    return Candidate(from_source(f"import torch\nx = {number}\n", ".py", f"{number}.py"), traced(steps))
+
+
+def test_fewer_bytes_are_faster_and_nobody_is_sure(task: Task) -> None:
+    one, same = LearnedForecaster().forecast(task, [module(1, 1), module(2, 2)])
+    assert one.forecast is not None
+    assert same.forecast is not None
+    assert (one.forecast.mean(), same.forecast.mean()) == (pytest.approx(1, abs=0.05), pytest.approx(0))
+    assert one.forecast.quantile(0.95) - one.forecast.quantile(0.05) > 1
+    assert "not learned from measured ones" in one.notes[0]
+    assert not LearnedForecaster().is_sure(task)
+
+
+def test_a_step_that_nobody_knows_makes_it_unsure_and_is_named(task: Task) -> None:
+    (report,) = traced(2)
+    assert report.trace is not None
+    known, last = report.trace.steps
+    strange = replace(
+        report, trace=replace(report.trace, steps=(known, replace(last, name="aten::never_seen.default")))
+    )
+    usual, odd = LearnedForecaster().forecast(task, [module(1, 2), Candidate(module(2, 2).kernel, (strange,))])
+    assert usual.forecast is not None
+    assert odd.forecast is not None
+    assert odd.forecast.confidence("width") < usual.forecast.confidence("width")
+    assert any("never_seen" in note for note in odd.notes)
+
+
+def test_what_both_modules_do_cancels(task: Task) -> None:
+    """They are off by the same where they do the same, so the same module is forecast more surely than another."""
+    same, longer = LearnedForecaster().forecast(task, [module(1, 2), module(2, 40)])
+    assert same.forecast is not None
+    assert longer.forecast is not None
+    assert same.forecast.confidence("width") >= longer.forecast.confidence("width")
+
+
+def test_what_a_search_measures_moves_and_narrows_it(task: Task) -> None:
+    times = {"as written": 1e6}
+    slow = [Measured(module(n, 1).kernel, traced(1), {"as written": 4e6}) for n in range(8)]
+    failed = [Measured(module(n, 1).kernel, traced(1), {}, "wrong_result") for n in range(9, 17)]
+    anchored = replace(task, anchor=replace(task.anchor, times_ns=times, status="ok"))
+    (before,) = LearnedForecaster().forecast(anchored, [module(99, 1)])
+    (after,) = LearnedForecaster().forecast(replace(anchored, neighbours=[*slow, *failed]), [module(99, 1)])
+    assert before.forecast is not None
+    assert after.forecast is not None
+    assert after.forecast.mean() < -1 < before.forecast.mean(), "they are four times as slow as the reference"
+    assert after.forecast.p_fail > before.forecast.p_fail
+    assert after.forecast.confidence("width") > before.forecast.confidence("width")
+
+
+def test_without_a_trace_there_is_no_forecast_but_the_reason(task: Task) -> None:
+    told = StaticReport("h200", "sm_90a", "unknown", "none", error="the host code asks for a value\nmore")
+    kernel = module(1, 1).kernel
+    (prediction,) = LearnedForecaster().forecast(task, [Candidate(kernel, (told,))])
+    assert (prediction.forecast, prediction.notes) == (None, ("it was not traced: the host code asks for a value",))
+    on_cpu = replace(task, hardware=None, kind="cpu")
+    (prediction,) = LearnedForecaster().forecast(on_cpu, [Candidate(kernel)])
+    assert "there is no GPU to trace it for" in prediction.notes[0]
+
+
+def test_the_reference_s_trace_tells_the_shapes(task: Task) -> None:
+    (case,) = task.problem.timed["gpu"]
+    shapes = [(task.problem.shape(a, case), task.problem.dtype(a, case)) for a in task.problem.inputs]
+    assert shapes == [((64 * MB,), "float32")]
+    assert [task.problem.dtype(array, case) for array in task.problem.outputs] == ["float32"]
