@@ -86,6 +86,7 @@ def forecast(  # type: ignore[overload-overlap]  # a str is a sequence, too, but
     target: str = ...,
     forecaster: str | Forecaster = ...,
     anchor: Path | Kernel | None = ...,
+    rehearse: bool = ...,
 ) -> Prediction: ...
 @overload
 def forecast(
@@ -95,6 +96,7 @@ def forecast(
     target: str = ...,
     forecaster: str | Forecaster = ...,
     anchor: Path | Kernel | None = ...,
+    rehearse: bool = ...,
 ) -> list[Prediction]: ...
 def forecast(
     problem: Path | Problem,
@@ -103,12 +105,15 @@ def forecast(
     target: str = TARGET,
     forecaster: str | Forecaster = "learned",
     anchor: Path | Kernel | None = None,
+    rehearse: bool = False,
 ) -> Prediction | list[Prediction]:
     """Forecast the speedup of one kernel or of several over the anchor, without running any of them.
 
     target: a GPU (`h200`, `rtx4090`), `recorded:NAME`, or `cpu`.
     forecaster: a name, with settings if it has some, or a Forecaster.
     anchor: what the speedup is relative to; by default the problem's seed kernel.
+    rehearse: run CUDA and Triton kernels on the CPU first, on small inputs: whether they compute what they should says
+    much about whether they will fail. It takes a second or two for each.
 
     Returns one Prediction for one kernel, and a list of them, in the same order, for several. `prediction.forecast` is
     a distribution over log2 of the speedup, or None where there is none to give; `why_broken` says why a kernel cannot
@@ -116,7 +121,11 @@ def forecast(
 
     Raises PresageError for unknown names, files that cannot be read, and a forecaster that cannot be had."""
     asked = ask(
-        _named(problem), [_spec(each) for each in _several(kernels)], None if anchor is None else _spec(anchor), target
+        _named(problem),
+        [_spec(each) for each in _several(kernels)],
+        None if anchor is None else _spec(anchor),
+        target,
+        rehearse=rehearse,
     )
     said = asked.forecast(forecaster)
     return said[0] if _is_one(kernels) else said

@@ -59,12 +59,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--policy", default=_POLICY, metavar="NAME",
         help="what decides which are worth a measurement: topk:k=3 names three (default: %(default)s)",
     )  # fmt: skip
+    parser.add_argument(
+        "--rehearse", action="store_true",
+        help="run the kernels on the CPU first, on small inputs, to see whether they compute what they should",
+    )  # fmt: skip
     terminal.add_fail(parser, "a kernel cannot work: it does not compile, or cannot be launched")
 
 
 def run(arguments: argparse.Namespace) -> int:
     problem, kernels = terminal.problem_and_kernels(arguments, "forecast")
-    asked = ask(problem, kernels, arguments.anchor, arguments.target, arguments.all)
+    asked = ask(problem, kernels, arguments.anchor, arguments.target, arguments.all, arguments.rehearse)
     predictions = asked.forecast(arguments.forecaster)
     told = _decided([candidate.kernel for candidate in asked.candidates], predictions, arguments.policy)
     if arguments.json:

@@ -82,10 +82,10 @@ class Compiler:
             raise VerdictError(Status.DEVICE_FAULT, f"the compiler could not work: {_first_error(log)}")
         raise VerdictError(Status.COMPILE_ERROR, _first_error(log) or f"the compiler ended with status {status}")
 
-    def run(self, command: list[str], folder: str) -> tuple[int, str]:
-        """Run the compiler, or what it has built, with this folder as the only one of ours that is there. Returns the
-        exit status and what was said; raises TimeoutError."""
-        rules = Rules(folder, (*program_paths(), *self._home), _MEMORY, may_spawn=True, sees_itself=False)
+    def run(self, command: list[str], folder: str, readable: tuple[str, ...] = ()) -> tuple[int, str]:
+        """Run the compiler, or what it has built, with this folder, and those that are `readable`, as the only ones of
+        ours that are there. Returns the exit status and what was said; raises TimeoutError."""
+        rules = Rules(folder, (*program_paths(), *self._home, *readable), _MEMORY, may_spawn=True, sees_itself=False)
         done = processes.run(command, rules, COMPILE_SECONDS)
         return done.status, done.output[:_LOG_SIGNS]
 

@@ -285,7 +285,7 @@ class Trial:
         array, part = self.problem.outputs[index], described[slot][index]
         name, shape = self.problem.dtype(array, case), self.problem.shape(array, case)
         dtype = storage(name)
-        self._refuse_unlike(array, part, shape, name if self.kernel.language == "torch" else dtype.str)
+        self._refuse_unlike(array, part, shape, dtype.str if self.kernel.language == "numpy" else name)
         address, order = int(part["address"]), self._order(array, shape, part)
         if timed:
             self._refuse_aliases(array.name, index, slot, address, described)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from presage.core.forecast import Forecast
+from presage.devices.rehearsal import Rehearsal
 from presage.kernels.kernel import Kernel
 from presage.llm.cost import Allowance, Cost
 from presage.problems.base import Case, Problem
@@ -22,6 +23,8 @@ class Candidate:
 
     kernel: Kernel
     reports: Sequence[StaticReport] = ()
+    rehearsal: Rehearsal | None = field(default=None, kw_only=True)
+    """What became of it on the CPU, where it was tried there."""
 
 
 @dataclass(frozen=True)

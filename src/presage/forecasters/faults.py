@@ -1,5 +1,5 @@
-"""Faults that show before a kernel has run: it does not compile, it takes other parameters than it is given, or it
-writes far less than the output holds."""
+"""Faults that show before a kernel has run on a GPU: it does not compile, it takes other parameters than it is given,
+it writes far less than the output holds, or it computes something else on the CPU."""
 
 from __future__ import annotations
 
@@ -22,6 +22,8 @@ _CERTAIN, _NEARLY = 0.99, 0.95
 _LITTLE = 0.25
 """Of what the output holds. No recorded kernel that works and could be judged writes less than 0.65 of it, as walks
 count: they look at some warps only."""
+TIMES_AS_LIKELY = {"right": 0.1, "wrong": 200.0}
+"""How many times as likely a rehearsal ends so for a kernel that fails on a GPU as for one that works."""
 _SECTOR = 32
 _NUMBER = re.compile(r"^(#define[ \t]+\w+[ \t]+)\d+[ \t]*$", re.MULTILINE)
 
@@ -47,12 +49,34 @@ def why_broken(reports: Sequence[StaticReport]) -> str:
 
 def warned(task: Task, candidate: Candidate, prediction: Prediction) -> Prediction:
     """The same prediction, with a higher chance to fail and the reason where a fault shows."""
+    prediction = _rehearsed(candidate, prediction)
     fault = find(task, candidate)
     if fault is None or fault.reason in prediction.notes:
         return prediction
     forecast = prediction.forecast or NOTHING_KNOWN
     forecast = replace(forecast, p_fail=max(forecast.p_fail, fault.p_fail))
     return Prediction(forecast, (*prediction.notes, fault.reason))
+
+
+def _rehearsed(candidate: Candidate, prediction: Prediction) -> Prediction:
+    """With what became of it on the CPU, if it was tried there."""
+    rehearsal = candidate.rehearsal
+    if rehearsal is None:
+        return prediction
+    said = {
+        "right": f"on the CPU it computes what it should, in {rehearsal.cases} small cases",
+        "wrong": f"on the CPU it computes something else: {rehearsal.reason}",
+        "untried": f"it was not tried on the CPU: {rehearsal.reason}",
+    }[rehearsal.status]
+    if said in prediction.notes:
+        return prediction
+    notes = (*prediction.notes, said)
+    if rehearsal.status == "untried":
+        return replace(prediction, notes=notes)
+    forecast = prediction.forecast or NOTHING_KNOWN
+    odds = TIMES_AS_LIKELY[rehearsal.status] * forecast.p_fail / max(1e-9, 1.0 - forecast.p_fail)
+    p_fail = max(odds / (1.0 + odds), _NEARLY if rehearsal.status == "wrong" else 0.0)
+    return Prediction(replace(forecast, p_fail=p_fail), notes)
 
 
 def find(task: Task, candidate: Candidate) -> Fault | None:

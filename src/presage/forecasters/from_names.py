@@ -10,8 +10,10 @@ from pathlib import Path
 from presage.core.errors import PresageError
 from presage.devices import recorded
 from presage.devices import registry as devices
+from presage.devices.emulation.rehearser import Rehearser
 from presage.devices.recorded import RecordedDevice
 from presage.devices.recording import Recording
+from presage.devices.rehearsal import Rehearsal
 from presage.forecasters import faults, registry
 from presage.forecasters.base import Candidate, Forecaster, Measured, Prediction, Task
 from presage.kernels.kernel import Kernel
@@ -59,9 +61,11 @@ def ask(
     anchor: str | Kernel | None,
     device: str,
     families: bool = False,
+    rehearse: bool = False,
 ) -> Asked:
     """The question of what speedup to expect of kernels, on a GPU by its name, a recorded device, `cuda` or `cpu`.
-    families: a file with tunables stands for all of its configurations."""
+    families: a file with tunables stands for all of its configurations.
+    rehearse: run them on the CPU first, on small inputs."""
     place = _recorded(device)
     known = _problem(problem, place)
     gpu = hardware_of(device, place)
@@ -77,7 +81,11 @@ def ask(
         notes.append(_without_time(known, anchored, place))
     measured = Measured(anchored, of_anchor, times, "ok" if times else "unknown")
     task = Task(known, measured, gpu, kind=place.kind if place else "")
-    candidates = tuple(Candidate(kernel, told) for kernel, told in zip(every, reports, strict=False))
+    rehearsals = _rehearsals(known, wanted) if rehearse else [None] * len(wanted)
+    candidates = tuple(
+        Candidate(kernel, told, rehearsal=tried)
+        for kernel, told, tried in zip(wanted, reports, rehearsals, strict=True)
+    )
     return Asked(task, candidates, device, place.recording if place else None, tuple(dict.fromkeys(notes)))
 
 
@@ -153,6 +161,11 @@ def _times(problem: Problem, kernel: Kernel, place: RecordedDevice | None) -> di
         return {}
     row = place.rows(problem.name).get(kernel.hash)
     return {case.case: case.median.value for case in row.cases} if row else {}
+
+
+def _rehearsals(problem: Problem, kernels: Sequence[Kernel]) -> list[Rehearsal]:
+    with closing(Rehearser()) as rehearser:
+        return rehearser.rehearse(problem, kernels)
 
 
 def _reports(

@@ -1,8 +1,8 @@
 // Runs CUDA C++ on the CPU, one block at a time, to check what a kernel computes where there is no GPU.
 //
 // Every thread of a block is a fibre. It runs until it meets a barrier or a warp-wide operation and then lets the others
-// go on; when all that are still alive have arrived, all are released. Memory races are not found, and neither are reads
-// of shared memory that was never written.
+// go on; when all that are still alive have arrived, all are released. Threads run in one order and, in every
+// second call, in the opposite one. Reads of shared memory that was never written are not found.
 #pragma once
 #include <algorithm>
 #include <cfloat>
@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <ucontext.h>
 #include <utility>
 #include <vector>
@@ -64,7 +65,7 @@ struct Fibre {
     bool begun = false, done = false;
     int waits = 0; // 0: runs, 1: for its block, 2: for the lanes in `mask`
     unsigned mask = 0;
-    std::vector<char> stack;
+    std::unique_ptr<char[]> stack;
 };
 static std::vector<Fibre> fibres;
 static int current;
@@ -73,11 +74,14 @@ static void (*body)();
 static uint64_t slots[64][32];
 static uint64_t predicates[64][32];
 static int votes;
+static bool backwards; // whether the last thread runs first: the other way in every second call
 
-static void enter() {
-    body();
-    fibres[current].done = true;
-    longjmp(scheduler, 1);
+static void enter() { // a fibre lives on: its next block is another thread of its place
+    for (;;) {
+        body();
+        fibres[current].done = true;
+        if (!_setjmp(fibres[current].at)) longjmp(scheduler, 1);
+    }
 }
 static void yield(int why, unsigned mask) {
     Fibre &self = fibres[current];
@@ -118,13 +122,14 @@ static const char *run_block(unsigned threads) {
     if (fibres.size() < threads || fibres.size() > threads) fibres.resize(threads);
     for (unsigned t = 0; t < threads; t++) {
         Fibre &f = fibres[t];
-        f.begun = f.done = false, f.waits = 0;
+        f.done = false, f.waits = 0;
         f.thread = {t % blockDim.x, t / blockDim.x % blockDim.y, t / (blockDim.x * blockDim.y)};
-        if (f.stack.empty()) f.stack.resize(bytes);
+        if (!f.stack) f.stack.reset(new char[bytes]);
     }
     for (;;) {
         bool ran = false, alive = false;
-        for (volatile unsigned t = 0; t < threads; t = t + 1) {
+        for (volatile unsigned turn = 0; turn < threads; turn = turn + 1) {
+            const unsigned t = backwards ? threads - 1 - turn : turn;
             Fibre &f = fibres[t];
             if (f.done) continue;
             alive = true;
@@ -136,7 +141,7 @@ static const char *run_block(unsigned threads) {
             if (f.begun) longjmp(f.at, 1);
             f.begun = true;
             getcontext(&f.start);
-            f.start.uc_stack.ss_sp = f.stack.data();
+            f.start.uc_stack.ss_sp = f.stack.get();
             f.start.uc_stack.ss_size = bytes;
             f.start.uc_link = nullptr;
             makecontext(&f.start, enter, 0);
@@ -178,6 +183,15 @@ template <class F> static const char *launch(F *f, const unsigned *grid, const u
                 if (const char *wrong = run_block(block[0] * block[1] * block[2])) return wrong;
             }
     return nullptr;
+}
+[[noreturn]] static void give_up(const char *why) {
+    fprintf(stderr, "%s\n", why);
+    fflush(stderr);
+    abort();
+}
+struct Three { unsigned of[3]; };
+template <class F> static void launch_or_give_up(F *f, Three grid, Three block, void **arguments) {
+    if (const char *wrong = launch(f, grid.of, block.of, arguments)) give_up(wrong);
 }
 } // namespace presage
 

@@ -1,0 +1,109 @@
+"""The catalogue's families compute what they should, as far as that can be seen without a GPU.
+
+A family is shared by many operations. Here every eighth in CUDA and one of each room in Triton is rehearsed with one of
+them, in its first configuration. `benchmarks/rehearse.py` rehearses all of a problem's.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+import random
+import shutil
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from presage import Case, Kernel, Problem
+from presage.devices.emulation.rehearser import Rehearser
+from presage.problems import registry
+from presage.problems.backend import Backend
+from presage.problems.compare import difference, solve
+
+torch = pytest.importorskip("torch")
+
+
+@cache
+def representatives() -> dict[str, tuple[Problem, Kernel]]:
+    """One operation for each kernel file that a room shares, by a name that says both."""
+    found: dict[Path, tuple[Problem, Kernel]] = {}
+    for name in registry.names():
+        problem = registry.get(name)
+        for kernel in registry.seed_kernels(problem):
+            if Path(kernel.name).parent.name != "families":
+                continue
+            known = found.get(Path(kernel.name))
+            if known is None or _rank(name, kernel) < _rank(known[0].name, known[1]):
+                found[Path(kernel.name)] = problem, kernel
+    return {f"{file.parent.parent.name}/{file.name}: {p.name}": (p, k) for file, (p, k) in found.items()}
+
+
+def _rank(problem: str, kernel: Kernel) -> bytes:
+    return hashlib.sha256(f"{problem} {Path(kernel.name).name}".encode()).digest()
+
+
+def written_in(language: str) -> list[str]:
+    return [name for name, (_, kernel) in representatives().items() if kernel.language == language]
+
+
+def one_of_each_room(language: str) -> list[str]:
+    rooms: dict[str, str] = {}
+    for name in written_in(language):
+        rooms.setdefault(name.split("/")[0], name)
+    return list(rooms.values())
+
+
+@pytest.fixture(scope="module")
+def rehearser() -> Iterator[Rehearser]:
+    made = Rehearser()
+    yield made
+    made.close()
+
+
+def rehearse(rehearser: Rehearser, name: str) -> None:
+    problem, family = representatives()[name]
+    (found,) = rehearser.rehearse(problem, [family.render()])
+    if found.status == "untried":
+        pytest.skip(found.reason)
+    assert found.status == "right", found.reason
+
+
+@pytest.mark.skipif(not shutil.which("g++"), reason="there is no g++")
+@pytest.mark.parametrize("name", written_in("cuda")[::8])
+def test_cuda(name: str, rehearser: Rehearser) -> None:
+    rehearse(rehearser, name)
+
+
+@pytest.mark.parametrize("name", one_of_each_room("triton"))
+def test_triton(name: str, rehearser: Rehearser) -> None:
+    pytest.importorskip("triton")
+    rehearse(rehearser, name)
+
+
+def small(problem: Problem) -> list[Case]:
+    """A checking case, a small one, and one drawn anew."""
+    known = sorted(problem.checks, key=problem.bytes)
+    return [random.Random(problem.name).choice(known[:6]), problem.draw_case(random.Random(1))]
+
+
+@pytest.mark.parametrize("name", registry.names())
+def test_pytorch_agrees_with_the_oracle(name: str) -> None:
+    if name == "erf" and platform.machine() == "aarch64":
+        pytest.skip("PyTorch's erf is off by 5e-6 on ARM processors")
+    from presage.problems.on_torch import TorchSampler, namespace
+
+    problem = registry.get(name)
+    backend = Backend(namespace, lambda seed, style: TorchSampler(seed, style, "cpu"))
+    (eager,) = (kernel for kernel in registry.seed_kernels(problem, "torch") if kernel.name.endswith("eager.py"))
+    space: dict[str, Any] = {"__name__": "eager"}
+    exec(compile(eager.source, eager.name, "exec"), space)
+    for case in small(problem):
+        inputs = problem.make_inputs(case, backend.sampler(1, case.values))
+        given = tuple([*(x.clone() for x in inputs), *(case.dims[each] for each in problem.parameters)])
+        returned = space["custom_kernel"](given)
+        outputs = tuple(returned) if isinstance(returned, tuple | list) else (returned,)
+        right = solve(problem, case, inputs, backend.xp)
+        assert difference(problem, case, right, outputs, backend.xp) is None, case.name

@@ -1,0 +1,170 @@
+"""A rehearsal tells a kernel that is wrong from one that is right, with no GPU, and lets neither do any harm."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from presage import Kernel, Problem, load_kernel, load_problem
+from presage.devices.emulation.rehearser import Rehearser, small_cases
+from presage.devices.rehearsal import Rehearsal
+
+pytestmark = pytest.mark.skipif(not shutil.which("g++"), reason="there is no g++")
+
+HEADER = """// presage: problem {problem}
+// presage: entry f
+// presage: grid {grid}
+// presage: block {block}
+"""
+SUM = """extern "C" __global__ void f(const float *x, float *y, int rows, int cols) {{
+    __shared__ float part[128];
+    const int t = threadIdx.x;
+    part[t] = 0;
+    for (int c = t; c < cols; c += 128) part[t] += x[(long)blockIdx.x * cols + c];
+    {first}
+    for (int step = 64; step; step /= 2) {{
+        if (t < step) part[t] += part[t + step];
+        __syncthreads();
+    }}
+    if (t == 0) y[blockIdx.x] = part[0];
+}}
+"""
+
+
+@pytest.fixture(scope="module")
+def rehearser() -> Iterator[Rehearser]:
+    made = Rehearser()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def rehearse(rehearser: Rehearser, tmp_path: Path) -> object:
+    def rehearsed(problem: str, text: str, name: str = "mine.cu", seconds: float = 10.0) -> Rehearsal:
+        known = load_problem(problem)
+        (found,) = rehearser.rehearse(known, [written(tmp_path / name, known, text)], seconds)
+        return found
+
+    return rehearsed
+
+
+def written(path: Path, problem: Problem, text: str) -> Kernel:
+    path.write_text(text)
+    return load_kernel(problem, path)
+
+
+def add(body: str) -> str:
+    header = HEADER.format(problem="vector_add", grid="cdiv(n, 256)", block="256")
+    return f'{header}extern "C" __global__ void f(const float *x, const float *y, float *z, int n) {{ {body} }}\n'
+
+
+INDEX = "int i = blockIdx.x * 256 + threadIdx.x; "
+
+
+def test_a_right_kernel_is_right(rehearse) -> None:
+    found = rehearse("vector_add", add(f"{INDEX} if (i < n) z[i] = x[i] + y[i];"))
+    assert found == Rehearsal("right", cases=len(small_cases(load_problem("vector_add"))))
+    assert found.cases >= 4
+
+
+@pytest.mark.parametrize(
+    ("body", "what"),
+    [
+        (f"{INDEX} if (i < n) z[i] = x[i] - y[i];", "elements are wrong"),
+        (f"{INDEX} if (i < n / 2) z[i] = x[i] + y[i];", "elements are wrong"),
+        (f"{INDEX} z[i] = i < n ? x[i] + y[i] : 0;", "outside"),
+        (f"{INDEX} if (i < n) {{ z[i] = x[i] + y[i]; ((float *)x)[i] = 0; }}", "changed"),
+        (f"{INDEX} if (i < n) z[i] = x[i] + y[i]; *(int *)8 = 1;", "SIGSEGV"),
+        ("if (threadIdx.x < 9) __syncthreads(); else __syncwarp(0xffffffff);", "barriers"),
+    ],
+    ids=["meaning", "half", "no mask", "changes its input", "crashes", "deadlock"],
+)
+def test_a_wrong_kernel_is_wrong_and_the_reason_says_how(rehearse, body: str, what: str) -> None:
+    found = rehearse("vector_add", add(body))
+    assert found.status == "wrong"
+    assert what in found.reason
+
+
+def test_a_barrier_that_is_missing_shows(rehearse) -> None:
+    header = HEADER.format(problem="sum", grid="rows", block="128")
+    assert rehearse("sum", header + SUM.format(first="__syncthreads();")).status == "right"
+    assert rehearse("sum", header + SUM.format(first="")).status == "wrong"
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        ('asm volatile("membar.gl;");', "asm"),
+        ("this is no C++;", "compiler"),
+        ("for (volatile int k = 0;; k = k + 1);", "still running"),
+    ],
+)
+def test_what_cannot_be_run_here_is_not_judged(rehearse, body: str, why: str) -> None:
+    found = rehearse("vector_add", add(body), seconds=1.0)
+    assert found.status == "untried"
+    assert why in found.reason
+
+
+def test_a_kernel_can_neither_write_files_nor_start_programs(rehearse, tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    text = add(f"{INDEX} if (i < n) z[i] = x[i] + y[i];").replace(
+        'extern "C"',
+        f'#include <fstream>\nstatic int gone = (std::ofstream("{mark}") << 1, std::system("touch {mark}"), 0);\n'
+        'extern "C"',
+        1,
+    )
+    rehearse("vector_add", text)
+    assert not mark.exists()
+
+
+def test_triton_is_interpreted(rehearse) -> None:
+    pytest.importorskip("triton")
+    text = """# presage: problem vector_add
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def add(x, y, z, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = at < MASK
+    tl.store(z + at, tl.load(x + at, mask) + tl.load(y + at, mask), mask)
+
+
+def custom_kernel(data):
+    x, y = data
+    z = torch.zeros_like(x)
+    add[(triton.cdiv(x.numel(), 256),)](x, y, z, x.numel(), BLOCK=256)
+    return z
+"""
+    assert rehearse("vector_add", text.replace("MASK", "n"), "right.py").status == "right"
+    assert rehearse("vector_add", text.replace("MASK", "n - 1"), "wrong.py").status == "wrong"
+    cannot = rehearse("vector_add", text.replace("zeros_like(x)", "zeros_like(x, device='cuda')"), "asks.py")
+    assert cannot.status == "untried"
+
+
+def test_a_kernel_file_that_states_its_problem_is_held_to_its_first_configuration(rehearser, tmp_path: Path) -> None:
+    path = tmp_path / "scale.cu"
+    path.write_text(
+        """// presage: entry scale
+// presage: grid cdiv(n, 64)
+// presage: block 64
+// presage: tune FACTOR = 2, 3
+// presage: tune SPREAD = 0, 1
+// presage: input x = float32[n]
+// presage: output y = float32[n]
+// presage: case n = 1000
+extern "C" __global__ void scale(const float *x, float *y, int n) {
+    int i = blockIdx.x * 64 + threadIdx.x;
+    if (i < n) y[i] = FACTOR * x[i];
+}
+"""
+    )
+    problem = load_problem(path)
+    (family,) = problem.families
+    kernels = [family.render({"FACTOR": factor, "SPREAD": 1}) for factor in (2, 3)]
+    assert [each.status for each in rehearser.rehearse(problem, kernels)] == ["right", "wrong"]
