@@ -10,15 +10,17 @@ from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from typing import Any
 
+from presage.forecasters import trace_faults
 from presage.forecasters.base import Candidate, Prediction, Task
 from presage.forecasters.uniform import NOTHING_KNOWN
 from presage.kernels.kernel import Kernel
 from presage.problems.base import Problem
+from presage.problems.external import ExternalProblem
 from presage.static.hardware import WARP
 from presage.static.report import LaunchReport, StaticReport
 
 _BROKEN = {"compile_error": "it does not compile", "runtime_error": "its launch would fail"}
-_CERTAIN, _NEARLY = 0.99, 0.95
+_CERTAIN, _NEARLY, _DOUBTFUL = 0.99, 0.95, 0.5
 _LITTLE = 0.25
 """Of what the output holds. No recorded kernel that works and could be judged writes less than 0.65 of it, as walks
 count: they look at some warps only."""
@@ -81,9 +83,32 @@ def _rehearsed(candidate: Candidate, prediction: Prediction) -> Prediction:
 
 def find(task: Task, candidate: Candidate) -> Fault | None:
     """What is wrong with a kernel of a problem whose arrays are known, as far as its text and its reports tell."""
+    if wrong := _traced(task, candidate):
+        return wrong
     if not task.problem.inputs:
         return None
     return _parameters(task.problem, candidate.kernel) or _output(task, candidate.reports)
+
+
+def _traced(task: Task, candidate: Candidate) -> Fault | None:
+    """What a module's traces show, beside the shapes of the problem's outputs or those that its reference returns."""
+    wanted = task.anchor.reports if isinstance(task.problem, ExternalProblem) else [None] * len(task.cases)
+    for case, report, anchor in zip(task.cases, candidate.reports, wanted, strict=False):
+        trace, expected = report.trace, None
+        if trace is None or trace.lacks:
+            continue
+        if task.problem.inputs:
+            outputs = task.problem.outputs
+            expected = [(task.problem.shape(each, case), task.problem.dtype(each, case)) for each in outputs]
+        elif anchor is not None and anchor.trace is not None and not anchor.trace.lacks:
+            expected = trace_faults.returned(anchor.trace)
+        if expected is not None and (wrong := trace_faults.shapes(trace, expected)):
+            return Fault(_CERTAIN, wrong)
+        if wrong := trace_faults.unwritten(trace):
+            return Fault(_NEARLY, wrong)
+        if trace_faults.is_constant(trace):
+            return Fault(_DOUBTFUL, "what it returns does not depend on its inputs")
+    return None
 
 
 # -- parameters -------------------------------------------------------------------------------------------------------

@@ -82,7 +82,8 @@ class LearnedForecaster(Forecaster):
 
     def forecast(self, task: Task, candidates: Sequence[Candidate]) -> list[Prediction]:
         if isinstance(task.problem, ExternalProblem):
-            return self._of_modules(task, candidates)
+            said = self._of_modules(task, candidates)
+            return [faults.warned(task, candidate, each) for candidate, each in zip(candidates, said, strict=True)]
         kinds = [self._kind_of(task, candidate) for candidate in candidates]
         found: dict[int, Prediction] = {}
         for kind in set(kinds):

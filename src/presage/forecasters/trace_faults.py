@@ -1,0 +1,110 @@
+"""Faults that a module's trace shows: it returns other shapes than it should, memory that nothing has written, or what
+does not depend on its inputs; or it computes with memory that nothing has written."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from presage.static.trace import COPY, FILL, LAUNCHES, Step, TensorSpec, Trace, tensors_in
+
+_EMPTY = re.compile(r"aten::(new_)?empty(_like|_strided|_permuted)?\.")
+_BLIND = re.compile(r"aten::(\w+_like|new_\w+|empty\w*|zeros|ones|full|sym_\w+|size|stride)\.")
+"""Operators that look at a tensor's shape and not at its values."""
+_OVERWRITES = frozenset(("zero_", "fill_", "copy_", "normal_", "uniform_", "random_", "exponential_", "bernoulli_"))
+"""Operators that write their first argument without reading it."""
+
+
+def shapes(trace: Trace, expected: Sequence[tuple[tuple[int, ...], str]]) -> str:
+    """How what is returned differs from the shapes and types that are expected, in order; empty where it does not."""
+    found = [trace.tensors[number] for number in tensors_in([trace.outputs])]
+    if len(found) != len(expected):
+        return f"it returns {len(found)} tensors, not {len(expected)}"
+    for spec, (shape, dtype) in zip(found, expected, strict=True):
+        if spec.shape != shape or spec.dtype != dtype:
+            return f"it returns {_written(spec)}, not {dtype}{list(shape)}"
+    return ""
+
+
+def returned(trace: Trace) -> list[tuple[tuple[int, ...], str]]:
+    """Shapes and types of what a reference returns."""
+    return [(trace.tensors[number].shape, trace.tensors[number].dtype) for number in tensors_in([trace.outputs])]
+
+
+def unwritten(trace: Trace) -> str:
+    """Where memory is used that nothing has written; empty where none is."""
+    flow = _Flow(trace)
+    wrong = next((wrong for step in trace.steps if (wrong := flow.take(step))), "")
+    return wrong or ("it returns memory that nothing has written" if flow.returns_unwritten() else "")
+
+
+def is_constant(trace: Trace) -> bool:
+    """Whether what is returned does not depend on the inputs."""
+    flow = _Flow(trace)
+    for step in trace.steps:
+        flow.take(step)
+    return flow.is_constant()
+
+
+class _Flow:
+    """Which memory has been written, and which depends on the inputs. Views share the memory of what they look at."""
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+        self._memory = list(range(len(trace.tensors)))
+        self._unwritten: set[int] = set()
+        self._depends = set(trace.inputs)
+        self._waits = False
+        """Whether host code has read values, on which anything may depend."""
+
+    def take(self, step: Step) -> str:
+        reads, makes = [self._memory[each] for each in step.reads], list(step.makes)
+        self._waits |= step.kind in ("sync", "copy")
+        if step.kind == "view" and reads:
+            for made in makes:
+                self._memory[made] = reads[0]
+            return ""
+        if step.kind == "allocation":
+            self._unwritten |= {made for made in makes if _EMPTY.match(step.name)}
+            return ""
+        written, read = (set(reads), set()) if step.kind in LAUNCHES else self._used(step)
+        if self._unwritten & read:
+            return f"{step.name} reads memory that nothing has written"
+        self._unwritten -= written | {self._memory[made] for made in makes}
+        if self._depends.intersection(reads):
+            self._depends |= written | {self._memory[made] for made in makes}
+        return ""
+
+    def _used(self, step: Step) -> tuple[set[int], set[int]]:
+        """What an operator writes of what it takes, and what it reads: `add_` does both with its first argument."""
+        operator, _, overload = step.name.removeprefix("aten::").partition(".")
+        first, rest = list(tensors_in(step.arguments[:1])), list(tensors_in(step.arguments[1:]))
+        named = list(tensors_in(list(step.named.values())))
+        written: list[int] = []
+        read = first + rest + named
+        if step.name in (COPY, FILL):
+            into, *read = tensors_in(step.arguments)
+            written = [into]
+        elif "out" in overload.split("_") or overload.startswith("out"):
+            written, read = named, first + rest
+        elif operator.endswith("_") and not operator.endswith("__"):
+            written, read = first, (rest if operator in _OVERWRITES else first + rest) + named
+        if _BLIND.match(step.name):
+            read = []
+        return {self._memory[each] for each in written}, {self._memory[each] for each in read}
+
+    def returns_unwritten(self) -> bool:
+        return bool(self._unwritten.intersection(self._outputs))
+
+    def is_constant(self) -> bool:
+        return bool(self._outputs and self._trace.inputs) and not (
+            self._waits or self._depends.intersection(self._outputs)
+        )
+
+    @property
+    def _outputs(self) -> list[int]:
+        return [self._memory[each] for each in tensors_in([self._trace.outputs])]
+
+
+def _written(spec: TensorSpec) -> str:
+    return f"{spec.dtype}{list(spec.shape)}"

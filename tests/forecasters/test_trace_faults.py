@@ -1,0 +1,100 @@
+"""Faults that a trace shows: other shapes, memory that nothing has written, results that depend on no input."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from presage.forecasters import trace_faults
+from presage.static.trace import COPY, Launch, Parameter, Step, TensorSpec, Trace
+
+X = TensorSpec((4, 8), "float32")
+"""Tensor 0 is the input; others are made by steps."""
+
+
+def t(number: int) -> dict[str, int]:
+    return {"tensor": number}
+
+
+def trace(*steps: Step, output: int, tensors: int = 4) -> Trace:
+    return Trace((X,) * tensors, inputs=(0,), constants=(), steps=steps, outputs=t(output))
+
+
+def operator(name: str, *arguments: Any, makes: int | None = None, **named: Any) -> Step:
+    return Step("operator", f"aten::{name}", arguments, named, results=None if makes is None else t(makes))
+
+
+def empty(number: int) -> Step:
+    return Step("allocation", "aten::empty_like.default", (t(0),), results=t(number))
+
+
+def view(of: int, number: int) -> Step:
+    return Step("view", "aten::view.default", (t(of), {"list": [32]}), results=t(number))
+
+
+def launch(*pointers: int) -> Step:
+    parameters = tuple(Parameter(bytes(8), ((0, number, 0),)) for number in pointers)
+    return Step("triton", "kernel", launch=Launch(0, (1, 1, 1), (32, 1, 1), 0, parameters))
+
+
+RELU = operator("relu.default", t(0), makes=1)
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        [operator("relu.default", t(0), makes=3)],
+        [empty(3), launch(0, 3)],
+        [empty(1), view(1, 2), launch(0, 2), view(1, 3)],
+        [empty(3), operator("copy_.default", t(3), t(0), makes=3)],
+        [empty(3), operator("zero_.default", t(3), makes=3), operator("add_.Tensor", t(3), t(0), makes=3)],
+        [empty(3), operator("mm.out", t(0), t(0), out=t(3), makes=3)],
+        [empty(3), Step("copy", COPY, (128, t(3), 0, t(0), 0))],
+        [empty(1), operator("zeros_like.default", t(1), makes=2), operator("add.Tensor", t(0), t(2), makes=3)],
+        [RELU, view(1, 3)],
+    ],
+    ids=["operator", "launch", "views", "copy", "zero, then add", "out", "bytes", "like", "view of a result"],
+)
+def test_what_is_written_before_it_is_used_is_right(steps: list[Step]) -> None:
+    found = trace(*steps, output=3)
+    assert trace_faults.unwritten(found) == ""
+    assert not trace_faults.is_constant(found)
+
+
+@pytest.mark.parametrize(
+    ("steps", "says"),
+    [
+        ([empty(3)], "returns memory"),
+        ([empty(1), RELU, view(1, 2), empty(3)], "returns memory"),
+        ([empty(2), operator("add.Tensor", t(0), t(2), makes=3)], "aten::add.Tensor reads memory"),
+        ([empty(3), operator("add_.Tensor", t(3), t(0), makes=3)], "aten::add_.Tensor reads memory"),
+        ([empty(1), view(1, 2), operator("sum.default", t(2), makes=3)], "aten::sum.default reads memory"),
+    ],
+)
+def test_memory_that_nothing_has_written_is_seen(steps: list[Step], says: str) -> None:
+    assert says in trace_faults.unwritten(trace(*steps, output=3))
+
+
+def test_a_result_that_depends_on_no_input_is_seen() -> None:
+    zeros = operator("zeros.default", {"list": [4, 8]}, makes=1)
+    assert trace_faults.is_constant(trace(RELU, operator("zeros.default", {"list": [4, 8]}, makes=3), output=3))
+    assert not trace_faults.is_constant(trace(zeros, operator("add.Tensor", t(1), t(0), makes=3), output=3))
+
+
+def test_what_follows_from_a_value_that_host_code_has_read_may_depend_on_it() -> None:
+    zeros = operator("zeros.default", {"list": [4, 8]}, makes=3)
+    assert not trace_faults.is_constant(trace(Step("sync", "synchronize"), zeros, output=3))
+
+
+@pytest.mark.parametrize(
+    ("expected", "says"),
+    [
+        ([((4, 8), "float32")], ""),
+        ([((8, 4), "float32")], "it returns float32[4, 8], not float32[8, 4]"),
+        ([((4, 8), "float16")], "it returns float32[4, 8], not float16[4, 8]"),
+        ([], "it returns 1 tensors, not 0"),
+    ],
+)
+def test_other_shapes_than_expected_are_named(expected: list[Any], says: str) -> None:
+    assert trace_faults.shapes(trace(RELU, output=1), expected) == says
