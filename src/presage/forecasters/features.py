@@ -23,8 +23,6 @@ Row = dict[str, float]
 _HZ = 1.7e9
 """Where a GPU's clock is not known."""
 _SECTOR = 32
-_LANES = {"integer": 64, "fp32": 128, "fp16": 256, "fp64": 64, "special": 16, "convert": 64, "shuffle": 32}
-"""Lanes of each kind that a multiprocessor of a data-centre GPU can run in a cycle, roughly: trees correct for it."""
 
 
 def case_rows(task: Task, candidate: Candidate, compiled: bool = True) -> list[Row]:
@@ -178,7 +176,7 @@ def _busy(launches: Sequence[LaunchReport], hardware: Hardware, must: Mapping[st
     """How long each unit would be busy if nothing else were in its way, in octaves above the least time."""
     if any(launch.executed is None for launch in launches) or not hardware.multiprocessors:
         return {}
-    seconds: dict[str, float] = dict.fromkeys(("memory", "issue", "shared", "tensor", "atomic", *_LANES), 0.0)
+    seconds: dict[str, float] = dict.fromkeys(("memory", "issue", "shared", "tensor", "atomic", *hardware.lanes), 0.0)
     cycles = hardware.multiprocessors * (hardware.boost_hz or _HZ)
     for launch in launches:
         ran, warps = launch.executed or {}, _warps(launch)
@@ -188,7 +186,7 @@ def _busy(launches: Sequence[LaunchReport], hardware: Hardware, must: Mapping[st
         seconds["issue"] += warps * ran.get("instructions", 0.0) / (4 * cycles)
         seconds["shared"] += warps * ran.get("shared_wavefronts", 0.0) / cycles
         seconds["tensor"] += warps * ran.get("tensor_flops", 0.0) / hardware.peak_flops.get("fp16", 1e15)
-        for kind, lanes in _LANES.items():
+        for kind, lanes in hardware.lanes.items():
             seconds[kind] += warps * ran.get(kind, 0.0) * WARP / (lanes * cycles)
     least = 2.0 ** must.get("must_seconds", 0.0)
     row = {f"busy_{unit}": math.log2(least * 1e-3 + each) - math.log2(least) for unit, each in seconds.items()}

@@ -35,6 +35,8 @@ class Hardware:
     shared_reserved: int
     """Bytes the system takes from every block's allocation."""
     shared_granularity: int
+    lanes: Mapping[str, int]
+    """Of each kind of arithmetic, the results that a multiprocessor gives in a cycle."""
     barriers_per_sm: int | None = None
     """Named barriers that resident blocks share; before Hopper they limit nothing."""
     aliases: tuple[str, ...] = ()
