@@ -99,8 +99,14 @@ def _collect(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def _compile_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("folder", type=Path, help="the folder that 'presage corpus collect' wrote to")
-    parser.add_argument("--target", default="h200", help="the GPU that was measured (default: h200)")
+    parser.add_argument(
+        "folder",
+        type=Path,
+        help="the folder that 'presage corpus collect' wrote to, or a .parquet file that 'presage corpus import' wrote",
+    )
+    parser.add_argument(
+        "--target", help="the GPU that was measured (default: h200, or the one that a .parquet file names)"
+    )
     parser.add_argument(
         "--seconds", type=terminal.positive, metavar="S", help="stop after this long; run the command again to continue"
     )
@@ -116,9 +122,14 @@ def _compile(arguments: argparse.Namespace) -> dict[str, Any]:
     from presage.corpus import pack
     from presage.static import hardware
 
+    if arguments.folder.suffix == ".parquet":
+        target = hardware.find(arguments.target) if arguments.target else None
+        count = pack.add_reports_to(arguments.folder, target, arguments.seconds, arguments.processes, _say)
+        _say(f"{count} kernels compiled")
+        return {"folder": str(arguments.folder), "compiled": count}
     count = pack.add_reports(
         arguments.folder,
-        hardware.find(arguments.target),
+        hardware.find(arguments.target or "h200"),
         arguments.seconds,
         arguments.processes,
         _say,
@@ -334,7 +345,10 @@ def _import_arguments(parser: argparse.ArgumentParser) -> None:
         "-o", "--output", type=Path, required=True, metavar="FILE.parquet", help="the recording to write"
     )
     parser.add_argument(
-        "--source", type=Path, help="the source of the kernel; each candidate is this file after its #define lines"
+        "--source",
+        type=Path,
+        help="the source of the kernel; each candidate is this file with its values. With a header that declares"
+        " its launch and arrays, 'presage corpus compile' can compile them",
     )
     parser.add_argument("--name", help="the name of the problem (default: the name in the file)")
     parser.add_argument("--hardware", help="the GPU that was measured, if the file does not say")

@@ -17,6 +17,7 @@ from presage.core.text import excerpt
 from presage.devices import recording
 from presage.devices.recording import RecordedCase, Recording, Row
 from presage.devices.status import Status
+from presage.kernels import header as headers
 from presage.kernels.header import Value
 from presage.kernels.normalise import digest
 
@@ -219,7 +220,7 @@ def _tuned(
     samples: list[float],
     objective: float | None,
 ) -> Row:
-    source = "".join(f"#define {name} {value}\n" for name, value in values.items()) + text
+    source = _candidate(text, values)
     return Row(
         problem=problem,
         room="imported",
@@ -234,6 +235,15 @@ def _tuned(
         cases=(RecordedCase(case, 0.0, tuple(_some(samples))),) if status is Status.OK else (),
         facts={"objective_ns": objective} if objective is not None else {},
     )
+
+
+def _candidate(text: str, values: Mapping[str, Value]) -> str:
+    """The kernel's text with these values: in place of its `tune` lines, and before it where it has none."""
+    header = headers.parse(text, "the source")
+    if missing := [name for name in header.tunables if name not in values]:
+        raise PresageError(f"the source declares the tunable {missing[0]}, of which the file has no values")
+    others = {name: value for name, value in values.items() if name not in header.tunables}
+    return "".join(f"#define {name} {value}\n" for name, value in others.items()) + headers.render(text, values)
 
 
 def _some(samples: list[float]) -> list[float]:

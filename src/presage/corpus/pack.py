@@ -14,7 +14,8 @@ from presage.core.errors import PresageError
 from presage.corpus import journal
 from presage.corpus.journal import Collected, Journal, State
 from presage.devices import recording
-from presage.devices.recording import RecordedCase, Recording, Row
+from presage.devices.recorded import RecordedDevice
+from presage.devices.recording import RecordedCase, Recording, Row, open_recording
 from presage.devices.status import Status
 from presage.kernels.kernel import read
 from presage.problems import external, registry, splits, static
@@ -61,6 +62,34 @@ def add_reports(
             say(f"{done} of {len(waiting)} compiled")
     finally:
         own.close()
+    return done
+
+
+def add_reports_to(
+    path: Path, target: Hardware | None, seconds: float | None, processes: int | None = None, say: Any = print
+) -> int:
+    """Compile the kernels of an imported recording whose headers declare their launch and arrays, and write it again
+    with the reports. What was compiled before is not compiled again."""
+    deadline = time.monotonic() + seconds if seconds else math.inf
+    found = open_recording(path)
+    device = RecordedDevice(found)
+    target = target or device.hardware
+    if target is None:
+        raise PresageError(f"nothing is known of the GPU that {path} was measured on; name it with --target")
+    rows = found.rows()
+    stated = {name: problem for name in found.counts if (problem := device.problem(name)).inputs}
+    if not stated:
+        raise PresageError(f"no kernel of {path} declares its launch and its arrays; import it with --source FILE.cu")
+    waiting = [i for i, row in enumerate(rows) if not row.reports and row.problem in stated]
+    done = 0
+    while done < len(waiting) and time.monotonic() < deadline:
+        chosen = waiting[done : done + _AT_ONCE]
+        wanted = [(stated[rows[i].problem], rows[i].kernel, stated[rows[i].problem].timed["gpu"]) for i in chosen]
+        for i, reports in zip(chosen, static.of_several(wanted, target, processes=processes), strict=True):
+            rows[i] = replace(rows[i], reports=tuple(reports))
+        done += len(chosen)
+        say(f"{done} of {len(waiting)} compiled")
+    recording.write(path, rows, found.facts)
     return done
 
 

@@ -23,9 +23,10 @@ from presage.devices.status import Status
 from presage.kernels.kernel import LANGUAGES, Kernel
 from presage.plugins.group import RECORDINGS
 from presage.problems import registry as problems
-from presage.problems.base import Case, Problem, Tolerance
+from presage.problems.base import Array, Case, Cost, Problem, Tolerance
+from presage.problems.kernel_file import KernelProblem
 from presage.problems.sampler import Sampler
-from presage.static import hardware
+from presage.static import hardware, roofline
 from presage.static.hardware import Hardware
 from presage.static.report import StaticReport
 
@@ -172,18 +173,36 @@ class RecordedDevice(Device):
 
 
 class RecordedProblem(Problem):
-    """A problem that only a recording knows: there is nothing to check it with, and nothing new can be measured."""
+    """A problem that only a recording knows: there is nothing to check it with, and nothing new can be measured. Its
+    arrays and sizes are known where its kernels' headers declare them."""
 
-    inputs = ()
-    outputs = ()
+    inputs: tuple[Array, ...] = ()
+    outputs: tuple[Array, ...] = ()
     checks = ()
 
     def __init__(self, name: str, device: RecordedDevice) -> None:
         rows = device.rows(name)
-        self.name, self.room = name, next(iter(rows.values())).room
+        some = next((row for row in rows.values() if row.cases), next(iter(rows.values())))
+        self.name, self.room = name, some.room
         self.summary = f"recorded on {device.recording.facts.get('hardware', 'an unknown device')}"
-        names = next(([case.case for case in row.cases] for row in rows.values() if row.cases), [])
-        self.timed = {device.kind: tuple(_NamedCase({}, name=name) for name in names)}
+        dims: list[dict[str, int]] = [{}] * len(some.cases)
+        if some.kernel.header.outputs and some.kernel.header.launches:
+            stated = KernelProblem(some.kernel)
+            self.inputs, self.outputs = stated.inputs, stated.outputs
+            dims = [dict(case.dims) for case in stated.timed["gpu"]]
+        cases = zip(dims, some.cases, strict=False)
+        self.timed = {device.kind: tuple(_NamedCase(sizes, name=case.case) for sizes, case in cases)}
+        anchor = rows.get(some.anchor)
+        reports = zip(self.timed[device.kind], anchor.reports if anchor else (), strict=False)
+        self._flops = {case.name: int(roofline.launch_flops(report)) for case, report in reports}
+
+    def cost(self, case: Case) -> Cost:
+        """Which inputs must be read, nobody says: only outputs must be written."""
+        return Cost(sum(self.array_bytes(array, case) for array in self.outputs), 0)
+
+    def textbook_flops(self, case: Case) -> int:
+        """The anchor's own, where it was compiled."""
+        return self._flops.get(case.name, 0)
 
     def make_inputs(self, case: Case, sampler: Sampler) -> tuple[Any, ...]:
         raise self._refusal()
@@ -195,7 +214,9 @@ class RecordedProblem(Problem):
         raise self._refusal()
 
     def flops(self, case: Case) -> int:
-        raise self._refusal()
+        if not self.outputs:
+            raise self._refusal()
+        return 0
 
     def draw_case(self, rng: random.Random) -> Case:
         raise self._refusal()
