@@ -24,8 +24,9 @@ _CERTAIN, _NEARLY, _DOUBTFUL = 0.99, 0.95, 0.5
 _LITTLE = 0.25
 """Of what the output holds. No recorded kernel that works and could be judged writes less than 0.65 of it, as walks
 count: they look at some warps only."""
-TIMES_AS_LIKELY = {"right": 0.1, "wrong": 200.0}
-"""How many times as likely a rehearsal ends so for a kernel that fails on a GPU as for one that works."""
+TIMES_AS_LIKELY = {"right": 0.1, "wrong": 70.0}
+"""How many times as likely a rehearsal ends so for a kernel that fails on a GPU as for one that works. Of the train
+split it called 496 of 553 wrong that fail, and 1 of 121 that work."""
 _SECTOR = 32
 _NUMBER = re.compile(r"^(#define[ \t]+\w+[ \t]+)\d+[ \t]*$", re.MULTILINE)
 
