@@ -35,6 +35,19 @@ def double(x, y, n, BLOCK: tl.constexpr):
     tl.store(y + at, 2 * tl.load(x + at, at < n), at < n)
 """
 MODULES = {
+    "as on a GPU": HEAD
+    + """
+from torch.nn import functional as F
+
+def custom_kernel(data):
+    x, = data
+    image, ones = x.reshape(8, 4, 16, 16), torch.ones(4, device=x.device)
+    y = F.batch_norm(image, ones, ones, ones, ones, training=True)
+    y = y + F.scaled_dot_product_attention(y, y, y)
+    half = y.half()
+    half = F.scaled_dot_product_attention(half, half, half, is_causal=True)
+    return F.batch_norm(half.float().mean((2, 3)), ones, ones, training=True)
+""",
     "product": HEAD + "def custom_kernel(data):\n    x, = data\n    return torch.relu(x @ x.t())[:, :8].contiguous()\n",
     "mixed": TRITON
     + """
@@ -101,6 +114,17 @@ def test_operators_with_their_bytes_and_flops(traced: Any) -> None:
     product = next(step for step in trace.steps if step.name == "aten::mm.default")
     assert product.flops == 2 * 64 * 64 * 128
     assert product.bytes == 4 * (64 * 128 + 128 * 64 + 64 * 64)
+
+
+def test_operators_are_those_that_torch_takes_on_a_gpu(traced: Any) -> None:
+    found = steps(traced["as on a GPU"].trace, "operator")
+    fused = [name for name in found if "norm" in name or "attention" in name]
+    assert fused == [
+        "cudnn_batch_norm",
+        "_scaled_dot_product_efficient_attention",
+        "_scaled_dot_product_flash_attention",
+        "_native_batch_norm_legit",  # of no image
+    ]
 
 
 def test_launches_stand_among_the_operators(traced: Any) -> None:

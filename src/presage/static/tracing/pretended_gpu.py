@@ -198,6 +198,7 @@ def pretend(request: Mapping[str, Any], recorder: Recorder, driver: RecordingDri
     torch.library.wrap_triton = lambda kernel: kernel
     _leave_uncompiled()
     _use_cudnn()
+    _use_fused_attention()
     _tune_without_timing(recorder, driver)
     torch.Tensor.to = _move_tensors(torch.Tensor.to)
     torch.Tensor.cuda = lambda self, *_, **__: self.to("cuda")
@@ -226,6 +227,50 @@ def _use_cudnn() -> None:
     for name, mode in modes.items():
         setattr(torch._VF, name, layer(mode))
     torch.nn.RNNBase.flatten_parameters = lambda self: None
+    torch.batch_norm = _batch_norm(torch.batch_norm)
+
+
+def _batch_norm(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Normalisations of batches that torch leaves to cuDNN on a GPU: of images in single precision, or half with single
+    weights, that have weights and biases."""
+
+    def batch_norm(x: Any, weight: Any, bias: Any, mean: Any, variance: Any, training: bool, momentum: float,
+                   eps: float, enabled: bool) -> Any:  # fmt: skip
+        has_kernel = x.dtype is torch.float32 or (x.dtype is torch.float16 and _is_single(weight))
+        has_all = weight is not None and bias is not None and (mean is None) == (variance is None)
+        fits = x.dim() >= 3 and x.shape[0] <= (880_801 if training else 65_535) and x.numel() < 1 << 31
+        if enabled and has_kernel and has_all and fits and (training or mean is not None):
+            return torch.ops.aten.cudnn_batch_norm(x, weight, bias, mean, variance, training, momentum, eps)[0]
+        return original(x, weight, bias, mean, variance, training, momentum, eps, enabled)
+
+    return batch_norm
+
+
+def _is_single(tensor: Any) -> bool:
+    return tensor is not None and tensor.dtype is torch.float32
+
+
+def _use_fused_attention() -> None:
+    """Attention: on a GPU torch has kernels for all of it, one for half precision without a mask and one for others."""
+    original, aten = torch.nn.functional.scaled_dot_product_attention, torch.ops.aten
+
+    def attention(query: Any, key: Any, value: Any, attn_mask: Any = None, dropout_p: float = 0.0,
+                  is_causal: bool = False, scale: float | None = None, enable_gqa: bool = False) -> Any:  # fmt: skip
+        is_half, width = query.dtype in (torch.float16, torch.bfloat16), query.shape[-1]
+        fits = query.dim() == 4 and not enable_gqa and query.dtype is key.dtype is value.dtype
+        if fits and is_half and attn_mask is None and width == value.shape[-1] <= 256 and width % 8 == 0:
+            return aten._scaled_dot_product_flash_attention(query, key, value, dropout_p, is_causal, scale=scale)[0]
+        if fits and width % (8 if is_half else 4) == 0 and (is_half or query.dtype is torch.float32):
+            mask = attn_mask
+            if mask is not None:
+                mask = mask.expand(*query.shape[:3], key.shape[2])
+                mask = torch.zeros_like(mask, dtype=query.dtype) if mask.dtype is torch.bool else mask
+            return aten._scaled_dot_product_efficient_attention(
+                query, key, value, mask, False, dropout_p, is_causal, scale=scale
+            )[0]
+        return original(query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa)
+
+    torch.nn.functional.scaled_dot_product_attention = attention
 
 
 def _as_it_is(model: Any) -> Any:
