@@ -166,12 +166,20 @@ class Device(ABC):
     """For thousands of kernels of our own."""
     own_effort: Effort | None = None
     """For a kernel of our own in a search; None where it is measured as any other."""
+    notes: Sequence[str] = ()
+    """What a person should know of it before anything is measured."""
     at_once = 4
     """How many a search should have measured together, since compiling them side by side saves time."""
 
     @property
     @abstractmethod
     def name(self) -> str: ...
+
+    @property
+    def model(self) -> str:
+        """The hardware by its own name, so that times of different hardware are not compared; empty where it has
+        none."""
+        return ""
 
     @property
     def hardware(self) -> Hardware | None:

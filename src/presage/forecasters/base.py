@@ -46,6 +46,9 @@ class Task:
     kind: str = ""
     """`cpu` or `gpu`; needed only for a GPU that nothing is known of."""
 
+    pending: Sequence[Candidate] = ()
+    """What is being measured at this moment, where a search has several devices."""
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "kind", self.kind or ("gpu" if self.hardware else "cpu"))
 
