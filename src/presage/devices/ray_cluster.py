@@ -37,7 +37,8 @@ class Cluster:
     """A connection to a Ray cluster, or to one that is started on this machine for as long as this lives."""
 
     def __init__(self, address: str) -> None:
-        """address: HOST:PORT of the head; empty for $RAY_ADDRESS, a cluster that runs on this machine, or a new one."""
+        """address: HOST:PORT of the head; empty for $RAY_ADDRESS, a cluster that runs on this machine, or a new one.
+        A process that is connected to a cluster stays with that."""
         try:
             os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is reported to anyone
             os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
@@ -46,10 +47,10 @@ class Cluster:
             raise PresageError(f"the ray device needs {error.name}; {INSTALL}") from error
         self._ray = ray
         self._is_own = not ray.is_initialized()
-        if not self._is_own:
-            return
         address = address or os.environ.get("RAY_ADDRESS", "")
         _refuse_unreachable(address)
+        if not self._is_own:
+            return
         try:
             ray.init(address=address or None, log_to_driver=False, logging_level="ERROR", configure_logging=False)
         except (ConnectionError, RuntimeError, ValueError, OSError) as error:
