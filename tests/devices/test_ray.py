@@ -84,22 +84,30 @@ class Pretending(Device):
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Any]:
-    """A head that measures nothing, a host with two GPUs, as far as Ray knows, and one without; this process is
-    connected to it throughout, since each connection has workers of its own."""
+    """A head that measures nothing, a host with two GPUs, as far as Ray knows, and one without, which ends in the last
+    test. This process is connected to it throughout, since each connection has workers of its own."""
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     import ray
     from ray.cluster_utils import Cluster
 
     ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])
     quick = {"health_check_period_ms": 1000, "health_check_failure_threshold": 3, "health_check_initial_delay_ms": 0}
-    head = {"num_cpus": 0, "include_dashboard": False, "_system_config": quick}
+    few = {"include_log_monitor": False, "no_monitor": True}
+    head = {"num_cpus": 0, "include_dashboard": False, "_system_config": quick, **few}
     cluster = Cluster(initialize_head=True, head_node_args=head)
-    cluster.add_node(num_cpus=1, num_gpus=2)
-    cluster.add_node(num_cpus=1)
+    cluster.add_node(num_cpus=1, num_gpus=2, **few)
+    cluster.add_node(num_cpus=1, **few)
     ray.init(cluster.address, log_to_driver=False, logging_level="ERROR")
     yield cluster
     ray.shutdown()
     cluster.shutdown()
+
+
+@pytest.fixture(scope="module")
+def pretending(cluster: Any) -> Iterator[RayDevice]:
+    device = RayDevice(Pretending)
+    yield device
+    device.close()
 
 
 @pytest.fixture
@@ -109,20 +117,24 @@ def kernel_file(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_kernel_that_ends_its_workers_is_given_up_and_others_are_measured(cluster: Any, kernel_file: Path) -> None:
+def test_the_corpus_is_collected_on_all_of_them(pretending: RayDevice, tmp_path: Path) -> None:
+    problems = [load_problem("softmax")]
+    assert collect(pretending, tmp_path, problems, Effort(), per_problem=6, say=lambda line: None) == 6
+
+
+def test_a_kernel_that_ends_its_workers_is_given_up_and_others_are_measured(
+    pretending: RayDevice, kernel_file: Path
+) -> None:
     problem, family = load_problem(kernel_file), load_family(kernel_file, kernel_file)
-    device = RayDevice(Pretending)
-    try:
-        assert (device.lanes, device.model, device.languages) == (2, "Pretender 1", ("c",))
-        work = [(problem, kernel) for kernel in family if kernel.values["B"] != 3 or kernel.values["A"] == 8]
-        found = list(device.measure_each(work, Effort()))
-    finally:
-        device.close()
+    assert (pretending.lanes, pretending.model, pretending.languages) == (2, "Pretender 1", ("c",))
+    work = [(problem, kernel) for kernel in family if kernel.values["B"] != 3 or kernel.values["A"] == 8]
+    found = list(pretending.measure_each(work, Effort()))
+    pretending.close()
     assert Counter(each.kernel.hash for each in found) == Counter(kernel.hash for _, kernel in work)
     (fault,) = [each for each in found if each.status is not Status.OK]
     assert (fault.status, fault.kernel.values) == (Status.DEVICE_FAULT, {"A": 8, "B": 3})
     assert f"was lost {LOSSES} times" in fault.reason
-    assert len({each.facts["worker"] for each in found if each.cases}) >= 2
+    assert len({each.facts["worker"] for each in found if each.cases}) == 2
 
 
 def test_hardware_of_different_kinds_is_never_mixed(cluster: Any, kernel_file: Path) -> None:
@@ -138,32 +150,23 @@ def test_hardware_of_different_kinds_is_never_mixed(cluster: Any, kernel_file: P
         device.close()
 
 
-def test_the_corpus_is_collected_on_all_of_them(cluster: Any, tmp_path: Path) -> None:
-    device = RayDevice(Pretending)
-    try:
-        count = collect(device, tmp_path, [load_problem("softmax")], Effort(), per_problem=6, say=lambda line: None)
-    finally:
-        device.close()
-    assert count == 6
-
-
 @needs_compiler
 def test_a_host_that_ends_while_a_search_runs_costs_only_what_was_under_way(
     cluster: Any, kernel_file: Path, tmp_path: Path
 ) -> None:
-    doomed = cluster.add_node(num_cpus=1)
+    doomed = cluster.list_all_nodes()[-1]
 
     def watch(event: Event, state: State) -> None:
-        if event.kind == "measured" and state.spent.measurements == 3:
+        if event.kind == "measured" and state.spent.measurements == 2:
             cluster.remove_node(doomed, allow_graceful=False)
 
-    run = search(kernel_file, device=f"ray:cpu@{cluster.address}", budget=7, run=tmp_path / "run", watch=watch)
+    run = search(kernel_file, device=f"ray:cpu@{cluster.address}", budget=5, run=tmp_path / "run", watch=watch)
     with Store(run.folder, writes=False) as store:
         measured = [event.payload for event in store.events("measured")]
         places = {one.facts["worker"] for each in measured for one in store.measurements(each["kernel"])}
     assert run.result
-    assert Counter(each["status"] for each in measured) == {"ok": 7}
-    assert len({each["kernel"] for each in measured}) == 7
+    assert Counter(each["status"] for each in measured) == {"ok": 5}
+    assert len({each["kernel"] for each in measured}) == 5
     assert len(places) > 1
 
 
