@@ -227,21 +227,20 @@ class RayDevice(Pool):
         self._admit(hand)
 
     def _answer(self, hand: _Hand) -> None:
-        """One result of a worker, or that there is no further one."""
+        """One result of a worker."""
         job = hand.job
         assert job is not None
         try:
             told = self._cluster.get(next(hand.answers))
         except StopIteration:
-            hand.job = hand.answers = None
-            if job.work:
-                raise LostError("it said nothing of some kernels") from None
-            return
+            raise LostError("it said nothing of some kernels") from None
         if isinstance(told, Refusal):
             hand.job = hand.answers = None
             raise told.error()
         measurement, seconds = told
         problem, kernel = job.take(measurement)
+        if not job.work:
+            hand.job = hand.answers = None
         hand.since = time.monotonic()
         self._losses[hand.slot] = 0
         self._done.append(Outcome(problem, kernel, measurement, seconds))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any, NamedTuple
 
 from presage.core.errors import PresageError
@@ -108,6 +109,16 @@ class Cluster:
             self.kill(actor)
         if self._is_own:
             self._ray.shutdown()
+
+
+def outline() -> dict[str, str]:
+    """What can be said without starting or joining a cluster."""
+    try:
+        installed = version("ray")
+    except PackageNotFoundError as error:
+        raise PresageError(f"the ray device needs ray; {INSTALL}") from error
+    address = os.environ.get("RAY_ADDRESS", "")
+    return {"toolchain": f"ray {installed}", "cluster": address or "the one on this computer, or ray:cuda@HOST:PORT"}
 
 
 def _refuse_unreachable(address: str) -> None:
