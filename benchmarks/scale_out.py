@@ -198,12 +198,11 @@ def found(recording: Recording, seconds: dict[str, float], lanes: int, seed: int
                 raise FoundError
 
     start = time.process_time()
-    with tempfile.TemporaryDirectory() as scratch:
-        with suppress(FoundError):
-            search(
-                problem, device=device, forecaster="surrogate", policy="always", budget=len(totals), seed=seed,
-                run=Path(scratch, "run"), watch=watch,
-            )  # fmt: skip
+    with tempfile.TemporaryDirectory() as scratch, suppress(FoundError):
+        search(
+            problem, device=device, forecaster="surrogate", policy="always", budget=len(totals), seed=seed,
+            run=Path(scratch, "run"), watch=watch,
+        )  # fmt: skip
     thought = time.process_time() - start
     return {"lanes": lanes, "seed": seed, "seconds": device.now, "measurements": count, "thinking": thought}
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from presage.core.errors import PresageError
+from presage.core.shown import Shown
 from presage.core.statistics import Interval, Parts, median_of_processes, speedup_interval
 from presage.devices.child import VerdictError
 from presage.devices.examiner import ChildExaminer
@@ -73,7 +74,7 @@ class CaseTiming:
 
 
 @dataclass(frozen=True)
-class Measurement:
+class Measurement(Shown):
     """What a device said of one kernel. Timings are present exactly when the status is ok; else there is a reason."""
 
     problem: str

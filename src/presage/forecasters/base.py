@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from presage.core.forecast import Forecast
+from presage.core.shown import Shown
 from presage.kernels.kernel import Kernel
 from presage.llm.cost import Allowance, Cost
 from presage.problems.base import Case, Problem
@@ -69,7 +70,7 @@ class Task:
 
 
 @dataclass(frozen=True)
-class Prediction:
+class Prediction(Shown):
     """A forecast, or None where the forecaster has none to give; the notes say what a person should know of it."""
 
     forecast: Forecast | None
