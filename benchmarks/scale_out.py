@@ -1,7 +1,7 @@
 """How a search scales with the number of devices: real Ray workers, and up to 256 simulated devices.
 
     .venv/bin/python benchmarks/scale_out.py workers        # 1, 2, 4 and 8 workers, and workers that are killed
-    .venv/bin/python benchmarks/scale_out.py simulate autotune_spaces/convolution_milo__A100.parquet
+    .venv/bin/python benchmarks/scale_out.py simulate autotune_spaces/convolution_milo__A6000.parquet
 
 `workers` starts Ray on this machine with as many GPUs as it is told of, which nobody uses: the device sleeps for half a
 second. What is timed is the product's own search, store and all, from the first result to the last.
@@ -124,9 +124,9 @@ def timed(make: type[Device], workers: int, each: int, forecaster: str) -> dict[
 
 
 def workers(arguments: argparse.Namespace) -> list[dict[str, Any]]:
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     import ray
 
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     ray.init(num_cpus=1, num_gpus=max(arguments.workers), include_dashboard=False, log_to_driver=False)
     found = []
     for make in (Sleeping, Dying):
@@ -212,8 +212,8 @@ def simulate(arguments: argparse.Namespace) -> list[dict[str, Any]]:
         recording = import_space(arguments.space, Path(scratch, "space.parquet"))
         seconds = delays(arguments.space, recording)
         results: list[dict[str, Any]] = []
-        for lanes in arguments.devices:
-            for seed in range(arguments.seeds):
+        for seed in range(arguments.seeds):
+            for lanes in arguments.devices:
                 results.append(found(recording, seconds, lanes, seed))
                 print(json.dumps(results[-1]), flush=True)
     rows = []

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, NamedTuple
 
@@ -12,6 +15,10 @@ from presage.core.errors import PresageError
 from presage.devices.ray_worker import Make, Worker
 
 INSTALL = "'PRESAGE_EXTRAS=ray ./presage' or \"pip install -e '.[ray]'\" installs it"
+_SETTINGS = {
+    "RAY_USAGE_STATS_ENABLED": "0",  # nothing is reported to anyone
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+}
 _REACH_SECONDS = 5.0
 _CLOSE_SECONDS = 5.0
 
@@ -40,9 +47,9 @@ class Cluster:
     def __init__(self, address: str) -> None:
         """address: HOST:PORT of the head; empty for $RAY_ADDRESS, a cluster that runs on this machine, or a new one.
         A process that is connected to a cluster stays with that."""
+        for name, value in _SETTINGS.items():
+            os.environ.setdefault(name, value)
         try:
-            os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is reported to anyone
-            os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
             import ray
         except ImportError as error:
             raise PresageError(f"the ray device needs {error.name}; {INSTALL}") from error
@@ -53,8 +60,9 @@ class Cluster:
         if not self._is_own:
             return
         try:
-            ray.init(address=address or None, log_to_driver=False, logging_level="ERROR", configure_logging=False)
-        except (ConnectionError, RuntimeError, ValueError, OSError) as error:
+            with _own_signals():
+                ray.init(address=address or None, log_to_driver=False, logging_level="ERROR", configure_logging=False)
+        except Exception as error:  # it raises nothing more telling
             where = f"the Ray cluster at {address}" if address else "a Ray cluster"
             raise PresageError(f"{where} cannot be used from here: {_first_line(error)}") from error
 
@@ -109,6 +117,17 @@ class Cluster:
             self.kill(actor)
         if self._is_own:
             self._ray.shutdown()
+
+
+@contextmanager
+def _own_signals() -> Iterator[None]:
+    """Ray would end the process at SIGTERM without letting anyone clean up."""
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread() and before is not None:
+            signal.signal(signal.SIGTERM, before)
 
 
 def outline() -> dict[str, str]:
