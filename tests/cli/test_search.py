@@ -9,15 +9,19 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import presage as package
+from presage.cli import search
 from presage.cli.main import main
 from presage.corpus.importing import import_tuning
-from presage.store.store import Store
+from presage.searches.configuration import Configuration
+from presage.searches.state import State
+from presage.store.store import Event, Store
 
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(str(package.__file__)).parents[1])}
 CACHE = {
@@ -199,6 +203,7 @@ def test_runs_are_listed(
 SLOWLY = """
 import signal, sys, time
 signal.signal(signal.SIGINT, signal.default_int_handler)  # which whoever runs the tests may ignore
+from presage.cli import search
 from presage.cli.main import main
 from presage.devices.recorded import RecordedDevice
 measure = RecordedDevice.measure
@@ -273,6 +278,24 @@ def test_the_panel_stays_and_tells_the_time(
         typed("search", "add", *DEVICE, "--forecaster", "none", "--wall", "50", "--budget", "4", "--run", "wall") == 0
     )
     assert re.search(r"s so far, \d+ s left at most", capsys.readouterr().err)
+
+
+def test_the_time_in_the_panel_goes_on_while_nothing_happens(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setattr(search, "_TICK_SECONDS", 0.01)
+    view, state, shown = search.View(), State(), ""
+    configuration = asdict(Configuration("add", device="recorded:gpu.parquet", forecaster="none", policy="always"))
+    event = Event(1, time.time() - 100, "begun", {"configuration": configuration})
+    state.apply(event)
+    state.session_start = time.time() - 100
+    view(event, state)
+    while shown.count("so far") < 3:  # it is drawn once for the event
+        time.sleep(0.01)
+        shown += capsys.readouterr().err
+    view.leave()
+    assert re.search(r"time      \d+ min \d+ s so far", shown)
 
 
 def test_what_a_terminal_cannot_show_costs_no_result(here: Path) -> None:

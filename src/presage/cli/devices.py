@@ -7,7 +7,7 @@ from typing import Any
 
 from presage.cli import documents
 from presage.core.errors import PresageError
-from presage.devices import registry
+from presage.devices import ray_cluster, registry
 from presage.sandbox import processes
 
 
@@ -40,6 +40,8 @@ def _compiling() -> dict[str, Any]:
 
 def _describe(name: str) -> dict[str, Any]:
     try:
+        if name == "ray":
+            return {"name": name, "available": True, "reason": "", "facts": ray_cluster.outline()}
         device = registry.get(name)
         try:
             return {"name": name, "available": True, "reason": "", "facts": device.describe()}

@@ -7,6 +7,7 @@ import importlib
 import shutil
 import sys
 import textwrap
+import threading
 import time
 from dataclasses import replace
 from importlib.util import find_spec
@@ -24,6 +25,7 @@ from presage.searches.run import REPORT, Run, search, write_best
 from presage.searches.state import State
 from presage.store.store import Event
 
+_TICK_SECONDS = 1.0
 _WORDS = {"device_seconds": "s of the device", "wall_seconds": "s", "dollars": "dollars"}
 
 
@@ -243,6 +245,10 @@ class View:
         self._drawn = 0
         self._last = "measuring the anchor"
         self._state: State | None = None
+        self._drawing = threading.Lock()
+        self._left = threading.Event()
+        if self._terminal:
+            threading.Thread(target=self._tick, daemon=True).start()
 
     @property
     def worked(self) -> bool:
@@ -256,6 +262,10 @@ class View:
         return Path(named) if named else Configuration(**self._state.configuration).folder
 
     def __call__(self, event: Event, state: State) -> None:
+        with self._drawing:
+            self._show(event, state)
+
+    def _show(self, event: Event, state: State) -> None:
         self._state = state
         for note in event.payload.get("notes", ()) if event.kind == "session" else ():
             self._clear()
@@ -269,7 +279,16 @@ class View:
 
     def leave(self) -> None:
         """Stop redrawing; the last panel stays."""
-        self._drawn = 0
+        with self._drawing:
+            self._left.set()
+            self._drawn = 0
+
+    def _tick(self) -> None:
+        """The time goes on while a measurement takes minutes."""
+        while not self._left.wait(_TICK_SECONDS):
+            with self._drawing:
+                if self._drawn and self._state and not self._left.is_set():
+                    self._draw(self._state)
 
     def _clear(self) -> None:
         if self._drawn:
@@ -312,6 +331,8 @@ def _line(event: Event, state: State) -> str:
         actions += ["broken"] * len(state.step.broken)
         said = ", ".join(f"{actions.count(action)} {action}" for action in dict.fromkeys(actions))
         return f"step {state.step.number}: {said}"
+    if event.kind == "lost" and not told["cancelled"]:
+        return f"a worker was lost, and its kernel is measured again: {told['why']}"
     if event.kind == "promoted":
         return f"measuring {len(told['nodes'])} that were trusted, after all"
     if event.kind == "finals":

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from presage.core.scale import BINS, LOG2_EDGES, LOG2_KNOTS
+from presage.core.shown import Shown
 
 Floats = npt.NDArray[np.float64]
 Confidence = Literal["max_probability", "entropy", "width"]
@@ -22,7 +23,7 @@ _OCTAVES = 64.0
 
 
 @dataclass(frozen=True)
-class Forecast:
+class Forecast(Shown):
     """A piecewise-linear CDF over log2 S, and p_fail. Build one with `from_bins` or `from_quantiles`.
 
     >>> forecast = Forecast.from_bins([0, 0, 0, 0.25, 0.5, 0.25, 0, 0], p_fail=0.2)

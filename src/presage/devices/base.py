@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from presage.core.errors import PresageError
+from presage.core.shown import Shown
 from presage.core.statistics import Interval, Parts, median_of_processes, speedup_interval
 from presage.devices.child import VerdictError
 from presage.devices.examiner import ChildExaminer
@@ -73,7 +74,7 @@ class CaseTiming:
 
 
 @dataclass(frozen=True)
-class Measurement:
+class Measurement(Shown):
     """What a device said of one kernel. Timings are present exactly when the status is ok; else there is a reason."""
 
     problem: str
@@ -166,12 +167,20 @@ class Device(ABC):
     """For thousands of kernels of our own."""
     own_effort: Effort | None = None
     """For a kernel of our own in a search; None where it is measured as any other."""
+    notes: Sequence[str] = ()
+    """What a person should know of it before anything is measured."""
     at_once = 4
     """How many a search should have measured together, since compiling them side by side saves time."""
 
     @property
     @abstractmethod
     def name(self) -> str: ...
+
+    @property
+    def model(self) -> str:
+        """The hardware by its own name, so that times of different hardware are not compared; empty where it has
+        none."""
+        return ""
 
     @property
     def hardware(self) -> Hardware | None:

@@ -62,6 +62,10 @@ class CpuDevice(Device):
         processes.rest()
         processes.rest(self._torch_zygote)
 
+    @property
+    def model(self) -> str:
+        return f"{processor_name()}, {self.threads} threads"
+
     @cached_property
     def compiler(self) -> Compiler:
         return Compiler.find(self._named_compiler)

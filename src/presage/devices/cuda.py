@@ -182,6 +182,10 @@ class CudaDevice(Device):
             "sandbox": self._idle.sandbox,
         }
 
+    @property
+    def model(self) -> str:
+        return str(self.properties.name)
+
     @cached_property
     def hardware(self) -> Hardware | None:
         for name in (self.properties.name, self.arch):  # of a product that is not in the table, its architecture's

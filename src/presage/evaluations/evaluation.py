@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from presage.core.errors import PresageError
+from presage.core.shown import Shown
 from presage.core.statistics import Interval
 from presage.devices.recording import Recording
 from presage.evaluations import outcomes
@@ -22,7 +23,7 @@ NAMES = (*SUITES, "injection")
 
 
 @dataclass(frozen=True)
-class Evaluation:
+class Evaluation(Shown):
     """What came of asking one forecaster about every kernel of a split."""
 
     forecaster: str

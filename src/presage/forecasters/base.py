@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from presage.core.forecast import Forecast
+from presage.core.shown import Shown
 from presage.devices.rehearsal import Rehearsal
 from presage.kernels.kernel import Kernel
 from presage.llm.cost import Allowance, Cost
@@ -49,6 +50,9 @@ class Task:
     kind: str = ""
     """`cpu` or `gpu`; needed only for a GPU that nothing is known of."""
 
+    pending: Sequence[Candidate] = ()
+    """What is being measured at this moment, where a search has several devices."""
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "kind", self.kind or ("gpu" if self.hardware else "cpu"))
 
@@ -69,7 +73,7 @@ class Task:
 
 
 @dataclass(frozen=True)
-class Prediction:
+class Prediction(Shown):
     """A forecast, or None where the forecaster has none to give; the notes say what a person should know of it."""
 
     forecast: Forecast | None

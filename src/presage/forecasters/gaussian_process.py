@@ -128,6 +128,13 @@ class Surface:
         mean += expected / scale
         return Beliefs(mean, deviation, self._p_fail(), best, floor, centre, scale, solved.surprise(z))
 
+    def narrowed(self, beliefs: Beliefs, pending: Sequence[int]) -> Beliefs:
+        """The beliefs if these kernels of the pool turn out as they are expected to: the means stay, and less is left
+        to learn near them. Only after `beliefs`, which solves for what was told."""
+        if self._solved is None:
+            return beliefs
+        return replace(beliefs, deviation=self._solved.deviation(pending))
+
     def _solve(self, z: Floats) -> _Solved:
         count = len(self._worked)
         due = count - self.fitted >= max(1, _SHARE * count if count > _STEADY else 1)
@@ -263,16 +270,13 @@ class _Solved:
         return self._room[: len(self._told)]
 
     def extend(self, told: Sequence[int]) -> None:
-        from scipy.linalg import cholesky, solve_triangular
+        from scipy.linalg import solve_triangular
 
         old, new = len(self._told), list(told[len(self._told) :])
         if not new:
             return
         left = self._across[:, new].T
-        rest = self._covariance(new)
-        rest -= left @ self._across
-        corner = cholesky(rest[:, new] + self._noise * np.eye(len(new)), lower=True, check_finite=False)
-        rows = solve_triangular(corner, rest, lower=True, check_finite=False)
+        corner, rows = self._beyond(new)
         inverse = np.zeros((len(told), len(told)))
         inverse[:old, :old] = self._inverse
         inverse[old:, old:] = solve_triangular(corner, np.eye(len(new)), lower=True, check_finite=False)
@@ -301,6 +305,21 @@ class _Solved:
             return np.zeros(len(self._points)), np.sqrt(self._own)
         mean = (self._inverse @ z) @ self._across
         return np.asarray(mean), np.sqrt(np.maximum(self._own - self._explained, 1e-9))
+
+    def deviation(self, pending: Sequence[int]) -> Floats:
+        """The standard deviation at every point once these were told, too."""
+        _, rows = self._beyond(list(pending))
+        explained = self._explained + np.einsum("ij,ij->j", rows, rows)
+        return np.asarray(np.sqrt(np.maximum(self._own - explained, 1e-9)))
+
+    def _beyond(self, new: list[int]) -> tuple[Floats, Floats]:
+        """What new points add to the triangular factor, and to the solution for the whole pool."""
+        from scipy.linalg import cholesky, solve_triangular
+
+        rest = self._covariance(new)
+        rest -= self._across[:, new].T @ self._across
+        corner = cholesky(rest[:, new] + self._noise * np.eye(len(new)), lower=True, check_finite=False)
+        return corner, np.asarray(solve_triangular(corner, rest, lower=True, check_finite=False))
 
     def surprise(self, z: Floats) -> float:
         """How many times farther than it thinks a value lies from what the others let expect: 1 to 3."""

@@ -83,7 +83,8 @@ class SurrogateForecaster(Forecaster):
             first = [hash for hash in self._learnt.opening if hash in candidates]
             return list(dict.fromkeys([*first, *itertools.islice(candidates, count)]))[:count]
         # Rounded, so that it does not depend on the order in which the process was told, as after a restart.
-        gain = np.round(space.beliefs.expected_improvement()[space.places(candidates)], _DIGITS)
+        beliefs = space.beliefs_beside({each.kernel.hash: each for each in task.pending})
+        gain = np.round(beliefs.expected_improvement()[space.places(candidates)], _DIGITS)
         hashes = list(candidates)
         return [hashes[index] for index in np.argsort(-gain, kind="stable")[:count].tolist()]
 
@@ -241,6 +242,13 @@ class _Space:
             self._beliefs = surface.beliefs()
             learnt.lengths, learnt.fitted = surface.lengths.tolist(), surface.fitted
         return self._beliefs
+
+    def beliefs_beside(self, pending: Mapping[str, Candidate]) -> Beliefs:
+        """The same as if those that are being measured turned out as expected: what is like them can wait."""
+        self.see(pending)  # which were chosen in another process, if this one has gone on with the run
+        places = self.places(hash for hash in pending if hash not in self._known)
+        beliefs, surface = self.beliefs, self._surface
+        return surface.narrowed(beliefs, places) if places and surface else beliefs
 
     def encode(self) -> Encoding:
         """How kernels become points: by those that are there now, unless that was settled before."""

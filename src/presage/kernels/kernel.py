@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 
 from presage.core.errors import PresageError
+from presage.core.shown import Shown
 from presage.core.text import lone_surrogate
 from presage.kernels import header as headers
 from presage.kernels.expression import ExpressionError
@@ -27,7 +28,7 @@ _WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True)
-class Kernel:
+class Kernel(Shown):
     """Source in one language. A family has tunables; `render` gives a concrete kernel."""
 
     source: str

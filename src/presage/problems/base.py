@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from presage.core.shown import Shown
 from presage.kernels import expression
 from presage.kernels.kernel import Kernel
 from presage.problems.sampler import Sampler
@@ -115,7 +116,7 @@ SPLITS = ("train", "validation", "test_op", "test_family")
 """Parts of a recording: what training sees, and, for tests, operations or whole rooms that it does not see."""
 
 
-class Problem(ABC):
+class Problem(Shown, ABC):
     """One operation. A subclass fills in the class attributes and the abstract methods.
 
     Its module may lie in any package. Kernels of its own lie beside the module, in a folder of its name. Kernels in the

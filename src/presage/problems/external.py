@@ -89,6 +89,10 @@ class ExternalProblem(Problem):
         """What is odd about comparing the outputs of a case, by its name; known once some were compared."""
         self._examiner: Examiner | None = None
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the child that answers for it, which stays where it is."""
+        return {**self.__dict__, "_examiner": None}
+
     # -- what it is, before any of its code has run -------------------------------------------------------------------
 
     @cached_property

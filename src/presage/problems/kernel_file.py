@@ -47,6 +47,10 @@ class KernelProblem(Problem):
         self._answer: Answer | None = None
         self._refuse_unknown()
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the reference that answers for it, which stays where it is."""
+        return {**self.__dict__, "_answer": None}
+
     def _refuse_unknown(self) -> None:
         """Say what is wrong with shapes and types, rather than when the first array is made."""
         for array in (*self.inputs, *self.outputs):

@@ -59,4 +59,5 @@ class Briefing:
         telling = dict.fromkeys([*best, *reversed(state.recent)])
         telling.pop(state.hashes[0], None)
         neighbours = [self.kernel(hash, True) for hash in telling]
-        return Task(self._problem, self.anchor, self._device.hardware, neighbours, self._device.kind)
+        pending = [self.kernel(hash, False) for hash in state.waiting]
+        return Task(self._problem, self.anchor, self._device.hardware, neighbours, self._device.kind, pending)

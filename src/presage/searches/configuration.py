@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -82,7 +83,7 @@ class Configuration:
     @property
     def folder(self) -> Path:
         """The run's folder unless one is named: it tells the problem, the device and the seed."""
-        device = (self.device or "").removesuffix(".parquet").replace(":", "/").strip("/").split("/")
+        device = _without_address(self.device or "").removesuffix(".parquet").replace(":", "/").strip("/").split("/")
         kernels = [Path(split_spec(kernel)[0]).stem for kernel in self.kernels or () if kernel != self.problem]
         parts = (Path(self.problem).stem, *kernels[:1], *device[:1], *device[1:][-1:], str(self.seed))
         return RUNS / "-".join(os.fsdecode(os.fsencode(part)[:_LONGEST_PART]) for part in parts)
@@ -160,7 +161,7 @@ class Configuration:
     def _default_forecaster(self, device: str, is_recorded: bool, objects: Mapping[str, Any]) -> str:
         """What was learned from the corpus, where it is there and the problem is one that it can know: modules only by
         what they do on a GPU. For any other recorded space, what learns from its measurements alone."""
-        is_cpu = objects["device"].kind == "cpu" if "device" in objects else device.removeprefix("recorded:") == "cpu"
+        is_cpu = objects["device"].kind == "cpu" if "device" in objects else _is_cpu(device)
         name = objects["problem"].name if "problem" in objects else self.problem
         has_model = (learned.installed() / f"{'cpu' if is_cpu else 'compiled'}.json").exists()
         knows = name in problems.names() or (self._is_file and not (is_cpu and self._is_module))
@@ -214,6 +215,8 @@ def extend(was: Mapping[str, Any], now: Configuration, folder: Path) -> dict[str
 
     Raises PresageError where anything else differs, or where it may spend less."""
     before, after = modern(was), asdict(now)
+    if _without_address(before["device"] or "") == _without_address(now.device or ""):
+        before["device"] = now.device  # a cluster may have moved
     larger = {}
     differences = []
     for name in (name for name in after if name in before and before[name] != after[name]):
@@ -252,6 +255,22 @@ def modern(was: Mapping[str, Any]) -> dict[str, Any]:
     if "early_stop" in now:
         now["until"] = UNTIL if now.pop("early_stop") else None
     return now
+
+
+def _without_address(device: str) -> str:
+    """
+    >>> _without_address("ray:cuda@10.0.0.1:6379,only=H200")
+    'ray:cuda,only=H200'
+    """
+    return re.sub(r"@[^,]*", "", device) if device.startswith("ray:") else device
+
+
+def _is_cpu(device: str) -> bool:
+    """
+    >>> [_is_cpu(device) for device in ("cpu", "recorded:cpu", "ray:cpu,workers=2", "ray", "cuda")]
+    [True, True, True, False, False]
+    """
+    return re.split("[,:]", _without_address(device).removeprefix("recorded:").removeprefix("ray:"))[0] == "cpu"
 
 
 def _is_more(before: float | None, after: float | None) -> bool:

@@ -99,7 +99,8 @@ def _shortlist(
     session: Session, step: Step, candidates: Sequence[Candidate], allowance: Allowance
 ) -> tuple[dict[str, Prediction], Hopes, Cost]:
     """What is said and hoped of those to decide on, chosen from all that is undecided: the forecaster names its
-    favourites, and the acquisition orders them."""
+    favourites, and the acquisition orders them. While others are being measured there are only as many favourites as
+    are decided on: which kernels are worth it beside those, the forecaster alone knows."""
     forecaster, view, state = session.parts.forecaster, session.view, session.state
     assert forecaster is not None
     for hash in view.keys() - state.undecided.keys():
@@ -107,7 +108,8 @@ def _shortlist(
     if len(view) < len(state.undecided):  # after a restart
         view |= {hash: session.briefing.kernel(hash, False) for hash in state.undecided if hash not in view}
     view |= {candidate.kernel.hash: candidate for candidate in candidates}
-    chosen = forecaster.favourites(session.briefing.task(), view, FAVOURITES)
+    task = session.briefing.task()
+    chosen = forecaster.favourites(task, view, step.consider if task.pending else FAVOURITES)
     said, cost = predictions(session, [view[hash] for hash in chosen], allowance)
     hopes = _hopes(session, said, session.chance(step.number, "score"))
     # sorted keeps the order of equals: the forecaster's

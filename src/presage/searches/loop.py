@@ -13,6 +13,7 @@ from typing import Any
 
 from presage.core.errors import PresageError
 from presage.core.forecast import Forecast
+from presage.devices.pool import Pool
 from presage.policies.base import Standing
 from presage.proposers.base import Proposal
 from presage.searches import forecasting, measuring, optimum, result
@@ -20,6 +21,7 @@ from presage.searches.budget import Budget
 from presage.searches.early_stop import EarlyStop
 from presage.searches.session import Parts, Session, Watch
 from presage.searches.state import DRY, IN_VIEW, Step
+from presage.searches.under_way import UnderWay
 from presage.store.store import Store
 
 _PARENTS = 4
@@ -48,6 +50,7 @@ class Search:
         self.parts, self.batch, self.state = parts, batch, self.session.state
         self._spending = self.session.spending
         self._early_stop = EarlyStop(self.session, until)
+        self._under_way = UnderWay(self.session, parts.device) if isinstance(parts.device, Pool) else None
 
     def run(self) -> None:
         """Work until a budget is spent, ideas run out or nothing likely is left, and measure the best again."""
@@ -55,11 +58,26 @@ class Search:
             return
         if not self.state.hashes:
             measuring.measure_anchor(self.session)
-        while (why := self._enough()) is None:
-            self.advance()
+        why = self._work()
         if self.state.finals is None:
             measuring.measure_finalists(self.session)
         self._finish(why)
+
+    def _work(self) -> str:
+        """One stage after the other, and why there is no further one. What is under way then is waited for: it is paid
+        for, and may change that."""
+        under_way = self._under_way
+        try:
+            while (why := self._enough()) is None or self.session.under_way:
+                if why is None:
+                    self.advance()
+                elif under_way and not under_way.collect():
+                    under_way.stop()
+        except BaseException:
+            if isinstance(self.parts.device, Pool):
+                self.parts.device.cancel()
+            raise
+        return why
 
     def _enough(self) -> str | None:
         """Why the search ends here, or None."""
@@ -83,9 +101,12 @@ class Search:
         """Do what comes next: one stage of one step."""
         state, step = self.state, self.state.step
         can_propose = self.session.can_propose()
-        if state.waiting:
+        is_between_steps = state.is_between_steps(can_propose, len(self.session.under_way))
+        if state.waiting and not self._under_way:
             measuring.measure_waiting(self.session, self._enough)
-        elif step is None or state.is_between_steps(can_propose):
+        elif self._under_way and self._under_way.advance(is_between_steps and self._has_to_wait()):
+            return
+        elif step is None or is_between_steps:
             if state.dry < DRY and can_propose:
                 self._ask(min(_PARENTS, self.batch))
             elif state.undecided:
@@ -105,13 +126,18 @@ class Search:
         else:
             self._decide(step)
 
+    def _has_to_wait(self) -> bool:
+        """Whether the next results may bring something new, and nothing else does."""
+        return 0 < self.state.dry < DRY and not self.state.undecided
+
     def _ask(self, count: int) -> None:
         """Begin a step: parents from the strategy, or none where only what is undecided is looked at again."""
         number = self.state.step.number + 1 if self.state.step else 1
         parents = self.parts.strategy.ask(count, self.session.chance(number, "ask")) if count else ()
         parts, consider = self.parts, self.batch
         if parts.forecaster:  # what the few that are decided on teach is heard before the rest
-            consider = max(parts.forecaster.at_once, parts.device.at_once, parts.policy.least)
+            room = self._under_way.consider if self._under_way else parts.device.at_once
+            consider = max(parts.forecaster.at_once, room, parts.policy.least)
         told = {"step": number, "parents": list(parents), "wanted": count, "consider": consider}
         self.session.append("asked", told)
 

@@ -47,19 +47,28 @@ def measure_waiting(session: Session, is_enough: Callable[[], object]) -> None:
     affordable = min(max(1.0, seconds // EFFORT.timeout), math.inf if left is None else left)
     waiting = [session.store.kernel(hash) for hash in session.state.waiting]
     kernels = waiting[: int(min(affordable, len(waiting)))]
-    own = None if session.proposer.foreign else session.parts.device.own_effort
-    effort = own or EFFORT
-    effort = replace(effort, timeout=min(effort.timeout, seconds))
+    usual, foreign = effort(session)
     start = time.monotonic()
     work = ((session.parts.problem, kernel) for kernel in kernels)
-    for measurement in session.parts.device.measure_each(work, effort, foreign=own is None):
-        hash, value = measurement.kernel.hash, _value(session, measurement)
-        told = _expected(session, hash), _surprise(session, hash, value)
-        result = _result(measurement, value, *told, time.monotonic() - start)
-        session.append("measured", result, measurements=[measurement])
+    for measurement in session.parts.device.measure_each(work, usual, foreign):
+        keep(session, measurement, time.monotonic() - start)
         start = time.monotonic()
         if is_enough():
             break
+
+
+def effort(session: Session) -> tuple[Effort, bool]:
+    """How hard to try a candidate in the time that is left, and whether it is foreign."""
+    own = None if session.proposer.foreign else session.parts.device.own_effort
+    usual = own or EFFORT
+    return replace(usual, timeout=min(usual.timeout, session.spending.seconds_left())), own is None
+
+
+def keep(session: Session, measurement: Measurement, seconds: float) -> None:
+    """Store what was measured of a kernel that waited for it, and learn from it."""
+    hash, value = measurement.kernel.hash, _value(session, measurement)
+    told = _expected(session, hash), _surprise(session, hash, value)
+    session.append("measured", _result(measurement, value, *told, seconds), measurements=[measurement])
 
 
 def measure_finalists(session: Session) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from presage.core.errors import PresageError
+from presage.core.shown import Shown
 from presage.core.statistics import Interval
 from presage.devices.base import Device
 from presage.forecasters.base import Forecaster
@@ -55,7 +56,7 @@ class Best:
     """The kernel as a file that can be measured by itself."""
 
 
-class Run:
+class Run(Shown):
     """A run's folder, read: what was asked for and what came of it. It may still be worked on."""
 
     def __init__(self, folder: Path) -> None:

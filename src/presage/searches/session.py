@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from presage.core.errors import PresageError
 from presage.devices.base import Device
 from presage.forecasters.base import Candidate, Forecaster
 from presage.kernels.kernel import Kernel
@@ -64,7 +65,9 @@ class Session:
         may spend more of than it was begun with."""
         self.store, self.parts, self.budget, self.seed, self._watch = store, parts, budget, seed, watch
         self.state = State()
-        self.spending = Spending(budget, self.state)
+        self.under_way: dict[str, float] = {}
+        """What a pool is measuring: the most seconds that each kernel may take, by hash."""
+        self.spending = Spending(budget, self.state, self.under_way)
         self.briefing = Briefing(store, self.state, parts.problem, parts.device)
         self.fresh: dict[str, Kernel] = {}
         """What this process has proposed and not yet forecast, by hash: it need not be read again."""
@@ -78,18 +81,29 @@ class Session:
         with _no_collecting():
             for event in self.store.events():
                 self._listeners.replay(event, state)
+        self._refuse_other_hardware()
         self.parts.device.resume(self.store.measured())
         if not state.finished or limits:
             lived = state.spent.wall_seconds + getting_ready
             if state.session_start and not state.finished:
                 lived += max(0.0, max(state.last_time, self.store.last_alive) - state.session_start)
             told = {"pid": os.getpid(), "lived": lived, "notes": self._doubts()}
+            told |= {"model": self.parts.device.model} if self.parts.device.model else {}
             self.append("session", told | ({"limits": dict(limits)} if limits else {}))
+
+    def _refuse_other_hardware(self) -> None:
+        """Times of different hardware are not comparable."""
+        was, now = self.state.model, self.parts.device.model
+        if was and now and was != now:
+            raise PresageError(
+                f"this run was begun on {was}, and {self.parts.device.name} is {now} here; speedups over an anchor that"
+                " was measured elsewhere mean nothing: go on there, or name another folder with --run"
+            )
 
     def _doubts(self) -> list[str]:
         """What a person should know before anything is measured."""
         device, parts = self.parts.device, self.parts
-        notes = list(parts.problem.notes.values())
+        notes = [*device.notes, *parts.problem.notes.values()]
         if device.kind != "gpu" or device.hardware or not parts.forecaster or not parts.problem.inputs:
             return notes
         return [*notes, f"nothing is known of the GPU of {device.name}: forecasts do without its peaks and its limits"]

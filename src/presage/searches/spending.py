@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 
 from presage.forecasters.base import Forecaster
 from presage.llm.cost import Allowance
@@ -22,6 +22,8 @@ class Spending:
 
     budget: Budget
     state: State
+    under_way: Mapping[str, float] = field(default_factory=dict)
+    """What a pool is measuring: the most seconds that each kernel may take, by hash."""
 
     def spent(self) -> Amounts:
         """What has been spent until now."""
@@ -29,10 +31,11 @@ class Spending:
         return replace(self.state.spent, wall_seconds=lived)
 
     def measurements_left(self) -> int | None:
-        """How many measurements may still be made before the finalists'; None without a limit."""
+        """How many measurements may still be begun before the finalists'; None without a limit."""
         if self.budget.measurements is None:
             return None
-        return max(0, self.budget.measurements - self.budget.reserve - self.state.spent.measurements)
+        begun = self.state.spent.measurements + len(self.under_way)
+        return max(0, self.budget.measurements - self.budget.reserve - begun)
 
     def seconds_left(self) -> float:
         """How long the device may still be kept."""

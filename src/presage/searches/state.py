@@ -4,11 +4,14 @@ The events, and what each carries:
 
     begun      configuration. Once, first.
     session    A process starts to work on the run. pid; lived: the seconds of the processes before it; notes: what a
-               person should know; limits: those of the budget that are larger from here on, and until when it goes on,
-               by the configuration's names, where they differ. A finished run is then open again.
+               person should know; model: the hardware by its own name, where it has one; limits: those of the budget
+               that are larger from here on, and until when it goes on, by the configuration's names, where they differ.
+               A finished run is then open again.
     measured   A kernel was measured alone, the anchor first. kernel, name, status, reason; value: log2 S; expected: the
                forecast's mean; surprise: how far the value lies from the forecast's median, 1 for as far as that
                forecast reaches on its side; seconds.
+    lost       The worker of a pool that was measuring a kernel was lost, and the kernel waits again. kernel, seconds,
+               why; cancelled: whether it was the search that gave it up.
     asking     A language model is asked within a budget. tokens, dollars: the most that all requests for the next
                answer may have cost so far; that answer's own event tells what they did.
     asked      A step begins: the strategy chose parents, or none where only what is undecided is looked at again. step;
@@ -144,6 +147,10 @@ class State:
         at."""
         self.waiting: dict[str, Waiting] = {}
         """What is to be measured now, by hash."""
+        self.lost: Counter[str] = Counter()
+        """How many workers were lost with each kernel, by hash."""
+        self.model = ""
+        """The hardware, by its own name."""
         self.dry = 0
         """How many steps in a row have brought nothing new."""
         self.is_orphaned = False
@@ -190,6 +197,7 @@ class State:
             "proposed": self._proposed,
             "forecast": self._forecast, "decided": self._decided, "promoted": self._promoted,
             "looked": self._looked, "measured": self._measured, "finals": self._finals, "finished": self._finished,
+            "lost": self._lost,
         }  # fmt: skip
 
     def apply(self, event: Event) -> None:
@@ -217,11 +225,12 @@ class State:
         """The ids of kernels that were trusted and never measured, by hash."""
         return {self.hashes[id]: id for _, id in self._trusted}
 
-    def is_between_steps(self, can_propose: bool) -> bool:
-        """Whether nothing is left to do in the last step, given whether the proposer can still be paid."""
+    def is_between_steps(self, can_propose: bool, under_way: int = 0) -> bool:
+        """Whether nothing is left to do in the last step, given whether the proposer can still be paid, and how many of
+        those that wait are being measured."""
         step = self.step
         if step is None or step.is_decided:
-            return not self.waiting
+            return len(self.waiting) <= under_way
         is_answered = step.answered == len(step.parents) or not can_propose
         return is_answered and not step.candidates and not self.undecided
 
@@ -255,6 +264,7 @@ class State:
         self.spent.tokens += self.asking.tokens
         self.spent.dollars += self.asking.dollars
         self.asking = Amounts()
+        self.model = event.payload.get("model", self.model)
         if limits := event.payload.get("limits"):
             self.configuration = {**(self.configuration or {}), **limits}
             self.finished = self.outlook = None
@@ -325,7 +335,7 @@ class State:
     def _promoted(self, event: Event) -> None:
         promoted = set(event.payload["nodes"])
         now = dict(self.outlook.doubted) if self.outlook else {}
-        self.waiting = {self.hashes[id]: Waiting(forecast=now.get(id), node=id) for id in event.payload["nodes"]}
+        self.waiting |= {self.hashes[id]: Waiting(forecast=now.get(id), node=id) for id in event.payload["nodes"]}
         self._trusted = [entry for entry in self._trusted if entry[1] not in promoted]
 
     def _looked(self, event: Event) -> None:
@@ -354,6 +364,10 @@ class State:
             self._remeasured(waited.node, value)
         elif value is not None:
             self._enter(hash, waited.parent, value, waited.standing.best if waited.standing else 0.0, measured=True)
+
+    def _lost(self, event: Event) -> None:
+        self.spent.device_seconds += event.payload["seconds"]
+        self.lost[event.payload["kernel"]] += not event.payload["cancelled"]
 
     def _finals(self, event: Event) -> None:
         self.finals = event.payload["results"]

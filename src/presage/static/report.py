@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from presage.core.shown import Shown
 from presage.static import walk
 from presage.static.cubin import Resources
 from presage.static.hardware import MAX_THREADS_PER_BLOCK, REGISTERS_PER_SM, Hardware
@@ -72,7 +73,7 @@ class LaunchReport:
 
 
 @dataclass(frozen=True)
-class StaticReport:
+class StaticReport(Shown):
     """What compiling a kernel for one target tells about one case."""
 
     target: str
