@@ -57,7 +57,7 @@ class Evaluation:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any], recording: str, operations: int) -> Evaluation:
-        """From what `to_json` gave, without the outcomes. Raises KeyError, TypeError or ValueError for anything else."""
+        """From what `to_json` gave, without the outcomes. Raises LookupError, TypeError or ValueError for others."""
         curves = {
             str(name): (np.asarray(curve["x"], dtype=np.float64), np.asarray(curve["y"], dtype=np.float64))
             for name, curve in document.get("curves", {}).items()

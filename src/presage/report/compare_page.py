@@ -1,5 +1,5 @@
 """The page that compares runs: the best so far of each on the same axes. Runs that differ only in their seed are one
-line with the range of its seeds. Speedups on other problems and devices mean other things, and get axes of their own."""
+line with the range of its seeds. Speedups on another problem or device mean something else, and get their own axes."""
 
 from __future__ import annotations
 

@@ -56,8 +56,9 @@ _KEYS: Mapping[str, Callable[[Operation], Any]] = {
     "compiled": lambda each: each.over(each.compiled_ns) or 0.0,
 }
 _COLUMNS = (
-    Column("operation", "name"), Column("room", "room"), Column("split", "split"), Column("kernels", "kernels", "number"),
-    Column("failed", "failed", "number"), Column("best", "best", "number"), Column("over the seed", "seed", "number"),
+    Column("operation", "name"), Column("room", "room"), Column("split", "split"),
+    Column("kernels", "kernels", "number"), Column("failed", "failed", "number"),
+    Column("best", "best", "number"), Column("over the seed", "seed", "number"),
     Column("over PyTorch", "eager", "number"), Column("over torch.compile", "compiled", "number"),
 )  # fmt: skip
 
@@ -174,7 +175,7 @@ def _summary(operations: Sequence[Operation]) -> Html:
     if compared:
         faster = sum(over > 1 for over in compared)
         mean = math.exp(sum(map(math.log, compared)) / len(compared))
-        told += f" The best kernel is faster than PyTorch on {faster} of {len(compared)}; {mean:.3g}{words.TIMES} on average."
+        told += f" The best is faster than PyTorch on {faster} of {len(compared)}; {mean:.3g}{words.TIMES} on average."
     return tag("p", told, class_="headline")
 
 
