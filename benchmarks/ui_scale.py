@@ -49,8 +49,9 @@ def write(folder: Path, kernels: int, measured: int) -> None:
     share = measured / kernels
     configuration = {
         "problem": "made_up", "kernels": None, "only": False, "device": "recorded:none", "forecaster": "learned",
-        "policy": "risk", "strategy": "puct", "acquisition": "expected_improvement", "proposer": "knobs", "anchor": None,
-        "budget": measured * 2, "device_seconds": None, "wall": None, "tokens": None, "dollars": None, "alpha": None,
+        "policy": "risk", "strategy": "puct", "acquisition": "expected_improvement", "proposer": "knobs",
+        "anchor": None, "budget": measured * 2,
+        "device_seconds": None, "wall": None, "tokens": None, "dollars": None, "alpha": None,
         "delta": None, "until": None, "batch": STEP, "seed": 0,
     }  # fmt: skip
     with Store(folder) as store:
@@ -175,10 +176,8 @@ def live(arguments: argparse.Namespace) -> None:
                 followed.append(_followed(folder / f"followed-{number}", address))
                 share = (busy(pid) - before) / followed[-1]
                 print(f"alone {alone[-1]:.2f} s, followed {followed[-1]:.2f} s; server busy {share:.1%}", flush=True)
-        change = statistics.median(followed) / statistics.median(alone) - 1
-        print(
-            f"medians: alone {statistics.median(alone):.2f} s, followed {statistics.median(followed):.2f} s: {change:+.1%}"
-        )
+        one, other = statistics.median(alone), statistics.median(followed)
+        print(f"medians: alone {one:.2f} s, followed {other:.2f} s: {other / one - 1:+.1%}")
 
 
 def _followed(run: Path, address: str) -> float:

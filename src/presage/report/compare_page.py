@@ -153,8 +153,8 @@ def _table(runs: Sequence[Compared]) -> Html:
         rows.append(
             (
                 tag("a", run.name, href=address("runs", run.name)), run.problem, run.device, run.state, best,
-                f"{run.measured:,}", f"{run.unmeasured:,}", words.duration(run.device_seconds), words.duration(run.seconds),
-                words.money(run.dollars) if run.dollars else "",
+                f"{run.measured:,}", f"{run.unmeasured:,}", words.duration(run.device_seconds),
+                words.duration(run.seconds), words.money(run.dollars) if run.dollars else "",
             )
         )  # fmt: skip
     header = [

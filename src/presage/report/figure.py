@@ -15,10 +15,11 @@ WIDTH, HEIGHT = 560, 340
 _LEFT, _RIGHT, _TOP, _BOTTOM = 62, 14, 14, 48
 COLOURS = 6
 """The number of colours: classes c0, c1, … of the page's style. Further series start again at the first."""
-_MOST_POINTS = 1500
+_MOST_POINTS = 800
 _MOST_ROWS = 40
 _LARGEST = 1e100
 _FEWEST_TICKS = 3
+_LEAST = 1e-200
 
 
 @dataclass(frozen=True)
@@ -122,8 +123,9 @@ class _Scale:
         found = list(self.axis.ticks) or ticks(self.low, self.high)
         if self.axis.log and not self.axis.ticks:
             found = [2.0**tick for tick in found if tick == round(tick)]
+            ends = 2.0**self.low, 2.0**self.high
             if len(found) < _FEWEST_TICKS:
-                found = [tick for tick in ticks(2.0**self.low, 2.0**self.high) if tick > 0]
+                found = [tick for tick in ticks(*ends) if tick > 0] if ends[1] - ends[0] > _LEAST else list(ends)
         return [(self.at(tick), f"{tick:.4g}") for tick in found]
 
 

@@ -10,7 +10,7 @@ import base64
 import hashlib
 import itertools
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 
@@ -89,7 +89,7 @@ def frozen(page: Page) -> str:
     style, hash = _style()
     rules = f"{_CLOSED}; style-src 'sha256-{hash}'"
     head = [tag("meta", http_equiv="Content-Security-Policy", content=rules), Html(f"<style>{style}</style>")]
-    return _document(page, head, Html(), {})
+    return _document(replace(page, trail=()), head, Html(), {})
 
 
 def _document(page: Page, head: Sequence[Html], header: Html, attributes: dict[str, str]) -> str:

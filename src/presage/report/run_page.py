@@ -20,7 +20,7 @@ from presage.report.run_view import RunView, Seen, readable
 from presage.searches import words as said
 
 _FEWEST_JUDGED = 10
-_MOST_POINTS = 1500
+_MOST_POINTS = 600
 _DOING = {
     "begun": "measuring the anchor", "session": "starting", "asking": "waiting for a model's answer",
     "asked": "proposing kernels", "proposed": "compiling and forecasting", "forecast": "deciding",

@@ -1,13 +1,15 @@
 """What the pages of a run show, as plain values: a fold over its events that goes on where it was as new ones come.
 
-It keeps less than the state of a search, and does less for each event: a run of 100,000 kernels is read in about a
-second.
+It keeps less than the state of a search, and does less for each event: forecasts, which are most of what a run stores,
+are parsed only when they are shown.
 """
 
 from __future__ import annotations
 
 import bisect
+import gc
 import itertools
+import json
 import math
 from array import array
 from collections import Counter, deque
@@ -32,6 +34,8 @@ _LARGEST = 1000
 _LONGEST = 400
 """Characters of a name, an idea or a reason that pages show."""
 _NOTES = 50
+_FORECASTS = '{"forecasts":{"'
+"""How the text of a forecast event begins."""
 _EDGES = tuple(map(float, LOG2_EDGES))
 
 
@@ -39,11 +43,18 @@ class Packed(NamedTuple):
     """A forecast in little memory."""
 
     knots: array[float]
-    cdf: tuple[float, ...]
+    cdf: array[float]
     p_fail: float
 
+    @classmethod
+    def of(cls, kept: Mapping[str, Any]) -> Packed:
+        knots, cdf, p_fail = array("d", kept["knots"]), array("d", kept["cdf"]), float(kept["p_fail"])
+        if len(knots) != len(cdf) or not (abs(knots[0]) < _LARGEST and abs(knots[-1]) < _LARGEST and 0 <= p_fail <= 1):
+            raise ValueError(f"a forecast from 2**{knots[0]} to 2**{knots[-1]}")
+        return cls(knots, cdf, p_fail)
+
     def quantile(self, q: float) -> float:
-        at = max(1, bisect.bisect_left(self.cdf, q))
+        at = min(max(1, bisect.bisect_left(self.cdf, q)), len(self.cdf) - 1)
         rise = self.cdf[at] - self.cdf[at - 1]
         share = (q - self.cdf[at - 1]) / rise if rise else 1.0
         return (1 - share) * self.knots[at - 1] + share * self.knots[at]
@@ -58,7 +69,7 @@ class Packed(NamedTuple):
 
     def unpacked(self) -> Forecast:
         """The forecast, checked: the folder may come from anyone."""
-        return Forecast(tuple(self.knots), self.cdf, self.p_fail)
+        return Forecast(tuple(self.knots), tuple(self.cdf), self.p_fail)
 
 
 @dataclass(slots=True)
@@ -74,7 +85,8 @@ class Seen:
     why: str = ""
     """The idea behind it, in the proposer's words."""
     step: int = 0
-    forecast: Packed | None = None
+    kept: str | Packed | None = None
+    """Its forecast, which is parsed when it is first asked for."""
     notes: tuple[str, ...] = ()
     """What the forecaster says of its forecast."""
     action: str = ""
@@ -94,6 +106,12 @@ class Seen:
     """How it failed, if it did."""
     again: Interval | None = None
     """S as measured at the end, beside the anchor."""
+
+    @property
+    def forecast(self) -> Packed | None:
+        if isinstance(self.kept, str):
+            self.kept = Packed.of(json.loads(self.kept))
+        return self.kept
 
     @property
     def is_promoted(self) -> bool:
@@ -146,7 +164,6 @@ class RunView:
         self._lived = self._session = 0.0
         self._step = 0
         self._unnamed: list[str] = []
-        self._cdfs: dict[tuple[float, ...], tuple[float, ...]] = {}
         self._folds: dict[str, Callable[[Mapping[str, Any], float], None]] = {
             "begun": self._begun, "session": self._session_began, "asking": self._asked_model, "asked": self._asked,
             "proposed": self._proposed, "forecast": self._forecast, "decided": self._decided, "looked": self._looked,
@@ -180,12 +197,12 @@ class RunView:
     def refresh(self, store: Store) -> bool:
         """Take in the events that are new; whether there were any."""
         before = self.seq
-        with readable(self.folder):
-            for event in store.events(after=self.seq):
-                self.apply(event)
+        with readable(self.folder), _no_collecting():
+            for seq, at, kind, text in store.texts(after=self.seq):
+                self.apply(Event(seq, float(at), str(kind), self._payload(kind, text)))
             names = store.names(self._unnamed) if self._unnamed else {}
             for hash in self._unnamed:
-                self.kernels[hash].name = one_line(Path(names[hash]).name, _LONGEST)
+                self.kernels[hash].name = one_line(names[hash].rpartition("/")[2], _LONGEST)
             self._unnamed = []
         return self.seq > before
 
@@ -194,6 +211,16 @@ class RunView:
         if fold := self._folds.get(event.kind):
             fold(event.payload, event.time)
         self.seq, self.last, self.last_time = event.seq, event.kind, event.time
+
+    def _payload(self, kind: str, text: str) -> dict[str, Any]:
+        """What an event tells. Its forecasts stay text, where they are written as a search writes them."""
+        end = text.find("}},")
+        if kind == "forecast" and text.startswith(_FORECASTS) and end > 0:
+            pairs = [part.partition('":') for part in text[len(_FORECASTS) : end].split('},"')]
+            if all(hash in self.kernels for hash, _, _ in pairs):
+                told: dict[str, Any] = json.loads(f"{_FORECASTS[:-1]}{text[end + 1 :]}")
+                return told | {"forecasts": {hash: f"{rest}}}" for hash, _, rest in pairs}}
+        return dict(json.loads(text))
 
     def clock(self, time: float) -> float:
         """The seconds that the run's processes had lived, together, at this time."""
@@ -233,8 +260,8 @@ class RunView:
         notes = told.get("notes", {})
         for hash, kept in told["forecasts"].items():
             seen = self.kernels[hash]
-            self.counts["forecasts"] += seen.forecast is None
-            seen.forecast = self._packed(kept)
+            self.counts["forecasts"] += seen.kept is None
+            seen.kept = kept if isinstance(kept, str) else Packed.of(kept)
             if hash in notes:
                 seen.notes = tuple(one_line(str(note), _LONGEST) for note in notes[hash])
         for hash, why in told["broken"].items():
@@ -307,13 +334,6 @@ class RunView:
             amounts.tokens += told["tokens"]
             amounts.dollars += told["dollars"]
 
-    def _packed(self, kept: Mapping[str, Any]) -> Packed:
-        """A forecast. What is the same in many is kept once."""
-        knots, cdf, p_fail = array("d", kept["knots"]), tuple(kept["cdf"]), float(kept["p_fail"])
-        if len(knots) != len(cdf) or not (abs(knots[0]) < _LARGEST and abs(knots[-1]) < _LARGEST):
-            raise ValueError(f"a forecast from 2**{knots[0]} to 2**{knots[-1]}")
-        return Packed(knots, self._cdfs.setdefault(cdf, cdf), p_fail)
-
 
 def read(folder: Path) -> RunView:
     """All that is known of a run, finished or not."""
@@ -341,6 +361,18 @@ def readable(folder: Path) -> Iterator[None]:
     ) as error:
         what = excerpt(str(error)) or type(error).__name__
         raise PresageError(f"the run in {folder} is damaged; its events contradict each other: {what}") from error
+
+
+@contextmanager
+def _no_collecting() -> Iterator[None]:
+    """Folding makes no cycles, and looking for some would take half of its time."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def speedup(view: RunView, store: Store) -> Interval | None:

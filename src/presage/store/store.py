@@ -151,6 +151,19 @@ class Store:
 
     def events(self, kind: str | None = None, after: int = 0) -> Iterator[Event]:
         """All events in order, or those of one kind; only those that follow the event of this number."""
+        for rows in self._event_rows(kind, after):
+            with self._readable():
+                payloads = json.loads(f"[{','.join(row[3] for row in rows)}]")  # one call is cheaper than many
+                told = zip(rows, payloads, strict=True)
+                events = [_event(seq, at, name, payload) for (seq, at, name, _), payload in told]
+            yield from events
+
+    def texts(self, after: int = 0) -> Iterator[tuple[int, float, str, str]]:
+        """The same with payloads as they are stored: number, time, kind and text in JSON."""
+        for rows in self._event_rows(None, after):
+            yield from rows
+
+    def _event_rows(self, kind: str | None, after: int) -> Iterator[list[tuple[int, float, str, str]]]:
         query = "SELECT seq, time, kind, payload FROM events WHERE seq > ?"
         with self._explained():
             found = (
@@ -159,11 +172,7 @@ class Store:
                 else self._database.execute(f"{query} AND kind = ? ORDER BY seq", (after, kind))
             )
             while rows := found.fetchmany(_ROWS):
-                with self._readable():
-                    payloads = json.loads(f"[{','.join(row[3] for row in rows)}]")  # one call is cheaper than many
-                    told = zip(rows, payloads, strict=True)
-                    events = [_event(seq, at, name, payload) for (seq, at, name, _), payload in told]
-                yield from events
+                yield rows
 
     def first(self) -> Event | None:
         """The first event."""

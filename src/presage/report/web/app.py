@@ -38,9 +38,10 @@ Build = Callable[[], Page]
 Version = Callable[[], Signature]
 
 
-def app(folder: Path, names: frozenset[str] = frozenset()) -> App:
-    """The web view of a folder. `names`: further names by which the machine may be addressed."""
-    view = _View(folder)
+def app(folder: Path, names: frozenset[str] = frozenset(), is_ending: Callable[[], bool] = lambda: False) -> App:
+    """The web view of a folder. `names`: further names by which the machine may be addressed. `is_ending`: whether the
+    server is about to stop, so that streams must."""
+    view = _View(folder, is_ending)
     routes = [
         Route("/", view.page(view.runs, live=True)),
         Route("/runs/{run}", view.page(view.run, live=True)),
@@ -69,9 +70,9 @@ class _View:
     """What is shown at each address. A page's builder gives its version, which changes whenever the page might, and the
     page itself."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, is_ending: Callable[[], bool]) -> None:
         self._runs = Runs(folder)
-        self._folder = folder
+        self._folder, self._is_ending = folder, is_ending
         self._corpus = corpus_page.Corpus()
 
     # -- pages --------------------------------------------------------------------------------------------------------
@@ -177,7 +178,8 @@ class _View:
                 version, build = await run_in_threadpool(find, request)
             except PresageError as error:
                 return JSONResponse({"error": str(error)}, 404)
-            return StreamingResponse(_news(request, version, build), media_type="text/event-stream")
+            news = _news(request, version, build, self._is_ending)
+            return StreamingResponse(news, media_type="text/event-stream")
 
         return answer
 
@@ -191,13 +193,13 @@ class _View:
         return answer
 
 
-async def _news(request: Request, version: Version, build: Build) -> AsyncIterator[str]:
+async def _news(request: Request, version: Version, build: Build, is_ending: Callable[[], bool]) -> AsyncIterator[str]:
     """Sections as server-sent events, until the reader has gone or there is nothing to follow any more."""
     sent: dict[str, bytes] = {}
     known: object = None
     heard = time.monotonic()
     yield "retry: 2000\n\n"
-    while not await request.is_disconnected():
+    while not (is_ending() or await request.is_disconnected()):
         start = time.monotonic()
         now = await run_in_threadpool(version)
         if now != known:
@@ -214,7 +216,9 @@ async def _news(request: Request, version: Version, build: Build) -> AsyncIterat
         if time.monotonic() - heard > _HEARTBEAT:
             heard = time.monotonic()
             yield ": still here\n\n"
-        await asyncio.sleep(max(_PAUSE, (time.monotonic() - start) / _SHARE))
+        wake = time.monotonic() + max(_PAUSE, (time.monotonic() - start) / _SHARE)
+        while (left := wake - time.monotonic()) > 0 and not is_ending():
+            await asyncio.sleep(min(left, _PAUSE))
 
 
 def _changed(section: Section, sent: dict[str, bytes]) -> str | None:

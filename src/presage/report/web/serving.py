@@ -23,19 +23,21 @@ def serve(folder: Path, host: str, port: int, started: Callable[[str], None]) ->
     listener = _listener(host, port)
     with suppress(OSError):
         os.nice(_NICE)
+    view = app(folder, own_names(host), lambda: server.should_exit)
     config = uvicorn.Config(
-        app(folder, own_names(host)),
-        log_level="error",
+        view,
+        log_level="critical",
         access_log=False,
         server_header=False,
         ws="none",
         lifespan="off",
-        timeout_graceful_shutdown=1,
+        timeout_graceful_shutdown=3,
     )
+    server = uvicorn.Server(config)
     with listener:
         shown = "localhost" if host in ("127.0.0.1", "::1") else f"[{host}]" if ":" in host else host
         started(f"http://{shown}:{listener.getsockname()[1]}/")
-        uvicorn.Server(config).run(sockets=[listener])
+        server.run(sockets=[listener])
 
 
 def _listener(host: str, port: int) -> socket.socket:
@@ -44,7 +46,7 @@ def _listener(host: str, port: int) -> socket.socket:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         return socket.create_server((host, port), family=family)
     except (OSError, OverflowError) as error:
-        told = getattr(error, "strerror", None) or error
+        told = os.strerror(error.errno) if isinstance(error, OSError) and (error.errno or 0) > 0 else str(error)
         raise PresageError(
             f"cannot listen on {host}, port {port}: {told}; name another with --host and --port"
         ) from error
