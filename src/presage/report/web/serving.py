@@ -46,7 +46,8 @@ def _listener(host: str, port: int) -> socket.socket:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         return socket.create_server((host, port), family=family)
     except (OSError, OverflowError) as error:
-        told = os.strerror(error.errno) if isinstance(error, OSError) and (error.errno or 0) > 0 else str(error)
+        number = getattr(error, "errno", None) or 0
+        told = os.strerror(number) if number > 0 else str(error)
         raise PresageError(
             f"cannot listen on {host}, port {port}: {told}; name another with --host and --port"
         ) from error
