@@ -3,6 +3,7 @@ figures are readable on light and dark backgrounds. Under each figure its number
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -179,11 +180,8 @@ def _draw(series: Series, colour: str, across: _Scale, up: _Scale) -> str:
             f'<circle class="{colour}" cx="{x:.1f}" cy="{y:.1f}" r="3">{_told(t)}</circle>' for (x, y), t in marks
         )
     if series.kind == "band":
-        ends = [
-            [(across.at(x), up.at(v)) for x, v in zip(series.x, side, strict=True)]
-            for side in (series.low, series.high)
-        ]
-        around = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in [*ends[0], *reversed(ends[1])]) + "Z"
+        low, high = (_stepped(series.x, side, across, up) for side in (series.low, series.high))
+        around = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in [*low, *reversed(high)]) + "Z"
         return f'<path class="band {colour}" d="{around}"/>'
     if series.kind == "area":
         top = "L".join(f"{x:.1f} {y:.1f}" for x, y in places)
@@ -198,6 +196,12 @@ def _draw(series: Series, colour: str, across: _Scale, up: _Scale) -> str:
     if series.kind == "steps":
         line = f"M{places[0][0]:.1f} {places[0][1]:.1f}" + "".join(f"H{x:.1f}V{y:.1f}" for x, y in places[1:])
     return f'<path class="line {colour}{" dashed" if series.dashed else ""}" d="{line}"/>'
+
+
+def _stepped(x: Sequence[float], y: Sequence[float], across: _Scale, up: _Scale) -> list[tuple[float, float]]:
+    """The corners of a line that keeps each value until the next."""
+    places = [(across.at(a), up.at(b)) for a, b in zip(x, y, strict=True)]
+    return [corner for one, other in itertools.pairwise([*places, places[-1]]) for corner in (one, (other[0], one[1]))]
 
 
 def _bar(x: float, y: float, colour: str, title: str, count: int) -> str:
@@ -233,7 +237,7 @@ def _reach(series: Series, colour: str, across: _Scale, up: _Scale) -> str:
 
 def _legend(series: Sequence[Series]) -> Html:
     named = [(i, each) for i, each in enumerate(series) if each.label]
-    if len(named) < 2:
+    if len(series) < 2:
         return Html()
     keys = (tag("li", tag("span", class_=f"key c{_colour(i, each)}"), each.label) for i, each in named)
     return tag("ul", keys, class_="legend")
