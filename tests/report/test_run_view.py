@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from presage import PresageError, Status, search
 from presage.cli import main
 from presage.devices import recording
 from presage.devices.recording import RecordedCase, Row
 from presage.kernels.normalise import digest
-from presage.report import run_page, run_view
+from presage.report import frozen, run_view
 from presage.searches.state import State
-from presage.store.store import Event
+from presage.store.store import Event, Store
+
+Writer = Any
+"""Of conftest.py."""
 
 
 @pytest.fixture(scope="module")
@@ -53,24 +60,50 @@ def test_a_finished_run(device: str, tmp_path: Path) -> None:
     run = search("toy", device=device, run=tmp_path, watch=lambda event, state: None, **SETTINGS)
     view = run_view.read(tmp_path)
     summary = run.summary()
-    anchor, *candidates = view.kernels
+    anchor, *candidates = view.kernels.values()
     assert (anchor.parent, anchor.action, anchor.measured, anchor.value) == (None, "", 1, 0.0)
-    assert all(seen.parent in view.by_hash and seen.action for seen in candidates)
+    assert all(seen.parent in view.kernels and seen.action for seen in candidates)
     for action, count in summary["decisions"].items():
         assert sum(seen.action == action for seen in candidates) == count
     assert sum(seen.forecast is not None for seen in candidates) == summary["forecasts"] > 0
-    assert view.best == summary["best"]["kernel"]
-    assert view.speedup is not None
-    assert view.speedup.value == summary["best"]["speedup"]
+    assert view.best is not None
+    assert view.best.hash == summary["best"]["kernel"]
     values = ",".join(f"{name}={value}" for name, value in run.best.kernel.values.items())
-    assert view.by_hash[view.best].name == f"toy.c@{values}"
-    assert (view.best_source, view.ended) == (run.best.kernel.source, run.result and run.result["why"])
-    numbers = [seen.measured for seen in view.kernels if seen.measured is not None]
-    assert sorted(numbers) == list(range(1, len(numbers) + 1))
-    path = run_page.write(tmp_path)
+    assert view.best.name == f"toy.c@{values}"
+    assert [seen.measured for seen in view.measured] == list(range(1, len(view.measured) + 1))
+    path = frozen.write(tmp_path)
     assert path == tmp_path / "report.html"
-    assert "y[0] is &lt;b&gt;1&lt;/b&gt;" in path.read_text()
-    assert path.read_text() == run_page.write(tmp_path).read_text()
+    text = path.read_text()
+    assert "y[0] is &lt;b&gt;1&lt;/b&gt;" in text
+    assert f"{summary['best']['speedup']:.3g}× the anchor" in text
+    assert text == frozen.write(tmp_path).read_text()
+
+
+def test_a_view_counts_what_the_state_of_the_search_counts(device: str, tmp_path: Path) -> None:
+    """The two are folds over the same events, apart from each other."""
+    counted = []
+
+    def compare(event: Event, state: State) -> None:
+        view.apply(Event(*json.loads(json.dumps(event))))
+        spent = state.spent
+        assert (view.spent.measurements, view.spent.device_seconds) == (spent.measurements, spent.device_seconds)
+        assert (view.spent.tokens, view.spent.dollars) == (spent.tokens, spent.dollars)
+        assert {action: view.counts[action] for action in state.decisions} == dict(state.decisions)
+        assert all(view.counts[name] == state.counts[name] for name in ("duplicates", "failed", "broken", "forecasts"))
+        if state.best and not state.finished:
+            assert view.best is not None
+            assert view.best.value == state.best_value
+        counted.append(event.kind)
+
+    view = run_view.RunView(tmp_path)
+    search("toy", device=device, run=tmp_path, watch=compare, **SETTINGS)
+    assert {"proposed", "forecast", "decided", "measured", "finals", "finished"} <= set(counted)
+    again = run_view.read(tmp_path)
+    for seen in again.kernels.values():
+        assert seen.forecast == view.kernels[seen.hash].forecast
+        assert (seen.action, seen.value, seen.why) == tuple(
+            getattr(view.kernels[seen.hash], name) for name in ("action", "value", "why")
+        )
 
 
 @pytest.mark.parametrize("events", [3, 4, 5, 6, 7, 9, 14])
@@ -82,17 +115,43 @@ def test_a_run_that_was_stopped(device: str, tmp_path: Path, events: int) -> Non
     with pytest.raises(KeyboardInterrupt):
         search("toy", device=device, run=tmp_path, watch=stop, **SETTINGS)
     view = run_view.read(tmp_path)
-    assert view.ended == ""
-    assert view.by_hash[view.best].value == max(seen.value for seen in view.kernels if seen.value is not None)
-    assert "It has not ended." in run_page.render(view)
+    assert view.finished is None
+    assert view.best is not None
+    assert view.best.value == max(seen.value for seen in view.kernels.values() if seen.value is not None)
+    assert "was stopped; the command that began it continues it" in frozen.render(tmp_path)
+
+
+def test_new_events_are_taken_in_where_the_view_was(writer: type[Writer], tmp_path: Path) -> None:
+    run = writer(tmp_path)
+    view = run_view.RunView(tmp_path)
+    for _ in range(3):
+        run.step()
+        with Store(tmp_path, writes=False) as store:
+            assert view.refresh(store)
+            assert not view.refresh(store)
+        assert list(view.kernels) == run.hashes
+        assert all(seen.name for seen in view.kernels.values())
+    run.close()
+    assert vars(view)["spent"] == run_view.read(tmp_path).spent
+
+
+@pytest.mark.parametrize("kind", ["forecast", "proposed", "decided", "measured", "finals", "finished"])
+@given(
+    st.text(min_size=1, max_size=20),
+    st.sampled_from(["forecasts", "candidates", "decisions", "kernel", "value", "seconds"]),
+)
+def test_events_that_make_no_sense_are_an_error_that_says_so(kind: str, text: str, field: str) -> None:
+    view = run_view.RunView(Path("somewhere"))
+    with pytest.raises(PresageError, match="is damaged"), run_view.readable(Path("somewhere")):
+        view.apply(Event(2, 0.0, kind, {field: text}))
 
 
 def test_what_is_no_run_is_said(tmp_path: Path) -> None:
     with pytest.raises(PresageError, match="holds no run"):
-        run_page.write(tmp_path)
+        frozen.write(tmp_path)
     (tmp_path / "run.db").write_text("something else")
     with pytest.raises(PresageError, match="not a run of presage, or is damaged"):
-        run_page.write(tmp_path)
+        frozen.write(tmp_path)
 
 
 def test_the_command_writes_the_page_again(device: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -22,9 +22,14 @@ SCHEMA = Path(__file__).with_name("documents.json")
 
 
 def write(name: str, document: dict[str, Any]) -> None:
-    """Print the document of a command on stdout. Numbers that JSON cannot hold become null."""
-    text = json.dumps(_finite({"schema": f"{name}/{VERSION}", **document}), indent=2).replace("\x7f", "\\u007f")
-    sys.stdout.write(f"{text}\n")
+    """Print the document of a command on stdout."""
+    sys.stdout.write(text(name, document))
+
+
+def text(name: str, document: dict[str, Any]) -> str:
+    """The document of a command. Numbers that JSON cannot hold become null."""
+    written = json.dumps(_finite({"schema": f"{name}/{VERSION}", **document}), indent=2).replace("\x7f", "\\u007f")
+    return f"{written}\n"
 
 
 def write_error(message: str, kind: str) -> None:

@@ -78,8 +78,9 @@ def run(arguments: argparse.Namespace) -> int:
         for name in _names(arguments)
     ]
     comparisons = compare(evaluations, arguments.baseline)
+    document = _document(arguments, found.name, evaluations, comparisons)
     if arguments.json:
-        documents.write("evaluate", _document(arguments, found.name, evaluations, comparisons))
+        documents.write("evaluate", document)
     else:
         rows, header = evaluate_page.numbers(evaluations)
         what = f"{evaluations[0].operations} operations of {found.name}, split {arguments.split}"
@@ -89,8 +90,14 @@ def run(arguments: argparse.Namespace) -> int:
             print(f"\n{evaluate_page.how_compared(comparisons)}\n")
             print(terminal.table(*evaluate_page.differences(comparisons)))
     page.write(arguments.html, evaluate_page.render(evaluations, comparisons))
+    page.write(_kept(arguments.html), documents.text("evaluate", document))
     print(f"figures are in {arguments.html}", file=sys.stderr)
     return 0
+
+
+def _kept(page: Path) -> Path:
+    """The file beside the page that keeps the numbers and curves, for `presage ui`."""
+    return page.with_name(f"{page.stem}{'' if 'evaluation' in page.stem else '-evaluation'}.json")
 
 
 def _document(

@@ -23,6 +23,7 @@ from presage.core.errors import PresageError
 COMMANDS = {
     "search": "find a faster kernel with few measurements",
     "runs": "list searches, finished or not",
+    "ui": "show the runs of a folder in a browser, live",
     "report": "write the report of a run again",
     "forecast": "forecast the speedup of a kernel, and say whether to measure it",
     "measure": "compile, check and time kernels",

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from presage.cli import documents
-from presage.report import run_page
+from presage.report import frozen
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -14,7 +14,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    path = run_page.write(arguments.folder)
+    path = frozen.write(arguments.folder)
     if arguments.json:
         documents.write("report", {"run": str(arguments.folder), "report": str(path)})
     else:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import importlib
 import shutil
 import sys
 import textwrap
 import threading
 import time
 from dataclasses import replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -176,8 +174,9 @@ def _best(found: Run) -> dict[str, Any]:
 
 
 def _write_page(found: Run) -> None:
-    if find_spec("presage.report.run_page"):
-        importlib.import_module("presage.report.run_page").write(found.folder)
+    from presage.report import frozen  # which a search does not need before
+
+    frozen.write(found.folder)
 
 
 def _say_stopped(folder: Path | None, as_json: bool) -> None:

@@ -36,6 +36,8 @@ def one_line(text: str, most: int) -> str:
     >>> one_line("a\\x1b[2J\\n  b", 80)
     'a [2J b'
     """
+    if len(text) <= most and text.isprintable() and "  " not in text and not text.startswith(" ") and text[-1:] != " ":
+        return text  # nearly every text
     few = text[: 4 * most]
     line = " ".join("".join(sign if sign.isprintable() else " " for sign in few).split())
     return line if len(line) <= most and len(few) == len(text) else f"{line[:most]}…"

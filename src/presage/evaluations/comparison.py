@@ -6,6 +6,7 @@ p-value is that of a sign-flip test: if the two were equally good, each operatio
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -43,6 +44,16 @@ class Comparison:
 
     def to_json(self) -> dict[str, Any]:
         return {**vars(self), "difference": self.difference._asdict()}
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> Comparison:
+        """From what `to_json` gave. Raises KeyError, TypeError or ValueError for anything else."""
+        ends = (document["difference"][end] for end in Interval._fields)
+        difference = Interval(*(math.nan if end is None else float(end) for end in ends))
+        forecaster, baseline, score, verdict = (
+            str(document[name]) for name in ("forecaster", "baseline", "score", "verdict")
+        )
+        return cls(forecaster, baseline, score, difference, float(document["p"]), int(document["operations"]), verdict)
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -52,7 +53,19 @@ class Evaluation(Shown):
             "split": self.split,
             "n": self.n,
             "metrics": {name: _plain(metric) for name, metric in self.metrics.items()},
+            "curves": {name: {"x": x.tolist(), "y": y.tolist()} for name, (x, y) in self.curves.items()},
         }
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any], recording: str, operations: int) -> Evaluation:
+        """From what `to_json` gave, without the outcomes. Raises LookupError, TypeError or ValueError for others."""
+        curves = {
+            str(name): (np.asarray(curve["x"], dtype=np.float64), np.asarray(curve["y"], dtype=np.float64))
+            for name, curve in document.get("curves", {}).items()
+        }
+        metrics = {str(name): _metric(metric) for name, metric in document["metrics"].items()}
+        forecaster, split = str(document["forecaster"]), str(document["split"])
+        return cls(forecaster, split, recording, operations, int(document["n"]), metrics, curves)
 
 
 def evaluate(
@@ -94,3 +107,13 @@ def _plain(metric: Metric) -> dict[str, Any]:
     if isinstance(metric, Interval):
         return metric._asdict()
     return {key: value._asdict() for key, value in metric.items()}
+
+
+def _metric(plain: Mapping[str, Any]) -> Metric:
+    if set(plain) == set(Interval._fields):
+        return _interval(plain)
+    return {str(key): _interval(value) for key, value in plain.items()}
+
+
+def _interval(plain: Mapping[str, Any]) -> Interval:
+    return Interval(*(math.nan if plain[end] is None else float(plain[end]) for end in Interval._fields))

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
+from presage.core.errors import PresageError
+from presage.core.files import read_limited
 from presage.core.statistics import Interval
+from presage.core.text import one_line
 from presage.evaluations.comparison import Comparison
 from presage.evaluations.evaluation import Evaluation
 from presage.report import page
 from presage.report.figure import Axis, Series, figure
-from presage.report.page import Section
+from presage.report.html import Content, Html, address, join, tag
+from presage.report.page import Page, Section
 
+_PLACE = "/evaluations"
+_LARGEST = 64 << 20
 _MEANINGS = {
     "exact": "likeliest bin is the true one; higher is better",
     "within_one": "likeliest bin is at most one off; higher is better",
@@ -35,16 +43,91 @@ _MEANINGS = {
 
 
 def render(evaluations: Sequence[Evaluation], comparisons: Sequence[Comparison] = ()) -> str:
+    """The page as one file that loads nothing."""
+    return page.frozen(build(evaluations, comparisons))
+
+
+def build(evaluations: Sequence[Evaluation], comparisons: Sequence[Comparison] = ()) -> Page:
     """The page of one or more forecasters on the same split."""
     first = evaluations[0]
     summary = f"{first.operations} operations of {first.recording}, split {first.split}; 95 % intervals by operation."
+    sections = [Section("answer", "", join([_answer(evaluations), page.paragraph(one_line(summary, 300))]))]
     drawn = [each for each in (_reliability(evaluations), _risk_coverage(evaluations), _recovery(evaluations)) if each]
-    sections = [Section("Figures", page.figures(drawn))] if drawn else []
+    if drawn:
+        sections.append(Section("figures", "Figures", page.figures(drawn)))
     if comparisons:
-        body = page.paragraph(how_compared(comparisons)) + page.table(*differences(comparisons))
-        sections.append(Section(f"Compared with {comparisons[0].baseline}", body))
-    sections.append(Section("Numbers", page.table(*numbers(evaluations))))
-    return page.page("Forecasts against measurements", summary, sections)
+        table = page.table(*differences(comparisons), "Differences")
+        heading = f"Compared with {one_line(comparisons[0].baseline, 80)}"
+        sections.append(Section("differences", heading, join([page.paragraph(how_compared(comparisons)), table])))
+    sections.append(Section("numbers", "Numbers", page.table(*numbers(evaluations), "Numbers")))
+    return Page("Forecasts against measurements", sections, _PLACE, (("Evaluations", _PLACE),))
+
+
+def _answer(evaluations: Sequence[Evaluation]) -> Html:
+    """Which forecaster gives the truth the best probabilities."""
+    scored = [(each.numbers["rps"].value, each.forecaster) for each in evaluations if "rps" in each.numbers]
+    known = sorted((score, name) for score, name in scored if not math.isnan(score))
+    if not known:
+        return Html()
+    others = f", of {len(known)} forecasters" if len(known) > 1 else ""
+    told = (
+        f"{one_line(known[0][1], 80)} forecasts best{others}: ranked probability score {known[0][0]:.3f}; 0 is perfect."
+    )
+    return tag("p", told if others else told.replace(" forecasts best", ""), class_="headline")
+
+
+# -- evaluations that were kept ---------------------------------------------------------------------------------------
+
+
+def saved(folder: Path) -> dict[str, Path]:
+    """The documents of evaluations beside runs: in their folder, and in the folder that it is in."""
+    places = (folder, folder.absolute().parent)
+    return {file.stem: file for place in reversed(places) for file in sorted(place.glob("*evaluation*.json"))}
+
+
+def listed(found: Mapping[str, Path]) -> Page:
+    """The page of all evaluations."""
+    rows: list[Sequence[Content]] = []
+    for name, file in found.items():
+        link = tag("a", name, href=address("evaluations", name))
+        try:
+            evaluations, _ = load(file)
+        except PresageError as error:
+            rows.append((link, tag("span", str(error), class_="bad"), "", ""))
+            continue
+        first, names = evaluations[0], ", ".join(one_line(each.forecaster, 40) for each in evaluations)
+        rows.append((link, one_line(first.recording, 40), one_line(first.split, 40), names))
+    header = ["evaluation", "recording", "split", "forecasters"]
+    hint = tag("p", "There is none yet. ", tag("code", "presage evaluate"), " makes one in the current folder.")
+    return Page(
+        "Evaluations", [Section("answer", "", page.table(rows, header, "Evaluations") if rows else hint)], _PLACE
+    )
+
+
+def shown(found: Mapping[str, Path], name: str) -> Page:
+    """The page of one of them."""
+    if name not in found:
+        raise PresageError(f"there is no evaluation {one_line(name, 80)}")
+    return build(*load(found[name]))
+
+
+def load(file: Path) -> tuple[list[Evaluation], list[Comparison]]:
+    """What `presage evaluate` has written. Raises PresageError for anything else."""
+    try:
+        document = json.loads(read_limited(file, _LARGEST))
+        recording, operations = str(document["recording"]), int(document["operations"])
+        evaluations = [Evaluation.from_json(each, recording, operations) for each in document["evaluations"]]
+        comparisons = [Comparison.from_json(each) for each in document["comparisons"]]
+    except OSError as error:
+        raise PresageError(f"cannot read {file}: {error.strerror}") from error
+    except (AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+        raise PresageError(f"{file} is not an evaluation: {one_line(str(error), 80)}") from error
+    if not evaluations:
+        raise PresageError(f"{file} is an evaluation of no forecaster")
+    return evaluations, comparisons
+
+
+# -- tables and figures -----------------------------------------------------------------------------------------------
 
 
 def numbers(evaluations: Sequence[Evaluation]) -> tuple[list[list[str]], list[str]]:
@@ -90,19 +173,19 @@ def _series(evaluations: Sequence[Evaluation], name: str) -> list[Series]:
     ]
 
 
-def _reliability(evaluations: Sequence[Evaluation]) -> str:
+def _reliability(evaluations: Sequence[Evaluation]) -> Html | None:
     series = _series(evaluations, "reliability")
     axes = Axis("probability given to the likeliest bin", 0, 1), Axis("how often it was the true one", 0, 1)
-    return figure("Reliability: on the diagonal is honest", *axes, series, diagonal=True) if series else ""
+    return figure("Reliability: on the diagonal is honest", *axes, series, diagonal=True) if series else None
 
 
-def _risk_coverage(evaluations: Sequence[Evaluation]) -> str:
+def _risk_coverage(evaluations: Sequence[Evaluation]) -> Html | None:
     series = _series(evaluations, "risk_coverage")
     axes = Axis("share of forecasts trusted, the surest first", 0, 1), Axis("share of those in the wrong bin", 0, 1)
-    return figure("Risk against coverage: lower is better", *axes, series) if series else ""
+    return figure("Risk against coverage: lower is better", *axes, series) if series else None
 
 
-def _recovery(evaluations: Sequence[Evaluation]) -> str:
+def _recovery(evaluations: Sequence[Evaluation]) -> Html | None:
     series = _series(evaluations, "recovery")
     for x, y in [each.curves["recovery_random"] for each in evaluations if "recovery_random" in each.curves][:1]:
         series.append(Series("drawn at random", x.tolist(), y.tolist(), dashed=True))
@@ -110,5 +193,5 @@ def _recovery(evaluations: Sequence[Evaluation]) -> str:
     return (
         figure("Recovery: lower is better", shares, Axis("best found, slower than the pool's best by"), series)
         if series
-        else ""
+        else None
     )

@@ -1,20 +1,26 @@
-"""Figures as inline SVG: lines, points, steps and bars on axes. Colours come from the page's style, so that figures are
-readable on light and dark backgrounds."""
+"""Figures as inline SVG: lines, points, steps, bars and bands on axes. Colours come from the page's style, so that
+figures are readable on light and dark backgrounds. Under each figure its numbers can be opened as a table."""
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from typing import Literal
+
+from presage.report.html import Html, tag
 
 WIDTH, HEIGHT = 560, 340
 _LEFT, _RIGHT, _TOP, _BOTTOM = 62, 14, 14, 48
 COLOURS = 6
 """The number of colours: classes c0, c1, … of the page's style. Further series start again at the first."""
-_MOST_POINTS = 4000
+_MOST_POINTS = 800
+_MOST_ROWS = 40
 _LARGEST = 1e100
+_FEWEST_TICKS = 3
+_LEAST = 1e-200
 
 
 @dataclass(frozen=True)
@@ -24,10 +30,15 @@ class Series:
     label: str
     x: Sequence[float]
     y: Sequence[float]
-    kind: Literal["line", "points", "steps", "bars"] = "line"
+    kind: Literal["line", "points", "steps", "bars", "band", "area"] = "line"
     dashed: bool = False
     titles: Sequence[str] = ()
     """The text that is shown when the reader points at each point."""
+    low: Sequence[float] = ()
+    """The lower ends of intervals: of points, or of a band around y."""
+    high: Sequence[float] = ()
+    colour: int | None = None
+    """The number of its colour, if it should not follow from its place."""
 
 
 @dataclass(frozen=True)
@@ -43,21 +54,29 @@ class Axis:
     """The places of the labels, if they should not follow from the ends."""
 
 
-def figure(title: str, x: Axis, y: Axis, series: Sequence[Series], *, diagonal: bool = False) -> str:
-    """One figure with its caption and legend. `diagonal` marks where y equals x."""
+def figure(
+    title: str, x: Axis, y: Axis, series: Sequence[Series], *, diagonal: bool = False, rule: float | None = None
+) -> Html:
+    """One figure with its caption, legend and table. `diagonal` marks where y equals x, `rule` one value of y."""
     shown = [_finite(each, x.log, y.log) for each in series]
     across = _Scale.of(x, (v for each in shown for v in each.x), _LEFT, WIDTH - _RIGHT)
-    up = _Scale.of(
-        y, (v for each in shown for v in each.y), HEIGHT - _BOTTOM, _TOP, any(s.kind == "bars" for s in shown)
-    )
+    heights = [v for each in shown for v in (*each.y, *each.low, *each.high)] + ([rule] if rule is not None else [])
+    from_zero = any(each.kind in ("bars", "area") for each in shown)
+    up = _Scale.of(y, heights, HEIGHT - _BOTTOM, _TOP, from_zero)
     parts = [_grid(across, up), *([_diagonal(across, up)] if diagonal else [])]
-    parts += [_draw(each, f"c{i % COLOURS}", across, up) for i, each in enumerate(shown)]
+    if rule is not None:
+        parts.append(f'<path class="rule" d="M{_LEFT} {up.at(rule):.1f}H{WIDTH - _RIGHT}"/>')
+    parts += [_draw(each, f"c{_colour(i, each)}", across, up) for i, each in enumerate(shown)]
     parts.append(_labels(x, y))
     described = "; ".join(f"{each.label}: {len(each.x)} points" for each in shown) or "nothing to show"
     head = f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(title)}">'
     told = f"<title>{escape(title)}</title><desc>{escape(described)}</desc>"
-    caption = f"<figcaption>{escape(title)}</figcaption>"
-    return f"<figure>{caption}{head}{told}{''.join(parts)}</svg>{_legend(shown)}</figure>"
+    drawing = Html(f"{head}{told}{''.join(parts)}</svg>")
+    return tag("figure", tag("figcaption", title), drawing, _legend(shown), _table(title, x, y, shown))
+
+
+def _colour(place: int, series: Series) -> int:
+    return (place if series.colour is None else series.colour) % COLOURS
 
 
 def ticks(low: float, high: float, about: int = 6) -> list[float]:
@@ -104,22 +123,32 @@ class _Scale:
         """The place and the label of each tick."""
         found = list(self.axis.ticks) or ticks(self.low, self.high)
         if self.axis.log and not self.axis.ticks:
-            found = [2.0**tick for tick in found if tick == round(tick)] or [2.0**self.low, 2.0**self.high]
+            found = [2.0**tick for tick in found if tick == round(tick)]
+            ends = 2.0**self.low, 2.0**self.high
+            if len(found) < _FEWEST_TICKS:
+                found = [tick for tick in ticks(*ends) if tick > 0] if ends[1] - ends[0] > _LEAST else list(ends)
         return [(self.at(tick), f"{tick:.4g}") for tick in found]
 
 
 def _finite(series: Series, log_x: bool, log_y: bool) -> Series:
-    titles = series.titles or [""] * len(series.x)
-    kept = [
-        (float(x), float(y), title)
-        for x, y, title in zip(series.x, series.y, titles, strict=True)
-        if abs(x) < _LARGEST and abs(y) < _LARGEST and (x > 0 or not log_x) and (y > 0 or not log_y)
+    """The series without points that cannot be drawn, and of very many points some."""
+    ends = list(zip(series.low or series.y, series.high or series.y, strict=True))
+    kept = [at for at in range(len(series.x)) if _drawn(series.x[at], log_x) and _drawn(series.y[at], log_y)]
+    most = _MOST_POINTS // 3 if series.kind == "points" and series.low else _MOST_POINTS
+    kept = kept[:: max(1, math.ceil(len(kept) / most))]
+    titles = [series.titles[at] if series.titles else "" for at in kept]
+    x, y = ([float(values[at]) for at in kept] for values in (series.x, series.y))
+    shown = replace(series, x=x, y=y, titles=titles)
+    if not series.low:
+        return shown
+    known = [
+        ends[at] if _drawn(ends[at][0], log_y) and _drawn(ends[at][1], log_y) else (series.y[at],) * 2 for at in kept
     ]
-    every = max(1, math.ceil(len(kept) / _MOST_POINTS))
-    kept = kept[::every]
-    return Series(
-        series.label, [k[0] for k in kept], [k[1] for k in kept], series.kind, series.dashed, [k[2] for k in kept]
-    )
+    return replace(shown, low=[float(low) for low, _ in known], high=[float(high) for _, high in known])
+
+
+def _drawn(value: float, log: bool) -> bool:
+    return abs(value) < _LARGEST and (value > 0 or not log)
 
 
 def _grid(across: _Scale, up: _Scale) -> str:
@@ -147,9 +176,18 @@ def _draw(series: Series, colour: str, across: _Scale, up: _Scale) -> str:
         return ""
     if series.kind == "points":
         marks = zip(places, series.titles, strict=True)
-        return "".join(
+        return _reach(series, colour, across, up) + "".join(
             f'<circle class="{colour}" cx="{x:.1f}" cy="{y:.1f}" r="3">{_told(t)}</circle>' for (x, y), t in marks
         )
+    if series.kind == "band":
+        low, high = (_stepped(series.x, side, across, up) for side in (series.low, series.high))
+        around = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in [*low, *reversed(high)]) + "Z"
+        return f'<path class="band {colour}" d="{around}"/>'
+    if series.kind == "area":
+        top = "L".join(f"{x:.1f} {y:.1f}" for x, y in places)
+        ground = up.at(max(0.0, up.low))
+        line = f"M{places[0][0]:.1f} {ground:.1f}L{top}L{places[-1][0]:.1f} {ground:.1f}Z"
+        return f'<path class="area {colour}" d="{line}"/>'
     if series.kind == "bars":
         return "".join(
             _bar(x, y, colour, title, len(places)) for (x, y), title in zip(places, series.titles, strict=True)
@@ -158,6 +196,12 @@ def _draw(series: Series, colour: str, across: _Scale, up: _Scale) -> str:
     if series.kind == "steps":
         line = f"M{places[0][0]:.1f} {places[0][1]:.1f}" + "".join(f"H{x:.1f}V{y:.1f}" for x, y in places[1:])
     return f'<path class="line {colour}{" dashed" if series.dashed else ""}" d="{line}"/>'
+
+
+def _stepped(x: Sequence[float], y: Sequence[float], across: _Scale, up: _Scale) -> list[tuple[float, float]]:
+    """The corners of a line that keeps each value until the next."""
+    places = [(across.at(a), up.at(b)) for a, b in zip(x, y, strict=True)]
+    return [corner for one, other in itertools.pairwise([*places, places[-1]]) for corner in (one, (other[0], one[1]))]
 
 
 def _bar(x: float, y: float, colour: str, title: str, count: int) -> str:
@@ -179,8 +223,38 @@ def _labels(x: Axis, y: Axis) -> str:
     return "".join(f'<text {place} text-anchor="middle">{escape(label)}</text>' for label, place in places)
 
 
-def _legend(series: Sequence[Series]) -> str:
-    if len(series) < 2:
+def _reach(series: Series, colour: str, across: _Scale, up: _Scale) -> str:
+    """A line through each point, from the lower to the upper end of its interval."""
+    if not series.low:
         return ""
-    keys = (f'<li><span class="key c{i % COLOURS}"></span>{escape(s.label)}</li>' for i, s in enumerate(series))
-    return f'<ul class="legend">{"".join(keys)}</ul>'
+    lines = (
+        f"M{across.at(x):.1f} {up.at(low):.1f}V{up.at(high):.1f}"
+        for x, low, high in zip(series.x, series.low, series.high, strict=True)
+        if low < high
+    )
+    return f'<path class="reach {colour}" d="{"".join(lines)}"/>'
+
+
+def _legend(series: Sequence[Series]) -> Html:
+    named = [(i, each) for i, each in enumerate(series) if each.label]
+    if len(series) < 2:
+        return Html()
+    keys = (tag("li", tag("span", class_=f"key c{_colour(i, each)}"), each.label) for i, each in named)
+    return tag("ul", keys, class_="legend")
+
+
+def _table(title: str, x: Axis, y: Axis, series: Sequence[Series]) -> Html:
+    """The figure in numbers, for those who do not see it. Of many points, some that are evenly spread."""
+    rows = []
+    for each in series:
+        every = max(1, math.ceil(len(each.x) / _MOST_ROWS))
+        for at in [*range(0, len(each.x), every)]:
+            reach = f" ({each.low[at]:.4g} to {each.high[at]:.4g})" if each.low else ""
+            rows.append([each.label, f"{each.x[at]:.4g}", f"{each.y[at]:.4g}{reach}", each.titles[at]])
+    if not rows:
+        return Html()
+    head = tag("tr", (tag("th", name, scope="col") for name in ("", x.label, y.label, "")))
+    body = (tag("tr", (tag("td", cell) for cell in row)) for row in rows)
+    table = tag("table", tag("thead", head), tag("tbody", body))
+    box = tag("div", table, class_="box tall", tabindex=0, role="region", aria_label=f"Numbers: {title}")
+    return tag("details", tag("summary", "Numbers"), box)

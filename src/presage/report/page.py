@@ -1,82 +1,226 @@
-"""A self-contained HTML page: one file, no script, nothing loaded from elsewhere. All text is escaped, since kernels
-and answers of models come from others."""
+"""A page: a title and sections of HTML, either for the web view or frozen into one file that loads nothing.
+
+Kernels and answers of models come from others, so every control character is written out, and the page forbids scripts
+that are not ours.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from html import escape
+import base64
+import hashlib
+import itertools
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 
 from presage.core.errors import PresageError
 from presage.core.files import write_whole
 from presage.core.text import printable
+from presage.report.html import Content, Html, address, join, tag
 
-_STYLE = """
-:root { color-scheme: light dark; --ground: #fff; --text: #1c2024; --faint: #667; --rule: #d6dae0; --code: #f4f6f8;
-  --added: #e2f4e5; --removed: #fbe5e5; --c0: #1f6feb; --c1: #c2410c; --c2: #15803d; --c3: #9333ea; --c4: #a16207;
-  --c5: #be185d; }
-@media (prefers-color-scheme: dark) { :root { --ground: #14171a; --text: #e4e7ea; --faint: #9aa3ad; --rule: #353b42;
-  --code: #1d2227; --added: #14361f; --removed: #421d20; --c0: #6cb0ff; --c1: #fb923c; --c2: #5dd486; --c3: #c79bff;
-  --c4: #eac54f; --c5: #f58fbc; } }
-body { background: var(--ground); color: var(--text); font: 15px/1.5 system-ui, sans-serif; max-width: 1180px;
-  margin: 0 auto; padding: 1.5rem; }
-h1 { font-size: 1.5rem; margin: 0 0 .3rem; } h2 { font-size: 1.15rem; margin: 2rem 0 .5rem; }
-p.note, figcaption { color: var(--faint); }
-table { border-collapse: collapse; font-variant-numeric: tabular-nums; } .wide { overflow-x: auto; }
-th, td { text-align: left; padding: .25rem .8rem .25rem 0; border-bottom: 1px solid var(--rule); vertical-align: top; }
-.figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 420px), 1fr)); gap: 1.2rem; }
-figure { margin: 0; } figcaption { font-weight: 600; }
-svg { width: 100%; height: auto; } svg text { fill: var(--faint); font-size: 12px; }
-svg .grid { stroke: var(--rule); stroke-width: .6; } svg .axis { stroke: var(--faint); fill: none; }
-svg .diagonal { stroke: var(--faint); stroke-dasharray: 2 4; } svg .line { fill: none; stroke-width: 2; }
-svg .dashed { stroke-dasharray: 6 4; } svg circle { fill-opacity: .65; }
-.legend { list-style: none; padding: 0; margin: 0; display: flex; flex-wrap: wrap; gap: .2rem 1rem; }
-.key { display: inline-block; width: .8em; height: .8em; margin-right: .4em; border-radius: 2px; }
-pre { background: var(--code); padding: .8rem; overflow-x: auto; font-size: 13px; }
-pre .added { background: var(--added); } pre .removed { background: var(--removed); }
-pre .place { color: var(--faint); }
-ul.tree, ul.tree ul { list-style: none; padding-left: 1.1rem; border-left: 1px solid var(--rule); margin: 0; }
-.best { font-weight: 700; }
-""" + "".join(
-    f".c{i} {{ fill: var(--c{i}); stroke: var(--c{i}); }} .key.c{i} {{ background: var(--c{i}); }}\n" for i in range(6)
-)
+ASSETS = Path(__file__).with_name("assets")
+_PLACES = (("Runs", "/"), ("Compare", "/compare"), ("Corpus", "/corpus"), ("Evaluations", "/evaluations"))
+_CLOSED = "default-src 'none'; base-uri 'none'; form-action 'none'"
 
 
 @dataclass(frozen=True)
 class Section:
-    """A heading and the HTML under it."""
+    """A part of a page that can change by itself. The first one has no heading: it follows the page's title."""
 
+    id: str
     heading: str
-    html: str
+    content: Html
 
 
-def page(title: str, summary: str, sections: Sequence[Section]) -> str:
-    """The whole document. `summary` is plain text. Control characters are escaped."""
-    body = "".join(f"<section><h2>{escape(each.heading)}</h2>{each.html}</section>" for each in sections)
-    return printable(
-        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">"
-        f"<title>{escape(title)}</title><style>{_STYLE}</style></head>"
-        f'<body><h1>{escape(title)}</h1><p class="note">{escape(summary)}</p><main>{body}</main></body></html>\n'
+@dataclass(frozen=True)
+class Page:
+    """What is shown at one address."""
+
+    title: str
+    sections: Sequence[Section]
+    place: str = "/"
+    """The entry of the menu that it belongs to."""
+    trail: Sequence[tuple[str, str]] = field(default=())
+    """Where it belongs: the names and addresses of the pages above it."""
+
+
+@dataclass(frozen=True)
+class Links:
+    """How pages lead to kernels of a run: to their own page, or to their place in a frozen file."""
+
+    run: str
+    frozen: frozenset[str] | None = None
+    """The kernels that a frozen file shows; None for the web view."""
+
+    @property
+    def is_frozen(self) -> bool:
+        return self.frozen is not None
+
+    def kernel(self, hash: str, name: str, **attributes: str) -> Html:
+        if self.frozen is None:
+            return tag("a", name, href=address("runs", self.run, "kernels", hash), **attributes)
+        return tag("a", name, href=f"#kernel-{hash}", **attributes) if hash in self.frozen else join(name)
+
+
+def live(page: Page, stream: str | None) -> str:
+    """The document for the web view. `stream`: the address of the events that keep it up to date."""
+    places = (
+        tag("li", tag("a", name, href=path, aria_current="page" if path == page.place else None))
+        for name, path in _PLACES
+    )
+    header = tag(
+        "header",
+        tag("a", "Presage", href="/", class_="brand"),
+        tag("nav", tag("ul", places), aria_label="Pages"),
+        tag("p", id="connection", role="status"),
+        class_="site",
+    )
+    head = [
+        tag("link", rel="stylesheet", href="/assets/presage.css"),
+        tag("link", rel="icon", href="/assets/icon.svg", type="image/svg+xml"),
+        tag("script", type="module", src="/assets/presage.js"),
+    ]
+    return _document(page, head, header, {"data_stream": stream} if stream else {})
+
+
+def frozen(page: Page) -> str:
+    """The document as one file: no script, and nothing is loaded."""
+    style, hash = _style()
+    rules = f"{_CLOSED}; style-src 'sha256-{hash}'"
+    head = [tag("meta", http_equiv="Content-Security-Policy", content=rules), Html(f"<style>{style}</style>")]
+    return _document(replace(page, trail=()), head, Html(), {})
+
+
+def _document(page: Page, head: Sequence[Html], header: Html, attributes: dict[str, str]) -> str:
+    above = (tag("li", tag("a", name, href=path)) for name, path in page.trail)
+    trail = tag("nav", tag("ul", above), class_="trail", aria_label="Above this page") if page.trail else None
+    main = tag(
+        "main",
+        trail,
+        tag("h1", page.title),
+        *(section(each) for each in page.sections),
+        id="main",
+        tabindex=-1,
+        **attributes,
+    )
+    known = [
+        tag("meta", charset="utf-8"),
+        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        tag("meta", name="color-scheme", content="light dark"),
+        tag("title", f"{page.title} – Presage" if header else page.title),
+    ]
+    body = tag("body", tag("a", "Skip to the content", href="#main", class_="skip"), header, main)
+    return printable(f'<!doctype html><html lang="en">{tag("head", known, head)}{body}</html>\n')
+
+
+def section(of: Section) -> Html:
+    heading = tag("h2", of.heading, id=f"{of.id}-heading") if of.heading else None
+    return tag("section", heading, of.content, id=of.id, aria_labelledby=f"{of.id}-heading" if of.heading else None)
+
+
+@cache
+def _style() -> tuple[str, str]:
+    """The style, and its hash as a page's policy wants it."""
+    style = (ASSETS / "presage.css").read_text(encoding="utf-8")
+    return style, base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+
+
+# -- parts ------------------------------------------------------------------------------------------------------------
+
+
+def paragraph(*text: Content, class_: str = "note") -> Html:
+    return tag("p", *text, class_=class_)
+
+
+def figures(drawn: Iterable[Html]) -> Html:
+    """Figures side by side, if there is room."""
+    return tag("div", drawn, class_="figures")
+
+
+def facts(told: Iterable[tuple[str, Content]]) -> Html:
+    """Names with what is said of each, as cards."""
+    return tag("dl", (tag("div", tag("dt", name), tag("dd", value)) for name, value in told), class_="facts")
+
+
+def pairs(told: Iterable[tuple[str, Content]]) -> Html:
+    """Names with a short value of each, line by line."""
+    return tag("dl", ([tag("dt", name), tag("dd", value)] for name, value in told), class_="pairs")
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table."""
+
+    name: str
+    key: str = ""
+    """What the page's address calls it, if rows can be sorted by it."""
+    kind: str = ""
+    """`number`, `wide` or `narrow`."""
+
+
+@dataclass(frozen=True)
+class Sorting:
+    """By which column rows are sorted, and where other orders are found."""
+
+    key: str
+    is_descending: bool
+    link: Callable[[str, bool], str]
+
+
+def table(
+    rows: Iterable[Sequence[Content]],
+    columns: Sequence[Column | str],
+    title: str,
+    sorting: Sorting | None = None,
+    *,
+    tall: bool = False,
+    keys: Sequence[str] = (),
+) -> Html:
+    """A table in a box of its own that scrolls. On a narrow screen each row is a card. A row's first cell names it.
+    `keys`: by which a live page knows each row again."""
+    known = [Column(each) if isinstance(each, str) else each for each in columns]
+    head = tag("tr", (_header(column, sorting) for column in known))
+    body = (
+        tag("tr", (_cell(at, *pair) for at, pair in enumerate(zip(row, known, strict=True))), data_key=key)
+        for row, key in zip(rows, keys or itertools.repeat(None), strict=False)
+    )
+    inner = tag("table", tag("thead", head), tag("tbody", body), class_="cards")
+    return tag("div", inner, class_="box tall" if tall else "box", tabindex=0, role="region", aria_label=title)
+
+
+def _header(column: Column, sorting: Sorting | None) -> Html:
+    kind = column.kind or None
+    if not sorting or not column.key:
+        return tag("th", column.name, scope="col", class_=kind)
+    is_this = column.key == sorting.key
+    order = ("descending" if sorting.is_descending else "ascending") if is_this else None
+    link = tag("a", column.name, href=sorting.link(column.key, is_this and not sorting.is_descending), data_soft=True)
+    return tag("th", link, scope="col", class_=kind, aria_sort=order)
+
+
+def _cell(at: int, cell: Content, column: Column) -> Html:
+    kind = column.kind or None
+    if at == 0:
+        return tag("th", cell, scope="row", class_=kind)
+    return tag("td", cell, class_=kind, data_label=column.name or None)
+
+
+def search_box(action: str, fields: Iterable[Html], kept: Iterable[tuple[str, str]] = ()) -> Html:
+    """A form that asks for the same page with other settings."""
+    hidden = (tag("input", type="hidden", name=name, value=value) for name, value in kept)
+    return tag(
+        "form", fields, hidden, tag("button", "Show"), class_="filter", action=action, method="get", data_soft=True
     )
 
 
-def paragraph(text: str) -> str:
-    return f'<p class="note">{escape(text)}</p>'
+def choice(label: str, name: str, options: Iterable[tuple[str, str]], chosen: str) -> Html:
+    known = (tag("option", said, value=value, selected=value == chosen) for value, said in options)
+    return tag("label", label, tag("select", known, name=name))
 
 
-def figures(drawn: Sequence[str]) -> str:
-    """Figures side by side, if there is room."""
-    return f'<div class="figures">{"".join(drawn)}</div>'
-
-
-def table(rows: Sequence[Sequence[str]], header: Sequence[str]) -> str:
-    """A table of plain text."""
-    head = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in header)
-    body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
-    return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+def text_box(label: str, name: str, value: str) -> Html:
+    return tag("label", label, tag("input", type="search", name=name, value=value, maxlength=200))
 
 
 def write(path: Path, document: str) -> Path:

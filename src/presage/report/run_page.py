@@ -1,228 +1,318 @@
-"""The page of a search run: its progress, its forecasts against what was measured, every decision, and the winner."""
+"""The page of a run. First the answer: what was found, how sure that is, what it cost and what it saved. Then how it
+came about."""
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from html import escape
-from pathlib import Path
+from dataclasses import dataclass
+from typing import Any
 
 from presage.core import scoring
-from presage.core.forecast import Forecast
-from presage.core.scale import bin_of
-from presage.report import page
+from presage.core.statistics import Interval
+from presage.core.text import one_line
+from presage.report import decisions, lineage, page, words
+from presage.report.decisions import Query
 from presage.report.figure import Axis, Series, figure
-from presage.report.page import Section
-from presage.report.run_view import RunView, Seen, read
-from presage.searches import words
+from presage.report.html import Content, Html, join, tag
+from presage.report.page import Links, Page, Section
+from presage.report.run_view import RunView, Seen, readable
+from presage.searches import words as said
 
-FILE = "report.html"
-_MOST_DECISIONS = 500
-_MOST_NODES = 300
-_DEEPEST = 60
-_FEWEST_FOR_RELIABILITY = 10
-_LONGEST_DIFF = 2000
-_LONGEST_COMPARED = 5000
-
-
-def write(run_folder: Path) -> Path:
-    """Write the report of a run into its folder, finished or not."""
-    return page.write(run_folder / FILE, render(read(run_folder)))
-
-
-def render(view: RunView) -> str:
-    """The page as text."""
-    sections = [
-        Section("Result", page.table([[name, value] for name, value in _result(view)], ["", ""])),
-        Section("Figures", page.figures([f for f in (_progress(view), _accuracy(view), _reliability(view)) if f])),
-        Section("The winner against the anchor", _difference(view)),
-        Section("Lineage", _lineage(view)),
-        Section("Decisions", _decisions(view)),
-    ]
-    return page.page(f"Search: {view.problem}", _summary(view), sections)
+_FEWEST_JUDGED = 10
+_MOST_POINTS = 600
+_DOING = {
+    "begun": "measuring the anchor", "session": "starting", "asking": "waiting for a model's answer",
+    "asked": "proposing kernels", "proposed": "compiling and forecasting", "forecast": "deciding",
+    "decided": "measuring", "looked": "looking at what is left", "promoted": "measuring", "measured": "measuring",
+    "finals": "finishing",
+}  # fmt: skip
+"""What comes after the last event."""
+_BUDGETS = {
+    "measurements": "measurements", "device_seconds": "time on the device", "wall_seconds": "time", "tokens": "tokens",
+    "dollars": "dollars",
+}  # fmt: skip
+_COUNTS = {
+    "duplicates": "proposed again", "forecasts": "forecast", "measure": "chosen for measuring", "trust": "trusted",
+    "audit": "audited", "failed": "failed when measured",
+}  # fmt: skip
 
 
-def _summary(view: RunView) -> str:
-    count = sum(seen.measured is not None for seen in view.kernels)
-    told = f"Run {view.run}: {len(view.kernels)} kernels, {count} of them measured."
-    return f"{told} {view.ended[:1].upper()}{view.ended[1:]}." if view.ended else f"{told} It has not ended."
+@dataclass(frozen=True)
+class Standing:
+    """What is not in the events: whether a process works on the run, and what its samples say of the best kernel."""
+
+    is_running: bool
+    speedup: Interval | None
+    ended: Mapping[str, Any] | None
+    """The summary of a finished run."""
+    delta: float = 0.0
 
 
-def _result(view: RunView) -> Iterator[tuple[str, str]]:
-    if best := view.by_hash.get(view.best):
-        yield "best kernel", f"{best.name} ({best.hash})"
-    if view.speedup:
-        yield "speedup over the anchor", words.speedup(view.speedup)
-    if best and best.measured:
-        yield "found at measurement", str(best.measured)
-    for note in view.notes:
-        yield "note", note
-    if view.missed:
-        yield "missed", view.missed
-    for action in ("measure", "trust", "audit"):
-        yield f"decided to {action}", str(sum(seen.action == action for seen in view.kernels))
-    yield "broken: did not compile, or could not launch", str(sum(seen.action == "broken" for seen in view.kernels))
-    if view.early_stop:
-        yield "stopped early", view.early_stop
-    yield from view.facts.items()
+def build(view: RunView, standing: Standing, links: Links, query: Query) -> Page:
+    """The whole page."""
+    with readable(view.folder):
+        sections = [
+            Section("answer", "", _answer(view, standing, links)),
+            Section("budget", "Budget", _budget(view, standing)),
+            Section("progress", "Progress", _progress(view)),
+            Section("forecasts", "Forecasts against measurements", _forecasts(view)),
+            Section("decisions", "Kernels and decisions", decisions.table(view, links, query)),
+            Section("lineage", "Lineage", lineage.tree(view, links)),
+            Section("settings", "Settings", _settings(view)),
+        ]
+    title = f"{view.problem} on {view.configuration.get('device', 'a device')}"
+    return Page(title, sections, trail=() if links.is_frozen else (("Runs", "/"),))
+
+
+# -- the answer -------------------------------------------------------------------------------------------------------
+
+
+def state(view: RunView, is_running: bool) -> tuple[str, str]:
+    """Where the run stands in a word, and how the word is coloured."""
+    if view.finished:
+        return "finished", "good"
+    return ("running", "warm") if is_running else ("stopped", "faint")
+
+
+def _answer(view: RunView, standing: Standing, links: Links) -> Html:
+    word, colour = state(view, standing.is_running)
+    badge = tag("span", word, class_=f"badge {colour}")
+    cards = [("What was found", _found(view, standing, links)), ("How sure", _sureness(view, standing))]
+    cards += [("What it cost", _cost(view)), ("What it saved", _saved(view, standing))]
+    return join(
+        [
+            tag("p", badge, " ", _doing(view, standing), class_="note"),
+            tag("p", _headline(view, standing), class_="headline", aria_live="polite"),
+            page.facts(cards),
+        ]
+    )
+
+
+def _doing(view: RunView, standing: Standing) -> str:
+    if standing.ended:
+        why = str(standing.ended["why"])
+        return f"{why[:1].upper()}{why[1:]}."
+    if standing.is_running:
+        return f"Run {view.name}: {_DOING.get(view.last, 'working')}."
+    return f"Run {view.name} was stopped; the command that began it continues it."
+
+
+def _headline(view: RunView, standing: Standing) -> str:
+    best, S = view.best, standing.speedup
+    if best is None or S is None:
+        return "The anchor is being measured."
+    if best is view.anchor:
+        return "Nothing faster than the anchor was found." if view.finished else "Nothing faster than the anchor yet."
+    so_far = "" if view.finished else " so far"
+    reach = f" (95 %: {S.low:.3g} to {S.high:.3g})" if S.is_known and S.low < S.high else ""
+    return f"{S.value:.3g}{words.TIMES} the anchor's speed{so_far}{reach}"
+
+
+def _found(view: RunView, standing: Standing, links: Links) -> Content:
+    best = view.best
+    if best is None:
+        return "Nothing yet."
+    parts: list[Content] = [tag("strong", links.kernel(best.hash, best.name or best.hash))]
+    if best.measured and best is not view.anchor:
+        parts.append(
+            tag(
+                "p",
+                f"Found at measurement {best.measured} of {view.spent.measurements}, after {words.duration(best.at)}.",
+            )
+        )
+    if best.why:
+        parts.append(tag("p", best.why, class_="note"))
+    if standing.ended and standing.ended.get("optimum"):
+        parts.append(tag("p", _sentence(said.optimum(standing.ended["optimum"]))))
+    return parts
+
+
+def _sureness(view: RunView, standing: Standing) -> Content:
+    parts: list[Content] = []
+    if view.finished and view.best is not view.anchor:
+        again = view.best is not None and view.best.again is not None
+        parts.append(
+            "Measured again at the end, beside the anchor." if again else "Measured once, apart from the anchor."
+        )
+    elif view.best is not view.anchor:
+        parts.append("Measured once, apart from the anchor. The best are measured again at the end, beside it.")
+    if standing.ended:
+        parts += [tag("p", _sentence(note), class_="warm") for note in standing.ended["notes"]]
+        parts.append(tag("p", f"Missed: {said.missed(standing.ended, standing.delta)}."))
+    elif view.outlook and (until := view.configuration.get("until")) is not None:
+        told = said.outlook(view.outlook["left"], view.outlook["chance"], float(until))
+        parts.append(tag("p", _sentence(told)))
+    if len(view.judged) >= _FEWEST_JUDGED:
+        inside = sum(each.is_inside for each in view.judged)
+        parts.append(
+            tag(
+                "p",
+                f"Of {len(view.judged)} forecasts that were checked, {inside} held the value in their 90 % interval.",
+            )
+        )
+    return parts or "Nothing is known yet."
+
+
+def _cost(view: RunView) -> Content:
+    spent = view.spent
+    parts: list[Content] = [tag("strong", f"{spent.measurements:,} measurements")]
+    device, every = words.duration(spent.device_seconds), words.duration(view.clock(view.last_time))
+    parts.append(tag("p", f"{device} of the device, {every} in all."))
+    for who, amounts in view.models.items():
+        if amounts.tokens or amounts.dollars:
+            parts.append(tag("p", f"The {who}'s model: {amounts.tokens:,} tokens, {words.money(amounts.dollars)}."))
+    return parts
+
+
+def _saved(view: RunView, standing: Standing) -> Content:
+    unmeasured = len(view.kernels) - len(view.measured) - view.counts["broken"]
+    parts: list[Content] = [tag("strong", f"{unmeasured:,} of {len(view.kernels):,} kernels not measured")]
+    each = view.spent.device_seconds / view.spent.measurements if view.spent.measurements else 0.0
+    if unmeasured and view.counts["forecasts"]:
+        parts.append(
+            tag("p", f"To measure them, too, would take about {words.duration(unmeasured * each)} more of the device.")
+        )
+    if view.counts["broken"]:
+        parts.append(tag("p", f"{view.counts['broken']:,} did not compile or could not launch, and were not tried."))
+    if standing.ended and (stop := said.saved(standing.ended["early_stop"] or {})):
+        parts.append(tag("p", f"It stopped early: {stop}."))
+    return parts
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}."
+
+
+# -- budget and settings ----------------------------------------------------------------------------------------------
+
+
+def _budget(view: RunView, standing: Standing) -> Html:
+    budget, clock = view.budget, view.clock(view.last_time)
+    rows: list[tuple[str, Content]] = []
+    for name, limit in budget.limits().items():
+        spent = clock if name == "wall_seconds" else float(getattr(view.spent, name))
+        shown = (
+            words.duration if name.endswith("seconds") else words.money if name == "dollars" else lambda n: f"{n:,.0f}"
+        )
+        told = f"{shown(spent)} of {shown(limit)} spent, {shown(max(0.0, limit - spent))} left"
+        meter = tag("meter", told, min=0, max=limit, value=min(spent, limit), aria_label=_BUDGETS[name])
+        rows.append((_BUDGETS[name], [tag("p", told), meter]))
+    if "wall_seconds" not in budget.limits():
+        running = {"data_elapsed": f"{clock:.0f}"} if standing.is_running and not view.finished else {}
+        rows.append(
+            ("time", tag("p", tag("span", words.duration(clock), **running), "" if view.finished else " so far"))
+        )
+    return page.facts(rows)
+
+
+def _settings(view: RunView) -> Html:
+    asked = [(name, one_line(str(value), 400)) for name, value in view.configuration.items() if value is not None]
+    counted = [(_COUNTS.get(name, name), f"{count:,}") for name, count in view.counts.items()]
+    notes = [tag("h3", "Notes of the run"), tag("ul", (tag("li", note) for note in view.notes))] if view.notes else []
+    return join([page.pairs([*asked, *counted]), *notes])
 
 
 # -- figures ----------------------------------------------------------------------------------------------------------
 
 
-def _measured(view: RunView) -> list[Seen]:
-    found = [seen for seen in view.kernels if seen.measured is not None]
-    return sorted(found, key=lambda seen: seen.measured or 0)
+def some(measured: Sequence[Seen], most: int = _MOST_POINTS) -> Sequence[Seen]:
+    """Not more than a figure can show."""
+    return measured[:: max(1, math.ceil(len(measured) / most))]
 
 
-def _progress(view: RunView) -> str:
-    order = _measured(view)
-    if not order:
-        return ""
-    speeds = [math.nan if seen.value is None else 2**seen.value for seen in order]
-    best, so_far = [], 0.0
-    for S in speeds:
-        so_far = max(so_far, 0.0 if math.isnan(S) else S)
-        best.append(so_far)
-    numbers = [float(seen.measured or 0) for seen in order]
-    titles = [f"{seen.name}: {S:.3g}x" for seen, S in zip(order, speeds, strict=True)]
+def best_so_far(view: RunView, x: str) -> tuple[list[float], list[float]]:
+    """Where the best changed, over measurements or seconds, and S there; to the last measurement."""
+    steps = [*view.records, *view.measured[-1:]]
+    across = [float(seen.measured or 0) if x == "measured" else seen.at for seen in steps]
+    highs = [2 ** (seen.value or 0.0) for seen in view.records]
+    return across, [*highs, *highs[-1:]]
+
+
+def _progress(view: RunView) -> Html:
+    if not view.records:
+        return page.paragraph("Nothing has been measured yet.")
+    return page.figures([_over(view, "measured", "measurement"), _over(view, "at", "seconds")])
+
+
+def _over(view: RunView, x: str, label: str) -> Html:
+    shown = [seen for seen in some(view.measured) if seen.value is not None]
+    y = [2 ** (seen.value or 0.0) for seen in shown]
+    across = [float(getattr(seen, x)) for seen in shown]
+    titles = [f"{seen.name}: {words.outcome(seen)}" for seen in shown]
     series = [
-        Series("best so far", numbers, best, "steps"),
-        Series("measured", numbers, speeds, "points", titles=titles),
+        Series("best so far", *best_so_far(view, x), "steps"),
+        Series("measured", across, y, "points", titles=titles),
     ]
-    return figure("Progress", Axis("measurement"), Axis("speedup over the anchor", log=True), series)
+    over = "measurements" if x == "measured" else "time"
+    axes = Axis(label, low=0), Axis("speedup (dashed: the anchor)", log=True)
+    return figure(f"Best so far over {over}", *axes, series, rule=1.0)
 
 
-def _accuracy(view: RunView) -> str:
+def _forecasts(view: RunView) -> Html:
+    if not view.counts["forecasts"]:
+        return page.paragraph("Nothing was forecast.")
+    drawn = [each for each in (_accuracy(view), _reliability(view)) if each]
+    return join([*([page.figures(drawn)] if drawn else []), *_calibration(view)])
+
+
+def _calibration(view: RunView) -> Iterator[Html]:
+    count = len(view.judged)
+    if not count:
+        yield page.paragraph("No kernel that was forecast has been measured yet.")
+        return
+    inside = sum(each.is_inside for each in view.judged)
+    errors = sorted(each.error for each in view.judged)
+    middle = errors[count // 2]
+    yield page.paragraph(
+        f"{count} forecasts were followed by a measurement. {inside} of them ({inside / count:.0%}) held the value in"
+        f" their 90 % interval; 90 % is right. Half of the medians were off by less than {100 * (2**middle - 1):.3g} %."
+    )
+
+
+def _accuracy(view: RunView) -> Html | None:
+    pairs = [seen for seen in view.measured if seen.forecast and seen.value is not None]
     series = []
-    for action in ("measure", "audit"):
-        pairs = [(f, seen) for seen in _measured(view) if (f := seen.forecast) and seen.action == action]
-        pairs = [(forecast, seen) for forecast, seen in pairs if seen.value is not None]
-        if pairs:
-            x, y = [2 ** f.mean() for f, _ in pairs], [2 ** (seen.value or 0.0) for _, seen in pairs]
+    groups = (("chosen for measuring", "measure"), ("audited", "audit"), ("trusted first, measured later", "trust"))
+    for colour, (label, action) in enumerate(groups):
+        if mine := some([seen for seen in pairs if seen.action == action], 400):
+            quantiles = [[2 ** seen.forecast.quantile(q) for seen in mine if seen.forecast] for q in (0.5, 0.05, 0.95)]
+            x = [2 ** (seen.value or 0.0) for seen in mine]
             titles = [
-                f"{seen.name}: {a:.3g}x forecast, {b:.3g}x measured"
-                for (_, seen), a, b in zip(pairs, x, y, strict=True)
+                f"{seen.name}: forecast {words.forecast(seen.forecast)}, measured {words.outcome(seen)}"
+                for seen in mine
             ]
-            series.append(Series({"measure": "measured", "audit": "audited"}[action], x, y, "points", titles=titles))
-    axes = Axis("speedup forecast", log=True), Axis("speedup measured", log=True)
-    return figure("Forecast against measured", *axes, series, diagonal=True) if series else ""
+            y, low, high = quantiles
+            series.append(Series(label, x, y, "points", titles=titles, low=low, high=high, colour=colour))
+    if not series:
+        return None
+    axes = Axis("times the anchor's speed, measured", log=True), Axis("forecast: median and 90 % interval", log=True)
+    return figure("Forecast against measured: on the diagonal is right", *axes, series, diagonal=True)
 
 
-def _reliability(view: RunView) -> str:
-    pairs = [(seen.forecast, seen.value) for seen in _measured(view) if seen.forecast and seen.value is not None]
-    if len(pairs) < _FEWEST_FOR_RELIABILITY:
-        return ""
-    probabilities = [forecast.bin_probabilities() for forecast, _ in pairs]
-    hits = scoring.hits(probabilities, bin_of([2**value for _, value in pairs]))
-    curve = scoring.reliability_curve([p.max() for p in probabilities], hits, bins=5, binning="equal_mass")
+def _reliability(view: RunView) -> Html | None:
+    if len(view.judged) < _FEWEST_JUDGED:
+        return None
+    confidence, hits = [each.confidence for each in view.judged], [each.is_hit for each in view.judged]
+    curve = scoring.reliability_curve(confidence, hits, bins=5, binning="equal_mass")
     axes = Axis("probability given to the likeliest bin", 0, 1), Axis("how often it was the true one", 0, 1)
     series = [Series("forecasts of measured kernels", curve.confidence.tolist(), curve.accuracy.tolist())]
-    return figure("Reliability of what was measured", *axes, series, diagonal=True)
+    return figure("Calibration so far: on the diagonal is honest", *axes, series, diagonal=True)
 
 
-# -- text -------------------------------------------------------------------------------------------------------------
-
-
-def _difference(view: RunView) -> str:
-    if view.best_source == view.anchor_source:
-        return page.paragraph("The winner is the anchor itself.")
-    both = view.anchor_source.splitlines(), view.best_source.splitlines()
-    if max(map(len, both)) > _LONGEST_COMPARED:
-        return page.paragraph(f"They have more than {_LONGEST_COMPARED} lines, which are not compared here.")
-    lines = list(difflib.unified_diff(*both, "anchor", "winner", lineterm="", n=10_000))[2:]
-    marks = {"+": "added", "-": "removed", "@": "place"}
-    shown = [f'<span class="{marks.get(line[:1], "same")}">{escape(line)}</span>' for line in lines[:_LONGEST_DIFF]]
-    left_out = f"\n({len(lines) - _LONGEST_DIFF} more lines)" if len(lines) > _LONGEST_DIFF else ""
-    return "<pre>" + "\n".join(shown) + left_out + "</pre>"
-
-
-def _decisions(view: RunView) -> str:
-    decided = [seen for seen in view.kernels if seen.action]
-    if not decided:
-        return page.paragraph("Nothing was decided yet.")
-    header = ["", "kernel", "idea", "forecast", "may fail", "decision", "why", "measured"]
-    rows = [
-        [str(number), seen.name, seen.why, _forecast(seen.forecast), _p_fail(seen.forecast), seen.action, seen.reason,
-         _outcome(seen)]
-        for number, seen in enumerate(decided, start=1)
-    ]  # fmt: skip
-    note = page.paragraph(f"The last {_MOST_DECISIONS} of {len(rows)}.") if len(rows) > _MOST_DECISIONS else ""
-    return note + page.table(rows[-_MOST_DECISIONS:], header)
-
-
-def _forecast(forecast: Forecast | None) -> str:
-    if forecast is None:
-        return "none"
-    low, middle, high = (2 ** forecast.quantile(q) for q in (0.05, 0.5, 0.95))
-    return f"{middle:.3g}x ({low:.3g} to {high:.3g})"
-
-
-def _p_fail(forecast: Forecast | None) -> str:
-    return "" if forecast is None else f"{forecast.p_fail:.2f}"
-
-
-def _outcome(seen: Seen) -> str:
-    if seen.value is not None:
-        return f"{2**seen.value:.3g}x"
-    return seen.failure or ("failed" if seen.measured is not None else "")
-
-
-def _lineage(view: RunView) -> str:
-    """A tree of nested lists: the best kernels with all their ancestors. The winner is marked."""
-    shown = _worth_showing(view)
-    children: dict[str | None, list[Seen]] = {}
-    for seen in view.kernels:
-        if seen.hash in shown:
-            children.setdefault(seen.parent if seen.parent in shown else None, []).append(seen)
-    note = f"The best kernels and their ancestors: {len(shown)} of {len(view.kernels)}."
-    told = page.paragraph(note) if len(shown) < len(view.kernels) else ""
-    return told + f'<ul class="tree">{"".join(_branches(children, view.best))}</ul>'
-
-
-def _worth_showing(view: RunView) -> set[str]:
-    def worth(seen: Seen) -> float:
-        expected = seen.forecast.mean() if seen.forecast else -math.inf
-        return -math.inf if seen.failure else expected if seen.value is None else seen.value
-
-    ranked = sorted(view.kernels, key=lambda seen: (seen.hash != view.best, -worth(seen)))
-    shown: set[str] = set()
-    for seen in ranked:
-        line: dict[str, None] = {}
-        at: Seen | None = seen
-        while at is not None and at.hash not in shown and at.hash not in line and len(line) < _MOST_NODES:
-            line[at.hash] = None
-            at = view.by_hash.get(at.parent) if at.parent else None
-        if len(shown) + len(line) > _MOST_NODES:
-            break
-        shown.update(line)
-    return shown
-
-
-def _branches(children: Mapping[str | None, Sequence[Seen]], best: str) -> Iterator[str]:
-    """Each node and its descendants, depth first. Beyond a depth, lists are not nested further."""
-    waiting: list[Seen | str] = list(reversed(children.get(None, ())))
-    depth = 0
-    while waiting:
-        item = waiting.pop()
-        if isinstance(item, str):
-            depth -= 1
-            yield item
-            continue
-        own = children.get(item.hash, ())
-        yield f"<li>{_node(item, item.hash == best)}"
-        if own and depth < _DEEPEST:
-            depth += 1
-            yield "<ul>"
-            waiting.append("</ul></li>")
-        else:
-            yield "</li>"
-        waiting += reversed(own)
-
-
-def _node(seen: Seen, is_best: bool) -> str:
-    expected = f", forecast {_forecast(seen.forecast)}" if seen.forecast else ""
-    outcome = _outcome(seen) or f"not measured{expected}"
-    idea = f" – {seen.why}" if seen.why else ""
-    return f'<span class="{"best" if is_best else "kernel"}">{escape(f"{seen.name}: {outcome}{idea}")}</span>'
+def to_json(view: RunView, standing: Standing) -> dict[str, Any]:
+    """The run for programs."""
+    best, count = view.best, len(view.judged)
+    return {
+        "run": view.name,
+        "state": state(view, standing.is_running)[0],
+        "configuration": view.configuration,
+        "best": best.hash if best else None,
+        "speedup": standing.speedup._asdict() if standing.speedup else None,
+        "spent": view.spent.to_json() | {"wall_seconds": view.clock(view.last_time)},
+        "models": {who: {"tokens": amounts.tokens, "dollars": amounts.dollars} for who, amounts in view.models.items()},
+        "kernels": len(view.kernels),
+        "counts": dict(view.counts),
+        "coverage_90": sum(each.is_inside for each in view.judged) / count if count else None,
+        "ended": standing.ended,
+    }

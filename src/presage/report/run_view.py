@@ -1,159 +1,412 @@
-"""What the report of a run shows, as plain values, read from the run's store."""
+"""What the pages of a run show, as plain values: a fold over its events that goes on where it was as new ones come.
+
+It keeps less than the state of a search, and does less for each event: forecasts, which are most of what a run stores,
+are parsed only when they are shown.
+"""
 
 from __future__ import annotations
 
+import bisect
+import gc
+import itertools
+import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from array import array
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from presage.core.errors import PresageError
 from presage.core.forecast import Forecast
-from presage.core.statistics import Interval
-from presage.core.text import excerpt
-from presage.searches import words
+from presage.core.scale import LOG2_EDGES
+from presage.core.statistics import Interval, speedup_interval
+from presage.core.text import excerpt, one_line
+from presage.devices.status import Status
+from presage.searches.budget import Amounts, Budget
 from presage.searches.run import Run
-from presage.searches.state import State
 from presage.store.store import Event, Store
 
 _LARGEST = 1000
 """log2 of the largest speedup that can be real."""
+_LONGEST = 400
+"""Characters of a name, an idea or a reason that pages show."""
+_NOTES = 50
+_FORECASTS = '{"forecasts":{"'
+"""How the text of a forecast event begins."""
+_EDGES = tuple(map(float, LOG2_EDGES))
 
 
-@dataclass(frozen=True)
+class Packed(NamedTuple):
+    """A forecast in little memory."""
+
+    knots: array[float]
+    cdf: array[float]
+    p_fail: float
+
+    @classmethod
+    def of(cls, kept: Mapping[str, Any]) -> Packed:
+        knots, cdf, p_fail = array("d", kept["knots"]), array("d", kept["cdf"]), float(kept["p_fail"])
+        if len(knots) != len(cdf) or not (abs(knots[0]) < _LARGEST and abs(knots[-1]) < _LARGEST and 0 <= p_fail <= 1):
+            raise ValueError(f"a forecast from 2**{knots[0]} to 2**{knots[-1]}")
+        return cls(knots, cdf, p_fail)
+
+    def quantile(self, q: float) -> float:
+        at = min(max(1, bisect.bisect_left(self.cdf, q)), len(self.cdf) - 1)
+        rise = self.cdf[at] - self.cdf[at - 1]
+        share = (q - self.cdf[at - 1]) / rise if rise else 1.0
+        return (1 - share) * self.knots[at - 1] + share * self.knots[at]
+
+    def below(self, value: float) -> float:
+        """P(log2 S <= value)."""
+        at = bisect.bisect_right(self.knots, value)
+        if at in (0, len(self.knots)):
+            return float(at > 0)
+        share = (value - self.knots[at - 1]) / (self.knots[at] - self.knots[at - 1])
+        return (1 - share) * self.cdf[at - 1] + share * self.cdf[at]
+
+    def unpacked(self) -> Forecast:
+        """The forecast, checked: the folder may come from anyone."""
+        return Forecast(tuple(self.knots), tuple(self.cdf), self.p_fail)
+
+
+@dataclass(slots=True)
 class Seen:
     """A kernel that the search saw, and what happened to it."""
 
     hash: str
-    name: str
+    number: int
+    """Its place in the order of proposal; 0 for the anchor."""
+    name: str = ""
     parent: str | None = None
     """The hash of its parent; None for the anchor."""
     why: str = ""
     """The idea behind it, in the proposer's words."""
-    forecast: Forecast | None = None
+    step: int = 0
+    kept: str | Packed | None = None
+    """Its forecast, which is parsed when it is first asked for."""
+    notes: tuple[str, ...] = ()
+    """What the forecaster says of its forecast."""
     action: str = ""
-    """`trust`, `measure` or `audit`; `broken` if it cannot work; empty for the anchor."""
+    """`trust`, `measure` or `audit`; `broken` if it cannot work; empty for the anchor and what is undecided."""
     reason: str = ""
     """The reason of the decision."""
+    decided: float = 0.0
+    """When that was, in seconds of the run."""
     measured: int | None = None
     """The number of its measurement, from 1; None if it was not measured."""
+    at: float = 0.0
+    """When that was, in seconds of the run."""
     value: float | None = None
     """log2 S as measured; None if it was not measured or failed."""
+    status: str = ""
     failure: str = ""
     """How it failed, if it did."""
+    again: Interval | None = None
+    """S as measured at the end, beside the anchor."""
+
+    @property
+    def forecast(self) -> Packed | None:
+        if isinstance(self.kept, str):
+            self.kept = Packed.of(json.loads(self.kept))
+        return self.kept
+
+    @property
+    def is_promoted(self) -> bool:
+        return self.action == "trust" and self.measured is not None
 
 
-@dataclass(frozen=True)
+class Judged(NamedTuple):
+    """A forecast beside what was measured."""
+
+    confidence: float
+    """The probability of its likeliest bin."""
+    is_hit: bool
+    """Whether that was the true one."""
+    is_inside: bool
+    """Whether the value lies in the 90 % interval."""
+    error: float
+    """Octaves between the median and the value."""
+
+
 class RunView:
-    """All that the report of a run shows."""
+    """All that pages show of a run."""
 
-    run: str
-    problem: str
-    facts: Mapping[str, str]
-    """Settings and costs, by name, as text."""
-    kernels: Sequence[Seen]
-    """The anchor, then every candidate in the order of proposal."""
-    best: str
-    """The hash of the best kernel."""
-    speedup: Interval | None
-    """Its speedup, from the last measurement of the finalists if there was one."""
-    anchor_source: str
-    best_source: str
-    missed: str = ""
-    """What was trusted and not measured, and what that may have missed; empty until the run is finished."""
-    notes: Sequence[str] = ()
-    """What to know about the result."""
-    early_stop: str = ""
-    """Whether the run stopped early, or why not; empty if that is not known."""
-    ended: str = ""
-    """Why the run ended; empty until it is finished."""
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.seq = 0
+        """The number of the last event that was taken in."""
+        self.configuration: dict[str, Any] = {}
+        self.kernels: dict[str, Seen] = {}
+        """The anchor, then every candidate in the order of proposal, by hash."""
+        self.decided: list[Seen] = []
+        """In order of time, the broken too."""
+        self.measured: list[Seen] = []
+        """In order of time."""
+        self.records: list[Seen] = []
+        """Those of them that were the best when they were measured; the last is the best so far."""
+        self.judged: list[Judged] = []
+        self.spent = Amounts()
+        self.models = {"proposer": Amounts(), "forecaster": Amounts()}
+        """What the models of each have cost."""
+        self.counts: Counter[str] = Counter()
+        self.notes: deque[str] = deque(maxlen=_NOTES)
+        """What went wrong or should be known, in the words of the run's parts."""
+        self.outlook: Mapping[str, Any] | None = None
+        self.finished: dict[str, Any] | None = None
+        self.last = ""
+        """The kind of the last event."""
+        self.last_time = 0.0
+        self.begun = 0.0
+        self._asking = Amounts()
+        self._lived = self._session = 0.0
+        self._step = 0
+        self._unnamed: list[str] = []
+        self._folds: dict[str, Callable[[Mapping[str, Any], float], None]] = {
+            "begun": self._begun, "session": self._session_began, "asking": self._asked_model, "asked": self._asked,
+            "proposed": self._proposed, "forecast": self._forecast, "decided": self._decided, "looked": self._looked,
+            "measured": self._measured, "finals": self._finals, "finished": self._finished,
+        }  # fmt: skip
 
-    @cached_property
-    def by_hash(self) -> dict[str, Seen]:
-        return {seen.hash: seen for seen in self.kernels}
+    @property
+    def name(self) -> str:
+        return self.folder.absolute().name
 
+    @property
+    def problem(self) -> str:
+        return one_line(str(self.configuration.get("problem", "")), _LONGEST)
 
-def read(run_folder: Path) -> RunView:
-    """Read the view from a run's folder, finished or not."""
-    with Store(run_folder, writes=False) as store, _readable(run_folder):
-        state = State()
-        kernels: dict[str, Seen] = {}
-        for event in store.events():
-            state.apply(event)
-            _take_in(event, state, kernels)
-        if not state.hashes:
-            raise PresageError(f"nothing has been measured in {run_folder} yet")
-        names = store.names()
-        named = [replace(seen, name=Path(names[hash]).name) for hash, seen in kernels.items()]
-        best, speedup = _best(state)
-        run = Run(run_folder)
-        ended = run.summary() if state.finished else None
-        return RunView(
-            run=run_folder.name,
-            problem=str((state.configuration or {}).get("problem", "")),
-            facts=_facts(state),
-            kernels=named,
-            best=best,
-            speedup=speedup,
-            anchor_source=store.kernel(state.hashes[0]).source,
-            best_source=store.kernel(best).source,
-            missed=words.missed(ended, run.delta) if ended else "",
-            notes=ended["notes"] if ended else (),
-            early_stop=words.early_stop(ended) if ended else "",
-            ended=str(ended["why"]) if ended else "",
+    @property
+    def anchor(self) -> Seen | None:
+        return next(iter(self.kernels.values()), None)
+
+    @property
+    def budget(self) -> Budget:
+        asked = self.configuration
+        return Budget(*(asked.get(name) for name in ("budget", "device_seconds", "wall", "tokens", "dollars")))
+
+    @property
+    def best(self) -> Seen | None:
+        """The result, or the best so far; None before anything was measured."""
+        if self.finished:
+            return self.kernels[self.finished["best"]["kernel"]]
+        return self.records[-1] if self.records else None
+
+    def refresh(self, store: Store) -> bool:
+        """Take in the events that are new; whether there were any."""
+        before = self.seq
+        with readable(self.folder), _no_collecting():
+            for seq, at, kind, text in store.texts(after=self.seq):
+                self.apply(Event(seq, float(at), str(kind), self._payload(kind, text)))
+            names = store.names(self._unnamed) if self._unnamed else {}
+            for hash in self._unnamed:
+                self.kernels[hash].name = one_line(names[hash].rpartition("/")[2], _LONGEST)
+            self._unnamed = []
+        return self.seq > before
+
+    def apply(self, event: Event) -> None:
+        """Take in what happened."""
+        if fold := self._folds.get(event.kind):
+            fold(event.payload, event.time)
+        self.seq, self.last, self.last_time = event.seq, event.kind, event.time
+
+    def _payload(self, kind: str, text: str) -> dict[str, Any]:
+        """What an event tells. Its forecasts stay text, where they are written as a search writes them."""
+        end = text.find("}},")
+        if kind == "forecast" and text.startswith(_FORECASTS) and end > 0:
+            pairs = [part.partition('":') for part in text[len(_FORECASTS) : end].split('},"')]
+            if all(hash in self.kernels for hash, _, _ in pairs):
+                told: dict[str, Any] = json.loads(f"{_FORECASTS[:-1]}{text[end + 1 :]}")
+                return told | {"forecasts": {hash: f"{rest}}}" for hash, _, rest in pairs}}
+        return dict(json.loads(text))
+
+    def clock(self, time: float) -> float:
+        """The seconds that the run's processes had lived, together, at this time."""
+        return self._lived + max(0.0, time - self._session) if self._session else self._lived
+
+    # -- events -------------------------------------------------------------------------------------------------------
+
+    def _begun(self, told: Mapping[str, Any], time: float) -> None:
+        self.configuration, self.begun = dict(told["configuration"]), time
+
+    def _session_began(self, told: Mapping[str, Any], time: float) -> None:
+        self._lived, self._session = float(told["lived"]), time
+        self.spent.tokens += self._asking.tokens
+        self.spent.dollars += self._asking.dollars
+        self._asking = Amounts()
+        self._note(told.get("notes", ()))
+        if limits := told.get("limits"):
+            self.configuration |= limits
+            self.finished = self.outlook = None
+
+    def _asked_model(self, told: Mapping[str, Any], time: float) -> None:
+        self._asking = Amounts(tokens=told["tokens"], dollars=told["dollars"])
+
+    def _asked(self, told: Mapping[str, Any], time: float) -> None:
+        self._step = int(told["step"])
+
+    def _proposed(self, told: Mapping[str, Any], time: float) -> None:
+        anchor = next(iter(self.kernels))
+        parent = str(told.get("parent_kernel") or anchor)
+        for hash, why in told["candidates"]:
+            self._enter(Seen(hash, len(self.kernels), "", parent, one_line(str(why), _LONGEST), self._step))
+        self.counts["duplicates"] += told["duplicates"]
+        self._note([*told.get("notes", ()), told.get("short")])
+        self._pay("proposer", told)
+
+    def _forecast(self, told: Mapping[str, Any], time: float) -> None:
+        notes = told.get("notes", {})
+        for hash, kept in told["forecasts"].items():
+            seen = self.kernels[hash]
+            self.counts["forecasts"] += seen.kept is None
+            seen.kept = kept if isinstance(kept, str) else Packed.of(kept)
+            if hash in notes:
+                seen.notes = tuple(one_line(str(note), _LONGEST) for note in notes[hash])
+        for hash, why in told["broken"].items():
+            seen = self.kernels[hash]
+            seen.failure = seen.reason = one_line(str(why), _LONGEST)
+            self._decide(seen, "broken", time)
+        self._note([told.get("short")])
+        self._pay("forecaster", told)
+
+    def _decided(self, told: Mapping[str, Any], time: float) -> None:
+        for hash, action, reason in told["decisions"]:
+            seen = self.kernels[hash]
+            if seen.action != "broken":  # older runs name it here, too
+                seen.reason = one_line(str(reason), _LONGEST)
+                self._decide(seen, one_line(str(action), 20), time)
+
+    def _looked(self, told: Mapping[str, Any], time: float) -> None:
+        self.outlook = {"left": int(told["left"]), "chance": float(told["chance"])}
+
+    def _measured(self, told: Mapping[str, Any], time: float) -> None:
+        self.spent.measurements += 1
+        self.spent.device_seconds += told["seconds"]
+        if not self.kernels:
+            self._enter(Seen(told["kernel"], 0))
+        seen = self.kernels[told["kernel"]]
+        seen.measured, seen.at, seen.status = (
+            self.spent.measurements,
+            self.clock(time),
+            one_line(str(told["status"]), 40),
         )
+        seen.value = _log2(told["value"])
+        self.measured.append(seen)
+        if seen.value is None:
+            self.counts["failed"] += 1
+            seen.failure = one_line(f"{seen.status.replace('_', ' ')}: {told['reason']}", _LONGEST)
+            return
+        if not self.records or seen.value > (self.records[-1].value or 0.0):
+            self.records.append(seen)
+        if seen.forecast:
+            self.judged.append(_judged(seen.forecast, seen.value))
+
+    def _finals(self, told: Mapping[str, Any], time: float) -> None:
+        self.spent.measurements += len(told["results"])
+        self.spent.device_seconds += told["seconds"]
+        for result in told["results"]:
+            if result["value"] is not None:
+                self.kernels[result["kernel"]].again = Interval(*(float(result[end]) for end in Interval._fields))
+
+    def _finished(self, told: Mapping[str, Any], time: float) -> None:
+        self.finished = dict(told)
+        self._lived, self._session = float(told["spent"]["wall_seconds"]), 0.0
+
+    # -- parts of events ----------------------------------------------------------------------------------------------
+
+    def _enter(self, seen: Seen) -> None:
+        self.kernels[seen.hash] = seen
+        self._unnamed.append(seen.hash)
+
+    def _decide(self, seen: Seen, action: str, time: float) -> None:
+        seen.action, seen.decided = action, self.clock(time)
+        self.counts[action] += 1
+        self.decided.append(seen)
+
+    def _note(self, notes: Iterable[object]) -> None:
+        self.notes.extend(one_line(str(note), _LONGEST) for note in notes if note)
+
+    def _pay(self, who: str, told: Mapping[str, Any]) -> None:
+        self._asking = Amounts()
+        for amounts in (self.spent, self.models[who]):
+            amounts.tokens += told["tokens"]
+            amounts.dollars += told["dollars"]
+
+
+def read(folder: Path) -> RunView:
+    """All that is known of a run, finished or not."""
+    view = RunView(folder)
+    with Store(folder, writes=False) as store:
+        view.refresh(store)
+    if not view.kernels:
+        raise PresageError(f"nothing has been measured in {folder} yet")
+    return view
 
 
 @contextmanager
-def _readable(run_folder: Path) -> Iterator[None]:
-    """Turn errors in events into a message: the folder may come from anyone."""
+def readable(folder: Path) -> Iterator[None]:
+    """Turn errors from wrong values in events into a message: the folder may come from anyone."""
     try:
         yield
-    except (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError) as error:
+    except (
+        ArithmeticError,
+        AssertionError,
+        AttributeError,
+        LookupError,
+        StopIteration,
+        TypeError,
+        ValueError,
+    ) as error:
         what = excerpt(str(error)) or type(error).__name__
-        raise PresageError(f"the run in {run_folder} is damaged; its events contradict each other: {what}") from error
+        raise PresageError(f"the run in {folder} is damaged; its events contradict each other: {what}") from error
 
 
-def _take_in(event: Event, state: State, kernels: dict[str, Seen]) -> None:
-    """Add what an event says about kernels."""
-    told = event.payload
-    if event.kind == "proposed":
-        for hash, why in told["candidates"]:
-            kernels[hash] = Seen(hash, hash, state.hashes[told["parent"]], str(why))
-    elif event.kind == "forecast":
-        for hash, kept in told["forecasts"].items():
-            kernels[hash] = replace(kernels[hash], forecast=_forecast(kept))
-        for hash, why in told["broken"].items():
-            kernels[hash] = replace(kernels[hash], failure=str(why), action="broken", reason=str(why))
-    elif event.kind == "decided":
-        for hash, action, reason in told["decisions"]:
-            if kernels[hash].action != "broken":  # older runs name it here, too
-                kernels[hash] = replace(kernels[hash], action=str(action), reason=str(reason))
-    elif event.kind == "measured":
-        seen = kernels.get(told["kernel"]) or Seen(told["kernel"], told["kernel"])
-        failure = "" if told["value"] is not None else f"{told['status'].replace('_', ' ')}: {told['reason']}"
-        number = state.spent.measurements
-        kernels[seen.hash] = replace(seen, measured=number, value=_log2(told["value"]), failure=failure)
+@contextmanager
+def _no_collecting() -> Iterator[None]:
+    """Folding makes no cycles, and looking for some would take half of its time."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
-def _best(state: State) -> tuple[str, Interval]:
-    """The result, or the best so far."""
-    if state.finished:
-        best = state.finished["best"]
-        return best["kernel"], _interval(best["speedup"], best["low"], best["high"])
-    value, id = state.best[-1]
-    return state.hashes[id], Interval(2**value, -math.inf, math.inf)
+def speedup(view: RunView, store: Store) -> Interval | None:
+    """The best kernel's speedup: from the last measurement of the finalists if there was one, else from the
+    measurements of the anchor and of the kernel, which were made apart."""
+    best, anchor = view.best, view.anchor
+    if best is None or anchor is None:
+        return None
+    if view.finished:
+        told = view.finished["best"]
+        return Interval(float(told["speedup"]), float(told["low"]), float(told["high"]))
+    if best is anchor:
+        return Interval(1.0, 1.0, 1.0)
+    one, other = (
+        [m.cases for m in store.measurements(each.hash) if m.status is Status.OK][:1] for each in (anchor, best)
+    )
+    if not one or not other:
+        return Interval(2 ** (best.value or 0.0), 0.0, math.inf)
+    return speedup_interval([case.parts for case in one[0]], [case.parts for case in other[0]], paired=False)
 
 
-def _forecast(kept: Mapping[str, Any]) -> Forecast:
-    """A forecast, checked again: the folder may come from anyone."""
-    knots, cdf = (tuple(map(float, kept[name])) for name in ("knots", "cdf"))
-    if not all(abs(knot) < _LARGEST for knot in knots):
-        raise ValueError(f"a forecast from 2**{knots[0]} to 2**{knots[-1]}")
-    return Forecast(knots, cdf, float(kept["p_fail"]), float(kept["raw_sum"]))
+def ended(view: RunView) -> dict[str, Any] | None:
+    """What a finished run ended with, also a run of an older version; None before that."""
+    return Run(view.folder).summary() if view.finished else None
+
+
+def _judged(forecast: Packed, value: float) -> Judged:
+    inner = [0.0, *(forecast.below(edge) for edge in _EDGES), 1.0]
+    shares = [high - low for low, high in itertools.pairwise(inner)]
+    likeliest = max(range(len(shares)), key=shares.__getitem__)
+    low, middle, high = (forecast.quantile(q) for q in (0.05, 0.5, 0.95))
+    return Judged(
+        shares[likeliest], likeliest == bisect.bisect_left(_EDGES, value), low <= value <= high, abs(value - middle)
+    )
 
 
 def _log2(value: float | None) -> float | None:
@@ -161,13 +414,3 @@ def _log2(value: float | None) -> float | None:
     if value is not None and not abs(float(value)) < _LARGEST:
         raise ValueError(f"a speedup of 2**{value}")
     return None if value is None else float(value)
-
-
-def _interval(value: float, low: float, high: float) -> Interval:
-    return Interval(float(value), float(low), float(high))
-
-
-def _facts(state: State) -> dict[str, str]:
-    asked = {name: str(value) for name, value in (state.configuration or {}).items() if value is not None}
-    spent = (state.finished or {}).get("spent") or state.spent.to_json()
-    return asked | {f"spent: {name.replace('_', ' ')}": f"{value:.6g}" for name, value in spent.items()}

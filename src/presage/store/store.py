@@ -149,26 +149,42 @@ class Store:
         """The number of events."""
         return self._seq
 
-    def events(self, kind: str | None = None) -> Iterator[Event]:
-        """All events in order, or those of one kind."""
-        query = "SELECT seq, time, kind, payload FROM events"
+    def events(self, kind: str | None = None, after: int = 0) -> Iterator[Event]:
+        """All events in order, or those of one kind; only those that follow the event of this number."""
+        for rows in self._event_rows(kind, after):
+            with self._readable():
+                payloads = json.loads(f"[{','.join(row[3] for row in rows)}]")  # one call is cheaper than many
+                told = zip(rows, payloads, strict=True)
+                events = [_event(seq, at, name, payload) for (seq, at, name, _), payload in told]
+            yield from events
+
+    def texts(self, after: int = 0) -> Iterator[tuple[int, float, str, str]]:
+        """The same with payloads as they are stored: number, time, kind and text in JSON."""
+        for rows in self._event_rows(None, after):
+            yield from rows
+
+    def _event_rows(self, kind: str | None, after: int) -> Iterator[list[tuple[int, float, str, str]]]:
+        query = "SELECT seq, time, kind, payload FROM events WHERE seq > ?"
         with self._explained():
             found = (
-                self._database.execute(f"{query} ORDER BY seq")
+                self._database.execute(f"{query} ORDER BY seq", (after,))
                 if kind is None
-                else self._database.execute(f"{query} WHERE kind = ? ORDER BY seq", (kind,))
+                else self._database.execute(f"{query} AND kind = ? ORDER BY seq", (after, kind))
             )
             while rows := found.fetchmany(_ROWS):
-                with self._readable():
-                    payloads = json.loads(f"[{','.join(row[3] for row in rows)}]")  # one call is cheaper than many
-                    told = zip(rows, payloads, strict=True)
-                    events = [_event(seq, at, name, payload) for (seq, at, name, _), payload in told]
-                yield from events
+                yield rows
+
+    def first(self) -> Event | None:
+        """The first event."""
+        return self._event_at("ASC")
 
     def last(self) -> Event | None:
         """The last event."""
+        return self._event_at("DESC")
+
+    def _event_at(self, order: str) -> Event | None:
         with self._explained(), self._readable():
-            query = "SELECT seq, time, kind, payload FROM events ORDER BY seq DESC LIMIT 1"
+            query = f"SELECT seq, time, kind, payload FROM events ORDER BY seq {order} LIMIT 1"
             for seq, at, kind, payload in self._database.execute(query):
                 return _event(seq, at, kind, json.loads(payload))
         return None
@@ -186,10 +202,16 @@ class Store:
         kernel.__dict__["hash"] = hash  # so that it is not computed again
         return kernel
 
-    def names(self) -> dict[str, str]:
-        """The name of every kernel, by hash."""
+    def names(self, hashes: Sequence[str] | None = None) -> dict[str, str]:
+        """The names of these kernels by hash, or of every kernel."""
+        query = "SELECT hash, name FROM kernels"
         with self._explained():
-            return {str(hash): str(name) for hash, name in self._database.execute("SELECT hash, name FROM kernels")}
+            if hashes is None or len(hashes) > _ROWS:
+                found = self._database.execute(query).fetchall()
+            else:
+                places = ",".join("?" * len(hashes))
+                found = self._database.execute(f"{query} WHERE hash IN ({places})", list(hashes)).fetchall()
+            return {str(hash): str(name) for hash, name in found}
 
     def reports(self, hash: str) -> tuple[StaticReport, ...]:
         """The static reports of a kernel; empty if it was not compiled."""

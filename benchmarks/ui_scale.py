@@ -1,0 +1,201 @@
+"""How quickly the web view opens a run of 100,000 kernels, and what following a live run costs the search.
+
+    python benchmarks/ui_scale.py open  [--kernels 100000] [--measured 20000]
+    python benchmarks/ui_scale.py live  [--rounds 5]
+
+`open` writes a run with the store's own writer, serves it, and asks for its pages: the first time, when all events are
+read, and again; beside the time on the clock it shows the processor time of the server, which a busy machine does not
+change. `live` does the same recorded searches in turns, alone and followed by a server with a browser's connection, and
+compares their times.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from presage import Forecast, Kernel, Measurement, Status
+from presage.devices.base import CaseTiming
+from presage.kernels import header as headers
+from presage.store.store import Store
+
+STEP, CONSIDERED = 32, 16
+SOURCE = "// presage: entry f\n#define N {n}\n" + "void f(float *x) {{ for (int i = 0; i < N; i++) x[i] += 1; }}\n" * 20
+
+
+def kernel(number: int) -> Kernel:
+    source = SOURCE.format(n=number)
+    made = Kernel(source, "c", headers.parse(source, "f.c"), f"rows.c@N={number}", {"N": number})
+    made.__dict__["hash"] = f"{number:016x}"
+    return made
+
+
+def write(folder: Path, kernels: int, measured: int) -> None:
+    """A run as a search would leave it: steps of proposals, forecasts, decisions and measurements."""
+    rng = random.Random(0)
+    share = measured / kernels
+    configuration = {
+        "problem": "made_up", "kernels": None, "only": False, "device": "recorded:none", "forecaster": "learned",
+        "policy": "risk", "strategy": "puct", "acquisition": "expected_improvement", "proposer": "knobs",
+        "anchor": None, "budget": measured * 2,
+        "device_seconds": None, "wall": None, "tokens": None, "dollars": None, "alpha": None,
+        "delta": None, "until": None, "batch": STEP, "seed": 0,
+    }  # fmt: skip
+    with Store(folder) as store:
+        store.append("begun", {"configuration": configuration})
+        store.append("session", {"pid": os.getpid(), "lived": 0.0, "notes": []})
+        anchor = kernel(0)
+        store.append("measured", result(anchor, 0.0), kernels=[anchor], measurements=[measurement(anchor, 1e6)])
+        archive = [(anchor, 0.0)]
+        for step in range(1, -(-kernels // STEP)):
+            parent, height = max(rng.sample(archive, min(8, len(archive))), key=lambda each: each[1])
+            fresh = [kernel(step * STEP + at) for at in range(STEP)]
+            values = [height + rng.gauss(-0.3, 0.4) for _ in fresh]
+            forecasts = [around(value + rng.gauss(0, 0.2)) for value in values]
+            store.append("asked", {"step": step, "parents": [0], "wanted": 1, "consider": STEP})
+            told = {"parent": 0, "parent_kernel": parent.hash, "candidates": [[each.hash, "unroll"] for each in fresh]}
+            rest = {"duplicates": 0, "notes": [], "short": "", "tokens": 0, "dollars": 0.0}
+            store.append("proposed", told | rest, kernels=fresh)
+            said = {each.hash: one.to_json() for each, one in zip(fresh, forecasts, strict=True)}
+            hopes = {each.hash: [0.1, one.mean()] for each, one in zip(fresh, forecasts, strict=True)}
+            cost = {"broken": {}, "short": "", "tokens": 0, "dollars": 0.0, "notes": {}}
+            store.append("forecast", {"forecasts": said, "hopes": hopes} | cost)
+            chosen = [rng.random() < share for _ in fresh]
+            actions = [
+                [each.hash, "measure" if yes else "trust", "why"] for each, yes in zip(fresh, chosen, strict=True)
+            ]
+            standing = {"best": 0.0, "measured": 1, "left": None}
+            store.append("decided", {"decisions": actions, "chances": {}, "standing": standing})
+            for each, value, yes in zip(fresh, values, chosen, strict=True):
+                if yes:
+                    timed = [measurement(each, 1e6 / 2**value)]
+                    store.append("measured", result(each, value), measurements=timed)
+                    archive.append((each, value))
+
+
+def around(value: float) -> Forecast:
+    levels = [0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98]
+    return Forecast.from_quantiles(levels, [value + 0.6 * (level - 0.5) for level in levels], p_fail=0.05)
+
+
+def result(of: Kernel, value: float) -> dict[str, object]:
+    told = {"kernel": of.hash, "name": of.name, "status": "ok", "reason": "", "value": value}
+    return told | {"expected": None, "surprise": None, "seconds": 0.01}
+
+
+def measurement(of: Kernel, ns: float) -> Measurement:
+    samples = tuple(ns * (1 + 0.001 * i) for i in range(8))
+    return Measurement("made_up", of, "none", Status.OK, cases=(CaseTiming("n=1", samples, tuple(range(8)), 1.0, 1),))
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[tuple[str, int]]:
+    """A server of its own process, as a user would start it: its address and the process."""
+    command = [sys.executable, "-P", "-m", "presage", "ui", str(folder), "--port", "0", "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        text = ""
+        while "}" not in text:
+            text += process.stdout.readline()
+        yield json.loads(text)["address"], process.pid
+        process.terminate()
+
+
+def busy(pid: int) -> float:
+    """The processor time of a process in seconds."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def timed(address: str, pid: int) -> tuple[float, float, int]:
+    start, before = time.perf_counter(), busy(pid)
+    size = len(urllib.request.urlopen(address).read())
+    return time.perf_counter() - start, busy(pid) - before, size
+
+
+def opening(arguments: argparse.Namespace) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        run = Path(folder, "run")
+        write(run, arguments.kernels, arguments.measured)
+        print(f"run.db has {(run / 'run.db').stat().st_size / 1e6:.0f} MB")
+        with served(Path(folder)) as (address, pid):
+            pages = {
+                "all runs": "", "the run, first": "runs/run", "the run, again": "runs/run",
+                "sorted by forecast": "runs/run?sort=forecast", "with words": "runs/run?q=N%3D123",
+                "the last page": "runs/run?page=99999", "a kernel": f"runs/run/kernels/{77:016x}",
+            }  # fmt: skip
+            for name, path in pages.items():
+                seconds, processor, size = timed(address + path, pid)
+                print(f"{name:20} {seconds:6.2f} s, {processor:.2f} s busy {size / 1e3:8.0f} kB", flush=True)
+            memory = re.search(r"VmRSS:\s*(\d+)", Path(f"/proc/{pid}/status").read_text())
+            print(f"the server holds {int(memory[1]) / 1e3:.0f} MB" if memory else "")
+
+
+def search(folder: Path) -> float:
+    """The seconds that the measured part of a search takes, by its own clock."""
+    command = [
+        sys.executable,
+        "-P",
+        "-m",
+        "presage",
+        "search",
+        "softmax",
+        "--budget",
+        "62",
+        "--run",
+        str(folder),
+        "--json",
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return float(json.loads(done.stdout)["spent"]["wall_seconds"])
+
+
+def live(arguments: argparse.Namespace) -> None:
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place, "runs")
+        folder.mkdir()
+        search(folder / "warm")
+        alone, followed = [], []
+        with served(folder) as (address, pid):
+            for number in range(arguments.rounds):
+                alone.append(search(Path(place, f"alone-{number}")))
+                before = busy(pid)
+                followed.append(_followed(folder / f"followed-{number}", address))
+                share = (busy(pid) - before) / followed[-1]
+                print(f"alone {alone[-1]:.2f} s, followed {followed[-1]:.2f} s; server busy {share:.1%}", flush=True)
+        one, other = statistics.median(alone), statistics.median(followed)
+        print(f"medians: alone {one:.2f} s, followed {other:.2f} s: {other / one - 1:+.1%}")
+
+
+def _followed(run: Path, address: str) -> float:
+    """The same while a client reads the stream of the run's page, which it asks for as soon as there is one."""
+    curl = shutil.which("curl")
+    assert curl, "curl follows the stream"
+    script = f'until "{curl}" -sfN {address}live/runs/{run.name}; do sleep 0.3; done'
+    with subprocess.Popen(["sh", "-c", script], stdout=subprocess.DEVNULL, start_new_session=True) as client:
+        seconds = search(run)
+        os.killpg(client.pid, 15)
+    return seconds
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=("open", "live"))
+    parser.add_argument("--kernels", type=int, default=100_000)
+    parser.add_argument("--measured", type=int, default=20_000)
+    parser.add_argument("--rounds", type=int, default=5)
+    chosen = parser.parse_args()
+    (opening if chosen.what == "open" else live)(chosen)

@@ -1,0 +1,53 @@
+"""Serves the web view until it is stopped."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import uvicorn
+
+from presage.core.errors import PresageError
+from presage.report.web.app import app
+from presage.report.web.guard import own_names
+
+_NICE = 10
+"""A search on the same machine comes first."""
+
+
+def serve(folder: Path, host: str, port: int, started: Callable[[str], None]) -> None:
+    """Serve a folder's runs. `started` is called with the address once it is known; port 0 takes any that is free."""
+    listener = _listener(host, port)
+    with suppress(OSError):
+        os.nice(_NICE)
+    view = app(folder, own_names(host), lambda: server.should_exit)
+    config = uvicorn.Config(
+        view,
+        log_level="critical",
+        access_log=False,
+        server_header=False,
+        ws="none",
+        lifespan="off",
+        timeout_graceful_shutdown=3,
+    )
+    server = uvicorn.Server(config)
+    with listener:
+        shown = "localhost" if host in ("127.0.0.1", "::1") else f"[{host}]" if ":" in host else host
+        started(f"http://{shown}:{listener.getsockname()[1]}/")
+        server.run(sockets=[listener])
+
+
+def _listener(host: str, port: int) -> socket.socket:
+    """A socket that listens already, so that a port that is taken is noticed before anything is said."""
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        return socket.create_server((host, port), family=family)
+    except (OSError, OverflowError) as error:
+        number = getattr(error, "errno", None) or 0
+        told = os.strerror(number) if number > 0 else str(error)
+        raise PresageError(
+            f"cannot listen on {host}, port {port}: {told}; name another with --host and --port"
+        ) from error
