@@ -22,9 +22,14 @@ SCHEMA = Path(__file__).with_name("documents.json")
 
 
 def write(name: str, document: dict[str, Any]) -> None:
-    """Print the document of a command on stdout. Numbers that JSON cannot hold become null."""
-    text = json.dumps(_finite({"schema": f"{name}/{VERSION}", **document}), indent=2).replace("\x7f", "\\u007f")
+    """Print the document of a command on stdout."""
+    text = json.dumps(whole(name, document), indent=2).replace("\x7f", "\\u007f")
     sys.stdout.write(f"{text}\n")
+
+
+def whole(name: str, document: dict[str, Any]) -> dict[str, Any]:
+    """The document with the name of its shape. Numbers that JSON cannot hold become null."""
+    return {"schema": f"{name}/{VERSION}", **_finite(document)}
 
 
 def write_error(message: str, kind: str) -> None:

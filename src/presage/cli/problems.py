@@ -39,7 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
         problem = registry.get(name)
         if isinstance(problem, ExternalProblem):
             return _show_external(problem, arguments)
-        document = _detail(problem)
+        document = detail(problem)
         if arguments.json:
             documents.write("problems", {"problems": [document]})
         else:
@@ -49,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
     for said in registry.broken().values():
         print(f"presage: {said}", file=sys.stderr)
     if arguments.json:
-        documents.write("problems", {"problems": [_summary(problem) for problem in problems]})
+        documents.write("problems", {"problems": [summary(problem) for problem in problems]})
         return 0
     rows = [
         [p.name, p.room, ", ".join(sorted({k.language for k in registry.seed_kernels(p)})), p.summary]
@@ -68,13 +68,13 @@ def _check(name: str, arguments: argparse.Namespace) -> int:
     return authoring.report(arguments, PROBLEMS, problem.name, problem_check.check(problem))
 
 
-def _summary(problem: Problem) -> dict[str, Any]:
+def summary(problem: Problem) -> dict[str, Any]:
     return {"name": problem.name, "room": problem.room, "summary": problem.summary}
 
 
-def _detail(problem: Problem) -> dict[str, Any]:
+def detail(problem: Problem) -> dict[str, Any]:
     return {
-        **_summary(problem),
+        **summary(problem),
         "signature": problem.signature(_entry(problem)),
         "inputs": [vars(array) for array in problem.inputs],
         "outputs": [vars(array) for array in problem.outputs],
@@ -135,17 +135,7 @@ def _print_detail(problem: Problem, document: dict[str, Any]) -> None:
 
 
 def _show_external(problem: ExternalProblem, arguments: argparse.Namespace) -> int:
-    """What its files say, and what its code says if it can be run."""
-    document = _external(problem)
-    try:
-        device = devices.get(arguments.device)
-        try:
-            with device.posed(problem, _PATIENCE_SECONDS) as posed:
-                document |= {"reason": "", "tensors": {case.name: _tensors(posed, case) for case in problem.cases}}
-        finally:
-            device.close()
-    except PresageError as error:
-        document |= {"tensors": None, "reason": str(error)}
+    document = external_detail(problem, arguments.device)
     if arguments.json:
         documents.write("problems", {"problems": [document]})
     else:
@@ -153,9 +143,24 @@ def _show_external(problem: ExternalProblem, arguments: argparse.Namespace) -> i
     return 0
 
 
+def external_detail(problem: ExternalProblem, where: str) -> dict[str, Any]:
+    """What its files say, and what its code says if it can be run on this device."""
+    document = _external(problem)
+    try:
+        device = devices.get(where)
+        try:
+            with device.posed(problem, _PATIENCE_SECONDS) as posed:
+                document |= {"reason": "", "tensors": {case.name: _tensors(posed, case) for case in problem.cases}}
+        finally:
+            device.close()
+    except PresageError as error:
+        document |= {"tensors": None, "reason": str(error)}
+    return document
+
+
 def _external(problem: ExternalProblem) -> dict[str, Any]:
     return {
-        **_summary(problem),
+        **summary(problem),
         "path": str(problem.path),
         "timed": {"gpu": [{"case": case.name} for case in problem.timed["gpu"]]},
         "checks": [{"case": case.name} for case in problem.checks],
