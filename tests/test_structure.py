@@ -35,6 +35,7 @@ FOLDERS = [
     "report",
     "api",
     "cli",
+    "mcp",
     "__main__",
 ]
 KERNEL_LIBRARIES = {"torch", "triton", "cuda"}

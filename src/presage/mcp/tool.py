@@ -14,8 +14,8 @@ from presage.cli import documents
 if TYPE_CHECKING:
     from presage.mcp.session import Session
 
-Say = Callable[[str, float], None]
-"""Called with what is being done, and the share that is done."""
+Say = Callable[..., None]
+"""Called with what is being done, the share that is done, and more by name."""
 Tell = Callable[[float, float | None, str], Awaitable[None]]
 """Tells the agent of progress: how much, of how much if that is known, and what is being done."""
 MOST_KERNELS = 64
@@ -51,7 +51,7 @@ class Tool:
 
 # -- schemas ----------------------------------------------------------------------------------------------------------
 
-_SOURCE = {
+_SOURCE: dict[str, Any] = {
     "type": "object",
     "properties": {
         "name": {"type": "string", "description": "A file name; its end says what it is: mine.cu, mine.c, mine.py."},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import Any
 
 import anyio
@@ -51,7 +51,7 @@ class Worker:
         document: dict[str, Any] = answer["document"]
         return document
 
-    def _messages(self, request: Mapping[str, Any]) -> Any:
+    def _messages(self, request: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         assert self._process.stdin
         assert self._process.stdout
         with contextlib.suppress(BrokenPipeError):
