@@ -34,6 +34,7 @@ FOLDERS = [
     "authoring",
     "report",
     "api",
+    "neighbours",
     "cli",
     "mcp",
     "__main__",

@@ -72,7 +72,9 @@ def new(request: Mapping[str, Any], folder: Path) -> dict[str, Any]:
             "a search of this problem would ask a language model for kernels, which is not done for agents; hand over"
             " kernels with tunables, or forecast and measure candidates of your own"
         )
-    known: dict[str, Any] = {name: found[name] or None for name in ("problem", "kernels", "device", "forecaster", "policy")}
+    known: dict[str, Any] = {
+        name: found[name] or None for name in ("problem", "kernels", "device", "forecaster", "policy")
+    }
     if request.get("is_open") and Configuration(**known).complete({}).forecaster != NO_FORECASTER:
         found["until"] = UNTIL
     return found
