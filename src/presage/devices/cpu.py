@@ -267,7 +267,7 @@ class Peaks:
         return 1e9 * max(moved / self.bandwidth(moved), flops / self.flops)
 
     def refresh(self) -> None:
-        """Measure again and keep the higher of each reading. A witness may have added sizes that are not measured here."""
+        """Measure again and keep the higher of each reading; a witness may have added sizes that are not measured."""
         old, new = self._values, self._measure()
         again = new["bandwidth"]
         rates = {size: max(float(rate), float(again.get(size, rate))) for size, rate in old["bandwidth"].items()}
