@@ -34,7 +34,9 @@ FOLDERS = [
     "authoring",
     "report",
     "api",
+    "neighbours",
     "cli",
+    "mcp",
     "__main__",
 ]
 KERNEL_LIBRARIES = {"torch", "triton", "cuda"}

@@ -52,6 +52,7 @@ HERE: dict[str, Callable[[], bool]] = {
     "compiler": lambda: any(map(shutil.which, ("gcc", "clang", "cc"))),
     "torch": lambda: importlib.util.find_spec("torch") is not None,
     "cuda": has_cuda_extra,
+    "mcp": lambda: importlib.util.find_spec("mcp") is not None,
 }
 """What a block may need, and whether it is here. `cuda` is the extra of that name, which needs no GPU."""
 

@@ -1,14 +1,14 @@
-"""`presage corpus collect | compile | pack | operators | check | ls | show | import | export`."""
+"""`presage corpus collect | compile | pack | operators | check | ls | show | import | export | fastp`."""
 
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 from typing import Any
 
 from presage.api import load_recording
-from presage.cli import documents, terminal
+from presage.cli import documents, exchange, terminal
+from presage.cli.exchange import say
 from presage.core.errors import PresageError
 from presage.devices import recorded, recording
 from presage.devices import registry as devices
@@ -29,16 +29,6 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         documents.write(f"corpus.{arguments.what}", document)
     return 0
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
-
-
-def _recording_argument(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "recording", nargs="?", help="the name of an installed recording, or a .parquet file (default: the first)"
-    )
 
 
 # -- collect, compile, pack -------------------------------------------------------------------------------------------
@@ -77,7 +67,7 @@ def _collect(arguments: argparse.Namespace) -> dict[str, Any]:
     device = devices.get(arguments.device)
     try:
         count = (
-            collect.collect_modules(device, arguments.into, arguments.modules, seconds=arguments.seconds, say=_say)
+            collect.collect_modules(device, arguments.into, arguments.modules, seconds=arguments.seconds, say=say)
             if arguments.modules
             else collect.collect(
                 device,
@@ -89,12 +79,12 @@ def _collect(arguments: argparse.Namespace) -> dict[str, Any]:
                 seconds=arguments.seconds,
                 repeat=arguments.repeat,
                 again=arguments.again,
-                say=_say,
+                say=say,
             )
         )
     finally:
         device.close()
-    _say(f"{count} measurements in {arguments.into}")
+    say(f"{count} measurements in {arguments.into}")
     return {"folder": str(arguments.into), "measurements": count}
 
 
@@ -124,18 +114,18 @@ def _compile(arguments: argparse.Namespace) -> dict[str, Any]:
 
     if arguments.folder.suffix == ".parquet":
         target = hardware.find(arguments.target) if arguments.target else None
-        count = pack.add_reports_to(arguments.folder, target, arguments.seconds, arguments.processes, _say)
-        _say(f"{count} kernels compiled")
+        count = pack.add_reports_to(arguments.folder, target, arguments.seconds, arguments.processes, say)
+        say(f"{count} kernels compiled")
         return {"folder": str(arguments.folder), "compiled": count}
     count = pack.add_reports(
         arguments.folder,
         hardware.find(arguments.target or "h200"),
         arguments.seconds,
         arguments.processes,
-        _say,
+        say,
         arguments.modules,
     )
-    _say(f"{count} kernels compiled")
+    say(f"{count} kernels compiled")
     return {"folder": str(arguments.folder), "compiled": count}
 
 
@@ -158,11 +148,11 @@ def _pack(arguments: argparse.Namespace) -> Any:
         arguments.folder, arguments.output, arguments.output.stem, arguments.hardware, arguments.without_sources
     )
     summary = pack.summary(found)
-    _say(f"{arguments.output}: {summary['kernels']} kernels of {summary['problems']} problems")
+    say(f"{arguments.output}: {summary['kernels']} kernels of {summary['problems']} problems")
     if summary["left_out"]:
-        _say(f"{summary['left_out']} kernels are left out: the machine failed each time they were measured")
+        say(f"{summary['left_out']} kernels are left out: the machine failed each time they were measured")
     if summary["unreadable_lines"]:
-        _say(f"{summary['unreadable_lines']} lines of the journals cannot be read; collect again to replace them")
+        say(f"{summary['unreadable_lines']} lines of the journals cannot be read; collect again to replace them")
     return summary
 
 
@@ -200,15 +190,15 @@ def _operators(arguments: argparse.Namespace) -> dict[str, Any]:
     if not path.exists():
         from presage.static import hardware
 
-        found = operator_list.listed(arguments.sources, hardware.find(arguments.target), _say)
+        found = operator_list.listed(arguments.sources, hardware.find(arguments.target), say)
         operator_list.write(path, found)
     rows = operator_list.read(path)
-    _say(f"{len(rows)} calls of {len({row['operator'] for row in rows})} operators in {path}")
-    count = operators.measure(rows, timer, arguments.into, seconds=arguments.seconds, say=_say) if timer else 0
+    say(f"{len(rows)} calls of {len({row['operator'] for row in rows})} operators in {path}")
+    count = operators.measure(rows, timer, arguments.into, seconds=arguments.seconds, say=say) if timer else 0
     recording = None
     if arguments.output:
         recording = operators.pack(rows, arguments.into, arguments.output)
-        _say(f"{arguments.output}: {recording['calls']} calls of {recording['operators']} operators")
+        say(f"{arguments.output}: {recording['calls']} calls of {recording['operators']} operators")
     return {"folder": str(arguments.into), "listed": len(rows), "measured": count, "recording": recording}
 
 
@@ -216,7 +206,7 @@ def _operators(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def _check_arguments(parser: argparse.ArgumentParser) -> None:
-    _recording_argument(parser)
+    exchange.add_recording(parser)
     parser.add_argument(
         "--quick", action="store_true", help="do not check the hash of every source, which takes a minute"
     )
@@ -225,7 +215,7 @@ def _check_arguments(parser: argparse.ArgumentParser) -> None:
 def _check(arguments: argparse.Namespace) -> dict[str, Any]:
     from presage.corpus import check
 
-    document = check.check(load_recording(arguments.recording), hashes=not arguments.quick, say=_say)
+    document = check.check(load_recording(arguments.recording), hashes=not arguments.quick, say=say)
     if not arguments.json:
         _print_card(document)
     return document
@@ -249,7 +239,7 @@ def _print_card(card: dict[str, Any]) -> None:
 
 
 def _ls_arguments(parser: argparse.ArgumentParser) -> None:
-    _recording_argument(parser)
+    exchange.add_recording(parser)
     parser.add_argument("--problem", help="list the kernels of this problem, the fastest first")
     parser.add_argument("-n", type=int, default=20, metavar="N", help="list at most this many kernels (default: 20)")
 
@@ -284,7 +274,7 @@ def _ls(arguments: argparse.Namespace) -> dict[str, Any]:
 def _show_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("problem", help="a problem of the recording")
     parser.add_argument("kernel", help="the hash or the name of a kernel, as 'presage corpus ls' prints it")
-    _recording_argument(parser)
+    exchange.add_recording(parser)
 
 
 def _show(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -332,71 +322,6 @@ def _row_document(row: Row) -> dict[str, Any]:
     }
 
 
-# -- import, export ---------------------------------------------------------------------------------------------------
-
-
-def _import_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "file",
-        type=Path,
-        help="a Kernel Tuner cache, a T4 file, or pairs of kernels (a Parquet file, JSON lines or a folder)",
-    )
-    parser.add_argument(
-        "-o", "--output", type=Path, required=True, metavar="FILE.parquet", help="the recording to write"
-    )
-    parser.add_argument(
-        "--source",
-        type=Path,
-        help="the source of the kernel; each candidate is this file with its values. With a header that declares"
-        " its launch and arrays, 'presage corpus compile' can compile them",
-    )
-    parser.add_argument("--name", help="the name of the problem (default: the name in the file)")
-    parser.add_argument("--hardware", help="the GPU that was measured, if the file does not say")
-
-
-def _import(arguments: argparse.Namespace) -> Any:
-    from presage.corpus import importing, pack
-
-    if arguments.source and not arguments.source.is_file():
-        raise PresageError(f"there is no file {arguments.source}")
-    if arguments.file.is_dir() or arguments.file.suffix in (".parquet", ".jsonl"):
-        if arguments.name or arguments.source:
-            raise PresageError("a file of pairs has its own names and sources; leave out --name and --source")
-        found = importing.import_pairs(arguments.file, arguments.output, hardware=arguments.hardware)
-    else:
-        found = importing.import_tuning(
-            arguments.file,
-            arguments.output,
-            name=arguments.name,
-            hardware=arguments.hardware,
-            source=arguments.source,
-        )
-    summary = dict(pack.summary(found))
-    problems = sorted(found.counts)
-    summary["problem"] = problems[0] if len(problems) == 1 else None
-    if not arguments.json:
-        what = problems[0] if len(problems) == 1 else f"{len(problems)} problems"
-        print(f"{arguments.output}: {summary['kernels']} kernels of {what} on {summary['hardware']}")
-        named = problems[0] if len(problems) == 1 else "PROBLEM"
-        print(f"search it with: presage search {named} --device recorded:{arguments.output}")
-    return summary
-
-
-def _export_arguments(parser: argparse.ArgumentParser) -> None:
-    _recording_argument(parser)
-    parser.add_argument("-o", "--output", type=Path, required=True, metavar="FOLDER", help="a new or empty folder")
-
-
-def _export(arguments: argparse.Namespace) -> dict[str, Any]:
-    from presage.corpus import export
-
-    document = export.export(load_recording(arguments.recording), arguments.output)
-    if not arguments.json:
-        for name, count in document["splits"].items():
-            print(f"{arguments.output}/data/{name}.parquet: {count} rows")
-    return document
-
-
 _COMMANDS = {
     "collect": (
         "measure the kernels of the catalogue on a device; run it again to continue",
@@ -413,6 +338,5 @@ _COMMANDS = {
     "check": ("check a recording and print its numbers", _check_arguments, _check),
     "ls": ("list the problems of a recording, or the kernels of one", _ls_arguments, _ls),
     "show": ("show one recorded kernel", _show_arguments, _show),
-    "import": ("make a recording from a Kernel Tuner cache, a T4 file or published pairs", _import_arguments, _import),
-    "export": ("write a folder that the Hugging Face datasets library can load", _export_arguments, _export),
+    **exchange.COMMANDS,
 }

@@ -17,6 +17,8 @@ from presage.core.errors import PresageError, hint
 
 LOCAL = Path("presage.toml")
 _USERS_OWN = {"cc", "base-url", "config", "weights", "html", "into", "output", "run"}
+_USERS_OWN_COMMANDS = {"mcp"}
+"""Whose options all say what agents may do: an agent can write a file, too."""
 _NOT_DEFAULTS = {"help", "json", "no-config", "version"}
 
 
@@ -123,7 +125,7 @@ def _action(parser: argparse.ArgumentParser, setting: Setting) -> argparse.Actio
     if setting.option not in known:
         listed = f"it has: {', '.join(known) or 'none'}"
         _refuse(setting, f"{setting.command} has no option '{setting.option}'; {hint(setting.option, known, listed)}")
-    if setting.file == LOCAL and setting.option in _USERS_OWN:
+    if setting.file == LOCAL and (setting.option in _USERS_OWN or setting.command in _USERS_OWN_COMMANDS):
         _refuse(setting, f"'{setting.option}' can be set only in your own file, {files()[0]}, or on the command line")
     return known[setting.option]
 

@@ -27,9 +27,14 @@ def write(name: str, document: dict[str, Any]) -> None:
 
 
 def text(name: str, document: dict[str, Any]) -> str:
-    """The document of a command. Numbers that JSON cannot hold become null."""
-    written = json.dumps(_finite({"schema": f"{name}/{VERSION}", **document}), indent=2).replace("\x7f", "\\u007f")
+    """The document of a command, as it is printed."""
+    written = json.dumps(whole(name, document), indent=2).replace("\x7f", "\\u007f")
     return f"{written}\n"
+
+
+def whole(name: str, document: dict[str, Any]) -> dict[str, Any]:
+    """The document with the name of its shape. Numbers that JSON cannot hold become null."""
+    return {"schema": f"{name}/{VERSION}", **_finite(document)}
 
 
 def write_error(message: str, kind: str) -> None:

@@ -70,9 +70,9 @@ def run(arguments: argparse.Namespace) -> int:
     problem, kernels = terminal.problem_and_kernels(arguments, "forecast")
     asked = ask(problem, kernels, arguments.anchor, arguments.target, arguments.all, arguments.rehearse)
     predictions = asked.forecast(arguments.forecaster)
-    told = _decided([candidate.kernel for candidate in asked.candidates], predictions, arguments.policy)
+    told = decided([candidate.kernel for candidate in asked.candidates], predictions, arguments.policy)
     if arguments.json:
-        documents.write("forecast", _document(asked, arguments.forecaster, told))
+        documents.write("forecast", document(asked, arguments.forecaster, told))
     elif len(told) == 1:
         _print(asked, arguments.forecaster, told[0])
     else:
@@ -80,7 +80,7 @@ def run(arguments: argparse.Namespace) -> int:
     return int(arguments.fail and any(each.action == "broken" for each in told))
 
 
-def _decided(kernels: Sequence[Kernel], predictions: Sequence[Prediction], policy: str) -> list[Told]:
+def decided(kernels: Sequence[Kernel], predictions: Sequence[Prediction], policy: str) -> list[Told]:
     """What to do with each. A policy sees all that can work at once."""
     working = [prediction.forecast for prediction in predictions if not prediction.why_broken]
     standing = Standing(best=0.0, measured=0, left=None)
@@ -95,7 +95,7 @@ def _decided(kernels: Sequence[Kernel], predictions: Sequence[Prediction], polic
     return told
 
 
-def _document(asked: Asked, forecaster: str, told: Sequence[Told]) -> dict[str, Any]:
+def document(asked: Asked, forecaster: str, told: Sequence[Told]) -> dict[str, Any]:
     return {
         "problem": asked.task.problem.name,
         "target": asked.device,

@@ -41,17 +41,17 @@ def run(arguments: argparse.Namespace) -> int:
         raise PresageError("a problem and a kernel are needed; write 'presage inspect PROBLEM KERNEL'")
     problem = registry.get(words[0])
     kernel = registry.find_kernel(problem, arguments.kernel)
-    target = _target(arguments.target)
+    target = target_of(arguments.target)
     cases = _cases(problem, arguments.case)
     (reports,) = static.reports(problem, [kernel], cases, target, arguments.timeout)
     if arguments.json:
-        documents.write("inspect", _document(problem, kernel, target, cases, reports))
+        documents.write("inspect", document(problem, kernel, target, cases, reports))
     else:
         _print(kernel, target, cases, reports)
     return int(arguments.fail and any(report.status not in ("ok", "unknown") for report in reports))
 
 
-def _target(name: str) -> hardware.Hardware:
+def target_of(name: str) -> hardware.Hardware:
     """The GPU to compile for."""
     if (found := hardware_of(name)) is None:
         raise PresageError(f"nothing is compiled for {name}; name a GPU with --target")
@@ -68,7 +68,7 @@ def _cases(problem: Problem, number: int | None) -> Sequence[Case]:
     return cases[number - 1 : number]
 
 
-def _document(
+def document(
     problem: Problem,
     kernel: Kernel,
     target: hardware.Hardware,

@@ -37,6 +37,7 @@ COMMANDS = {
     "devices": "list the devices that kernels can be measured on",
     "plugins": "list what is installed: forecasters, policies, strategies and more; what is broken, and why",
     "llm": "check the endpoint of a language model, or serve a small model",
+    "mcp": "serve coding agents, by the Model Context Protocol",
     "config": "show the defaults that configuration files set",
     "completion": "print a completion script for bash, zsh or fish",
 }
@@ -169,7 +170,7 @@ def build(command: str | None) -> Parser:
         if name == command:
             module = importlib.import_module(f"presage.cli.{name}")
             module.add_arguments(sub)
-            if name != "completion":
+            if name not in ("completion", "mcp"):
                 sub.add_argument("--json", action="store_true", help="print one JSON document on stdout")
             for each in (sub, *(nested for _, nested in defaults.commands(sub))):
                 _add_no_config(each)

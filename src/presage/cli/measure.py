@@ -64,7 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     named, kernels = terminal.problem_and_kernels(arguments, "measure")
-    device = devices.get(arguments.device or _default_device(named, kernels), arguments.cc)
+    device = devices.get(arguments.device or default_device(named, kernels), arguments.cc)
     problem = device.problem(named)
     if arguments.tolerance == "kernelbench":
         if not isinstance(problem, ExternalProblem) or problem.convention != KERNELBENCH:
@@ -82,16 +82,16 @@ def run(arguments: argparse.Namespace) -> int:
     if reference and reference.status is not Status.OK:
         name = _short(reference.kernel)
         print(f"presage: the anchor {name} is {reference.status}: {reference.reason}", file=sys.stderr)
-    ratios = [_ratio(measured[0], other) for other in measured[1:]]
+    ratios = [ratio(measured[0], other) for other in measured[1:]]
     if arguments.json:
-        documents.write("measure", _document(measured, reference, ratios))
+        documents.write("measure", document(measured, reference, ratios))
     else:
         _print(measured, reference, ratios)
     failed = any(m.status is not Status.OK for m in (*measured, *([reference] if reference else [])))
     return int(arguments.fail and failed)
 
 
-def _default_device(named: str, kernels: list[str]) -> str:
+def default_device(named: str, kernels: list[str]) -> str:
     """The device that fits the kernels' languages. What a problem from elsewhere needs was never recorded."""
     problem = problems.get(named)
     if isinstance(problem, ExternalProblem):
@@ -99,13 +99,13 @@ def _default_device(named: str, kernels: list[str]) -> str:
     return devices.default({problems.find_kernel(problem, spec).language for spec in kernels})
 
 
-def _ratio(first: Measurement, other: Measurement) -> dict[str, Any]:
+def ratio(first: Measurement, other: Measurement) -> dict[str, Any]:
     """How many times as fast the other kernel is as the first."""
-    ratio = speedup(first, other)
-    return {"of": other.kernel.name, "to": first.kernel.name, "speedup": ratio._asdict() if ratio else None}
+    found = speedup(first, other)
+    return {"of": other.kernel.name, "to": first.kernel.name, "speedup": found._asdict() if found else None}
 
 
-def _document(measured: list[Measurement], anchor: Measurement | None, ratios: list[dict[str, Any]]) -> dict[str, Any]:
+def document(measured: list[Measurement], anchor: Measurement | None, ratios: list[dict[str, Any]]) -> dict[str, Any]:
     first = measured[0]
     return {
         "problem": first.problem,

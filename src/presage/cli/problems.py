@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from pathlib import Path
 from typing import Any
 
 from presage.cli import authoring, documents, terminal
@@ -16,6 +17,8 @@ from presage.problems.base import Array, Case, Problem
 from presage.problems.external import KERNELBENCH, ONE_FILE, ExternalProblem
 
 _PATIENCE_SECONDS = 60.0
+PROJECTS = ("openevolve", "shinka")
+"""Whose searches evaluators can be written for."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,11 +28,31 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         " folder or of a file of your own",
     )  # fmt: skip
     parser.add_argument(
-        "--device", default="cpu", help="where to run the code of a KernelBench or GPU MODE problem (default: cpu)"
+        "--device", default="cpu",
+        help="where to run the code of a KernelBench or GPU MODE problem, and evaluators measure (default: cpu)",
+    )  # fmt: skip
+    others = parser.add_argument_group("evaluator NAME: write an evaluator of this problem for an evolutionary search")
+    others.add_argument(
+        "--for", dest="project", choices=PROJECTS, default=PROJECTS[0], help="whose search (default: %(default)s)"
     )
+    others.add_argument(
+        "-o", "--output", type=Path, default=Path("evaluator.py"), metavar="FILE",
+        help="the file to write (default: %(default)s)",
+    )  # fmt: skip
+    others.add_argument(
+        "--suffix", choices=[".c", ".cu", ".py"],
+        help="what programs are (default: .c on a CPU, else .cu; .py for a problem that a Python file states)",
+    )  # fmt: skip
+    others.add_argument("--forecaster", default="learned", metavar="NAME", help="(default: %(default)s)")
+    others.add_argument(
+        "--policy", default="confident", metavar="NAME",
+        help="what decides which forecasts are trusted (default: %(default)s)",
+    )  # fmt: skip
 
 
 def run(arguments: argparse.Namespace) -> int:
+    if arguments.words[:1] == ["evaluator"]:
+        return _write_evaluator(arguments)
     verb, name = authoring.asked(arguments, PROBLEMS)
     if verb == "new":
         return authoring.new(arguments, PROBLEMS, name)
@@ -39,7 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
         problem = registry.get(name)
         if isinstance(problem, ExternalProblem):
             return _show_external(problem, arguments)
-        document = _detail(problem)
+        document = detail(problem)
         if arguments.json:
             documents.write("problems", {"problems": [document]})
         else:
@@ -49,13 +72,39 @@ def run(arguments: argparse.Namespace) -> int:
     for said in registry.broken().values():
         print(f"presage: {said}", file=sys.stderr)
     if arguments.json:
-        documents.write("problems", {"problems": [_summary(problem) for problem in problems]})
+        documents.write("problems", {"problems": [summary(problem) for problem in problems]})
         return 0
     rows = [
         [p.name, p.room, ", ".join(sorted({k.language for k in registry.seed_kernels(p)})), p.summary]
         for p in sorted(problems, key=lambda p: (p.room, p.name))
     ]
     print(terminal.table(rows, ["problem", "room", "kernels in", "what it computes"]))
+    return 0
+
+
+def _write_evaluator(arguments: argparse.Namespace) -> int:
+    from presage.neighbours import evaluators
+    from presage.policies import registry as policies
+
+    if len(arguments.words) != 2:
+        raise PresageError("write 'presage problems evaluator NAME --for openevolve -o evaluator.py'")
+    name = arguments.words[1]
+    problem = registry.get(name)
+    if isinstance(problem, ExternalProblem):
+        name, suffix = str(problem.path.absolute()), ".py"
+    else:
+        suffix = ".c" if arguments.device.removeprefix("recorded:") == "cpu" else ".cu"
+    policies.get(arguments.policy)
+    chosen = arguments.suffix or suffix
+    text = evaluators.text(arguments.project, name, chosen, arguments.device, arguments.forecaster, arguments.policy)
+    if arguments.output.exists():
+        raise PresageError(f"{arguments.output} exists; name another file with -o")
+    arguments.output.write_text(text, encoding="utf-8")
+    document = {"file": str(arguments.output), "problem": name, "for": arguments.project, "suffix": chosen}
+    if arguments.json:
+        documents.write("problems.evaluator", document)
+    else:
+        print(f"{arguments.output}: scores {chosen} programs for {name} on {arguments.device}, for {arguments.project}")
     return 0
 
 
@@ -68,13 +117,13 @@ def _check(name: str, arguments: argparse.Namespace) -> int:
     return authoring.report(arguments, PROBLEMS, problem.name, problem_check.check(problem))
 
 
-def _summary(problem: Problem) -> dict[str, Any]:
+def summary(problem: Problem) -> dict[str, Any]:
     return {"name": problem.name, "room": problem.room, "summary": problem.summary}
 
 
-def _detail(problem: Problem) -> dict[str, Any]:
+def detail(problem: Problem) -> dict[str, Any]:
     return {
-        **_summary(problem),
+        **summary(problem),
         "signature": problem.signature(_entry(problem)),
         "inputs": [vars(array) for array in problem.inputs],
         "outputs": [vars(array) for array in problem.outputs],
@@ -135,17 +184,7 @@ def _print_detail(problem: Problem, document: dict[str, Any]) -> None:
 
 
 def _show_external(problem: ExternalProblem, arguments: argparse.Namespace) -> int:
-    """What its files say, and what its code says if it can be run."""
-    document = _external(problem)
-    try:
-        device = devices.get(arguments.device)
-        try:
-            with device.posed(problem, _PATIENCE_SECONDS) as posed:
-                document |= {"reason": "", "tensors": {case.name: _tensors(posed, case) for case in problem.cases}}
-        finally:
-            device.close()
-    except PresageError as error:
-        document |= {"tensors": None, "reason": str(error)}
+    document = external_detail(problem, arguments.device)
     if arguments.json:
         documents.write("problems", {"problems": [document]})
     else:
@@ -153,9 +192,24 @@ def _show_external(problem: ExternalProblem, arguments: argparse.Namespace) -> i
     return 0
 
 
+def external_detail(problem: ExternalProblem, where: str) -> dict[str, Any]:
+    """What its files say, and what its code says if it can be run on this device."""
+    document = _external(problem)
+    try:
+        device = devices.get(where)
+        try:
+            with device.posed(problem, _PATIENCE_SECONDS) as posed:
+                document |= {"reason": "", "tensors": {case.name: _tensors(posed, case) for case in problem.cases}}
+        finally:
+            device.close()
+    except PresageError as error:
+        document |= {"tensors": None, "reason": str(error)}
+    return document
+
+
 def _external(problem: ExternalProblem) -> dict[str, Any]:
     return {
-        **_summary(problem),
+        **summary(problem),
         "path": str(problem.path),
         "timed": {"gpu": [{"case": case.name} for case in problem.timed["gpu"]]},
         "checks": [{"case": case.name} for case in problem.checks],

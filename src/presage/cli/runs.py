@@ -21,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    found = [_describe(folder) for folder in folders(arguments.folder)]
+    found = [describe(folder) for folder in folders(arguments.folder)]
     if arguments.json:
         documents.write("runs", {"runs": found})
     elif not found:
@@ -32,7 +32,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _describe(folder: Path) -> dict[str, Any]:
+def describe(folder: Path) -> dict[str, Any]:
     about: dict[str, Any] = {"run": str(folder), **dict.fromkeys((*_ASKED, "measured", "broken", "best"))}
     try:
         found = Run(folder)

@@ -146,7 +146,7 @@ def run(arguments: argparse.Namespace) -> int:
         view.leave()
     _write_page(found)
     if arguments.json:
-        documents.write("search", _document(found))
+        documents.write("search", document(found))
     else:
         _print(found, view.worked)
     return 0
@@ -162,10 +162,18 @@ def _words(arguments: argparse.Namespace) -> tuple[str, list[str]]:
     return words[0], words[1:]
 
 
-def _document(found: Run) -> dict[str, Any]:
+def document(found: Run) -> dict[str, Any]:
     summary = found.summary()
     best = _best(found) | {"found_at": summary["best"]["found_at"]}
     return {"run": summary.pop("run"), "stopped": False, **summary, "best": best}
+
+
+def so_far(found: Run) -> dict[str, Any]:
+    """The document of a run that is not finished."""
+    asked = {name: found.configuration[name] for name in ("problem", "device", "forecaster", "policy", "strategy")}
+    told = {"run": str(found.folder), "stopped": True, **asked, "measurements": found.measurements}
+    report = found.folder / REPORT
+    return told | {"best": _best(found), "report": str(report) if report.exists() else None}
 
 
 def _best(found: Run) -> dict[str, Any]:
@@ -191,9 +199,7 @@ def _say_stopped(folder: Path | None, as_json: bool) -> None:
     _write_page(found)
     best, report = found.best, str(folder / REPORT)
     if as_json:
-        asked = {name: found.configuration[name] for name in ("problem", "device", "forecaster", "policy", "strategy")}
-        told = {"run": str(folder), "stopped": True, **asked, "measurements": found.measurements}
-        documents.write("search", told | {"best": _best(found), "report": report})
+        documents.write("search", so_far(found))
         return
     rows = [
         ("best", f"{best.speedup.value:.3g}x the anchor's speed, so far"),
@@ -269,7 +275,7 @@ class View:
         for note in event.payload.get("notes", ()) if event.kind == "session" else ():
             self._clear()
             print(note, file=sys.stderr, flush=True)
-        line = _line(event, state)
+        line = line_of(event, state)
         if self._terminal:
             self._last = line or self._last
             self._draw(state)
@@ -312,7 +318,8 @@ class View:
         self._drawn = len(lines)
 
 
-def _line(event: Event, state: State) -> str:
+def line_of(event: Event, state: State) -> str:
+    """What has happened, for who watches; nothing if it is not worth a line."""
     told = event.payload
     if event.kind == "session":
         return f"process {told['pid']} continues after {told['lived']:.0f} s" if state.hashes else _beginning(state)

@@ -170,7 +170,7 @@ def _kernel_tuner(document: Mapping[str, Any], path: Path) -> Iterator[_Result]:
     for label, entry in document["cache"].items():
         try:
             values = {key: entry[key] for key in keys}
-            time = entry["time"]
+            time = entry["__error__"] if "__error__" in entry else entry["time"]
             if isinstance(time, str):
                 yield values, _STATUSES.get(time, Status.RUNTIME_ERROR), time, [], None
             else:

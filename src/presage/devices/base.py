@@ -6,7 +6,7 @@ import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -138,6 +138,12 @@ class Effort:
     @property
     def most_processes(self) -> int:
         return self.processes + (self.further_processes if self.processes > 1 else 0)
+
+    def within(self, seconds: float) -> Effort:
+        """The same, or as much of it as each kernel has time for."""
+        if seconds >= self.processes * self.timeout:
+            return self
+        return replace(self, timeout=min(self.timeout, seconds), processes=1)
 
 
 COMPILING = 60.0

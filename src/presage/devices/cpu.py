@@ -271,9 +271,10 @@ class Peaks:
         return 1e9 * max(moved / self.bandwidth(moved), flops / self.flops)
 
     def refresh(self) -> None:
-        """Measure again and keep the higher of each reading."""
+        """Measure again and keep the higher of each reading; a witness may have added sizes that are not measured."""
         old, new = self._values, self._measure()
-        rates = {size: max(float(rate), float(new["bandwidth"][size])) for size, rate in old["bandwidth"].items()}
+        again = new["bandwidth"]
+        rates = {size: max(float(rate), float(again.get(size, rate))) for size, rate in old["bandwidth"].items()}
         self._values = {"flops": max(float(old["flops"]), float(new["flops"])), "bandwidth": rates}
         self._save()
 

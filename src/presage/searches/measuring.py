@@ -92,9 +92,7 @@ def measure_finalists(session: Session) -> None:
 
 def _side_by_side(session: Session, kernels: Sequence[Kernel]) -> tuple[list[Measurement], float]:
     """Kernels that were measured together, with care, and the seconds that it took."""
-    effort, each = Effort(further_processes=0), session.spending.seconds_left() / len(kernels)
-    if each < effort.processes * effort.timeout:
-        effort = replace(effort, timeout=min(effort.timeout, each), processes=1)
+    effort = Effort(further_processes=0).within(session.spending.seconds_left() / len(kernels))
     start = time.monotonic()
     measured = session.parts.device.measure(session.parts.problem, kernels, effort, lambda doing, share: None)
     return measured, time.monotonic() - start

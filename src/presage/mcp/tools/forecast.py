@@ -1,0 +1,89 @@
+"""forecast: what speedup to expect of many candidates, with nothing run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from presage.cli import documents
+from presage.core.errors import PresageError
+from presage.mcp.tool import KERNEL, KERNELS, PROBLEM, TARGET, Say, Tell, Tool, document
+
+if TYPE_CHECKING:
+    from presage.mcp.session import Session
+
+POLICY = {
+    "type": "string",
+    "pattern": r"^[a-z_]+(:[a-z_]+=[0-9.]+(,[a-z_]+=[0-9.]+)*)?$",
+    "description": "What decides which are worth a measurement; topk:k=3 names three. Default: confident.",
+}
+FORECASTER = {
+    "type": "string",
+    "pattern": r"^[a-z_]+$",
+    "description": "Default: learned. Others: nearest, forest, roofline, prior, uniform.",
+}
+
+
+def refuse_models(name: str | None) -> None:
+    """An agent is a language model itself; another would be paid by the user."""
+    if name in ("llm", "blend"):
+        raise PresageError(f"the forecaster {name} asks a language model, which is not done for agents; leave it out")
+
+
+async def call(session: Session, asked: dict[str, Any], tell: Tell) -> dict[str, Any]:
+    refuse_models(asked.get("forecaster"))
+    return await session.work("forecast", session.request(asked), tell)
+
+
+def work(request: dict[str, Any], say: Say) -> dict[str, Any]:
+    from presage.cli import forecast
+    from presage.forecasters.from_names import ask
+    from presage.mcp.desk import desk
+
+    with desk(request) as given:
+        forecaster, target = request.get("forecaster", "learned"), request.get("target", "h200")
+        say(f"compiling {len(given.kernels)} candidates", 0.1)
+        wrong = given.unreadable()
+        asked = ask(given.problem, [each for each in given.kernels if each not in wrong], given.anchor, target)
+        say("forecasting", 0.8)
+        predictions = asked.forecast(forecaster)
+        kernels = [candidate.kernel for candidate in asked.candidates]
+        told = forecast.decided(kernels, predictions, request.get("policy", "confident"))
+        found = forecast.document(asked, forecaster, told)
+        working = iter(found["forecasts"])
+        found["forecasts"] = [_broken(each, wrong[each]) if each in wrong else next(working) for each in given.kernels]
+        return documents.whole("forecast", found)
+
+
+def _broken(spec: str, why: str) -> dict[str, Any]:
+    """What is said of a source that is no kernel at all."""
+    name = spec.partition("@")[0]
+    language = {".c": "c", ".cu": "cuda"}.get(name[name.rfind(".") :], "torch")
+    return {
+        "kernel": {"name": spec, "hash": "", "language": language, "values": {}},
+        "mean": None,
+        "quantiles": None,
+        "p_fail": 1.0,
+        "forecast": None,
+        "decision": {"action": "broken", "reason": why},
+        "notes": [],
+    }
+
+
+TOOL = Tool(
+    name="forecast",
+    title="Forecast speedups",
+    description="Forecast the speedup of up to 64 candidate kernels over the anchor, without running any: a"
+    " distribution for each, the chance that it fails, and whether it is worth a measurement. Costs no budget and takes"
+    " seconds; hand over all candidates in one call. A candidate that does not compile says why.",
+    takes={
+        "problem": PROBLEM,
+        "kernels": {**KERNELS, "description": "The candidates."},
+        "target": TARGET,
+        "anchor": {**KERNEL, "description": "What speedups are relative to. Default: the problem's seed kernel."},
+        "forecaster": FORECASTER,
+        "policy": POLICY,
+    },
+    needs=("problem", "kernels"),
+    gives=document("forecast"),
+    call=call,
+)

@@ -1,0 +1,116 @@
+"""Workers: processes of ours that do what tools ask for. A call that is cancelled ends its worker, and all it does."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from typing import Any
+
+import anyio
+import anyio.from_thread
+import anyio.to_thread
+
+from presage.core.errors import PresageError
+from presage.sandbox import processes
+
+TOKEN = "PRESAGE_MCP_TOKEN"
+"""The variable with the token of clients, which workers need not know."""
+_PATIENCE_SECONDS = 5.0
+Hear = Callable[[dict[str, Any]], Awaitable[None]]
+"""Called with each message of a worker before its last."""
+
+
+class WorkerGoneError(PresageError):
+    """The worker has ended without an answer."""
+
+
+class Worker:
+    """One process. It answers one request at a time."""
+
+    def __init__(self) -> None:
+        self._process = processes.start_own("presage.mcp.worker", without=(TOKEN,))
+
+    @property
+    def is_alive(self) -> bool:
+        return self._process.poll() is None
+
+    async def ask(self, request: Mapping[str, Any], hear: Hear) -> dict[str, Any]:
+        """Its answer. Raises PresageError for what the agent can mend. Who is cancelled must stop the worker."""
+
+        def exchange() -> dict[str, Any]:
+            for message in self._messages(request):
+                if "document" in message or "error" in message:
+                    return message
+                anyio.from_thread.run(hear, message)
+            raise WorkerGoneError("the process that worked on this has ended before it was done; ask again")
+
+        answer = await anyio.to_thread.run_sync(exchange, abandon_on_cancel=True)
+        if "error" in answer:
+            raise PresageError(answer["error"])
+        document: dict[str, Any] = answer["document"]
+        return document
+
+    def _messages(self, request: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+        assert self._process.stdin
+        assert self._process.stdout
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.write(json.dumps(request).encode() + b"\n")
+            self._process.stdin.flush()
+        return map(json.loads, self._process.stdout)
+
+    def interrupt(self) -> None:
+        """Have it stop what it does and say so."""
+        self._process.terminate()
+
+    async def stop(self) -> None:
+        """End it, whoever waits for that, and wait until it has."""
+        with anyio.CancelScope(shield=True):
+            await anyio.to_thread.run_sync(processes.stop_own, self._process, _PATIENCE_SECONDS)
+
+
+class Pool:
+    """Workers for calls. One that has answered is kept for the next call: what it has loaded is there already."""
+
+    def __init__(self, most: int = 4) -> None:
+        self._room = anyio.CapacityLimiter(most)
+        self._idle: list[Worker] = []
+
+    async def ask(self, request: Mapping[str, Any], hear: Hear) -> dict[str, Any]:
+        async with self._room:
+            worker = self._free()
+            try:
+                answer = await worker.ask(request, hear)
+            except PresageError:
+                await self._keep(worker)
+                raise
+            except BaseException:
+                await worker.stop()
+                raise
+            await self._keep(worker)
+            return answer
+
+    def _free(self) -> Worker:
+        while self._idle:
+            worker = self._idle.pop()
+            if worker.is_alive:
+                return worker
+        return Worker()
+
+    async def _keep(self, worker: Worker) -> None:
+        if worker.is_alive:
+            self._idle.append(worker)
+        else:
+            await worker.stop()
+
+    async def close(self) -> None:
+        idle, self._idle = self._idle, []
+        await stop_all(idle)
+
+
+async def stop_all(workers: list[Worker]) -> None:
+    """End them, all at once."""
+    for worker in workers:
+        worker.interrupt()
+    for worker in workers:
+        await worker.stop()
