@@ -99,6 +99,8 @@ class Config:
     mode: str = "readout"
     precision: str = ""
     """`bf16`, `fp32`, or as the machine has it."""
+    recompute: bool = False
+    """Compute activations again in the backward pass: less memory, a third more time."""
     licence: str = ""
     """Of the model it begins with, for the card."""
     cost: str = ""

@@ -59,8 +59,11 @@ def train(config: Config, questions: Sequence[Question], folder: Path, say: Call
     torch, _ = import_libraries()
     accelerator = _accelerator(torch, config)
     torch.manual_seed(config.sft.seed)
-    weights = load(config.model, precision=_precision(config), trainable=True)
+    weights = load(config.model, precision=precision_of(config), trainable=True)
     model = with_lora(weights.model, config.sft.lora_rank, config.sft.seed)
+    if config.recompute:
+        model.enable_input_require_grads()
+        model.gradient_checkpointing_enable({"use_reentrant": False})
     examples = list(as_examples(weights, questions, config.mode))
     training = Training(config, accelerator, model, weights, folder, say)
     training.run(examples)
@@ -85,8 +88,6 @@ class Training:
         )
         self.model = accelerator.prepare_model(model)
         self._digits = answer_ids(weights.tokenizer, llm_question.ANSWERS) if self._mode == "readout" else []
-        if config.sft.lora_rank == 0 and hasattr(model, "gradient_checkpointing_disable"):
-            model.gradient_checkpointing_disable()
 
     def run(self, examples: Sequence[Example]) -> None:
         steps = self._settings.steps or math.ceil(self._settings.epochs * len(examples) / self._settings.batch)
@@ -258,7 +259,7 @@ def description(config: Config, stage: str, temperature: float = 1.0) -> Descrip
     return Description(config.model, **{key: f"{stage}/{RESULT}"}, mode=config.mode, temperature=temperature)
 
 
-def _precision(config: Config) -> str:
+def precision_of(config: Config) -> str:
     """All weights are trained in single precision, and computed with in half where the machine can."""
     return config.precision if config.sft.lora_rank else "fp32"
 
