@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from pathlib import Path
 
 import pytest
 
 pytest.importorskip("transformers", reason="needs the train extra")
 pytest.importorskip("accelerate", reason="needs the train extra")
+os.environ["HF_HUB_OFFLINE"] = "1"
 
 from presage import Recording, Status
 from presage.devices import recording
+from presage.devices.recorded import RecordedDevice
 from presage.devices.recording import RecordedCase, Row
 from presage.forecasters import llm_question
 from presage.kernels.kernel import from_source
 from presage.problems import registry
+from presage.train import questions
+from presage.train.config import Questions
 from presage.train.sft import spoken_answer
 
 OPERATIONS = (("vector_add", "train"), ("gelu", "train"), ("relu", "train"), ("sum", "validation"))
@@ -43,21 +48,32 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Recording:
     return recording.write(path, rows, {"name": "small", "kind": "cpu", "hardware": "a formula"})
 
 
+def drawn(small: Recording) -> list[questions.Question]:
+    device = RecordedDevice(small)
+    each = ((name, list(device.rows(name).values())) for name in small.counts)
+    return [one for name, rows in each for one in questions.draw(device, name, rows, Questions())]
+
+
 @pytest.fixture(scope="session")
-def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a model that knows nothing."""
+def tiny(small: Recording, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a model that knows nothing. Its tokens are long, so that what it reads and says is short."""
     import tokenizers
     import torch
     import transformers
 
-    texts = [llm_question.system(mode) for mode in llm_question.MODES] + [make_rows("gelu", "train")[0].source]
+    conversations = [llm_question.conversation(each.text, mode) for each in drawn(small) for mode in llm_question.MODES]
+    texts = [message["content"] for conversation in conversations for message in conversation]
     texts += [spoken_answer(truth) for truth in range(9)] * 20
     raw = tokenizers.Tokenizer(tokenizers.models.BPE())
-    raw.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    raw.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
     raw.decoder = tokenizers.decoders.ByteLevel()
     alphabet = tokenizers.pre_tokenizers.ByteLevel.alphabet()
     trainer = tokenizers.trainers.BpeTrainer(
-        vocab_size=600, special_tokens=["<s>", "</s>"], initial_alphabet=alphabet, show_progress=False
+        vocab_size=1500,
+        max_token_length=16,
+        special_tokens=["<s>", "</s>"],
+        initial_alphabet=alphabet,
+        show_progress=False,
     )
     raw.train_from_iterator(texts, trainer)
     tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=raw, eos_token="</s>", pad_token="<s>")
