@@ -70,7 +70,7 @@ def tiny(small: Recording, tmp_path_factory: pytest.TempPathFactory) -> Path:
     alphabet = tokenizers.pre_tokenizers.ByteLevel.alphabet()
     trainer = tokenizers.trainers.BpeTrainer(
         vocab_size=1500,
-        max_token_length=16,
+        max_token_length=40,
         special_tokens=["<s>", "</s>"],
         initial_alphabet=alphabet,
         show_progress=False,

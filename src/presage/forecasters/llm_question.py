@@ -34,8 +34,8 @@ _LEAST_MASS = 0.01
 _LEAST = 1e-9
 _CASES = 4
 _LONGEST_SUMMARY = 400
-_LONGEST_SOURCE = 1800
-_LONGEST_NEIGHBOUR = 300
+_LONGEST_SOURCE = 900
+_LONGEST_NEIGHBOUR = 200
 NEIGHBOURS = 2
 _UNITS = ("memory", "issue", "shared", "tensor", "atomic", "fp32", "integer", "special")
 _FACTS = ("registers", "occupancy", "lanes_in_use", "load_width", "store_width", "bank_conflicts")
@@ -156,6 +156,8 @@ def from_likeliest(likeliest: Mapping[str, float], temperature: float = 1.0) -> 
     for token, value in likeliest.items():
         if token.strip() in told:
             told[token.strip()] += math.exp(value)
+    if not sum(told.values()) >= _LEAST_MASS:
+        return None
     left = max(0.0, 1 - sum(math.exp(value) for value in likeliest.values()))
     least = min([left, *(math.exp(value) for value in likeliest.values())])
     return from_logarithms([math.log(max(p, least / len(ANSWERS), _LEAST)) for p in told.values()], temperature)
