@@ -30,6 +30,7 @@ FOLDERS = [
     "store",
     "searches",
     "corpus",
+    "train",
     "evaluations",
     "authoring",
     "report",
@@ -164,7 +165,7 @@ def test_the_worker_needs_only_python_numpy_and_the_kernel_s_language(file: Path
 def test_heavy_libraries_are_loaded_only_when_needed(module: str) -> None:
     loaded = loaded_with(module)
     assert "presage" in loaded
-    assert not loaded & (KERNEL_LIBRARIES | {"matplotlib"})
+    assert not loaded & (KERNEL_LIBRARIES | {"matplotlib", "transformers", "trl"})
 
 
 @pytest.mark.parametrize("part", INSIDE[1:])

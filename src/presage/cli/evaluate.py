@@ -13,7 +13,7 @@ from presage import api
 from presage.cli import documents, terminal
 from presage.core.errors import PresageError
 from presage.evaluations.comparison import Comparison, compare
-from presage.evaluations.evaluation import NAMES, Evaluation
+from presage.evaluations.evaluation import MORE, NAMES, Evaluation
 from presage.forecasters import registry
 
 _PAGE = Path("presage-evaluation.html")
@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--suite", type=lambda text: text.split(","), default=NAMES, metavar="NAME,…",
-        help=f"some of {', '.join(NAMES)} (default: all)",
+        help=f"some of {', '.join(NAMES)} (default: all of these), or {' or '.join(MORE)}",
     )  # fmt: skip
     parser.add_argument(
         "--recording", help="the name of an installed recording, or a .parquet file (default: h200, or the first)"

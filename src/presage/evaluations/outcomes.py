@@ -18,6 +18,7 @@ from presage.devices.recorded import RecordedDevice
 from presage.devices.recording import Recording, Row
 from presage.devices.status import Status
 from presage.forecasters.base import Candidate, Forecaster, Measured, Prediction, Task
+from presage.kernels.kernel import Kernel
 from presage.problems.base import Problem
 from presage.static.hardware import Hardware
 
@@ -42,6 +43,8 @@ class Pool:
     kernels: tuple[Measured, ...]
     seed: str
     """The hash of the seed kernel; empty where there is none that works."""
+    room: str = ""
+    """The family of the operation."""
 
     @cached_property
     def log2_times(self) -> Floats:
@@ -70,7 +73,14 @@ def _pool(device: RecordedDevice, name: str) -> Pool:
     working = {row.hash for row in rows if row.status is Status.OK}
     seeds = {row.anchor for row in rows} & working
     measured = tuple(map(_measured, rows))
-    return Pool(device.problem(name), device.hardware, device.kind, measured, min(seeds, default=""))
+    return Pool(
+        device.problem(name),
+        device.hardware,
+        device.kind,
+        measured,
+        min(seeds, default=""),
+        rows[0].room if rows else "",
+    )
 
 
 def _measured(row: Row) -> Measured:
@@ -148,7 +158,13 @@ class Outcomes:
     """The 5 % quantile of log2 S (n,); `high` is the 95 % one."""
     high: Floats
     p_fail: Floats
+    language: npt.NDArray[np.str_]
+    """Of the kernel's source (n,)."""
+    length: npt.NDArray[np.intp]
+    """Characters of the kernel's source (n,)."""
     operations: tuple[str, ...] = field(default=())
+    rooms: tuple[str, ...] = field(default=())
+    """The family of each operation."""
 
     @property
     def ok(self) -> Mask:
@@ -175,18 +191,20 @@ class Outcomes:
 
     def where(self, chosen: Mask) -> Outcomes:
         arrays = {name: value[chosen] for name, value in vars(self).items() if isinstance(value, np.ndarray)}
-        return Outcomes(**arrays, operations=self.operations)
+        return Outcomes(**arrays, operations=self.operations, rooms=self.rooms)
 
 
 def collect(forecaster: Forecaster, among: Sequence[Pool], seed: int, neighbours: int = 0) -> Outcomes:
     """Ask a forecaster everything: an operation and an anchor at a time, all candidates at once."""
     found: list[tuple[int, bool, float, Forecast | None]] = []
+    kernels: list[Kernel] = []
     for number, pool in enumerate(among):
         for question in questions(pool, seed, neighbours):
             if shown := [Candidate(each.kernel, each.reports) for each in question.task.neighbours]:
                 ask(forecaster, replace(question.task, neighbours=()), shown)  # as a search did before measuring them
             forecasts = ask(forecaster, question.task, question.candidates)
             truths = question.truth.tolist()
+            kernels += [candidate.kernel for candidate in question.candidates]
             found += [(number, question.seeded, y, f) for y, f in zip(truths, forecasts, strict=True)]
     asked = [forecast for *_, forecast in found]
     return Outcomes(
@@ -198,5 +216,8 @@ def collect(forecaster: Forecaster, among: Sequence[Pool], seed: int, neighbours
         low=np.array([f.quantile(0.05) if f else math.nan for f in asked]),
         high=np.array([f.quantile(0.95) if f else math.nan for f in asked]),
         p_fail=np.array([f.p_fail if f else math.nan for f in asked]),
+        language=np.array([kernel.language for kernel in kernels], dtype=np.str_),
+        length=np.array([len(kernel.source) for kernel in kernels], dtype=np.intp),
         operations=tuple(pool.problem.name for pool in among),
+        rooms=tuple(pool.room for pool in among),
     )

@@ -1,4 +1,9 @@
-"""The `llm` forecaster: asks a language model several times and averages its answers into one forecast."""
+"""The `llm` forecaster: a language model's word, spoken or read out.
+
+A model that speaks writes a JSON object with probabilities; it is asked several times, and its answers are averaged. A
+model that is read out would answer with a digit, and how likely it holds each digit is the forecast: one short request,
+or, for a model on this machine, hundreds in a second.
+"""
 
 from __future__ import annotations
 
@@ -14,18 +19,20 @@ import numpy as np
 from presage.core import scale
 from presage.core.forecast import Forecast
 from presage.core.text import one_line, printable
+from presage.forecasters import llm_question
 from presage.forecasters.base import Candidate, Forecaster, Measured, Prediction, Task
 from presage.forecasters.llm_prompt import messages
+from presage.forecasters.llm_readout import INVALID, NOT_A_DIGIT, LocalReadOut
 from presage.llm.anonymise import Unreadable
-from presage.llm.client import Answer, Client, Message, NoAnswerError
+from presage.llm.answers import Answer
+from presage.llm.client import Client, Message, NoAnswerError
 from presage.llm.cost import Allowance, Cost
+from presage.llm.probe import LIKELIEST
 from presage.llm.settings import Settings, read
 from presage.llm.structured import MalformedError, find_object
 from presage.problems import registry
 from presage.static import hardware
 
-_INVALID = Forecast.from_bins([1 / scale.BINS] * scale.BINS, p_fail=0.99)
-"""For source that is not valid in its language, about which nobody needs to be asked."""
 _LONGEST_REASON = 300
 _LONGEST_QUOTE = 2000
 
@@ -39,17 +46,25 @@ class ParsedAnswer:
 
 
 class LlmForecaster(Forecaster):
-    """Asks a language model several times and averages its answers. `client.spent` has the cost; see `presage.llm`."""
+    """Asks a language model, at an endpoint or on this machine. `client.spent` has the cost; see `presage.llm`."""
 
     is_paid = True
+    client: Client
 
-    def __init__(self, client: Client | Settings | None = None) -> None:
-        self.client = client if isinstance(client, Client) else Client(client or read())
+    def __init__(self, client: Client | Settings | None = None, model: str = "") -> None:
+        """client: the endpoint; by default that of the environment. model: instead, the folder of a model that `presage
+        train llm` made to be read out; it is loaded when it is first asked."""
+        self._local = LocalReadOut(model) if model else None
+        self.is_paid = not model
+        if not model:
+            self.client = client if isinstance(client, Client) else Client(client or read())
         self._cost = Cost()
         self._until = math.inf
         self._open = Allowance()
 
     def forecast(self, task: Task, candidates: Sequence[Candidate]) -> list[Prediction]:
+        if self._local:
+            return self._local.forecast(task, candidates)
         self._until = time.monotonic() + self.seconds
         self._open = self.allowance or Allowance()
         before = self._open.tokens_spent, self._open.dollars_spent
@@ -65,19 +80,29 @@ class LlmForecaster(Forecaster):
         return self._cost
 
     def check_priced(self) -> None:
-        self.client.settings.check_priced()
+        if not self._local:
+            self.client.settings.check_priced()
 
     def close(self) -> None:
-        self.client.close()
+        if not self._local:
+            self.client.close()
 
     def _left(self) -> float:
         return self._until - time.monotonic()
 
     def _forecast_one(self, task: Task, candidate: Candidate) -> Prediction:
+        settings = self.client.settings
         try:
-            question = messages(task, candidate)
+            if settings.mode == "readout":
+                return self._read_out(llm_question.messages(task, candidate, settings.mode))
+            is_compact = settings.prompt == "compact"
+            question = (
+                llm_question.messages(task, candidate, settings.mode) if is_compact else messages(task, candidate)
+            )
         except Unreadable as problem:
-            return Prediction(_INVALID, (f"{problem}, so the model was not asked",))
+            return Prediction(INVALID, (f"{problem}, so the model was not asked",))
+        except NoAnswerError as error:
+            return Prediction(None, (f"no forecast: {error}",))
         try:
             wanted = self.client.settings.samples
             answers = self.client.ask(question, scale.answer_schema(), wanted, self._left(), self._open)
@@ -94,6 +119,15 @@ class LlmForecaster(Forecaster):
             return Prediction(None, ("no forecast", *dict.fromkeys(notes)))
         told = [f"from {len(samples)} of {self.client.settings.samples} samples"]
         return Prediction(average([s.forecast for s in samples]), (*told, *dict.fromkeys(notes), *_reasons(samples)))
+
+    def _read_out(self, question: Sequence[Message]) -> Prediction:
+        (answer,) = self.client.ask(question, None, 1, self._left(), self._open, LIKELIEST)
+        notes = [self.client.complaint] if self.client.complaint else []
+        if not answer.likeliest:
+            told = "the endpoint tells no log-probabilities, so that nothing can be read out; see 'presage llm check'"
+            return Prediction(None, (f"no forecast: {told}", *notes))
+        forecast = llm_question.from_likeliest(answer.likeliest, self.client.settings.readout_temperature)
+        return Prediction(forecast, (*([NOT_A_DIGIT] if forecast is None else ["read out"]), *notes))
 
     def _usable(self, question: Sequence[Message], answer: Answer) -> ParsedAnswer:
         """The answer read, or after one more try, which is told what was wrong."""

@@ -61,7 +61,7 @@ def _problem(problem: Problem, cases: Sequence[Case]) -> str:
     if not isinstance(problem, ExternalProblem):
         lines.append(f"A bare kernel is called as {problem.signature('kernel', cases[0].dtype)}.")
     elif reference := problem.files.get("reference.py"):
-        lines += ["It must compute what this does:", _fenced(_reference(reference), _LONGEST_SOURCE)]
+        lines += ["It must compute what this does:", fenced(_reference(reference), _LONGEST_SOURCE)]
     for case in cases:
         lines.append(f"Case {case.name}: {describe_arrays(problem, case)}")
     return "\n".join(lines)
@@ -133,14 +133,14 @@ def _neighbour(task: Task, number: int, measured: Measured) -> str:
 
 def _source(problem: Problem, candidate: Candidate, longest: int, or_nothing: bool = False) -> str:
     try:
-        return _fenced(anonymise(candidate.kernel, problem.scalars), longest)
+        return fenced(anonymise(candidate.kernel, problem.scalars), longest)
     except Unreadable:
         if or_nothing:
             return "(its source is not shown)"
         raise
 
 
-def _fenced(source: str, longest: int) -> str:
+def fenced(source: str, longest: int) -> str:
     """Between tags that no source can close, since their number is made from it and its own tags are broken up."""
     if len(source) > longest:
         left_out = len(source) - longest

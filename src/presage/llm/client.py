@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import email.utils
 import json
 import math
@@ -14,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from presage.core.errors import PresageError, install
+from presage.llm.answers import Answer, kept_answer, read_answers, to_keep
 from presage.llm.cache import Cache, digest
 from presage.llm.cost import Allowance, Bound, Claim, NotCoveredError, Usage
 from presage.llm.settings import Settings
@@ -44,21 +44,6 @@ class NoAnswerError(Exception):
 
 class RefusedError(PresageError):
     """The endpoint refuses all questions: the key, model or address is wrong, or the account is empty."""
-
-
-@dataclass(frozen=True)
-class Answer:
-    """One sample of a model's answer."""
-
-    text: str
-    finish: str = "stop"
-    """Why it ended: `stop`, `length` if it was cut off, or `content_filter`."""
-    refusal: str = ""
-    """The model's words when it refused, if the endpoint reports them."""
-    raw: Mapping[str, Any] = dataclasses.field(default_factory=dict, compare=False, repr=False)
-    """The choice as the endpoint sent it; empty for an answer from the cache."""
-    is_cut: bool = dataclasses.field(default=False, compare=False)
-    """Whether it was cut short because little of a budget was left. Such an answer is not stored."""
 
 
 @dataclass(frozen=True)
@@ -138,13 +123,14 @@ class Client:
     def ask(
         self,
         messages: Sequence[Message],
-        schema: Mapping[str, Any],
+        schema: Mapping[str, Any] | None,
         samples: int = 1,
         seconds: float = math.inf,
         allowance: Allowance | None = None,
+        likeliest: int = 0,
     ) -> list[Answer]:
         """This many answers to one question, those from the cache first. The time limit is the least of these seconds,
-        the settings' patience and the allowance.
+        the settings' patience and the allowance. likeliest: ask for one token, and how likely so many others were.
 
         Raises NoAnswerError or RefusedError. Fewer answers are returned if the endpoint stopped answering or the
         allowance ran out. All whole answers are stored, unusable ones too, since they were paid for.
@@ -156,25 +142,27 @@ class Client:
             "temperature": chosen.temperature,
             "max_tokens": chosen.max_tokens,
             "messages": [dict(message) for message in messages],
-            "schema": dict(schema),
+            "schema": dict(schema) if schema else None,
         }
+        if likeliest:
+            question |= {"temperature": 1.0, "max_tokens": 1, "likeliest": likeliest}
         patience = max(0.0, min(chosen.patience, seconds))
         deadline = self._clock() + patience
         allowance = allowance or Allowance()
         if allowance.in_dollars:
             chosen.check_priced()
         with self._cache.holding(digest(question), patience, self._sleep) as entry:
-            answers = [_kept_answer(item) for item in entry.read()][:samples]
+            answers = [kept_answer(item) for item in entry.read()][:samples]
             with self._lock:
                 self._kept += len(answers)
             while len(answers) < samples:
                 try:
-                    answers += self._request(messages, schema, samples - len(answers), deadline, allowance)
+                    answers += self._request(messages, schema, samples - len(answers), deadline, allowance, likeliest)
                 except NoAnswerError:
                     if not answers:
                         raise
                     break
-                entry.write([_to_keep(answer) for answer in answers if not answer.is_cut])
+                entry.write([to_keep(answer) for answer in answers if not answer.is_cut])
         return answers[:samples]
 
     def ask_once(self, messages: Sequence[Message], tokens: int, **extra: Any) -> list[Answer]:
@@ -182,7 +170,7 @@ class Client:
         asked = {"model": self.settings.model, "messages": list(messages), self.manner.token_limit: tokens, **extra}
         claim = Allowance().reserve(self._bound(asked, tokens, 1))
         try:
-            return _answers(self._post(asked, self.settings.timeout, claim))
+            return read_answers(self._post(asked, self.settings.timeout, claim))
         except (_TroubleError, _ComplaintError) as error:
             if _OTHER_LIMIT in str(error) and _OTHER_LIMIT not in asked:
                 self.manner = replace(self.manner, token_limit=_OTHER_LIMIT)
@@ -209,35 +197,39 @@ class Client:
     def _request(
         self,
         messages: Sequence[Message],
-        schema: Mapping[str, Any],
+        schema: Mapping[str, Any] | None,
         wanted: int,
         deadline: float,
         allowance: Allowance,
+        likeliest: int,
     ) -> list[Answer]:
         """One or more answers from one request, in the best manner that the endpoint supports."""
         if allowance.is_limited and not self._is_priced:
             with self._first:  # if little is left, one is asked first: its reported cost limits the others
                 if not self._is_priced:
-                    return self._politely(messages, schema, 1, deadline, allowance)
-        return self._politely(messages, schema, wanted, deadline, allowance)
+                    return self._politely(messages, schema, 1, deadline, allowance, likeliest)
+        return self._politely(messages, schema, wanted, deadline, allowance, likeliest)
 
     def _politely(
         self,
         messages: Sequence[Message],
-        schema: Mapping[str, Any],
+        schema: Mapping[str, Any] | None,
         wanted: int,
         deadline: float,
         allowance: Allowance,
+        likeliest: int,
     ) -> list[Answer]:
         manner = self.manner
         asked: dict[str, Any] = {}
 
         def attempt(seconds: float) -> list[Answer]:
             nonlocal asked
-            asked = _parameters(self.settings, manner, messages, schema, wanted)
-            claim = allowance.reserve(self._bound(asked, self.settings.max_tokens, asked.get("n", 1)), seconds)
-            asked = _parameters(self.settings, manner, messages, schema, claim.bound.samples, claim.bound.answer)
-            found = _answers(self._post(asked, seconds, claim))
+            longest = 1 if likeliest else self.settings.max_tokens
+            asked = _parameters(self.settings, manner, messages, schema, wanted, longest, likeliest)
+            claim = allowance.reserve(self._bound(asked, longest, asked.get("n", 1)), seconds)
+            bound = claim.bound
+            asked = _parameters(self.settings, manner, messages, schema, bound.samples, bound.answer, likeliest)
+            found = read_answers(self._post(asked, seconds, claim))
             return [replace(each, is_cut=claim.is_cut and each.finish == "length") for each in found]
 
         while True:
@@ -303,7 +295,7 @@ class Client:
             body = _loaded(self.settings.redact(self._fetch(opens, seconds)))
             if not isinstance(body, dict):
                 raise _TroubleError("answered with something that is not a JSON object")
-            if claim and not _answers(body):
+            if claim and not read_answers(body):
                 raise _TroubleError("answered without any choices")
             failed = False
             return body
@@ -393,20 +385,22 @@ def _parameters(
     settings: Settings,
     manner: Manner,
     messages: Sequence[Message],
-    schema: Mapping[str, Any],
+    schema: Mapping[str, Any] | None,
     wanted: int,
-    max_tokens: int | None = None,
+    max_tokens: int,
+    likeliest: int,
 ) -> dict[str, Any]:
-    asked: dict[str, Any] = {"model": settings.model, "messages": list(messages)}
-    asked[manner.token_limit] = settings.max_tokens if max_tokens is None else max_tokens
+    asked: dict[str, Any] = {"model": settings.model, "messages": list(messages), manner.token_limit: max_tokens}
     if manner.temperature:
-        asked["temperature"] = settings.temperature
+        asked["temperature"] = 1.0 if likeliest else settings.temperature
     if manner.several and wanted > 1:
         asked["n"] = wanted
-    if manner.format == "json_schema":
+    if likeliest:
+        asked |= {"logprobs": True, "top_logprobs": likeliest}
+    if schema and manner.format == "json_schema":
         named = {"name": "answer", "strict": True, "schema": dict(schema)}
         asked["response_format"] = {"type": "json_schema", "json_schema": named}
-    elif manner.format == "json_object":
+    elif schema and manner.format == "json_object":
         asked["response_format"] = {"type": "json_object"}
     return asked
 
@@ -415,30 +409,6 @@ def _turns_away(status: int) -> bool:
     """Whether an endpoint that answers with this status has not worked on the request: it refused it or was too busy.
     Behind a gateway that failed or timed out, another server may have worked on it."""
     return status in _BUSY or (400 <= status < 500 and status != _REQUEST_TIMEOUT)
-
-
-def _answers(body: Mapping[str, Any]) -> list[Answer]:
-    """The samples in a response. What is missing or of the wrong type becomes empty; the caller decides what to do."""
-    choices = body.get("choices")
-    found = []
-    for choice in choices if isinstance(choices, list) else []:
-        message = choice.get("message") if isinstance(choice, dict) else None
-        if isinstance(message, dict):
-            text, refusal, finish = message.get("content"), message.get("refusal"), choice.get("finish_reason")
-            found.append(Answer(_text(text), _text(finish) or "stop", _text(refusal), choice))
-    return found
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else ""
-
-
-def _to_keep(answer: Answer) -> dict[str, str]:
-    return {"text": answer.text, "finish": answer.finish, "refusal": answer.refusal}
-
-
-def _kept_answer(item: Mapping[str, Any]) -> Answer:
-    return Answer(_text(item.get("text")), _text(item.get("finish")), _text(item.get("refusal")))
 
 
 def _loaded(text: str) -> Any:

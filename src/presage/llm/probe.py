@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from presage.core.errors import PresageError
-from presage.llm.client import FORMATS, Answer, Client, NoAnswerError, RefusedError
+from presage.llm.answers import Answer
+from presage.llm.client import FORMATS, Client, NoAnswerError, RefusedError
 
 _QUESTION = [{"role": "user", "content": 'Answer with the JSON object {"number": 7} and nothing else.'}]
 _SCHEMA = {
@@ -19,6 +20,10 @@ _SCHEMA = {
     "additionalProperties": False,
 }
 _TOKENS = 200
+LIKELIEST = 20
+"""How many of the likeliest tokens a model that is read out is asked for: the most that endpoints allow."""
+LEAST_LIKELIEST = 9
+"""So many must come back for it to be of use."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +68,7 @@ def check(client: Client, clock: Callable[[], float] = time.monotonic) -> tuple[
     if not probe.answers():
         return Findings(True, probe.reason, models, model), client
     abilities = {name: probe.format(name) for name in FORMATS[:2]}
-    abilities |= {"n": probe.several(), "logprobs": probe.logprobs(), "seed": probe.seed()}
+    abilities |= {"n": probe.several(), "logprobs": probe.logprobs(), "readout": probe.readout(), "seed": probe.seed()}
     return Findings(True, "", models, model, probe.latency, abilities), client
 
 
@@ -84,11 +89,11 @@ class _Probe:
         self.latency: float | None = None
         self.reason = ""
 
-    def _ask(self, **extra: Any) -> list[Answer] | None:
+    def _ask(self, tokens: int = _TOKENS, **extra: Any) -> list[Answer] | None:
         """The answers, or None if there were none; `reason` then says why."""
         start = self._clock()
         try:
-            answers = self._client.ask_once(_QUESTION, _TOKENS, **extra)
+            answers = self._client.ask_once(_QUESTION, tokens, **extra)
         except NoAnswerError as error:
             self.reason = str(error)
             return None
@@ -127,6 +132,15 @@ class _Probe:
             return Ability(False, self.reason)
         there = bool(answers[0].raw.get("logprobs"))
         return Ability(there, "" if there else "accepted, but none came back")
+
+    def readout(self) -> Ability:
+        """Whether it tells how likely other first tokens were."""
+        answers = self._ask(1, logprobs=True, top_logprobs=LIKELIEST, temperature=1.0)
+        if answers is None:
+            return Ability(False, self.reason)
+        told = len(answers[0].likeliest)
+        enough = told >= LEAST_LIKELIEST
+        return Ability(enough, f"tells the {told} likeliest tokens" if told else "accepted, but no tokens came back")
 
     def seed(self) -> Ability:
         texts = []

@@ -15,7 +15,14 @@ from presage.core.errors import PresageError, hint
 from presage.core.machine import cache_folder
 from presage.llm.cost import Price
 
-_OF_ENVIRONMENT = {"base_url": "PRESAGE_LLM_BASE_URL", "model": "PRESAGE_LLM_MODEL"}
+_OF_ENVIRONMENT = {
+    "base_url": "PRESAGE_LLM_BASE_URL",
+    "model": "PRESAGE_LLM_MODEL",
+    "mode": "PRESAGE_LLM_MODE",
+    "prompt": "PRESAGE_LLM_PROMPT",
+}
+MODES = ("spoken", "readout")
+PROMPTS = ("full", "compact")
 _KEYS = ("PRESAGE_LLM_API_KEY", "OPENAI_API_KEY")
 _KINDS: dict[str, tuple[tuple[type, ...], str]] = {
     "str": ((str,), "text"),
@@ -34,6 +41,14 @@ class Settings:
     model: str = ""
     """Empty if not chosen, which only `presage llm check` allows."""
     api_key: str = field(default="", repr=False)
+    mode: str = "spoken"
+    """How the model answers a forecaster: `spoken`, in words, or `readout`, by how likely it holds each of nine digits.
+    An endpoint that tells no log-probabilities cannot be read out; `presage llm check` says whether it does."""
+    prompt: str = ""
+    """What a forecaster asks: `full`, or `compact`, which models are trained on that presage trains. By default full
+    for a spoken answer; a model that is read out is always asked the compact question."""
+    readout_temperature: float = 1.0
+    """What the logarithms are divided by when a model is read out: above 1 it is made less sure."""
     temperature: float = 1.0
     max_tokens: int = 2000
     """The longest answer; a model that thinks first needs more."""
@@ -64,6 +79,11 @@ class Settings:
         for name in ("timeout", "patience"):
             if not 0 < (value := getattr(self, name)) < float("inf"):
                 raise PresageError(f"{name} must be a positive number of seconds, not {value}")
+        for name, value, known in (("mode", self.mode, MODES), ("prompt", self.prompt or PROMPTS[0], PROMPTS)):
+            if value not in known:
+                raise PresageError(f"{name} must be {' or '.join(known)}, not '{value}'")
+        if not 0.01 <= self.readout_temperature <= 100:
+            raise PresageError(f"readout_temperature must be from 0.01 to 100, not {self.readout_temperature}")
         if not 0 <= self.temperature <= 2:
             raise PresageError(f"temperature must be from 0 to 2, not {self.temperature}")
 

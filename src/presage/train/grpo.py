@@ -1,0 +1,177 @@
+"""The third stage: reinforcement learning of spoken answers, by TRL's GRPO, which asks each question several times and
+makes the answers likelier that earned more than the others to the same question.
+
+Rewards are not divided by their spread in a group, so that their weights count as given. Groups whose answers all
+earned the same are left out of the loss. A killed training goes on from its last whole checkpoint.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from presage.core.errors import PresageError, install
+from presage.forecasters import llm_question
+from presage.llm.weights import Weights, import_libraries, load
+from presage.train import rewards
+from presage.train.config import Config, Grpo
+from presage.train.questions import Question, claim
+from presage.train.sft import LOG, RESULT, precision_of, with_lora, write_result
+
+_STATE = "trainer_state.json"
+
+
+def train(
+    config: Config, questions: Sequence[Question], begin: Path | None, folder: Path, say: Callable[[str], None] = print
+) -> Path:
+    """Train from what the second stage wrote, or from the model itself, or go on; returns the folder of the result."""
+    result = folder / RESULT
+    folder.mkdir(parents=True, exist_ok=True)
+    claim(folder / "settings.json", config.digest("model", "mode", "precision", "sft", "grpo"), "training")
+    if (result / "done").exists():
+        say(f"grpo: done already, in {result}")
+        return result
+    torch, transformers = import_libraries()
+    trl, datasets = _import_trl()
+    transformers.set_seed(config.grpo.seed)
+    weights = _begun(config, begin)
+    tokenizer = weights.tokenizer
+    tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token
+    trainer = _trainer_class(trl)(
+        model=weights.model,
+        processing_class=tokenizer,
+        reward_funcs=[Reward(config.grpo, tokenizer)],
+        args=trl.GRPOConfig(**arguments(config, folder, torch.cuda.is_available(), _processes())),
+        train_dataset=datasets.Dataset.from_list([row(tokenizer, question) for question in questions]),
+    )
+    trainer.remove_callback(transformers.PrinterCallback)
+    last = last_checkpoint(folder)
+    if last:
+        say(f"grpo: going on from {last.name}")
+    trainer.train(resume_from_checkpoint=str(last) if last else None)
+    if trainer.accelerator.is_main_process:
+        _write_log(folder, trainer.state.log_history, say)
+        write_result(trainer.accelerator.unwrap_model(trainer.model), weights, result)
+    trainer.accelerator.wait_for_everyone()
+    return result
+
+
+class Reward:
+    """What TRL asks for the rewards of a step's answers."""
+
+    __name__ = "reward"
+
+    def __init__(self, settings: Grpo, tokenizer: Any) -> None:
+        self._settings, self._tokenizer = settings, tokenizer
+
+    def __call__(
+        self, completions: Sequence[Any], truth: Sequence[int], completion_ids: Sequence[Sequence[int]], **_: Any
+    ) -> list[float]:
+        return [
+            self._one(each if isinstance(each, str) else each[-1]["content"], right, len(ids))
+            for each, right, ids in zip(completions, truth, completion_ids, strict=True)
+        ]
+
+    def _one(self, text: str, truth: int, tokens: int) -> float:
+        chosen, longest = self._settings, self._settings.tokens
+        finish = "length" if tokens >= longest else "stop"
+        return rewards.reward(chosen.reward, text, truth, weight=chosen.weight, used=tokens / longest, finish=finish)
+
+
+def arguments(config: Config, folder: Path, has_gpu: bool, processes: int) -> dict[str, Any]:
+    """What TRL is told. A step's answers are dealt out to the GPUs, and each takes a few at a time."""
+    chosen = config.grpo
+    total = chosen.questions * chosen.answers
+    if total % processes:
+        raise PresageError(f"{total} answers of a step cannot be dealt out to {processes} processes evenly")
+    share = total // processes
+    at_once = next(size for size in range(min(chosen.answers_at_once, share), 0, -1) if share % size == 0)
+    told = {
+        "output_dir": str(folder), "max_steps": chosen.steps, "seed": chosen.seed, "data_seed": chosen.seed,
+        "learning_rate": chosen.learning_rate, "lr_scheduler_type": "constant", "beta": chosen.beta,
+        "temperature": chosen.temperature, "num_generations": chosen.answers, "max_completion_length": chosen.tokens,
+        "per_device_train_batch_size": at_once, "gradient_accumulation_steps": share // at_once,
+        "scale_rewards": "none", "loss_type": "dr_grpo", "bf16": has_gpu and config.precision != "fp32",
+        "use_cpu": not has_gpu, "gradient_checkpointing": config.recompute, "report_to": "none", "logging_steps": 1,
+        "save_steps": chosen.checkpoint_steps, "save_total_limit": 2, "disable_tqdm": True,
+        "dataloader_pin_memory": has_gpu,
+    }  # fmt: skip
+    if chosen.vllm:
+        told |= {"use_vllm": True, "vllm_mode": "colocate", "vllm_gpu_memory_utilization": chosen.vllm_memory}
+    return told
+
+
+def row(tokenizer: Any, question: Question) -> dict[str, Any]:
+    """A question as TRL wants it: as a conversation where the model has a template for one."""
+    messages = llm_question.conversation(question.text, "spoken")
+    if getattr(tokenizer, "chat_template", None):
+        return {"prompt": messages, "truth": question.truth}
+    return {
+        "prompt": "\n\n".join(message["content"] for message in messages) + "\n\nAnswer: ",
+        "truth": question.truth,
+    }
+
+
+def last_checkpoint(folder: Path) -> Path | None:
+    """The last one that was written to its end. One that was not is removed."""
+    found = sorted(folder.glob("checkpoint-*"), key=lambda path: int(path.name.rpartition("-")[2]))
+    while found:
+        try:
+            json.loads((found[-1] / _STATE).read_text())
+            return found[-1]
+        except (OSError, ValueError):
+            shutil.rmtree(found.pop(), ignore_errors=True)
+    return None
+
+
+def _begun(config: Config, begin: Path | None) -> Weights:
+    """The model as the second stage left it, to be trained further."""
+    if begin is None:
+        weights = load(config.model, precision=precision_of(config), trainable=True)
+    elif config.sft.lora_rank:
+        weights = load(config.model, begin, precision=precision_of(config), trainable=True)
+    else:
+        weights = load(str(begin), precision=precision_of(config), trainable=True)
+    model = with_lora(weights.model, config.sft.lora_rank, config.grpo.seed)
+    return Weights(model, weights.tokenizer, weights.name, weights.description)
+
+
+def _trainer_class(trl: Any) -> Any:
+    """TRL's trainer, less the groups that earned the same. Their advantages are 0, so they move nothing; they must not
+    count in the mean either."""
+
+    class Trainer(trl.GRPOTrainer):  # type: ignore[misc]
+        def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
+            found: dict[str, Any] = super()._generate_and_score_completions(inputs)
+            told = self.accelerator.gather((found["advantages"].abs() > 1e-9).float())
+            found["advantages"] = found["advantages"] / told.mean().clamp(min=1 / told.numel())
+            return found
+
+    return Trainer
+
+
+def _write_log(folder: Path, history: Sequence[Mapping[str, Any]], say: Callable[[str], None]) -> None:
+    lines = [each for each in history if "reward" in each]
+    text = "".join(f"{json.dumps(each)}\n" for each in lines)
+    (folder / LOG).write_text(text)
+    if lines:
+        say(f"grpo: reward {lines[0]['reward']:.3f} at the first step, {lines[-1]['reward']:.3f} at the last")
+
+
+def _processes() -> int:
+    import accelerate
+
+    return int(accelerate.PartialState().num_processes)
+
+
+def _import_trl() -> tuple[Any, Any]:
+    try:
+        import datasets
+        import trl
+        from trl import GRPOConfig, GRPOTrainer  # noqa: F401  where a part of it cannot be imported, say so here
+    except ImportError as error:
+        raise PresageError(f"reinforcement learning needs the trl package ({error}); {install('train')}") from error
+    return trl, datasets

@@ -1,0 +1,25 @@
+"""Merged weights: an adapter added to the weights it was trained on, for servers that take no adapters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from presage.core.errors import PresageError
+from presage.llm.weights import described, load
+from presage.train.sft import write_result
+
+FOLDER = "merged"
+
+
+def merge(folder: Path, say: Callable[[str], None] = print) -> Path:
+    """Write the whole weights of what was trained into a folder inside it, as safetensors in half precision."""
+    told = described(str(folder))
+    if not told.adapter:
+        raise PresageError(f"{folder} has no adapter to merge")
+    into = folder / FOLDER
+    if not (into / "done").exists():
+        loaded = load(str(folder), precision="fp32")
+        write_result(loaded.model, loaded, into)
+    say(f"merged: {into}")
+    return into

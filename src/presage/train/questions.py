@@ -1,0 +1,130 @@
+"""The first stage: a recording as questions with their right answers, a file of JSON lines for each operation.
+
+Operations keep their split: the `train` split is learned from, the `validation` split is what a temperature is fitted
+on and what scores are told of meanwhile. Test splits are not written: `presage evaluate` asks about them. Anchors are
+mixed (the seed kernel, then others at random), some questions show measured neighbours, and kernels that fail are in.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import random
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from presage.core.errors import PresageError
+from presage.core.files import write_whole
+from presage.devices.recorded import RecordedDevice
+from presage.devices.recording import Recording, Row
+from presage.forecasters import llm_question
+from presage.forecasters.base import Candidate, Measured, Task
+from presage.llm.anonymise import Unreadable
+from presage.train.config import Config, Questions
+
+FACTS = "facts.json"
+SPLITS = ("train", "validation")
+_BASELINES = ("eager.py", "compiled.py")
+"""PyTorch's own kernels, which nobody forecasts."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """One question and its right answer."""
+
+    problem: str
+    room: str
+    split: str
+    language: str
+    anchor: str
+    kernel: str
+    """Hashes."""
+    truth: int
+    """0 for a kernel that failed, else 1 + the bin of its speedup: the number of the right answer."""
+    log2_speedup: float | None
+    text: str
+
+
+def make(config: Config, recordings: Sequence[Recording], folder: Path, say: Callable[[str], None] = print) -> None:
+    """Write what is missing of the questions of these recordings into a folder; each file appears when it is whole."""
+    folder.mkdir(parents=True, exist_ok=True)
+    claim(folder / FACTS, config.digest("questions"), "the questions")
+    made = there = 0
+    for recording in recordings:
+        device = RecordedDevice(recording)
+        for problem in recording.counts:
+            file = folder / f"{recording.name}.{problem}.jsonl"
+            if file.exists():
+                there += 1
+                continue
+            rows = [row for row in device.rows(problem).values() if row.family not in _BASELINES]
+            drawn = list(draw(device, problem, rows, config.questions)) if rows and rows[0].split in SPLITS else []
+            write_whole(file, "".join(json.dumps(dataclasses.asdict(each)) + "\n" for each in drawn))
+            made += 1
+    say(f"questions: {made} operations written, {there} were there")
+
+
+def draw(device: RecordedDevice, problem: str, rows: Sequence[Row], settings: Questions) -> Iterator[Question]:
+    """The questions about one operation's kernels, the same for the same seed."""
+    rng = random.Random(f"{settings.seed}/{problem}")
+    measured = {row.hash: _measured(row) for row in rows}
+    working = [row.hash for row in rows if measured[row.hash].times_ns]
+    seed = next((row.anchor for row in rows if row.anchor in working), "")
+    known: llm_question.Known = {}
+    asked = device.problem(problem)
+    per_kernel = settings.per_kernel if rows[0].split == "train" else 1
+    for row in rows:
+        others = [hash for hash in working if hash not in (row.hash, seed)]
+        drawn = rng.sample(others, min(len(others), per_kernel))
+        wants_seed = seed and seed != row.hash and rng.random() < 1 / min(2, per_kernel) if drawn else bool(seed)
+        for anchor in ([seed, *drawn] if wants_seed else drawn)[:per_kernel]:
+            shown = rng.sample(list(measured), min(len(measured), rng.randint(1, llm_question.NEIGHBOURS)))
+            shown = [hash for hash in shown if hash not in (row.hash, anchor)]
+            near = [measured[hash] for hash in shown] if rng.random() < settings.neighbours else []
+            task = Task(asked, measured[anchor], device.hardware, near, device.kind)
+            candidate = Candidate(row.kernel, row.reports)
+            log2_S = task.log2_speedup(measured[row.hash])
+            try:
+                text = llm_question.text(task, candidate, known)
+            except Unreadable:
+                continue
+            yield Question(
+                *(problem, row.room, row.split, row.language, anchor, row.hash),
+                *(llm_question.digit_of(log2_S), log2_S, text),
+            )
+
+
+def read(folder: Path, split: str, limit: int = 0, seed: int = 0) -> list[Question]:
+    """The questions of a split in a random order that does not depend on the limit: fewer are the first of more."""
+    if not (folder / FACTS).exists():
+        raise PresageError(f"{folder} has no questions; make them first, with --stage questions")
+    found = []
+    for file in sorted(folder.glob("*.jsonl")):
+        for line in file.read_text(encoding="utf-8").splitlines():
+            if (record := json.loads(line))["split"] == split:
+                found.append(Question(**record))
+    if not found:
+        raise PresageError(f"{folder} has no questions of the {split} split; the recordings have no such kernels")
+    random.Random(seed).shuffle(found)
+    return found[:limit] if limit else found
+
+
+def claim(file: Path, digest: str, what: str, **more: Any) -> None:
+    """Say in a file with which settings a stage began, or refuse to continue it with others."""
+    if file.exists():
+        try:
+            known = json.loads(file.read_text()).get("settings")
+        except (ValueError, AttributeError):
+            known = None
+        if known != digest:
+            raise PresageError(
+                f"{what} in {file.parent} were begun with other settings; give another folder with --into, or remove it"
+            )
+        return
+    write_whole(file, json.dumps({"settings": digest, **more}) + "\n")
+
+
+def _measured(row: Row) -> Measured:
+    return Measured(row.kernel, row.reports, {case.case: case.median.value for case in row.cases}, str(row.status))

@@ -1,0 +1,65 @@
+"""The losses of a model that is read out: how far the probabilities of its nine answers are from what was measured.
+
+Each is a proper score, so that the least loss on average is the honest answer: `log` is the logarithm of the
+probability of what came true; `brier` and `rps` are the squared error of the probability of failure and, for kernels
+that work, half the Brier score or the ranked probability score of the bins. They are those of `core.scoring`, on
+tensors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from presage.core.errors import PresageError, hint
+
+_ELSEWHERE = 0.1
+"""The weight of the logarithm of what all nine answers have together. It keeps a model from other words, so that any
+endpoint that tells the likeliest tokens tells these."""
+_LEAST = 1e-6
+
+
+def log(q: Any, truth: Any) -> Any:
+    """-ln of the probability of what came true; q (n, 9), truth (n,) with 0 for a failure, else 1 + the bin."""
+    return -q.gather(1, truth[:, None])[:, 0].clamp(min=_LEAST).log()
+
+
+def brier(q: Any, truth: Any) -> Any:
+    gap = _given_works(q) - _one_hot(truth, q)
+    return _failure(q, truth) + (truth > 0) * (gap**2).sum(1) / 2
+
+
+def rps(q: Any, truth: Any) -> Any:
+    gap = (_given_works(q) - _one_hot(truth, q)).cumsum(1)[:, :-1]
+    return _failure(q, truth) + (truth > 0) * (gap**2).mean(1)
+
+
+LOSSES: Mapping[str, Callable[[Any, Any], Any]] = {"log": log, "brier": brier, "rps": rps}
+
+
+def loss(kind: str, log_probabilities: Any, truth: Any) -> Any:
+    """The loss of each forecast, shape (n,), from the logarithms of the answers' probabilities among all tokens."""
+    together = log_probabilities.logsumexp(1)
+    q = (log_probabilities - together[:, None]).exp()
+    return LOSSES[kind](q, truth) - _ELSEWHERE * together
+
+
+def check(kind: str) -> None:
+    if kind not in LOSSES:
+        known = f"there are: {', '.join(LOSSES)}"
+        raise PresageError(f"there is no loss '{kind}'; {hint(kind, LOSSES, known)}")
+
+
+def _failure(q: Any, truth: Any) -> Any:
+    return (q[:, 0] - (truth == 0).to(q.dtype)) ** 2
+
+
+def _given_works(q: Any) -> Any:
+    return q[:, 1:] / q[:, 1:].sum(1, keepdim=True).clamp(min=_LEAST)
+
+
+def _one_hot(truth: Any, q: Any) -> Any:
+    """Of the bins (n, 8); all 0 for a failure."""
+    hot = q.new_zeros(q.shape)
+    hot.scatter_(1, truth[:, None], 1.0)
+    return hot[:, 1:]

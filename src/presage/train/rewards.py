@@ -1,0 +1,101 @@
+"""What a spoken answer earns. Rewards are pure functions of an answer's text and of what was measured.
+
+Each is `correctness`, alone or with a score of the whole distribution. A score is proper: on average nobody earns more
+than by saying what they believe. An answer that cannot be read earns nothing, and neither does what lies past the
+length that is allowed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from presage.core import scoring
+from presage.core.errors import PresageError, hint
+from presage.core.forecast import Forecast
+from presage.forecasters.llm import parse
+from presage.llm.answers import Answer
+from presage.llm.structured import MalformedError
+
+Floats = npt.NDArray[np.float64]
+
+FULL_LENGTH = 0.75
+"""The share of the allowed length up to which an answer earns everything; from there it falls to nothing."""
+
+
+def outcomes(forecast: Forecast) -> Floats:
+    """The probabilities of failure and of each bin, in the order of `llm_question.ANSWERS`; they sum to 1.
+
+    >>> outcomes(Forecast.from_bins([0, 0, 0, 1, 1, 0, 0, 0], p_fail=0.5)).tolist()
+    [0.5, 0.0, 0.0, 0.0, 0.25, 0.25, 0.0, 0.0, 0.0]
+    """
+    return np.concatenate(([forecast.p_fail], (1 - forecast.p_fail) * forecast.bin_probabilities()))
+
+
+def correctness(forecast: Forecast, truth: int) -> float:
+    """1 if the likeliest outcome came true; of m equally likely ones, each counts 1 / m."""
+    return scoring.exact(outcomes(forecast)[None], [truth])
+
+
+def brier(forecast: Forecast, truth: int) -> float:
+    """1 less half the squared distance from what came true, over failure and all bins: from 0 to 1."""
+    return 1 - scoring.half_brier(outcomes(forecast)[None], [truth])
+
+
+def rps(forecast: Forecast, truth: int) -> float:
+    """1 less the mean of two penalties: the squared error of p_fail and, for a kernel that works, the ranked
+    probability score of its bin, which forgives a neighbouring bin more than a distant one: from 0 to 1."""
+    failed = truth == 0
+    missed = 0.0 if failed else scoring.rps(forecast.bin_probabilities()[None], [truth - 1])
+    return 1 - ((forecast.p_fail - failed) ** 2 + missed) / 2
+
+
+_SCORES: Mapping[str, Callable[[Forecast, int], float]] = {"brier": brier, "rps": rps}
+REWARDS = ("correctness", *(f"correctness+{name}" for name in _SCORES))
+
+
+def reward(kind: str, text: str, truth: int, *, weight: float = 1.0, used: float = 0.0, finish: str = "stop") -> float:
+    """What an answer earns, from 0 to 1 + weight. truth: 0 for a failure, else 1 + the bin. weight: of the score beside
+    correctness. used: the share of the allowed length that it took. finish: `length` if it was cut off.
+
+    >>> sure = '{"reason": "", "p1": 0, "p2": 0, "p3": 0, "p4": 1, "p5": 0, "p6": 0, "p7": 0, "p8": 0, "p_fail": 0}'
+    >>> reward("correctness", sure, 4), reward("correctness+brier", sure, 4, weight=0.5), reward("correctness", "", 4)
+    (1.0, 1.5, 0.0)
+    """
+    check(kind)
+    try:
+        forecast = parse(Answer(text, finish)).forecast
+    except MalformedError:
+        return 0.0
+    earned = correctness(forecast, truth)
+    if score := kind.partition("+")[2]:
+        earned += weight * _SCORES[score](forecast, truth)
+    return earned * brevity(used)
+
+
+def brevity(used: float) -> float:
+    """The share of its reward that an answer of this share of the allowed length keeps.
+
+    >>> brevity(0.5), brevity(0.875), brevity(1.2)
+    (1.0, 0.5, 0.0)
+    """
+    return float(np.clip((1 - used) / (1 - FULL_LENGTH), 0.0, 1.0))
+
+
+def telling(rewards: Sequence[float], group: int) -> list[bool]:
+    """Whether each answer's group, so many answers in a row to one question, earned different rewards. A group that
+    earned the same teaches nothing, and is left out of the loss.
+
+    >>> telling([0.0, 1.0, 0.5, 0.5], 2)
+    [True, True, False, False]
+    """
+    parted = np.asarray(rewards, dtype=np.float64).reshape(-1, group)
+    return [bool(each) for each in np.repeat(np.ptp(parted, axis=1) > 1e-9, group)]
+
+
+def check(kind: str) -> None:
+    if kind not in REWARDS:
+        known = f"there are: {', '.join(REWARDS)}"
+        raise PresageError(f"there is no reward '{kind}'; {hint(kind, REWARDS, known)}")

@@ -1,0 +1,68 @@
+"""How good answers are while a model is trained: the scores of `presage evaluate`, on the validation split's.
+
+Operations of the validation split are in no other, so a temperature that is fitted here may be used anywhere else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from presage.core import scoring
+from presage.core.recalibrate import Temperature
+from presage.core.scale import LOG2_KNOTS
+from presage.train.questions import Question
+
+Floats = npt.NDArray[np.float64]
+
+
+def score(probabilities: Floats, questions: Sequence[Question]) -> dict[str, float]:
+    """Of answers as probabilities of failure and of each bin, shape (n, 9). A missing answer is a row of NaN."""
+    truth = np.array([question.truth for question in questions])
+    works = truth > 0
+    bins = _bins(probabilities)[works]
+    which = truth[works] - 1
+    operations = np.array([f"{question.problem}/{question.anchor}" for question in questions])[works]
+    log2_S = np.array([question.log2_speedup for question in questions if question.log2_speedup is not None])
+    middles = (np.array(LOG2_KNOTS[:-1]) + np.array(LOG2_KNOTS[1:])) / 2
+    correct = scoring.hits(bins, which)
+    confidence = np.where(np.isnan(bins).any(axis=1), 1 / bins.shape[1], bins.max(axis=1)) if len(bins) else bins
+    ranks = scoring.spearman(bins @ middles, log2_S, np.array([name.split("/")[0] for name in operations]))
+    return {
+        "questions": float(len(truth)),
+        "missing": float(np.isnan(probabilities).any(axis=1).mean()),
+        "exact": scoring.exact(bins, which),
+        "within_one": scoring.within_one(bins, which),
+        "ece": scoring.ece(confidence, correct),
+        "rps": scoring.rps(bins, which),
+        "half_brier": scoring.half_brier(bins, which),
+        "nll": scoring.nll(bins, which),
+        "spearman": float(np.nanmean(ranks)) if np.isfinite(ranks).any() else float("nan"),
+        "failure_auroc": scoring.auroc(probabilities[:, 0], ~works),
+    }
+
+
+def fit_temperature(probabilities: Floats, questions: Sequence[Question]) -> float:
+    """The temperature under which these answers are likeliest to have been right."""
+    return Temperature.fit(probabilities, [question.truth for question in questions]).T
+
+
+def warmed(log_probabilities: Floats, temperature: float) -> Floats:
+    """Probabilities (n, 9) that sum to 1, from logarithms that are divided by a temperature."""
+    logs = log_probabilities / temperature
+    p = np.exp(logs - logs.max(axis=1, keepdims=True))
+    return np.asarray(p / p.sum(axis=1, keepdims=True))
+
+
+def table(columns: Mapping[str, Mapping[str, float]]) -> list[list[str]]:
+    """Scores by name, a row each, and a column for each set of them."""
+    names = dict.fromkeys(name for column in columns.values() for name in column)
+    return [[name, *(f"{column.get(name, float('nan')):.4g}" for column in columns.values())] for name in names]
+
+
+def _bins(probabilities: Floats) -> Floats:
+    """The probabilities of bins, given that the kernel works."""
+    works = np.maximum(probabilities[:, 1:], 1e-12)
+    return np.asarray(works / works.sum(axis=1, keepdims=True))

@@ -1,0 +1,133 @@
+"""`presage train llm`: the stages in their order. Each is skipped if it is done and continued if it was cut short."""
+
+from __future__ import annotations
+
+import json
+import platform
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from presage.core.errors import PresageError
+from presage.core.files import write_whole
+from presage.devices.recording import Recording
+from presage.forecasters import llm_question
+from presage.llm.readout import ReadOut
+from presage.llm.weights import import_libraries, load
+from presage.train import card, grpo, questions, scores, sft
+from presage.train.config import STAGES, Config
+from presage.train.questions import Question
+
+FACTS = "facts.json"
+
+
+def run(
+    config: Config,
+    recordings: Sequence[Recording],
+    into: Path,
+    stages: Sequence[str] = (),
+    say: Callable[[str], None] = print,
+) -> dict[str, Any]:
+    """Run these stages, by default all that the configuration's mode needs, and describe what they made. Returns the
+    facts of the card."""
+    if unknown := [stage for stage in stages if stage not in STAGES]:
+        raise PresageError(f"there is no stage '{unknown[0]}'; there are: {', '.join(STAGES)}")
+    if "grpo" in stages and config.mode != "spoken":
+        raise PresageError("a model that is read out has no stage grpo: give --mode spoken")
+    wanted = [stage for stage in STAGES if stage in (stages or config.stages)]
+    facts = _Facts(into)
+    asked = into / "questions"
+    if "questions" in wanted:
+        questions.make(config, recordings, asked, say)
+        facts.add("recordings", [recording.name for recording in recordings])
+    if "sft" in wanted or "grpo" in wanted:
+        learned = questions.read(asked, "train", config.sft.limit, config.sft.seed)
+        facts.add("questions", {"train": len(learned)})
+        facts.add("machine", _machine())
+    for stage in wanted[wanted.index("questions") + 1 :] if "questions" in wanted else wanted:
+        start = time.monotonic()
+        if stage == "sft":
+            sft.train(config, learned, into / "sft", say)
+        else:
+            begun = into / "sft" / sft.RESULT
+            grpo.train(config, learned, begun if begun.exists() else None, into / "grpo", say)
+        facts.add("stages", {stage: {"seconds": round(time.monotonic() - start, 1)}})
+        _describe(config, into, asked, stage, facts, say)
+    if "sft" in wanted or "grpo" in wanted:
+        card.write(into, config, facts.known)
+    return facts.known
+
+
+def _describe(config: Config, into: Path, asked: Path, stage: str, facts: _Facts, say: Callable[[str], None]) -> None:
+    """Write what the folder holds; of a model that is read out, fit the temperature and score it."""
+    sft.description(config, stage).write(into)
+    if config.mode == "readout":
+        held = questions.read(asked, "validation", config.questions.validation)
+        told, temperature = validate(into, held)
+        sft.description(config, stage, temperature).write(into)
+        facts.add("scores", told)
+        facts.add("questions", {"validation": len(held)})
+        after = told["after recalibration"]
+        say(f"validation: exact {after['exact']:.3f}, rps {after['rps']:.4f}, spearman {after['spearman']:.3f}")
+    write_whole(into / "llm.toml", _SETTINGS.format(mode=config.mode, temperature=_temperature(into), model=into.name))
+
+
+_SETTINGS = """# Settings for what 'presage llm serve --model {model}' serves: PRESAGE_LLM_CONFIG=llm.toml
+[llm]
+model = "{model}"
+mode = "{mode}"
+prompt = "compact"
+readout_temperature = {temperature}
+concurrency = 32
+"""
+
+
+def validate(model: Path, held: Sequence[Question]) -> tuple[dict[str, dict[str, float]], float]:
+    """The scores of a model that is read out, before and after a temperature, which is fitted on the first half of the
+    operations and scored on the others; and the temperature that fits all of them."""
+    reader = ReadOut(load(str(model)), llm_question.ANSWERS)
+    logs = reader.log_probabilities([llm_question.conversation(each.text, "readout") for each in held])
+    p = scores.warmed(logs, 1.0)
+    names = sorted({each.problem for each in held})
+    first = np.array([names.index(each.problem) % 2 == 0 for each in held])
+    halves = [(half, ~half) for half in (first, ~first) if half.any() and (~half).any()]
+    after = p.copy()
+    for half, rest in halves:
+        fitted = scores.fit_temperature(p[half], [each for each, chosen in zip(held, half, strict=True) if chosen])
+        after[rest] = scores.warmed(logs[rest], fitted)
+    told = {"before recalibration": scores.score(p, held), "after recalibration": scores.score(after, held)}
+    return told, scores.fit_temperature(p, held)
+
+
+class _Facts:
+    """What is known of a training, in a file that each stage adds to."""
+
+    def __init__(self, into: Path) -> None:
+        self._file = into / FACTS
+        into.mkdir(parents=True, exist_ok=True)
+        try:
+            self.known: dict[str, Any] = json.loads(self._file.read_text())
+        except (OSError, ValueError):
+            self.known = {}
+
+    def add(self, name: str, value: Any) -> None:
+        if isinstance(value, dict):
+            value = {**self.known.get(name, {}), **value}
+        self.known[name] = value
+        write_whole(self._file, json.dumps(self.known, indent=1) + "\n")
+
+
+def _temperature(into: Path) -> float:
+    from presage.llm.weights import described
+
+    return round(described(str(into)).temperature, 4)
+
+
+def _machine() -> str:
+    torch, _ = import_libraries()
+    if torch.cuda.is_available():
+        return f"{torch.cuda.device_count()} x {torch.cuda.get_device_name()}"
+    return f"{platform.machine()}, {torch.get_num_threads()} threads"

@@ -1,0 +1,110 @@
+"""The compact question and its read-out: what trained models are asked, here and at an endpoint."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import fake_endpoint as fake
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from presage import Candidate, PresageError
+from presage.core import scale
+from presage.evaluations.injection import variants
+from presage.forecasters import llm_question
+from presage.forecasters.llm import LlmForecaster, sample_question
+from presage.kernels.kernel import from_source
+
+TOP = {"1": 0.1, "4": 0.3, " 5": 0.25, "0": 0.2, "the": 0.05}
+
+
+def told(top: dict[str, float]) -> dict:
+    listed = [{"token": token, "logprob": math.log(p)} for token, p in top.items()]
+    return {"logprobs": {"content": [{"token": "4", "logprob": -1.0, "top_logprobs": listed}]}}
+
+
+def read_out(endpoint, make_client, behaviour, **changes):
+    endpoint.otherwise = behaviour
+    task, copy = sample_question()
+    (prediction,) = LlmForecaster(make_client(mode="readout", **changes)).forecast(task, [copy])
+    return prediction
+
+
+def test_an_endpoint_is_read_out_with_one_token(endpoint, make_client) -> None:
+    forecast = read_out(endpoint, make_client, fake.says("4", **told(TOP))).forecast
+    (asked,) = endpoint.requests
+    assert (asked["max_tokens"], asked["logprobs"], asked["top_logprobs"]) == (1, True, 20)
+    assert "response_format" not in asked
+    assert "digit" in asked["messages"][0]["content"]
+    assert forecast.p_fail == pytest.approx(0.2 / 0.85, abs=0.05)
+    assert int(np.argmax(forecast.bin_probabilities())) == 3
+    again = read_out(endpoint, make_client, fake.fails(500))
+    assert again.forecast == forecast, "it comes from the cache, with its log-probabilities"
+
+
+def test_a_temperature_makes_it_less_sure(endpoint, make_client, tmp_path) -> None:
+    sure = read_out(endpoint, make_client, fake.says("4", **told(TOP))).forecast
+    less = read_out(endpoint, make_client, fake.says("4", **told(TOP)), readout_temperature=3.0).forecast
+    assert max(less.bin_probabilities()) < max(sure.bin_probabilities())
+
+
+@pytest.mark.parametrize(
+    ("more", "note"),
+    [
+        ({}, "tells no log-probabilities"),
+        ({"logprobs": None}, "tells no log-probabilities"),
+        ({"logprobs": {"content": [{"top_logprobs": [{"token": 4, "logprob": "x"}]}]}}, "tells no log-probabilities"),
+        (told({"the": 0.9, "a": 0.09}), "would not answer with a digit"),
+    ],
+)
+def test_what_cannot_be_read_out_is_no_forecast(endpoint, make_client, more, note: str) -> None:
+    prediction = read_out(endpoint, make_client, fake.says("4", **more))
+    assert prediction.forecast is None
+    assert note in prediction.notes[0]
+
+
+@given(st.floats(-8, 8))
+def test_digits_are_the_bins_of_the_scale(log2_S: float) -> None:
+    digit = llm_question.digit_of(log2_S)
+    assert digit == 1 + int(scale.bin_of(2.0**log2_S))
+    assert f"{llm_question.ANSWERS[digit]}: {scale.labels()[digit - 1]}" in llm_question.system("readout")
+
+
+@given(st.lists(st.floats(-30, 0), min_size=9, max_size=9), st.floats(0.05, 20))
+def test_a_read_out_is_always_a_distribution(logs: list[float], temperature: float) -> None:
+    forecast = llm_question.from_logarithms(logs, temperature)
+    if forecast is None:
+        assert sum(map(math.exp, logs)) < 0.011
+    else:
+        assert sum(forecast.bin_probabilities()) == pytest.approx(1)
+        assert 0 <= forecast.p_fail <= 1
+
+
+def test_words_of_an_author_change_no_question() -> None:
+    task, copy = sample_question()
+    for kind, without, with_words in variants(copy.kernel, random.Random(0), task.problem.scalars):
+        one, other = (llm_question.text(task, Candidate(kernel)) for kernel in (without, with_words))
+        assert one == other, kind
+
+
+def test_a_question_is_short_however_long_the_source() -> None:
+    task, _ = sample_question()
+    long = "// presage: entry k\nvoid k(float *x) {" + "\n".join(f"x[{i}] = {i};" for i in range(5000)) + "}\n"
+    text = llm_question.text(task, Candidate(from_source(long, ".c", "k.c")))
+    assert len(text) < 4000
+    assert "characters left out" in text
+
+
+def test_source_that_is_not_valid_is_not_asked_about(endpoint, make_client) -> None:
+    task, _ = sample_question()
+    broken = Candidate(from_source("def custom_kernel(data:\n", ".py", "k_triton.py"))
+    (prediction,) = LlmForecaster(make_client(mode="readout")).forecast(task, [broken])
+    assert (prediction.forecast.p_fail, endpoint.requests) == (0.99, [])
+
+
+def test_a_model_that_is_not_there() -> None:
+    with pytest.raises(PresageError, match="there is no model"):
+        LlmForecaster(model="models/none")

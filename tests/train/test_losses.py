@@ -1,0 +1,91 @@
+"""The losses of a read-out agree with the formula sheet, and an honest answer has the least."""
+
+from __future__ import annotations
+
+import itertools
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from presage.core import scoring
+from presage.llm.readout import by_length
+from presage.train import readout
+from presage.train.sft import order, schedule, spoken_answer
+
+
+def drawn(n: int = 64) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    return rng.dirichlet(np.ones(9), size=n), rng.integers(0, 9, size=n)
+
+
+@pytest.mark.parametrize(("kind", "formula"), [("brier", scoring.half_brier), ("rps", scoring.rps)])
+def test_losses_are_those_of_the_formula_sheet(kind: str, formula) -> None:
+    p, truth = drawn()
+    found = readout.LOSSES[kind](torch.tensor(p), torch.tensor(truth)).numpy()
+    works = truth > 0
+    assert found[~works] == pytest.approx((1 - p[~works, 0]) ** 2)
+    bins = p[works, 1:] / p[works, 1:].sum(axis=1, keepdims=True)
+    assert np.mean(found[works] - p[works, 0] ** 2) == pytest.approx(formula(bins, truth[works] - 1))
+
+
+def test_log_is_the_negative_log_likelihood() -> None:
+    p, truth = drawn()
+    assert readout.log(torch.tensor(p), torch.tensor(truth)).mean().item() == pytest.approx(scoring.nll(p, truth))
+
+
+@pytest.mark.parametrize("kind", readout.LOSSES)
+def test_the_least_loss_on_average_is_the_honest_answer(kind: str) -> None:
+    belief = torch.tensor(drawn(1)[0][0])
+    logits = torch.zeros(1, 9, dtype=torch.float64, requires_grad=True)
+    optimiser = torch.optim.LBFGS([logits], lr=0.5, max_iter=400, line_search_fn="strong_wolfe", tolerance_change=1e-14)
+
+    def expected() -> torch.Tensor:
+        optimiser.zero_grad()
+        said = torch.log_softmax(logits, 1).expand(9, 9)
+        loss = belief @ readout.loss(kind, said, torch.arange(9))
+        loss.backward()
+        return loss
+
+    optimiser.step(expected)
+    assert torch.softmax(logits, 1)[0].detach().numpy() == pytest.approx(belief.numpy(), abs=2e-3)
+
+
+def test_other_words_than_answers_cost_something() -> None:
+    said = torch.log(torch.full((1, 9), 0.1))
+    less = said - 3
+    truth = torch.tensor([2])
+    assert all(readout.loss(kind, less, truth) > readout.loss(kind, said, truth) for kind in readout.LOSSES)
+
+
+def test_every_epoch_asks_everything_once_in_another_order() -> None:
+    class Settings:
+        batch, seed = 5, 3
+
+    told = [order(20, step, Settings) for step in range(8)]
+    epochs = [list(itertools.chain(*told[4 * epoch : 4 * epoch + 4])) for epoch in range(2)]
+    assert all(sorted(epoch) == list(range(20)) for epoch in epochs)
+    assert epochs[0] != epochs[1]
+    assert order(20, 5, Settings) == epochs[1][5:10], "any step can be told alone"
+
+
+def test_batches_hold_what_they_may() -> None:
+    lengths = np.random.default_rng(1).integers(1, 90, size=50).tolist()
+    batches = list(by_length(lengths, 100))
+    assert sorted(itertools.chain(*batches)) == list(range(50))
+    assert all(len(batch) * max(lengths[i] for i in batch) <= 100 for batch in batches)
+
+
+def test_the_rate_rises_and_falls() -> None:
+    rates = [schedule(step, 100, 0.1) for step in range(100)]
+    assert max(rates) == rates[9] == 1
+    assert rates[:10] == sorted(rates[:10])
+    assert rates[10:] == sorted(rates[10:], reverse=True)
+
+
+def test_a_spoken_answer_sums_to_one() -> None:
+    for truth in range(9):
+        told = json.loads(spoken_answer(truth))
+        assert sum(told[f"p{k}"] for k in range(1, 9)) == pytest.approx(1)
+        assert (told["p_fail"] > 0.5) == (truth == 0)

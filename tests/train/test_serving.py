@@ -1,0 +1,119 @@
+"""What was trained, served and asked over HTTP as any other model, spoken and read out."""
+
+from __future__ import annotations
+
+import json
+import urllib.error
+import urllib.request
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+pytest.importorskip("openai", reason="needs the llm extra")
+
+from presage.cli.main import main
+from presage.forecasters import llm_question
+from presage.forecasters.llm import LlmForecaster, sample_question
+from presage.llm.client import Client
+from presage.llm.readout import ReadOut
+from presage.llm.server import WeightsServer
+from presage.llm.settings import Settings
+from presage.llm.weights import load
+
+
+@pytest.fixture(scope="module")
+def served(tiny):
+    with WeightsServer(load(str(tiny))) as server:
+        yield server
+
+
+def post(server: WeightsServer, body: object) -> tuple[int, dict]:
+    data = body if isinstance(body, bytes) else json.dumps(body).encode()
+    request = urllib.request.Request(f"{server.base_url}/chat/completions", data)
+    try:
+        with urllib.request.urlopen(request) as response:
+            return response.status, json.loads(response.read())
+    except urllib.error.HTTPError as error:
+        return error.code, json.loads(error.read())
+
+
+def question(text: str) -> dict:
+    return {"messages": [{"role": "user", "content": text}], "model": "tiny"}
+
+
+def test_an_endpoint_and_the_model_itself_read_out_the_same(served, tiny) -> None:
+    task, candidate = sample_question()
+    settings = Settings(served.base_url, served.model, mode="readout")
+    (over_http,) = LlmForecaster(settings).forecast(task, [candidate])
+    if over_http.forecast is not None:
+        (here,) = LlmForecaster(model=str(tiny)).forecast(task, [candidate])
+        assert here.forecast.p_fail == pytest.approx(over_http.forecast.p_fail, abs=0.05)
+    reader = ReadOut(load(str(tiny)), llm_question.ANSWERS)
+    asked = llm_question.messages(task, candidate, "readout")
+    (answer,) = Client(settings).ask(asked, None, likeliest=20)
+    told = reader.log_probabilities([asked])[0]
+    for digit, value in zip(llm_question.ANSWERS, told, strict=True):
+        if digit in answer.likeliest:
+            assert answer.likeliest[digit] == pytest.approx(value, abs=1e-4)
+
+
+def test_many_at_once_are_each_answered_as_alone(served) -> None:
+    texts = [f"how fast is {'x' * n}" for n in range(12)]
+    ask = {"max_tokens": 1, "logprobs": True, "top_logprobs": 3, "temperature": 0}
+    alone = [post(served, question(text) | ask)[1]["choices"][0] for text in texts]
+    with ThreadPoolExecutor(12) as pool:
+        together = [
+            found["choices"][0] for _, found in pool.map(lambda text: post(served, question(text) | ask), texts)
+        ]
+    for one, other in zip(alone, together, strict=True):
+        assert one["message"] == other["message"]
+        tops = [choice["logprobs"]["content"][0]["top_logprobs"] for choice in (one, other)]
+        assert [each["logprob"] for each in tops[0]] == pytest.approx([each["logprob"] for each in tops[1]], abs=1e-4)
+
+
+def test_longer_answers_seeds_and_several(served) -> None:
+    ask = question("go on") | {"max_tokens": 6, "n": 3, "seed": 5, "logprobs": True, "top_logprobs": 2}
+    (status, first), (_, again) = post(served, ask), post(served, ask)
+    assert status == 200
+    assert [c["message"] for c in first["choices"]] == [c["message"] for c in again["choices"]]
+    assert len(first["choices"]) == 3
+    assert all(len(choice["logprobs"]["content"]) <= 6 for choice in first["choices"])
+    assert first["usage"]["total_tokens"] == first["usage"]["prompt_tokens"] + first["usage"]["completion_tokens"]
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        (b"no json", "Expecting value"),
+        ([], "a JSON object"),
+        ({}, "messages must be a list"),
+        ({"messages": [{"role": "tool", "content": "x"}]}, "role"),
+        (question("x") | {"max_tokens": 0.5}, "max_tokens must be"),
+        (question("x") | {"top_logprobs": 100}, "top_logprobs must be"),
+        (question("x") | {"temperature": True}, "temperature must be"),
+        (question("x") | {"max_tokens": 8192}, "exceed the context"),
+        (question("x") | {"response_format": {"type": "json_object"}}, "response_format is not supported"),
+        (question("x") | {"stream": True}, "stream is not supported"),
+    ],
+)
+def test_what_cannot_be_answered_is_refused_in_words(served, body, told: str) -> None:
+    status, answer = post(served, body)
+    assert status == 400
+    assert told in answer["error"]["message"]
+    assert post(served, question("still there?") | {"max_tokens": 1})[0] == 200
+
+
+def test_check_says_that_it_can_be_read_out(served, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["llm", "check", "--base-url", served.base_url, "--no-forecast", "--json"]) == 0
+    abilities = json.loads(capsys.readouterr().out)["abilities"]
+    assert abilities["readout"]["works"]
+    assert not abilities["json_schema"]["works"]
+
+
+def test_the_same_question_has_the_same_answer_whatever_is_asked_beside_it(tiny) -> None:
+    reader = ReadOut(load(str(tiny)), llm_question.ANSWERS)
+    one, other = ([{"role": "user", "content": text}] for text in ("a", "a longer question"))
+    first = reader.log_probabilities([one, other])
+    assert np.array_equal(reader.log_probabilities([other, one, one]), first[[1, 0, 0]])
+    assert np.all(np.exp(first).sum(axis=1) < 1)
