@@ -55,7 +55,7 @@ class Browser:
     def screen(self) -> Screen:
         width, height = self._clip
         clip = {"x": 0, "y": 0, "width": width, "height": height}
-        return Screen.from_png(self.page.screenshot(clip=clip, animations="allow", caret="hide"))
+        return Screen.from_png(self.page.screenshot(clip=clip, animations="allow", caret="initial"))
 
     def do(self, action: Action) -> None:
         page = self.page

@@ -26,7 +26,7 @@ _LONG = 100_000_000
 """Milliseconds: an agent may take its time."""
 _START = """(seed) => {
   const style = document.createElement('style');
-  style.textContent = '#reward-display, #click-canvas { display: none !important }';
+  style.textContent = '#reward-display, #click-canvas { display: none !important } * { caret-animation: manual }';
   document.head.appendChild(style);
   core.EPISODE_MAX_TIME = %d;
   if (!core.cover_div) core.startEpisode();

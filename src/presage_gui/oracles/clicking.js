@@ -70,7 +70,6 @@
   };
   O['click-collapsible-2-nodelay'] = O['click-collapsible-2'];
 
-  const WORDS = { 'menu-user': 'Mute', 'block-user': 'Block' };
   O['social-media'] = () => {
     const [, user, label] = goal().match(/For the user (\S+), click on the "(.*)" button/);
     const kind = { 'Share via DM': 'share', 'Copy link to Tweet': 'copy', 'Embed Tweet': 'embed', Mute: 'menu-user', Block: 'block-user', Report: 'report', Reply: 'reply', Retweet: 'retweet', Like: 'like' }[label];
@@ -100,7 +99,7 @@
   O['stock-market'] = () => {
     const limit = number(goal().match(/less than \$([\d.]+)/)[1].replace(/\.$/, ''));
     const price = number(words(q('#stock-price')).replace('$', '') || '9999');
-    return price <= limit - 0.4 ? click('#buy') : wait('the price is too high');
+    return price <= limit - 1 ? click('#buy') : wait('the price is too high');
   };
   O['generate-number'] = () => {
     const n = parseInt(words(q('#display-number')), 10);

@@ -7,7 +7,7 @@
     const said = core.getUtterance();
     if (said.fields) {
       const f = said.fields;
-      return { kind: f.task === 'star' ? 'important' : f.task, by: f.by, text: f.message, to: f.to };
+      return { kind: f.task === 'star' ? 'important' : f.task ?? 'forward', by: f.by, text: f.message, to: f.to };
     }
     const text = goal();
     let m;

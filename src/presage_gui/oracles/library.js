@@ -78,17 +78,17 @@ window.presage = { oracles: {}, targets: [] };
     return step({ kind: 'click', el: e, name: called ?? name(e), ...more });
   };
   const focused = (e) => document.activeElement === e;
-  const allSelected = (e) => e.value.length > 0 && e.selectionStart === 0 && e.selectionEnd === e.value.length;
+  const allSelected = (e) => e.value.length > 0 && (e.selectionStart === null ? !!P.selected && P.selected[0] === e && P.selected[1] === e.value : e.selectionStart === 0 && e.selectionEnd === e.value.length);
   const fill = (e, value, called, same = (a, b) => a === b) => {
     if (typeof e === 'string') e = q(e);
     value = String(value);
     if (same(e.value, value)) return null;
     const field = called ?? name(e);
-    if (!focused(e)) return click(e, field);
+    if (!focused(e)) return click(e, field, { then: value });
     if (e.value === '' || allSelected(e)) return step({ kind: 'type', el: e, text: value, name: field });
     return step({ kind: 'key', keys: ['ctrl', 'a'], el: e, name: field });
   };
-  const each = (...steps) => steps.flat().filter(Boolean);
+  const each = (...steps) => steps.flat(Infinity).filter(Boolean);
   const first = (...steps) => { for (const s of steps) { const made = typeof s === 'function' ? s() : s; if (made && (!Array.isArray(made) || made.length)) return made; } return null; };
   const byText = (s, t) => qa(s).find((e) => words(e) === t);
   const press = (...keys) => step({ kind: 'key', keys, name: '' });
@@ -126,12 +126,15 @@ window.presage = { oracles: {}, targets: [] };
     } else if (s.el) {
       out.boxes = boxes(s.el);
     }
-    for (const key of ['text', 'keys', 'dy', 'dx', 'seconds', 'to', 'toBox', 'toName', 'most', 'double', 'right', 'optional']) {
+    for (const key of ['text', 'keys', 'dy', 'dx', 'seconds', 'to', 'toBox', 'toName', 'most', 'then']) {
       if (s[key] !== undefined) out[key] = s[key];
     }
     if (out.to) out.to = out.to.map((c) => Math.round(c));
     return out;
   };
+
+  document.addEventListener('keydown', (e) => { if (e.ctrlKey && e.key === 'a') P.selected = [e.target, e.target.value]; }, true);
+  document.addEventListener('mousedown', () => { P.selected = null; }, true);
 
   P.next = (task, u, v, spread) => {
     if (WOB_DONE_GLOBAL) return { over: true, reward: WOB_RAW_REWARD_GLOBAL, steps: [] };
@@ -152,5 +155,22 @@ window.presage = { oracles: {}, targets: [] };
       .map((e) => ({ box: boxes(e)[0], name: name(e).slice(0, 60), role: role(e), value: e.value ?? '', tag: e.tagName.toLowerCase() }))
       .filter((e) => e.box).slice(0, 80);
   };
-  Object.assign(P, { q, qa, words, goal, quoted, number, shown, hits, click, fill, each, first, byText, press, wait, drag, scroll, centre, rect, point, name, role, focused, boxes, step });
+  // A page that is busy: nothing can be clicked until `ready`.
+  const BUSY = {
+    loading: 'background:rgba(255,255,255,.75)|<div style="margin:90px 40px;padding:14px;background:#fff;border:1px solid #888;font:14px Arial">Loading…</div>',
+    ring: 'background:rgba(0,0,0,.35)|<div style="margin:90px 60px;width:36px;height:36px;border:5px solid #ddd;border-top-color:#2a6;border-radius:50%"></div>',
+    wait: 'background:rgba(90,90,90,.8)|<div style="margin-top:95px;text-align:center;color:#fff;font:bold 13px Arial">Please wait</div>',
+    blank: 'background:#fff|<div style="height:4px;width:60px;background:#38f"></div>',
+    bars: 'background:#fff|' + [60, 90, 120, 150, 180].map((t) => `<div style="position:absolute;left:10px;top:${t}px;width:${130 - (t % 50)}px;height:12px;background:#e4e4e8"></div>`).join(''),
+  };
+  P.busy = (kind) => {
+    const [style, html] = BUSY[kind].split('|');
+    const cover = document.createElement('div');
+    cover.id = 'presage-busy';
+    cover.setAttribute('style', `position:fixed;left:0;top:50px;width:160px;height:160px;z-index:99999;${style}`);
+    cover.innerHTML = html;
+    document.body.appendChild(cover);
+  };
+  P.ready = () => q('#presage-busy')?.remove();
+  Object.assign(P, { q, qa, words, goal, quoted, number, shown, hits, click, fill, each, first, byText, press, wait, drag, scroll, centre, rect, point, name, role, focused, allSelected, boxes, step });
 })();

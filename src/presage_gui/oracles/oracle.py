@@ -32,6 +32,8 @@ class Right:
     to_name: str = ""
     most: float = 0.0
     """How far a scroll can go."""
+    then: str = ""
+    """Of a click that gives a field the focus: what is typed next."""
 
     def allows(self, action: Action, box_decides: bool = True) -> bool:
         """Whether this action does the same. Where a click must fall may be decided elsewhere, by the page itself."""
@@ -46,7 +48,7 @@ class Right:
                 return action.success == self.action.success
             case Kind.SCROLL:
                 same_way = action.dy * self.action.dy > 0 and not action.dx
-                return same_way and self._starts(action) and abs(action.dy) <= max(1.6 * abs(self.action.dy), 30)
+                return same_way and self._starts(action) and min(abs(action.dy), self.most) <= max(1.6 * abs(self.action.dy), 30)
         starts = self._starts(action) or not box_decides
         if action.kind is not Kind.DRAG or not starts:
             return starts
@@ -60,14 +62,17 @@ class Right:
             "action": self.action.to_json(), "name": self.name, "role": self.role,
             "boxes": [[round(edge, 1) for edge in box.to_json()] for box in self.boxes],
             "to_box": self.to_box and [round(edge, 1) for edge in self.to_box.to_json()],
-            "to_name": self.to_name, "most": self.most,
+            "to_name": self.to_name, "most": self.most, "then": self.then,
         }  # fmt: skip
 
     @classmethod
     def from_json(cls, kept: Mapping[str, Any]) -> Right:
         to_box = Box(*kept["to_box"]) if kept["to_box"] else None
         boxes = tuple(Box(*box) for box in kept["boxes"])
-        return cls(Action.parse(kept["action"]), kept["name"], kept["role"], boxes, to_box, kept["to_name"], kept["most"])
+        return cls(
+            Action.parse(kept["action"]), kept["name"], kept["role"], boxes, to_box,
+            kept["to_name"], kept["most"], kept["then"],
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -139,7 +144,10 @@ def _right(told: Mapping[str, Any]) -> Right:
     to_box = Box(*told["toBox"]) if told.get("toBox") else None
     boxes = tuple(Box(*box) for box in told.get("boxes", ()))
     action = Action(kind, **fields)
-    return Right(action, told["name"], told["role"], boxes, to_box, told.get("toName", ""), told.get("most", 0.0))
+    return Right(
+        action, told["name"], told["role"], boxes, to_box,
+        told.get("toName", ""), told.get("most", 0.0), told.get("then", ""),
+    )  # fmt: skip
 
 
 @cache

@@ -1,6 +1,6 @@
 // Tasks of typing, of selecting and of scrolling text.
 (() => {
-  const { oracles: O, q, qa, words, goal, quoted, number, shown, click, fill, each, first, byText, press, wait, drag, scroll, centre, rect, focused, boxes } = window.presage;
+  const { oracles: O, q, qa, words, goal, quoted, number, shown, click, fill, each, first, byText, press, wait, drag, scroll, centre, rect, focused, allSelected, boxes } = window.presage;
   const submit = () => click(q('#subbtn') ?? q('#submit') ?? byText('button', 'Submit'));
 
   O['enter-text'] = () => first(fill('#tt', quoted(), 'text field'), submit);
@@ -57,7 +57,6 @@
   O['multi-layouts'] = movie;
   O['multi-orderings'] = movie;
   O['guess-number'] = () => {
-    let [low, high] = [0, 9];
     const lower = q('#lower:not(.hide) span'), higher = q('#higher:not(.hide) span');
     const now = window.presageGuess ??= { low: 0, high: 9, episode: WOB_EPISODE_ID };
     if (now.episode !== WOB_EPISODE_ID) Object.assign(now, { low: 0, high: 9, episode: WOB_EPISODE_ID });
@@ -69,9 +68,7 @@
     const field = q('#tt');
     if (!focused(field)) return click(field, 'number field');
     const guess = Math.floor((now.low + now.high) / 2);
-    if (field.value !== '') {
-      if (window.presageSelected !== field.value) return { kind: 'key', keys: ['ctrl', 'a'], el: field, name: 'number field' };
-    }
+    if (field.value !== '' && !allSelected(field)) return { kind: 'key', keys: ['ctrl', 'a'], el: field, name: 'number field' };
     return Array.from({ length: now.high - now.low + 1 }, (_, i) => now.low + i).sort((a, b) => Math.abs(a - guess) - Math.abs(b - guess))
       .map((n) => ({ kind: 'type', el: field, text: String(n), name: 'number field' }));
   };
