@@ -31,6 +31,16 @@ _START = """(seed) => {
   core.EPISODE_MAX_TIME = %d;
   if (!core.cover_div) core.startEpisode();
   core.cover_div.classList.add('transparent');
+  // What pages keep to themselves and oracles need.
+  if (window.shapes) {
+    const [render, matches] = [shapes.renderGrid, shapes.shapeMatchesText];
+    shapes.renderGrid = (svg, grid) => { window.presageGrid = grid; return render(svg, grid) };
+    shapes.shapeMatchesText = (shape, text) => { window.presageDesc = text; return matches(shape, text) };
+  }
+  for (const name of ['bindClickEvents', 'bindClickEvent']) {
+    const bind = window[name];
+    if (bind) window[name] = function (...given) { window.presageArguments = given; return bind.apply(this, given) };
+  }
   Math.seedrandom(seed);
   core.startEpisodeReal();
   if (document.activeElement) document.activeElement.blur();

@@ -65,8 +65,9 @@
     const seen = links.filter(shown);
     if (seen.length) return each(seen.map((e) => click(e)));
     const panels = qa('.ui-accordion-content');
-    const holding = panels.map((p, i) => (links.some((e) => p.contains(e)) ? i : -1)).filter((i) => i >= 0);
-    return each(holding.map((i) => (shown(panels[i]) ? click(links.find((e) => panels[i].contains(e))) : click(section(i)))));
+    const closed = panels.map((p, i) => i).filter((i) => !shown(panels[i]));
+    const holding = closed.filter((i) => links.some((e) => panels[i].contains(e)));
+    return each([...holding, ...closed.filter((i) => !holding.includes(i))].map((i) => click(section(i))));
   };
   O['click-collapsible-2-nodelay'] = O['click-collapsible-2'];
 

@@ -41,6 +41,7 @@
     const toBox = upright ? [frame.left - 60, y - near, frame.right + 60, y + near] : [x - near, frame.top - 60, x + near, frame.bottom + 60];
     return drag(handle, [x, y], toBox, called, { toName: `${want}`, role: 'slider handle' });
   };
+  window.presage.slide = slide;
   O['use-slider'] = () => first(slide(q('#slider'), parseInt(goal().match(/Select (-?\d+)/)[1], 10), 'slider'), submit);
   O['use-slider-2'] = () => {
     const want = JSON.parse(goal().match(/\[.*\]/)[0]);
