@@ -13,7 +13,8 @@ from dataclasses import dataclass, field, replace
 from presage_gui.action import Action, Kind, Point
 from presage_gui.critic import ErrorClass
 from presage_gui.data.words import FIELDS, intent
-from presage_gui.oracles.oracle import Element, Right
+from presage_gui.oracles.element import Element
+from presage_gui.oracles.right import Right
 from presage_gui.screen import Box
 
 

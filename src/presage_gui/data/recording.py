@@ -13,7 +13,8 @@ from presage_gui.critic import ErrorClass
 from presage_gui.data.injection import INJECTORS, Proposed, Situation, good
 from presage_gui.data.splits import Split, where
 from presage_gui.environments.miniwob import SIZE, MiniWob
-from presage_gui.oracles.oracle import Oracle, Right
+from presage_gui.oracles.oracle import Oracle
+from presage_gui.oracles.right import Right
 from presage_gui.screen import Screen
 
 LONGEST = 14
@@ -22,6 +23,8 @@ MISTAKES = (ErrorClass.GROUNDING, ErrorClass.MEANING, ErrorClass.DETOUR, ErrorCl
 """What is carried out on purpose, so that histories have steps that went wrong."""
 MEANT = (ErrorClass.GROUNDING, ErrorClass.PARAMETER, ErrorClass.MALFORMED)
 """Errors whose intent is the right one."""
+ASTRAY = (ErrorClass.GROUNDING, ErrorClass.DISAGREEMENT, ErrorClass.PREREQUISITE)
+"""Mistakes whose effect is not what the step says: with the others, what happens is what was meant."""
 BUSY: dict[Split, tuple[str, ...]] = {
     "train": ("loading", "ring"),
     "validation": ("blank",),
@@ -52,6 +55,14 @@ class Recorder:
         part.write_text("".join(json.dumps(state) + "\n" for state in states))
         part.replace(part.with_suffix(".jsonl"))
         return len(seeds), successes, len(states)
+
+    def knows(self, task: str) -> bool:
+        """Whether there is an oracle for a task."""
+        self.environment.switch(task)
+        self.environment.reset(0)
+        oracle = Oracle(self.environment)
+        oracle.ready()
+        return oracle.known
 
     def keep(self, screen: Screen) -> str:
         file = self.folder / "screens" / f"{screen.digest}.png"
@@ -156,10 +167,12 @@ class _Recorded:
         assert isinstance(step.action, Action)
         self.environment.do(step.action)
         after = self.environment.screen()
-        changed = "nothing" if after == before else "other" if wrong else "expected"
+        astray = wrong and step.error in ASTRAY
+        changed = "nothing" if after == before else "other" if astray else "expected"
         self.history.append({
             "action": step.action.to_json(), "intent": step.intent, "before": self.recorder.keep(before),
             "after": self.recorder.keep(after), "good": not wrong, "effect": changed,
+            "error": str(step.error) if wrong else None,
         })  # fmt: skip
         if wrong:
             self.missed, self.missed_step = right[0], step

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import importlib.util
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from presage import PresageError
 from presage.core.errors import hint, install
@@ -16,6 +16,9 @@ from presage_gui.action import Action
 from presage_gui.environment import Environment, Outcome
 from presage_gui.environments.browser import Browser
 from presage_gui.screen import Screen
+
+if TYPE_CHECKING:
+    from presage_gui.oracles.oracle import Oracle
 
 VIEWPORT = (500, 320)
 SIZE = (320, 320)
@@ -72,6 +75,12 @@ class MiniWob(Environment):
     def page(self) -> Any:
         """For oracles only."""
         return self._browser.page
+
+    def guide(self) -> Oracle:
+        """What a scripted agent follows."""
+        from presage_gui.oracles.oracle import Oracle
+
+        return Oracle(self)
 
     def switch(self, task: str) -> None:
         """Another task in the same browser, from the next reset on."""

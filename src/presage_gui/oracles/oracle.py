@@ -11,22 +11,12 @@ from typing import Any
 
 from presage_gui.action import Action, Kind, Point
 from presage_gui.environments.miniwob import SIZE, MiniWob
+from presage_gui.oracles.element import Element
 from presage_gui.oracles.right import Right
 from presage_gui.screen import Box
 
 _SPREAD = 0.6
 """Clicks fall in the middle so many tenths of an element."""
-
-
-@dataclass(frozen=True)
-class Element:
-    """Something that is seen on the page."""
-
-    box: Box
-    name: str
-    role: str
-    tag: str
-    value: str = ""
 
 
 @dataclass
@@ -49,6 +39,8 @@ class Oracle:
 
     def right(self) -> list[Right]:
         """The steps that are right now, the preferred one first; none where the task is over or cannot be saved."""
+        if not self.environment.page.evaluate("'presage' in window"):
+            self.ready()
         u, v = self.rng.random(), self.rng.random()
         told = self.environment.page.evaluate(
             "([task, u, v, spread]) => presage.next(task, u, v, spread)", [self.environment.task, u, v, _SPREAD]
