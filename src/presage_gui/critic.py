@@ -70,6 +70,8 @@ class Verdict:
     """The critic cannot judge this one, and its probability says nothing."""
     irreversible: bool = False
     """The step pays, sends, deletes or submits: it is judged more strictly."""
+    failed: bool = False
+    """The critic could not be asked or answered nonsense: a person decides, whatever the probability says."""
     evidence: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -85,7 +87,7 @@ class Verdict:
         return {
             "probability": self.probability, "error": self.error and str(self.error), "explanation": self.explanation,
             "expected": self.expected, "fix": self.fix and self.fix.to_json(), "abstains": self.abstains,
-            "irreversible": self.irreversible, "evidence": dict(self.evidence),
+            "irreversible": self.irreversible, "failed": self.failed, "evidence": dict(self.evidence),
         }  # fmt: skip
 
     @classmethod
@@ -94,7 +96,7 @@ class Verdict:
         return cls(
             kept["probability"], ErrorClass(error) if error else None, kept.get("explanation", ""),
             kept.get("expected", ""), Step.from_json(fix) if fix else None, kept.get("abstains", False),
-            kept.get("irreversible", False), kept.get("evidence", {}),
+            kept.get("irreversible", False), kept.get("failed", False), kept.get("evidence", {}),
         )  # fmt: skip
 
 

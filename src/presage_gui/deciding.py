@@ -39,6 +39,8 @@ class Threshold(Gate):
         self.least, self.strict = least, strict
 
     def decide(self, verdict: Verdict) -> Decided:
+        if verdict.failed:
+            return Decided(Choice.ASK, "the critic could not judge it, so a person decides")
         if verdict.irreversible and (verdict.abstains or verdict.probability < self.strict):
             return Decided(Choice.ASK, "it cannot be undone, and the critic is not sure enough")
         if verdict.abstains:

@@ -14,6 +14,10 @@ CRITICS = Group("critic", "critics", "presage_gui.critic:Critic")
 def make(group: Group, spec: str, *arguments: Any) -> Any:
     """A new part from `NAME`, `NAME:WHAT` or `NAME:SETTING=VALUE,…`; `miniwob:click-test` has a WHAT, which comes first."""
     name, _, rest = spec.partition(":")
+    part = group.load(name)
+    if hasattr(part, "from_text"):  # such as blend:A,B
+        with group.blamed(name, "cannot be made"):
+            return part.from_text(rest, lambda member: make(group, member, *arguments))
     what, _, settings = rest.partition(",")
     if what and "=" not in what:
         return group.make(f"{name}:{settings}" if settings else name, what, *arguments)
