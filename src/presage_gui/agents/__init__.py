@@ -1,0 +1,1 @@
+"""Agents that come with the package: scripted ones, for tests and experiments."""

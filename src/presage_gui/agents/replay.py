@@ -1,0 +1,31 @@
+"""`replay`: the steps of an episode that is on disk, one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from presage import PresageError
+
+from presage_gui.action import Action, Kind
+from presage_gui.agent import Agent, Objection
+from presage_gui.environment import Environment
+from presage_gui.episode import read_events
+from presage_gui.history import History
+from presage_gui.screen import Screen
+from presage_gui.step import Step
+
+
+class Replay(Agent):
+    """`replay:FOLDER`: of the episode in this folder."""
+
+    def __init__(self, folder: str, environment: Environment) -> None:
+        events = read_events(Path(folder))
+        self._steps = [Step.from_json(event["step"]) for event in events if event["event"] == "dispatched"]
+        if not self._steps:
+            raise PresageError(f"there is no episode with steps in {folder}")
+
+    def propose(self, goal: str, history: History, screen: Screen, objections: Sequence[Objection] = ()) -> Step:
+        if len(history) >= len(self._steps):
+            return Step(Action(Kind.TERMINATE), "the recorded steps are done")
+        return self._steps[len(history)]

@@ -1,0 +1,170 @@
+"""Changes between two screens, without what moves by itself: carets, the pointer, animations, clocks.
+
+What moves by itself is learned from pairs of frames between which nothing was done: `Watcher.idle`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+from scipy import ndimage
+
+from presage_gui.action import POINTING, Action, Kind, Point
+from presage_gui.history import Effect, Entry
+from presage_gui.screen import Box, Screen
+from presage_gui.step import Step
+
+Mask = npt.NDArray[np.bool_]
+_LEAST = 20
+"""A pixel has changed when a channel differs by more than this: what is redrawn differs by less."""
+_JOIN = 6
+"""Changes that are nearer to each other than this are one."""
+_CARET = (3, 6, 40)
+"""A caret is at most so wide, and at least and at most so high."""
+_POINTER = 32
+"""The picture of a pointer is at most so wide and so high."""
+_NEAR = 28
+"""A change within so many pixels of a click belongs to it."""
+_PAGE = 0.2
+"""When more than this share of the screen changes, it is another page."""
+
+
+def difference(before: Screen, after: Screen) -> Mask:
+    """Which pixels differ; all of them where the sizes do."""
+    if before.size != after.size:
+        return np.ones((after.height, after.width), dtype=np.bool_)
+    apart = np.abs(before.pixels.astype(np.int16) - after.pixels.astype(np.int16))
+    mask: Mask = (apart > _LEAST).any(axis=2)
+    return mask
+
+
+def regions(mask: Mask) -> list[Box]:
+    """The changed parts as boxes, the largest first; what is near together is one."""
+    if not mask.any():
+        return []
+    near = ndimage.binary_dilation(mask, iterations=_JOIN // 2)
+    labels, _ = ndimage.label(near)
+    found = []
+    for place in ndimage.find_objects(np.where(mask, labels, 0)):
+        if place is not None:
+            rows, columns = place
+            found.append(Box(columns.start, rows.start, columns.stop, rows.stop))
+    return sorted(found, key=lambda box: -box.area)
+
+
+@dataclass
+class Watcher:
+    """Compares the screens of one episode."""
+
+    moving: list[Box] = field(default_factory=list)
+    """Where things move by themselves."""
+
+    def idle(self, first: Screen, second: Screen) -> None:
+        """Two frames between which nothing was done: what differs moves by itself."""
+        if first.size != second.size:
+            return
+        for box in regions(difference(first, second)):
+            if not _is_caret(box) and box.area < _PAGE * first.width * first.height:
+                grown = box.grown(4).within(first.width, first.height)
+                if not any(_inside(grown, known) for known in self.moving):
+                    self.moving.append(grown)
+
+    def changed(self, before: Screen, after: Screen, was: Point | None = None, now: Point | None = None) -> list[Box]:
+        """What an action changed. `was`, `now`: where the pointer was before it and is after it."""
+        mask = difference(before, after)
+        if before.size == after.size and was and now:
+            _forget_pointer(mask, before, after, was, now)
+        boxes = regions(mask)
+        return [box for box in boxes if not any(_inside(box, known) for known in self.moving)]
+
+    def entry(self, step: Step, before: Screen, after: Screen, last: Sequence[Entry] = ()) -> Entry:
+        """The step with what it changed, and whether that is what such a step changes."""
+        was = next((each.step.action.at for each in reversed(last) if each.step.action.at), None)
+        boxes = self.changed(before, after, was, step.action.to or step.action.at or was)
+        focus = next((each.step.action.at for each in reversed(last) if each.step.action.kind in POINTING), None)
+        effect, note = judge(step.action, boxes, after.size, focus)
+        return Entry(step, before, after, effect, tuple(boxes), note)
+
+
+def judge(action: Action, boxes: Sequence[Box], size: tuple[int, int], focus: Point | None) -> tuple[Effect, str]:
+    """Whether these changes are what such an action changes, and what is seen, in words.
+
+    `focus`: where the last click was, which typing should change.
+    """
+    seen = [box for box in boxes if not _is_caret(box)]
+    if not boxes or (not seen and action.kind not in POINTING):
+        return Effect.NOTHING, "nothing changed"
+    share = sum(box.area for box in seen) / (size[0] * size[1])
+    if share > _PAGE:
+        return Effect.EXPECTED, f"{share:.0%} of the screen changed: another page or a dialog"
+    where = ", ".join(_words(box) for box in seen[:3]) or "a caret"
+    ends = [point for point in (action.at, action.to) if point] or ([focus] if focus else [])
+    if not ends or action.kind is Kind.KEY or any(_distance(box, end) <= _NEAR for box in boxes for end in ends):
+        return Effect.EXPECTED, f"changed: {where}"
+    what = "the field that was clicked" if action.kind is Kind.TYPE else "the place of the action"
+    return Effect.OTHER, f"changed: {where}, far from {what}"
+
+
+def loop_of_no_effect(entries: Sequence[Entry], least: int = 2) -> int:
+    """How often the last step was carried out in a row without any effect; 0 if fewer than `least` times.
+
+    Steps are the same if their actions are, up to a few pixels.
+    """
+    count = 0
+    for entry in reversed(entries):
+        if entry.effect is not Effect.NOTHING or not same(entry.step.action, entries[-1].step.action):
+            break
+        count += 1
+    return count if count >= least else 0
+
+
+def same(a: Action, b: Action) -> bool:
+    """Whether two actions are the same, up to a few pixels."""
+    if a.kind is not b.kind:
+        return False
+    if a.at and b.at and (abs(a.at.x - b.at.x) > 4 or abs(a.at.y - b.at.y) > 4):
+        return False
+    return (a.text, a.keys, a.dx, a.dy) == (b.text, b.keys, b.dx, b.dy)
+
+
+def _is_caret(box: Box) -> bool:
+    widest, low, high = _CARET
+    return box.width <= widest and low <= box.height <= high
+
+
+def _inside(box: Box, other: Box) -> bool:
+    grown = other.grown(3)
+    return (
+        grown.left <= box.left and box.right <= grown.right and grown.top <= box.top and box.bottom <= grown.bottom
+    )
+
+
+def _forget_pointer(mask: Mask, before: Screen, after: Screen, was: Point, now: Point) -> None:
+    """Take the pointer's picture out of the mask: what was drawn where it was, and is drawn where it is."""
+    height, width = mask.shape
+    (x0, y0), (x1, y1) = (int(was.x) - 4, int(was.y) - 4), (int(now.x) - 4, int(now.y) - 4)
+    if (x0, y0) == (x1, y1) or min(x0, y0, x1, y1) < 0:
+        return
+    w, h = min(_POINTER, width - max(x0, x1)), min(_POINTER, height - max(y0, y1))
+    if w < 4 or h < 4:
+        return
+    old, new = before.pixels[y0 : y0 + h, x0 : x0 + w], after.pixels[y1 : y1 + h, x1 : x1 + w]
+    drawn = mask[y0 : y0 + h, x0 : x0 + w] & mask[y1 : y1 + h, x1 : x1 + w]
+    same = drawn & (old == new).all(axis=2)
+    left = mask[y0 : y0 + h, x0 : x0 + w]
+    if same.sum() >= 12 and same.sum() >= 0.7 * left.sum():
+        mask[y0 : y0 + h, x0 : x0 + w] &= ~same
+        mask[y1 : y1 + h, x1 : x1 + w] &= ~same
+
+
+def _distance(box: Box, point: Point) -> float:
+    across = max(box.left - point.x, 0, point.x - box.right)
+    down = max(box.top - point.y, 0, point.y - box.bottom)
+    return float(np.hypot(across, down))
+
+
+def _words(box: Box) -> str:
+    return f"{box.width:.0f} × {box.height:.0f} pixels at {box.left:.0f}, {box.top:.0f}"

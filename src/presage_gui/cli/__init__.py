@@ -1,0 +1,1 @@
+"""`presage-gui`: one file per command, no logic."""

@@ -1,0 +1,72 @@
+"""`presage-gui COMMAND …`: imports the command's module, parses its arguments, runs it, and reports errors.
+
+An error that the user can fix is one line on stderr and exit status 2.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import signal
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+from presage import PresageError
+
+COMMANDS = {
+    "run": "let an agent do a task, with a critic that checks each step",
+    "serve": "check steps for other agents, over HTTP or MCP",
+    "page": "write the page of an episode",
+    "tasks": "list the tasks of MiniWoB++, by split and family",
+    "record": "play tasks, make mistakes on purpose, and record every state with its labels",
+    "export": "write recorded states as questions for fine-tuning a vision model",
+}
+"""Each name is a module of presage_gui.cli, which is imported only when the command is used."""
+
+
+class _StoppedError(KeyboardInterrupt):
+    """SIGTERM was received."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command and return its exit status."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    name = next((word for word in arguments if not word.startswith("-")), None)
+    before = signal.signal(signal.SIGTERM, _stop)
+    try:
+        parsed = build(name if name in COMMANDS else None).parse_args(arguments)
+        if not parsed.command:
+            build(None).print_help()
+            return 0
+        status: int = parsed.run(parsed)
+        return status
+    except PresageError as error:
+        print(f"presage-gui: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt as stopped:
+        print("presage-gui: stopped", file=sys.stderr)
+        return 128 + (signal.SIGTERM if isinstance(stopped, _StoppedError) else signal.SIGINT)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _stop(*_: object) -> NoReturn:
+    raise _StoppedError
+
+
+def build(command: str | None) -> argparse.ArgumentParser:
+    """The parser. Only this command has its arguments: another's would have to be imported."""
+    parser = argparse.ArgumentParser(
+        prog="presage-gui",
+        description="Check what a computer-use agent is about to do, before it is done.",
+        epilog="'presage-gui COMMAND --help' shows a command's arguments.",
+    )
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+    for name, summary in COMMANDS.items():
+        sub = commands.add_parser(name, help=summary, description=f"{summary[0].upper()}{summary[1:]}.")
+        if name == command:
+            module = importlib.import_module(f"presage_gui.cli.{name}")
+            module.add_arguments(sub)
+            sub.set_defaults(run=module.run)
+    return parser

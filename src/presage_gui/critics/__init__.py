@@ -1,0 +1,1 @@
+"""Critics: `pixels`, `vlm`, `blend`."""

@@ -1,0 +1,104 @@
+"""All evidence of one situation."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from presage_gui.action import ENDING, POINTING, Kind
+from presage_gui.critics.evidence.moving import moving
+from presage_gui.critics.evidence.pointing import pointing
+from presage_gui.critics.evidence.situation import Situation
+from presage_gui.critics.evidence.writing import writing
+from presage_gui.critics.wording import WAITING, is_finishing
+from presage_gui.sight.matching import contained
+
+
+def evidence(s: Situation) -> dict[str, float]:
+    """Numbers with names."""
+    return {**_kind(s), **_state(s), **_history(s), **pointing(s), **writing(s), **moving(s), **_ending(s)}
+
+
+def _kind(s: Situation) -> dict[str, float]:
+    found = {f"kind_{kind}": float(s.action.kind is kind) for kind in Kind}
+    if s.intent.text:
+        verbs = s.intent.verbs
+        found["i_verb_fits"] = float(s.action.kind in verbs) if verbs else math.nan
+        found["i_fits"] = float(s.intent.fits(s.action.kind))
+        found["i_ends"] = float(bool(verbs & set(ENDING)) and not s.intent.quoted)
+    return found
+
+
+def _state(s: Situation) -> dict[str, float]:
+    """How the screen itself looks: busy, empty, covered."""
+    shown = " ".join(line.text for line in s.scene.lines if line not in s.scene.banner).casefold()
+    pixels = s.scene.screen.pixels
+    common = _commonest_share(pixels)
+    found = {
+        "is_waiting": float(any(word in shown for word in WAITING)),
+        "lines": float(len(s.scene.lines) - len(s.scene.banner)),
+        "banner_lines": float(len(s.scene.banner)),
+        "boxes": float(len(s.scene.boxes)),
+        "common": common,
+        "brightness": float(pixels.mean()),
+    }
+    if s.last is not None:
+        before = s.last.entry.before
+        if before.size == s.scene.screen.size:
+            found["brighter"] = _brighter(before.pixels, pixels)
+    return found
+
+
+def _commonest_share(pixels: np.ndarray) -> float:
+    coded = (pixels[::3, ::3].astype(np.int64) >> 2) @ np.array([4096, 64, 1])
+    return float(np.unique(coded, return_counts=True)[1].max() / coded.size)
+
+
+def _brighter(before: np.ndarray, now: np.ndarray) -> float:
+    return float(now.mean() - before.mean())
+
+
+def _history(s: Situation) -> dict[str, float]:
+    last = s.last
+    same = [each for each in s.past if each.action == s.action]
+    found = {
+        "h_steps": float(s.steps_before),
+        "h_fruitless": float(s.fruitless),
+        "h_same": float(len(same)),
+        "h_same_fruitless": float(sum(not each.had_effect for each in same)),
+        "h_last_same": float(bool(last and last.action == s.action)),
+        "h_finished": float(s.has_finished),
+        "h_last_had_effect": math.nan if last is None else float(last.had_effect),
+        "h_last_named": math.nan if last is None else float(bool(last.name)),
+    }
+    if last is not None:
+        after = last.entry.after
+        found["h_changed_since"] = float(after.digest != s.scene.screen.digest)
+        if last.name and last.action.kind in POINTING:
+            found["h_last_in_goal"] = contained(last.name, s.goal.text)
+    return found
+
+
+def _ending(s: Situation) -> dict[str, float]:
+    kind = s.action.kind
+    if kind not in (*ENDING, Kind.WAIT):
+        return {}
+    finishing = [each for each in s.scene.elements if is_finishing(each.name)]
+    presses = [each for each in s.past if each.action.kind in POINTING and is_finishing(each.name)]
+    found = {
+        "e_success": float(s.action.success),
+        "e_pending": float(len(s.pending)),
+        "e_pending_share": len(s.pending) / len(s.goal.phrases) if s.goal.phrases else math.nan,
+        "e_asks_finish": float(any(is_finishing(word) for word in s.goal.words)),
+        "e_button": float(bool(finishing)),
+        "e_pressed": float(len(presses)),
+        "e_no_steps": float(not s.past),
+        "e_last_is_click": float(bool(s.last and s.last.action.kind in POINTING)),
+        "e_last_is_drag": float(bool(s.last and s.last.action.kind is Kind.DRAG)),
+    }
+    if s.last is not None and s.last.name:
+        found["e_last_relevant"] = max((contained(p, s.last.name) for p in s.goal.phrases), default=0.0)
+    if kind is Kind.ANSWER:
+        found["e_answer_asked"] = float(any(word in s.goal.words for word in ("answer", "tell", "what", "which", "how", "who")))
+    return found

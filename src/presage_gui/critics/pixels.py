@@ -1,0 +1,110 @@
+"""The `pixels` critic: reads the screen, weighs what it sees with learned weights, and says why. No model to download.
+
+Text on the screen is only compared with the goal, the intent and what is typed. Nothing obeys it.
+"""
+
+from __future__ import annotations
+
+from presage.core.recalibration import Online
+
+from presage_gui.action import POINTING, ActionError, Kind
+from presage_gui.critic import Critic, ErrorClass, Verdict
+from presage_gui.critics.evidence.all import evidence
+from presage_gui.critics.evidence.situation import Situation
+from presage_gui.critics.fixes import candidates
+from presage_gui.critics.reasons import reason
+from presage_gui.critics.weights import Weights, shipped
+from presage_gui.critics.wording import is_committing
+from presage_gui.history import History
+from presage_gui.screen import Screen
+from presage_gui.sight.scene import Viewer
+from presage_gui.step import Step
+
+_DOUBTED = 0.5
+"""Below this probability an error is named, and a fix looked for."""
+_FIX = 0.7
+"""A fix must be this likely right."""
+_MALFORMED = 0.005
+
+
+class Pixels(Critic):
+    """`fixes`: whether a step of its own is offered apart from the explanation; `online`: whether it learns from
+    outcomes."""
+
+    def __init__(self, fixes: bool = True, online: bool = True, weights: tuple[Weights, Weights] | None = None) -> None:
+        self._fixes, self._learns = fixes, online
+        self._weights = weights
+        self._viewer = Viewer()
+        self._online = Online()
+
+    def check(self, goal: str, history: History, screen: Screen, step: Step) -> Verdict:
+        try:
+            situation = Situation.of(self._viewer, goal, history, screen, step)
+        except ActionError as error:
+            return Verdict(_MALFORMED, ErrorClass.MALFORMED, str(error))
+        seen = evidence(situation)
+        raw = self._weigh(bool(step.intent), [seen])[0]
+        probability = self._online(raw)
+        verdict = Verdict(
+            probability,
+            expected=_expected(situation),
+            abstains=_cannot_judge(situation, seen),
+            irreversible=_is_irreversible(situation),
+            evidence=seen | {"raw": raw},
+        )
+        if probability >= _DOUBTED:
+            return verdict
+        why = reason(situation, seen)
+        fix = self._fix(goal, history, screen, situation) if self._fixes else None
+        return Verdict(
+            probability, why.error, why.words, verdict.expected, fix, verdict.abstains, verdict.irreversible,
+            evidence=verdict.evidence,
+        )  # fmt: skip
+
+    def observe(self, verdict: Verdict, good: bool) -> None:
+        if self._learns and "raw" in verdict.evidence:
+            self._online.observe(verdict.evidence["raw"], good)
+
+    def _weigh(self, with_intent: bool, rows: list[dict[str, float]]) -> list[float]:
+        weights = self._weights[0 if with_intent else 1] if self._weights else shipped(with_intent)
+        return [float(each) for each in weights(rows)]
+
+    def _fix(self, goal: str, history: History, screen: Screen, situation: Situation) -> Step | None:
+        """The likeliest of a few other steps, if it is likely enough."""
+        steps = [step for step in candidates(situation) if step.action != situation.action]
+        if not steps:
+            return None
+        rows = [evidence(Situation.of(self._viewer, goal, history, screen, step)) for step in steps]
+        chances = self._weigh(bool(steps[0].intent), rows)
+        best = max(range(len(steps)), key=lambda i: chances[i])
+        return steps[best] if chances[best] >= _FIX else None
+
+
+def _cannot_judge(s: Situation, seen: dict[str, float]) -> bool:
+    """What is meant is not found, and what is under the place has no label that can be read: an icon, a picture."""
+    if s.action.kind not in POINTING or not s.meant:
+        return False
+    blind = not seen.get("is_named", 0.0) and seen.get("spread", 0.0) > 12
+    return bool(blind and seen.get("i_best", 0.0) < 0.7 and seen.get("i_best_partly", 0.0) < 0.8)
+
+
+def _is_irreversible(s: Situation) -> bool:
+    at = s.action.at
+    if s.action.kind in (Kind.CLICK, Kind.DOUBLE) and at is not None:
+        element = s.scene.element_at(at.x, at.y)
+        if element is not None and element.name:
+            return is_committing(element.name)
+        return any(is_committing(phrase) for phrase in (s.meant,) if phrase)
+    return False
+
+
+def _expected(s: Situation) -> str:
+    """What the step will do, as far as the screen tells."""
+    at = s.action.at
+    element = s.scene.element_at(at.x, at.y) if at else None
+    if s.action.kind is Kind.TYPE:
+        return "the text appears in the field with the focus" if s.focused else "the text may go nowhere"
+    if element is None:
+        return "nothing is likely to change" if s.action.kind in POINTING else ""
+    named = f" that reads {element.name[:60]!r}" if element.name else ""
+    return f"it acts on the {element.kind}{named}"

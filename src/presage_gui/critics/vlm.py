@@ -1,0 +1,83 @@
+"""The `vlm` critic: asks any OpenAI-compatible endpoint that sees pictures. Whatever goes wrong, a person decides."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from presage.core.recalibration import Online
+from presage.llm.client import Client, Message, NoAnswerError
+from presage.llm.settings import Settings, read
+from presage.llm.structured import MalformedError
+
+from presage_gui.action import ActionError, Kind
+from presage_gui.critic import Critic, ErrorClass, Verdict
+from presage_gui.critics.vlm_prompt import SCHEMA, Opinion, messages, parse, pooled
+from presage_gui.critics.wording import is_committing
+from presage_gui.history import History
+from presage_gui.screen import Screen
+from presage_gui.step import Step
+
+
+class Vlm(Critic):
+    """Settings come from the environment, as for the `llm` forecaster: PRESAGE_LLM_BASE_URL, PRESAGE_LLM_MODEL and so
+    on; `model` and `samples` can be given. Answers are cached, so that no question is paid for twice."""
+
+    def __init__(
+        self, model: str | None = None, samples: int | None = None, settings: Settings | None = None
+    ) -> None:
+        self._client = Client(settings or read(model=model, samples=samples))
+        self._online = Online()
+
+    def check(self, goal: str, history: History, screen: Screen, step: Step) -> Verdict:
+        try:
+            action = step.action.on(screen.size)
+        except ActionError as error:
+            return Verdict(0.005, ErrorClass.MALFORMED, str(error))
+        asked = cast(list[Message], messages(goal, history, screen, Step(action, step.intent)))
+        try:
+            answers = self._client.ask(asked, SCHEMA, self._client.settings.samples)
+        except NoAnswerError as error:
+            return _failed(f"the vision model gave no answer: {error}")
+        opinions: list[Opinion] = []
+        wrong = ""
+        for answer in answers:
+            try:
+                opinions.append(parse(answer.text))
+            except MalformedError as error:
+                wrong = f"refused: {answer.refusal}" if answer.refusal else str(error)
+        if not opinions:
+            return _failed(f"the vision model's answer cannot be used: {wrong[:200]}")
+        return self._verdict(pooled(opinions), step)
+
+    def observe(self, verdict: Verdict, good: bool) -> None:
+        if "raw" in verdict.evidence:
+            self._online.observe(verdict.evidence["raw"], good)
+
+    def close(self) -> None:
+        self._client.close()
+
+    @property
+    def spent(self) -> Any:
+        """The cost of all questions so far."""
+        return self._client.spent
+
+    def _verdict(self, opinion: Opinion, step: Step) -> Verdict:
+        probability = self._online(opinion.probability)
+        doubted = probability < 0.5
+        return Verdict(
+            probability,
+            (opinion.error or ErrorClass.MEANING) if doubted else None,
+            opinion.rule if doubted else "",
+            opinion.expected,
+            irreversible=opinion.irreversible or _says_so(step),
+            evidence={"raw": opinion.probability},
+        )
+
+
+def _says_so(step: Step) -> bool:
+    """Whether the intent itself speaks of paying, sending, deleting or submitting: a model that denies it is not believed."""
+    return step.action.kind in (Kind.CLICK, Kind.DOUBLE, Kind.KEY) and any(map(is_committing, step.intent.split()))
+
+
+def _failed(why: str) -> Verdict:
+    return Verdict(0.5, None, why, failed=True)

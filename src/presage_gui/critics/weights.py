@@ -1,0 +1,115 @@
+"""Learned weights on the evidence: boosted trees as text, and the scaling that makes their word a probability."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from presage import PresageError
+from presage.core.recalibration import Scaling
+from presage.forecasters.trees import digest, matrix
+
+Floats = npt.NDArray[np.float64]
+Evidence = Mapping[str, float]
+
+FOLDER = Path(__file__).parent / "models"
+RISING = (
+    "i_hit", "i_exact_hit", "i_partly", "i_colour", "i_role_fits", "i_verb_fits", "i_fits", "relative_margin", "margin",
+    "g_own", "g_lead", "g_word_here", "g_colour", "t_in_goal", "t_is_quoted", "t_is_phrase", "t_intent_exact",
+    "t_intent_likeness", "t_focused", "d_i_way", "d_g_way", "s_i_way", "s_g_way", "h_finished", "e_pressed",
+)  # fmt: skip
+"""More of it never makes a step less likely to be right."""
+FALLING = (
+    "i_gap", "i_distance", "p_same_fruitless", "h_same_fruitless", "h_last_same", "on_banner", "t_repeats", "e_no_steps",
+    "e_pending", "t_meant_slip", "k_leaves", "p_same_place", "d_repeats", "s_fruitless",
+)  # fmt: skip
+_ROUNDS = 260
+_PARAMETERS: dict[str, Any] = {
+    "objective": "binary", "learning_rate": 0.05, "num_leaves": 15, "min_data_in_leaf": 25, "feature_fraction": 0.5,
+    "bagging_fraction": 0.7, "bagging_freq": 1, "lambda_l2": 5.0, "num_threads": 1, "seed": 0, "deterministic": True,
+    "force_row_wise": True, "verbosity": -1, "monotone_constraints_method": "intermediate", "max_bin": 63,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Weights:
+    """What turns evidence into the probability that a step is right, where half of the steps are."""
+
+    names: tuple[str, ...]
+    text: str
+    """The trees, as LightGBM writes them."""
+    scaling: Scaling
+
+    def __call__(self, rows: Sequence[Evidence]) -> Floats:
+        """One probability for each row."""
+        said = np.asarray(_booster(self.text).predict(matrix(rows, self.names), num_threads=1), dtype=np.float64)
+        return self.scaling(said)
+
+    @classmethod
+    def fit(cls, rows: Sequence[Evidence], good: npt.ArrayLike, weight: npt.ArrayLike, scaling: Scaling | None = None) -> Weights:
+        """weight: (n,), what each row counts."""
+        import lightgbm
+
+        names = tuple(sorted({name for row in rows for name in row}))
+        ways = [1 if name in RISING else -1 if name in FALLING else 0 for name in names]
+        data = lightgbm.Dataset(matrix(rows, names), np.asarray(good, dtype=float), weight=np.asarray(weight, dtype=float))
+        booster = lightgbm.train({**_PARAMETERS, "monotone_constraints": ways}, data, _ROUNDS)
+        return cls(names, booster.model_to_string(), scaling or Scaling())
+
+    def save(self, file: Path) -> None:
+        head = {
+            "names": self.names, "slope": self.scaling.slope, "offset": self.scaling.offset, "digest": digest(self.text),
+        }  # fmt: skip
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(json.dumps(head) + "\n" + self.text)
+
+    @classmethod
+    def load(cls, file: Path) -> Weights:
+        try:
+            first, _, text = file.read_text().partition("\n")
+            head = json.loads(first)
+            if head["digest"] != digest(text):
+                raise ValueError("it is cut short or changed")
+            return cls(tuple(head["names"]), text, Scaling(head["slope"], head["offset"]))
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise PresageError(f"{file} is not a model of the pixels critic: {error}; install the package again") from None
+
+
+@cache
+def _booster(text: str) -> Any:
+    import lightgbm
+
+    return lightgbm.Booster(model_str=text)
+
+
+@cache
+def shipped(with_intent: bool) -> Weights:
+    """The weights of this package."""
+    return Weights.load(FOLDER / ("with_intent.txt" if with_intent else "bare.txt"))
+
+
+def cross_fitted(rows: Sequence[Evidence], good: Floats, weight: Floats, families: Sequence[str], folds: int = 8) -> Floats:
+    """For each row what weights say that never saw its family."""
+    said = np.full(len(rows), math.nan)
+    names = np.array(families)
+    for fold in np.array_split(np.array(sorted(set(families))), folds):
+        held = np.isin(names, fold)
+        fitted = Weights.fit([row for row, out in zip(rows, held, strict=True) if not out], good[~held], weight[~held])
+        said[held] = fitted([row for row, out in zip(rows, held, strict=True) if out])
+    return said
+
+
+def balanced(good: Floats, tasks: Sequence[str]) -> Floats:
+    """Weights with which right and wrong steps count the same, and tasks too, up to a point."""
+    sizes = Counter(tasks)
+    per_task = np.array([1 / math.sqrt(sizes[task]) for task in tasks])
+    share = float((per_task * good).sum() / per_task.sum())
+    return np.asarray(per_task * np.where(good == 1, 0.5 / share, 0.5 / (1 - share)) / per_task.mean())

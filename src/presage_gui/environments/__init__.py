@@ -1,0 +1,1 @@
+"""Places where actions are carried out, one file each."""

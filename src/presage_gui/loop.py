@@ -1,0 +1,224 @@
+"""The loop: an agent proposes, a critic checks, what passes is carried out. Every step of it is an event on disk.
+
+A step that is sent back is proposed anew, at most so many times, and checked each time. When no proposal passes, the
+likeliest of them is carried out, but never one that cannot be undone: a person decides on those.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from presage import PresageError
+
+from presage_gui.action import ENDING, ActionError
+from presage_gui.agent import Agent, Objection
+from presage_gui.changes import Watcher
+from presage_gui.critic import Critic, ErrorClass, Verdict
+from presage_gui.deciding import Decided, Gate
+from presage_gui.environment import Environment
+from presage_gui.episode import Choice, Episode, Proposal
+from presage_gui.history import Effect, Entry, History
+from presage_gui.screen import Screen
+from presage_gui.step import Step
+
+Person = Callable[[Step, Verdict], bool | None]
+"""Asked about a step: yes, no, or None where nobody is there."""
+_UNREADABLE = 3
+"""So many turns without anything that can be carried out, and the episode ends."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Budgets. None of them is exceeded."""
+
+    steps: int = 30
+    """Steps that are carried out."""
+    revisions: int = 2
+    """How often a step may be sent back."""
+    checks: int = 200
+    """Checks of the critic."""
+    seconds: float = 600.0
+    """Of the whole episode, over all its sittings."""
+
+    def __post_init__(self) -> None:
+        for name, least in (("steps", 1), ("revisions", 0), ("checks", 1), ("seconds", 0)):
+            if getattr(self, name) < least:
+                raise PresageError(f"'{name}' must be {least} or more, not {getattr(self, name)}")
+
+
+@dataclass(frozen=True)
+class Result:
+    success: bool
+    reason: str
+    steps: int
+    proposals: int
+    revised: int
+    asked: int
+    seconds: float
+
+
+class Loop:
+    """One episode, begun or continued."""
+
+    def __init__(
+        self, environment: Environment, agent: Agent, critic: Critic, gate: Gate, episode: Episode,
+        limits: Limits = Limits(), person: Person | None = None, fixes: bool = True,
+    ) -> None:  # fmt: skip
+        self.environment, self.agent, self.critic, self.gate = environment, agent, critic, gate
+        self.episode, self.limits, self.fixes = episode, limits, fixes
+        self.person: Person = person or (lambda step, verdict: None)
+        self.watcher = Watcher()
+        self.history = History()
+        self._unreadable = 0
+        self._started = time.monotonic()
+
+    @property
+    def _seconds(self) -> float:
+        before = float(self.episode.events[-1].get("clock", 0.0)) if self.episode.events else 0.0
+        return max(before, self._before + time.monotonic() - self._started)
+
+    def run(self, seed: int) -> Result:
+        """Until the task is over, the agent ends it, or a budget is spent. A finished episode is not run again."""
+        state = self.episode.state
+        self._before = float(self.episode.events[-1].get("clock", 0.0)) if self.episode.events else 0.0
+        if state.ended is None:
+            goal = self.environment.reset(seed)
+            self.agent.begin(goal, seed)
+            screen = self.environment.screen()
+            if not state.begun:
+                self._append("began", goal=goal, seed=seed, screen=self.episode.keep(screen))
+            elif state.goal != goal:
+                raise PresageError("the environment gives another task than before; the episode cannot be continued")
+            screen = self._repeat(screen)
+            while state.ended is None:
+                screen = self._turn(screen)
+        return self.result()
+
+    def result(self) -> Result:
+        state = self.episode.state
+        assert state.ended is not None
+        choices = [each.choice for each in state.proposals]
+        return Result(
+            state.ended["success"], state.ended["reason"], len(state.dispatched), len(choices),
+            choices.count(Choice.REVISE), choices.count(Choice.ASK), round(float(state.ended["clock"]), 3),
+        )  # fmt: skip
+
+    def _repeat(self, screen: Screen) -> Screen:
+        """Do again what was done before this sitting, and see that the same comes of it."""
+        for event in self.episode.state.dispatched:
+            step = Step.from_json(event["step"])
+            before = screen
+            self.environment.do(step.action)
+            screen = self.environment.screen()
+            entry = self.watcher.entry(step, before, screen, self.history)
+            if (entry.effect is Effect.NOTHING) != (event["effect"] == Effect.NOTHING):
+                raise PresageError(
+                    "the environment does not repeat what it did, so the episode cannot be continued; name another folder"
+                )
+            self.history += replace(entry, effect=Effect(event["effect"]), note=event["note"])
+        return screen
+
+    def _turn(self, last: Screen) -> Screen:
+        """One step: proposals until one passes, then that one is carried out. Returns the screen after it."""
+        if spent := self._spent():
+            self._end(self.environment.outcome().success, spent)
+            return last
+        screen = self.environment.screen()
+        self.watcher.idle(last, screen)
+        chosen = self._choose(screen)
+        if chosen is None:
+            return screen
+        return self._dispatch(chosen, screen)
+
+    def _choose(self, screen: Screen) -> Step | None:
+        waiting = [each for each in self.episode.state.waiting if each.screen == screen.digest]
+        objections = [Objection(each.step, self._shown(each.verdict)) for each in waiting if each.step]
+        for _ in range(self.limits.revisions + 1 - len(waiting)):
+            if self._spent():
+                return None
+            proposal = self._propose(screen, objections)
+            waiting.append(proposal)
+            if proposal.choice is Choice.TRUST and proposal.step:
+                return proposal.step
+            if proposal.choice is Choice.ASK and proposal.step:
+                answer = self.person(proposal.step, proposal.verdict)
+                if answer is None:
+                    self._end(False, "a person has to decide, and nobody is there")
+                    return None
+                if answer:
+                    return proposal.step
+            if proposal.step:
+                objections.append(Objection(proposal.step, self._shown(proposal.verdict)))
+        return self._least_bad(waiting)
+
+    def _shown(self, verdict: Verdict) -> Verdict:
+        """What the agent is told: without the solution, where it is to find that itself."""
+        return verdict if self.fixes else replace(verdict, fix=None)
+
+    def _least_bad(self, proposals: list[Proposal]) -> Step | None:
+        able = [each for each in proposals if each.step and each.choice is Choice.REVISE and not each.verdict.irreversible]
+        if able:
+            self._unreadable = 0
+            return max(able, key=lambda each: each.verdict.probability).step
+        self._unreadable += 1
+        if self._unreadable >= _UNREADABLE:
+            self._end(False, "the agent proposes nothing that can be carried out")
+        return None
+
+    def _propose(self, screen: Screen, objections: list[Objection]) -> Proposal:
+        started = time.monotonic()
+        step: Step | None = None
+        try:
+            step = self.agent.propose(self.episode.state.goal, self.history, screen, objections)
+            step = replace(step, action=step.action.on(screen.size))
+            started = time.monotonic()
+            verdict = self.critic.check(self.episode.state.goal, self.history, screen, step)
+            decided = self.gate.decide(verdict)
+        except ActionError as error:
+            step, verdict = None, Verdict(0.0, ErrorClass.MALFORMED, str(error))
+            decided = Decided(Choice.REVISE, "it cannot be carried out")
+        took = round(time.monotonic() - started, 4)
+        proposal = Proposal(step, self.episode.keep(screen), verdict, decided.choice, decided.reason, took)
+        self._append("proposed", **proposal.to_json())
+        return proposal
+
+    def _dispatch(self, step: Step, before: Screen) -> Screen:
+        if step.action.kind in ENDING:
+            entry = Entry(step, before, before, Effect.NOTHING, (), "the task was ended")
+            self._keep(entry)
+            outcome = self.environment.outcome()
+            self._end(outcome.success and step.action.success, "the agent ended the task")
+            return before
+        self.environment.do(step.action)
+        after = self.environment.screen()
+        entry = self.watcher.entry(step, before, after, self.history)
+        self._keep(entry)
+        self.history += entry
+        outcome = self.environment.outcome()
+        if outcome.over:
+            self._end(outcome.success, outcome.note or "the task is over")
+        return after
+
+    def _keep(self, entry: Entry) -> None:
+        self.episode.keep(entry.before)
+        self.episode.keep(entry.after)
+        self._append("dispatched", **entry.to_json())
+
+    def _spent(self) -> str:
+        state = self.episode.state
+        if len(state.dispatched) >= self.limits.steps:
+            return f"all {self.limits.steps} steps are taken"
+        if len(state.proposals) >= self.limits.checks:
+            return f"all {self.limits.checks} checks are made"
+        if self._seconds >= self.limits.seconds:
+            return f"all {self.limits.seconds:g} seconds are spent"
+        return ""
+
+    def _append(self, kind: str, **fields: Any) -> None:
+        self.episode.append(kind, clock=round(self._seconds, 3), **fields)
+
+    def _end(self, success: bool, reason: str) -> None:
+        self._append("ended", success=success, reason=reason)

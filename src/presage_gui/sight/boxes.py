@@ -1,0 +1,114 @@
+"""Boxes on a screen, by contours: outlines of fields and buttons, filled shapes; and what lies under one place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from presage_gui.screen import Box, Pixels
+
+_EDGE = 14
+"""A step of brightness or colour that the eye takes for an edge."""
+_LEAST = 7
+_FILLED = 0.4
+"""A contour fills at least this share of its box: a triangle does, a line does not."""
+_SAME = 3
+"""Boxes whose sides are all this near to each other are one."""
+_BRIGHT = 225
+
+
+def find_boxes(pixels: Pixels) -> list[Box]:
+    """Everything with an outline of its own, the smallest first."""
+    import cv2
+
+    steps = cv2.morphologyEx(pixels, cv2.MORPH_GRADIENT, np.ones((2, 2), np.uint8)).max(axis=2)
+    edges = np.pad((steps > _EDGE).astype(np.uint8), 1)
+    contours, _ = cv2.findContours(edges, cv2.RETR_LIST, cv2.CHAIN_APPROX_SIMPLE)
+    height, width = pixels.shape[:2]
+    found = []
+    for contour in contours:
+        x, y, w, h = cv2.boundingRect(contour)
+        if min(w, h) < _LEAST or w * h > 0.9 * width * height or cv2.contourArea(contour) < _FILLED * w * h:
+            continue
+        found.append(Box(max(x - 1, 0), max(y - 1, 0), min(x + w - 1, width), min(y + h - 1, height)))
+    return _distinct(sorted(found, key=lambda box: box.area))
+
+
+def _distinct(boxes: list[Box]) -> list[Box]:
+    kept: list[Box] = []
+    corners = np.empty((len(boxes), 4))
+    for box in boxes:
+        sides = np.array(box.to_json())
+        if not len(kept) or not np.any(np.all(np.abs(corners[: len(kept)] - sides) <= _SAME, axis=1)):
+            corners[len(kept)] = sides
+            kept.append(box)
+    return kept
+
+
+def is_small_square(box: Box) -> bool:
+    """Of the size and shape of a check box or a radio button."""
+    return 8 <= box.width <= 24 and 8 <= box.height <= 24 and abs(box.width - box.height) <= 3
+
+
+def is_field(pixels: Pixels, box: Box) -> bool:
+    """Bright inside and wide, as what one types into."""
+    if box.width < 30 or box.height < 13 or box.height > max(60, box.width):
+        return False
+    inside = pixels[int(box.top) + 2 : int(box.bottom) - 2, int(box.left) + 2 : int(box.right) - 2]
+    return inside.size > 0 and float(np.median(inside)) >= 250
+
+
+@dataclass(frozen=True)
+class Surface:
+    """What is under a place: how even it is, and how far the same colour reaches from there."""
+
+    spread: float
+    """The standard deviation of the brightness nearby."""
+    reach: float
+    """The share of the screen that has the same colour and hangs together with the place."""
+    is_common: bool
+    """Its colour is the screen's most common one."""
+    colour: tuple[int, int, int]
+
+
+def surface_at(pixels: Pixels, x: float, y: float, radius: int = 6) -> Surface:
+    import cv2
+
+    height, width = pixels.shape[:2]
+    column, row = min(max(int(x), 0), width - 1), min(max(int(y), 0), height - 1)
+    near = pixels[max(row - radius, 0) : row + radius + 1, max(column - radius, 0) : column + radius + 1]
+    mask = np.zeros((height + 2, width + 2), np.uint8)
+    flags = 4 | cv2.FLOODFILL_MASK_ONLY | cv2.FLOODFILL_FIXED_RANGE
+    count, *_ = cv2.floodFill(pixels.copy(), mask, (column, row), 0, (6, 6, 6), (6, 6, 6), flags)
+    coded = (pixels[::3, ::3].astype(np.int64) >> 2) @ np.array([4096, 64, 1])
+    values, counts = np.unique(coded, return_counts=True)
+    here = int((pixels[row, column].astype(np.int64) >> 2) @ np.array([4096, 64, 1]))
+    red, green, blue = (int(each) for each in pixels[row, column])
+    return Surface(
+        float(near.mean(axis=2).std()), count / (height * width), here == int(values[counts.argmax()]), (red, green, blue)
+    )
+
+
+def ring(pixels: Pixels, box: Box) -> float:
+    """How much of a box's outline is dark or of a strong colour, and two pixels thick: the ring of the focus.
+
+    From 0 to 1; above one half, the box has the focus.
+    """
+    height, width = pixels.shape[:2]
+    best = 0.0
+    for grow in (2, 1, 0, -1):
+        left, top = int(box.left) - grow, int(box.top) - grow
+        right, bottom = int(box.right) + grow - 1, int(box.bottom) + grow - 1
+        if left < 0 or top < 0 or right >= width or bottom >= height or right - left < 10 or bottom - top < 6:
+            continue
+        share = 1.0
+        for inner in (0, 1):
+            sides = np.concatenate([
+                pixels[top + inner, left + 3 : right - 2], pixels[bottom - inner, left + 3 : right - 2],
+                pixels[top + 3 : bottom - 2, left + inner], pixels[top + 3 : bottom - 2, right - inner],
+            ]).astype(np.int16)  # fmt: skip
+            dark = (sides.max(axis=1) < 70) | (sides.max(axis=1) - sides.min(axis=1) > 120)
+            share = min(share, float(dark.mean()))
+        best = max(best, share)
+    return best
