@@ -168,7 +168,9 @@ class Action:
                     f"{('down', 'up')[self.dy < 0]} by {abs(self.dy):g}" if self.dy else "",
                     f"{('right', 'left')[self.dx < 0]} by {abs(self.dx):g}" if self.dx else "",
                 ]
-                return " ".join(["scroll", " and ".join(filter(None, ways)), *([f"at {_place(self.at)}"] * bool(self.at))])
+                return " ".join(
+                    ["scroll", " and ".join(filter(None, ways)), *([f"at {_place(self.at)}"] * bool(self.at))]
+                )
             case Kind.DRAG:
                 return f"drag from {_place(self.at)} to {_place(self.to)}"
             case Kind.WAIT:
@@ -201,10 +203,14 @@ class Action:
         """Only the fields that its kind has."""
         wanted = NEEDS[self.kind]
         kept: dict[str, Any] = {"kind": str(self.kind)}
-        kept.update({name: [_number(point.x), _number(point.y)] for name in ("at", "to") if (point := getattr(self, name))})
+        kept.update(
+            {name: [_number(point.x), _number(point.y)] for name in ("at", "to") if (point := getattr(self, name))}
+        )
         if self.at and self.at.space is not Space.PIXELS:
             kept["space"] = str(self.at.space)
-        kept.update({name: getattr(self, name) for name in ("text", "dx", "dy", "seconds", "success") if name in wanted})
+        kept.update(
+            {name: getattr(self, name) for name in ("text", "dx", "dy", "seconds", "success") if name in wanted}
+        )
         return kept | ({"keys": list(self.keys)} if self.keys else {})
 
     @classmethod

@@ -137,9 +137,7 @@ def _is_caret(box: Box) -> bool:
 
 def _inside(box: Box, other: Box) -> bool:
     grown = other.grown(3)
-    return (
-        grown.left <= box.left and box.right <= grown.right and grown.top <= box.top and box.bottom <= grown.bottom
-    )
+    return grown.left <= box.left and box.right <= grown.right and grown.top <= box.top and box.bottom <= grown.bottom
 
 
 def _forget_pointer(mask: Mask, before: Screen, after: Screen, was: Point, now: Point) -> None:

@@ -159,7 +159,9 @@ class Loop:
         return verdict if self.fixes else replace(verdict, fix=None)
 
     def _least_bad(self, proposals: list[Proposal]) -> Step | None:
-        able = [each for each in proposals if each.step and each.choice is Choice.REVISE and not each.verdict.irreversible]
+        able = [
+            each for each in proposals if each.step and each.choice is Choice.REVISE and not each.verdict.irreversible
+        ]
         if able:
             self._unreadable = 0
             return max(able, key=lambda each: each.verdict.probability).step

@@ -52,8 +52,10 @@ def _document(folder: Path, state: State) -> str:
         before = []
         while proposals:
             before.append(proposals.pop(0))
-            if before[-1].step == entry.step and before[-1].screen == entry.before.digest and (
-                not proposals or proposals[0].screen != entry.before.digest
+            if (
+                before[-1].step == entry.step
+                and before[-1].screen == entry.before.digest
+                and (not proposals or proposals[0].screen != entry.before.digest)
             ):
                 break
         parts.append(f"<section><h2>Step {number}</h2>{_proposed(folder, before)}{_came(entry)}</section>")

@@ -92,6 +92,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         f" (default: {UNTIL} without --budget, --wall and --device-seconds; else go on to their end)",
     )  # fmt: skip
     parser.add_argument(
+        "--rehearse", action="store_true",
+        help="run candidates on the CPU first, on small inputs; those that compute something else are not measured",
+    )  # fmt: skip
+    parser.add_argument(
         "--batch", type=_count, metavar="N", help="candidates per step (default: depends on the proposer)"
     )
     parser.add_argument(

@@ -10,6 +10,7 @@ from typing import Any
 from presage.core.errors import PresageError
 from presage.devices import registry as devices
 from presage.devices.base import Device
+from presage.devices.emulation.rehearser import Rehearser
 from presage.forecasters import registry as forecasters
 from presage.forecasters.base import Forecaster
 from presage.kernels.kernel import Kernel
@@ -62,7 +63,16 @@ def assemble(configuration: Configuration, objects: Mapping[str, Any], stack: Ex
         fresh(objects["policy"]) if "policy" in objects else policies.get(str(configuration.policy)),
         forecaster,
         fresh(objects["acquisition"]) if "acquisition" in objects else acquisitions.get(str(configuration.acquisition)),
+        _rehearser(device, stack) if configuration.rehearse else None,
     )
+
+
+def _rehearser(device: Device, stack: ExitStack) -> Rehearser:
+    if device.kind != "gpu":
+        raise PresageError("--rehearse runs kernels for a GPU on the CPU first; on a CPU they are measured at once")
+    rehearser = Rehearser()
+    stack.callback(rehearser.close)
+    return rehearser
 
 
 def _families(configuration: Configuration, device: Device, problem: Problem) -> tuple[Kernel, ...] | None:

@@ -72,6 +72,8 @@ class Configuration:
     until: float | None = None
     """The search ends when it is improbable that anything left is faster than the best by more than this share; None:
     it goes on as far as the budget goes."""
+    rehearse: bool = False
+    """Whether candidates run on the CPU first, on small inputs: those that compute something else are not measured."""
     batch: int | None = None
     """How many candidates a step proposes."""
     seed: int = 0
@@ -247,6 +249,7 @@ def modern(was: Mapping[str, Any]) -> dict[str, Any]:
         "acquisition": acquisitions.DEFAULT,
         "kernels": None,
         "only": False,
+        "rehearse": False,
         **was,
         "policy": policy,
         "alpha": None,

@@ -13,6 +13,7 @@ from random import Random
 
 from presage.core import machine
 from presage.devices.base import COMPILING
+from presage.devices.emulation.rehearser import SECONDS
 from presage.forecasters.base import Candidate, Prediction
 from presage.forecasters.faults import why_broken
 from presage.kernels.kernel import Kernel
@@ -42,6 +43,7 @@ def forecast(session: Session, step: Step) -> None:
     compiled = reports(session, kernels)
     candidates = [Candidate(kernel, told) for kernel, told in zip(kernels, compiled, strict=True)]
     broken = {c.kernel.hash: why for c in candidates if (why := why_broken(c.reports))}
+    broken |= _wrong(session, [c.kernel for c in candidates if c.kernel.hash not in broken])
     whole = [candidate for candidate in candidates if candidate.kernel.hash not in broken]
     allowance = session.allowance()
     is_short = bool(forecaster and forecaster.sees_all)
@@ -67,6 +69,19 @@ def forecast(session: Session, step: Step) -> None:
         },
         reports={candidate.kernel.hash: candidate.reports for candidate in candidates if candidate.reports},
     )
+
+
+def _wrong(session: Session, kernels: Sequence[Kernel]) -> dict[str, str]:
+    """Of those that compute something else on the CPU, what; by hash."""
+    rehearser = session.parts.rehearser
+    if rehearser is None or not kernels or (seconds := session.spending.wall_left()) <= 0:
+        return {}
+    found = rehearser.rehearse(session.parts.problem, kernels, min(SECONDS, seconds))
+    return {
+        kernel.hash: f"on the CPU it computes something else: {each.reason}"
+        for kernel, each in zip(kernels, found, strict=True)
+        if each.status == "wrong"
+    }
 
 
 def reports(session: Session, kernels: Sequence[Kernel]) -> list[tuple[StaticReport, ...]]:

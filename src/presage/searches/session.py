@@ -13,6 +13,7 @@ from typing import Any
 
 from presage.core.errors import PresageError
 from presage.devices.base import Device
+from presage.devices.emulation.rehearser import Rehearser
 from presage.forecasters.base import Candidate, Forecaster
 from presage.kernels.kernel import Kernel
 from presage.llm.cost import Allowance
@@ -46,6 +47,8 @@ class Parts:
     forecaster: Forecaster | None = None
     """None: nothing is forecast, so everything is measured."""
     acquisition: Acquisition = ExpectedImprovement()  # noqa: RUF009  it has no state
+    rehearser: Rehearser | None = None
+    """What runs candidates on the CPU first, if anything does."""
 
 
 class Session:

@@ -22,9 +22,7 @@ class Vlm(Critic):
     """Settings come from the environment, as for the `llm` forecaster: PRESAGE_LLM_BASE_URL, PRESAGE_LLM_MODEL and so
     on; `model` and `samples` can be given. Answers are cached, so that no question is paid for twice."""
 
-    def __init__(
-        self, model: str | None = None, samples: int | None = None, settings: Settings | None = None
-    ) -> None:
+    def __init__(self, model: str | None = None, samples: int | None = None, settings: Settings | None = None) -> None:
         self._client = Client(settings or read(model=model, samples=samples))
         self._online = Online()
 

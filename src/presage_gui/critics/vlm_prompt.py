@@ -32,7 +32,10 @@ SCHEMA: Mapping[str, Any] = {
         "expected": {"type": "string", "description": "what will happen on the screen if the step is carried out"},
         "rule": {"type": "string", "description": "which rule the step breaks, and by what evidence; empty if none"},
         "error": {"type": "string", "enum": [NO_ERROR, *map(str, ErrorClass)]},
-        "probability": {"type": "number", "description": "that the step does what is meant and brings the goal nearer, 0 to 1"},
+        "probability": {
+            "type": "number",
+            "description": "that the step does what is meant and brings the goal nearer, 0 to 1",
+        },
         "irreversible": {"type": "boolean", "description": "whether it pays, sends, deletes or submits"},
     },
     "required": list(KEYS),
@@ -107,16 +110,16 @@ def parse(text: str) -> Opinion:
     if not isinstance(found["expected"], str) or not isinstance(found["rule"], str):
         raise MalformedError("expected and rule must be sentences")
     error = None if found["error"] == NO_ERROR else ErrorClass(found["error"])
-    return Opinion(float(probability), error, _sentence(found["expected"]), _sentence(found["rule"]), found["irreversible"])
+    return Opinion(
+        float(probability), error, _sentence(found["expected"]), _sentence(found["rule"]), found["irreversible"]
+    )
 
 
 def pooled(opinions: Sequence[Opinion]) -> Opinion:
     """The mean probability; class and words of the answer that is nearest to it."""
     mean = sum(each.probability for each in opinions) / len(opinions)
     nearest = min(opinions, key=lambda each: abs(each.probability - mean))
-    return Opinion(
-        mean, nearest.error, nearest.expected, nearest.rule, any(each.irreversible for each in opinions)
-    )
+    return Opinion(mean, nearest.error, nearest.expected, nearest.rule, any(each.irreversible for each in opinions))
 
 
 def _sentence(text: str) -> str:

@@ -54,13 +54,17 @@ class Weights:
         return self.scaling(said)
 
     @classmethod
-    def fit(cls, rows: Sequence[Evidence], good: npt.ArrayLike, weight: npt.ArrayLike, scaling: Scaling | None = None) -> Weights:
+    def fit(
+        cls, rows: Sequence[Evidence], good: npt.ArrayLike, weight: npt.ArrayLike, scaling: Scaling | None = None
+    ) -> Weights:
         """weight: (n,), what each row counts."""
         import lightgbm
 
         names = tuple(sorted({name for row in rows for name in row}))
         ways = [1 if name in RISING else -1 if name in FALLING else 0 for name in names]
-        data = lightgbm.Dataset(matrix(rows, names), np.asarray(good, dtype=float), weight=np.asarray(weight, dtype=float))
+        data = lightgbm.Dataset(
+            matrix(rows, names), np.asarray(good, dtype=float), weight=np.asarray(weight, dtype=float)
+        )
         booster = lightgbm.train({**_PARAMETERS, "monotone_constraints": ways}, data, _ROUNDS)
         return cls(names, booster.model_to_string(), scaling or Scaling())
 
@@ -80,7 +84,9 @@ class Weights:
                 raise ValueError("it is cut short or changed")
             return cls(tuple(head["names"]), text, Scaling(head["slope"], head["offset"]))
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise PresageError(f"{file} is not a model of the pixels critic: {error}; install the package again") from None
+            raise PresageError(
+                f"{file} is not a model of the pixels critic: {error}; install the package again"
+            ) from None
 
 
 @cache
@@ -96,7 +102,9 @@ def shipped(with_intent: bool) -> Weights:
     return Weights.load(FOLDER / ("with_intent.txt" if with_intent else "bare.txt"))
 
 
-def cross_fitted(rows: Sequence[Evidence], good: Floats, weight: Floats, families: Sequence[str], folds: int = 8) -> Floats:
+def cross_fitted(
+    rows: Sequence[Evidence], good: Floats, weight: Floats, families: Sequence[str], folds: int = 8
+) -> Floats:
     """For each row what weights say that never saw its family."""
     said = np.full(len(rows), math.nan)
     names = np.array(families)

@@ -30,7 +30,20 @@ ROLES = {
 }
 """Words for the kinds of elements of a scene."""
 VERBS = {
-    Kind.CLICK: ("click", "press", "tap", "select", "choose", "open", "check", "tick", "focus", "hit", "expand", "place"),
+    Kind.CLICK: (
+        "click",
+        "press",
+        "tap",
+        "select",
+        "choose",
+        "open",
+        "check",
+        "tick",
+        "focus",
+        "hit",
+        "expand",
+        "place",
+    ),
     Kind.DOUBLE: ("double-click", "double"),
     Kind.RIGHT: ("right-click",),
     Kind.TYPE: ("type", "enter", "write", "fill", "input"),
@@ -46,7 +59,9 @@ COMMITTING = frozenset(
     erase format uninstall unsubscribe sign agree accept place donate discard overwrite reset""".split()
 )
 """Names of what cannot be taken back, or not easily."""
-FINISHING = frozenset("submit ok done search go send save login confirm finish apply continue buy book order next".split())
+FINISHING = frozenset(
+    "submit ok done search go send save login confirm finish apply continue buy book order next".split()
+)
 """Names of buttons that come after the rest of a form."""
 DIRECTIONS = ("up", "down", "left", "right", "top", "bottom")
 WAITING = ("loading", "please wait", "processing", "in progress", "working", "one moment")

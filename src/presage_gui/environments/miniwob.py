@@ -27,7 +27,8 @@ ENOUGH = 0.6
 """The reward of a success; some tasks give a part of it for coming near."""
 _LONG = 100_000_000
 """Milliseconds: an agent may take its time."""
-_START = """(seed) => {
+_START = (
+    """(seed) => {
   const style = document.createElement('style');
   style.textContent = '#reward-display, #click-canvas { display: none !important } * { caret-animation: manual }';
   document.head.appendChild(style);
@@ -47,7 +48,9 @@ _START = """(seed) => {
   Math.seedrandom(seed);
   core.startEpisodeReal();
   if (document.activeElement) document.activeElement.blur();
-}""" % _LONG
+}"""
+    % _LONG
+)
 
 
 def folder() -> Path:
@@ -104,7 +107,9 @@ class MiniWob(Environment):
         self._browser.do(action)
 
     def outcome(self) -> Outcome:
-        over, reward, reason = self._browser.page.evaluate("[WOB_DONE_GLOBAL, WOB_RAW_REWARD_GLOBAL, WOB_REWARD_REASON]")
+        over, reward, reason = self._browser.page.evaluate(
+            "[WOB_DONE_GLOBAL, WOB_RAW_REWARD_GLOBAL, WOB_REWARD_REASON]"
+        )
         return Outcome(bool(over), bool(over) and reward >= ENOUGH, str(reason or ""))
 
     def close(self) -> None:

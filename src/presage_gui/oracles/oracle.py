@@ -59,7 +59,9 @@ class Oracle:
 
     def elements(self) -> list[Element]:
         found = self.environment.page.evaluate("() => presage.elements()")
-        return [Element(Box(*each["box"]), each["name"], each["role"], each["tag"], str(each["value"])) for each in found]
+        return [
+            Element(Box(*each["box"]), each["name"], each["role"], each["tag"], str(each["value"])) for each in found
+        ]
 
 
 def _right(told: Mapping[str, Any]) -> Right:

@@ -86,7 +86,10 @@ def surface_at(pixels: Pixels, x: float, y: float, radius: int = 6) -> Surface:
     here = int((pixels[row, column].astype(np.int64) >> 2) @ np.array([4096, 64, 1]))
     red, green, blue = (int(each) for each in pixels[row, column])
     return Surface(
-        float(near.mean(axis=2).std()), count / (height * width), here == int(values[counts.argmax()]), (red, green, blue)
+        float(near.mean(axis=2).std()),
+        count / (height * width),
+        here == int(values[counts.argmax()]),
+        (red, green, blue),
     )
 
 

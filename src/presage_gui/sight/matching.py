@@ -6,7 +6,9 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
-_CONFUSED = str.maketrans({"0": "o", "1": "l", "i": "l", "|": "l", "!": "l", "5": "s", "‘": "'", "’": "'", "“": '"', "”": '"'})
+_CONFUSED = str.maketrans(
+    {"0": "o", "1": "l", "i": "l", "|": "l", "!": "l", "5": "s", "‘": "'", "’": "'", "“": '"', "”": '"'}
+)
 _EDGES = ".,:;!?\"'()[]<>“”‘’…·"
 
 

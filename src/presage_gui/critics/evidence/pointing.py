@@ -95,7 +95,11 @@ def _against_intent(s: Situation, at: Point, element: Element | None) -> dict[st
         "i_distance": min((distance_to(match.area, at.x, at.y) for match in top), default=math.nan),
     }
     if not matches:
-        covering = [max(contained(each.name, meant), contained(meant, each.name)) for each in s.scene.elements if len(each.name) > 3]
+        covering = [
+            max(contained(each.name, meant), contained(meant, each.name))
+            for each in s.scene.elements
+            if len(each.name) > 3
+        ]
         found["i_best_partly"] = max(covering, default=0.0)
     return found
 
@@ -115,7 +119,11 @@ def _relevance(s: Situation, name: str) -> float:
         return 0.0
     quoted = max((likeness(phrase, name) for phrase in s.goal.phrases), default=0.0)
     words = [word for word in tokens(name) if len(word) > 1 or word.isalnum()]
-    share = sum(any(likeness(word, other) >= 0.85 for other in s.goal.words) for word in words) / len(words) if words else 0.0
+    share = (
+        sum(any(likeness(word, other) >= 0.85 for other in s.goal.words) for word in words) / len(words)
+        if words
+        else 0.0
+    )
     return max(quoted, 0.8 * share)
 
 
