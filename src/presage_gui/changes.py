@@ -37,8 +37,7 @@ def difference(before: Screen, after: Screen) -> Mask:
     if before.size != after.size:
         return np.ones((after.height, after.width), dtype=np.bool_)
     apart = np.abs(before.pixels.astype(np.int16) - after.pixels.astype(np.int16))
-    mask: Mask = (apart > _LEAST).any(axis=2)
-    return mask
+    return np.asarray((apart > _LEAST).any(axis=2))
 
 
 def regions(mask: Mask) -> list[Box]:
@@ -137,9 +136,7 @@ def _is_caret(box: Box) -> bool:
 
 def _inside(box: Box, other: Box) -> bool:
     grown = other.grown(3)
-    return (
-        grown.left <= box.left and box.right <= grown.right and grown.top <= box.top and box.bottom <= grown.bottom
-    )
+    return grown.left <= box.left and box.right <= grown.right and grown.top <= box.top and box.bottom <= grown.bottom
 
 
 def _forget_pointer(mask: Mask, before: Screen, after: Screen, was: Point, now: Point) -> None:

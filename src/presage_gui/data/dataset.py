@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from presage import PresageError
-
 from presage_gui.action import Action, ActionError
 from presage_gui.critic import ErrorClass
 from presage_gui.data.splits import SPLITS, Split

@@ -1,6 +1,6 @@
 """A desktop program under Xvfb: a screen of its own, xdotool for mouse and keyboard, mss for what is seen.
 
-The form `contacts` is a Tk program. It writes where its parts are; that is for the outcome and for scripted agents only.
+The form `contacts` is a Tk program. It tells where its parts are, for the outcome and for scripted agents only.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from pathlib import Path
 
 from presage import PresageError
 from presage.core.errors import install
-
 from presage_gui.action import Action, Kind, Point
 from presage_gui.environment import Environment, Outcome
 from presage_gui.oracles.element import Element
@@ -105,7 +104,8 @@ class Desktop(Environment):
                 notches = max(1, round(abs(action.dy or action.dx) / 40))
                 self._xdotool("click", "--repeat", str(notches), wheel)
             case Kind.DRAG:
-                assert at and to
+                assert at
+                assert to
                 self._xdotool("mousedown", "1")
                 self._move(Point((at.x + to.x) / 2, (at.y + to.y) / 2))
                 self._move(to)
@@ -151,7 +151,9 @@ class Desktop(Environment):
         return os.environ | {"DISPLAY": self._display}
 
     def _xdotool(self, *words: str) -> None:
-        done = subprocess.run(["xdotool", *words], env=self._variables(), capture_output=True, text=True, timeout=_PATIENCE)
+        done = subprocess.run(
+            ["xdotool", *words], env=self._variables(), capture_output=True, text=True, timeout=_PATIENCE
+        )
         if done.returncode:
             raise PresageError(f"xdotool failed: {done.stderr.strip()[:200]}")
 
