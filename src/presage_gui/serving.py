@@ -16,7 +16,7 @@ PROTOCOL = "2025-06-18"
 """The version of the Model Context Protocol that is spoken."""
 _TOOL = {
     "name": "check_action",
-    "description": "Say, before a computer-use action is carried out, how likely it is right, and what is wrong with it.",
+    "description": "Say, before a computer-use action is carried out, how likely it is right, and what is wrong.",
     "inputSchema": REQUEST,
 }
 
