@@ -5,6 +5,7 @@ What moves by itself is learned from pairs of frames between which nothing was d
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -28,6 +29,9 @@ _POINTER = 32
 """The picture of a pointer is at most so wide and so high."""
 _NEAR = 28
 """A change within so many pixels of a click belongs to it."""
+_REACH = 160
+"""Fields are wide: what is typed appears within so many pixels of the click into one."""
+_FIELD_WORDS = frozenset(("field", "box", "textbox", "cursor", "focus", "input", "type", "enter", "area", "search"))
 _PAGE = 0.2
 """When more than this share of the screen changes, it is another page."""
 
@@ -84,27 +88,53 @@ class Watcher:
         was = next((each.step.action.at for each in reversed(last) if each.step.action.at), None)
         boxes = self.changed(before, after, was, step.action.to or step.action.at or was)
         focus = next((each.step.action.at for each in reversed(last) if each.step.action.kind in POINTING), None)
-        effect, note = judge(step.action, boxes, after.size, focus)
+        effect, note = judge(step, boxes, after.size, focus)
         return Entry(step, before, after, effect, tuple(boxes), note)
 
 
-def judge(action: Action, boxes: Sequence[Box], size: tuple[int, int], focus: Point | None) -> tuple[Effect, str]:
-    """Whether these changes are what such an action changes, and what is seen, in words.
+def judge(step: Step, boxes: Sequence[Box], size: tuple[int, int], focus: Point | None) -> tuple[Effect, str]:
+    """Whether these changes are what such a step changes, and what is seen, in words.
 
-    `focus`: where the last click was, which typing should change.
+    `focus`: where the last click was, which typing should change. A click may change anything anywhere; but who means a
+    field expects a caret or a frame there, and who does not mean one expects none.
     """
+    action = step.action
     seen = [box for box in boxes if not _is_caret(box)]
     if not boxes or (not seen and action.kind not in POINTING):
         return Effect.NOTHING, "nothing changed"
     share = sum(box.area for box in seen) / (size[0] * size[1])
-    if share > _PAGE:
-        return Effect.EXPECTED, f"{share:.0%} of the screen changed: another page or a dialog"
     where = ", ".join(_words(box) for box in seen[:3]) or "a caret"
-    ends = [point for point in (action.at, action.to) if point] or ([focus] if focus else [])
-    if not ends or action.kind is Kind.KEY or any(_distance(box, end) <= _NEAR for box in boxes for end in ends):
-        return Effect.EXPECTED, f"changed: {where}"
-    what = "the field that was clicked" if action.kind is Kind.TYPE else "the place of the action"
-    return Effect.OTHER, f"changed: {where}, far from {what}"
+    if share > _PAGE:
+        where = f"{share:.0%} of the screen: another page or a dialog"
+    if surprise := _surprise(step, boxes, seen, focus):
+        return Effect.OTHER, f"changed: {where}; {surprise}"
+    return Effect.EXPECTED, f"changed: {where}"
+
+
+def _surprise(step: Step, boxes: Sequence[Box], seen: Sequence[Box], focus: Point | None) -> str:
+    """What speaks against it that the step did what it is meant to do; empty where nothing does."""
+    action, at = step.action, step.action.at
+    if action.kind is Kind.TYPE and focus and all(_distance(box, focus) > _REACH for box in seen):
+        return "far from the field that was clicked"
+    if action.kind is Kind.DRAG and at and action.to:
+        ends = (at, action.to)
+        return "" if any(_distance(box, end) <= _NEAR for box in boxes for end in ends) else "far from the drag"
+    if action.kind is Kind.SCROLL and at and all(_distance(box, at) > _NEAR for box in seen):
+        return "far from what was scrolled"
+    if action.kind is not Kind.CLICK or not step.intent or not at:
+        return ""
+    caret = any(_is_caret(box) and _distance(box, at) <= _REACH for box in boxes)
+    near = any(_distance(box, at) <= _NEAR for box in boxes)
+    if _means_field(step.intent) and not caret and not near:
+        return "no caret is seen where the field is meant to be"
+    if caret and not seen and not _means_field(step.intent):
+        return "a field has the focus, and none was meant"
+    return ""
+
+
+def _means_field(intent: str) -> bool:
+    """Whether an intent is about a place to type into."""
+    return bool(set(re.findall(r"[a-z]+", intent.lower())) & _FIELD_WORDS)
 
 
 def loop_of_no_effect(entries: Sequence[Entry], least: int = 2) -> int:

@@ -11,7 +11,9 @@ from presage_gui.data.splits import SPLITS
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folder", type=Path, help="a recorded set")
-    parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="the file to write, such as recorded.zip")
+    parser.add_argument(
+        "--out", type=Path, required=True, metavar="FILE", help="the file to write, such as recorded.zip"
+    )
     for split in SPLITS:
         parser.add_argument(f"--{split}", type=int, default=1000, metavar="N", help=f"episodes of each task of {split}")
 
