@@ -31,7 +31,16 @@ _NEAR = 28
 """A change within so many pixels of a click belongs to it."""
 _REACH = 160
 """Fields are wide: what is typed appears within so many pixels of the click into one."""
-_FIELD_WORDS = frozenset(("field", "box", "textbox", "cursor", "focus", "input", "type", "enter", "area", "search"))
+_FIELD_WORDS = frozenset(("field", "box", "textbox", "cursor", "focus", "input", "area"))
+_VERBS: dict[str, tuple[Kind, ...]] = {
+    "click": (Kind.CLICK, Kind.DOUBLE),
+    "press": (Kind.CLICK, Kind.DOUBLE, Kind.KEY),
+    "type": (Kind.TYPE,),
+    "enter": (Kind.TYPE, Kind.KEY),
+    "scroll": (Kind.SCROLL, Kind.KEY),
+    "drag": (Kind.DRAG,),
+}
+"""What the first verb of an intent can mean."""
 _PAGE = 0.2
 """When more than this share of the screen changes, it is another page."""
 
@@ -114,6 +123,8 @@ def judge(step: Step, boxes: Sequence[Box], size: tuple[int, int], focus: Point 
 def _surprise(step: Step, boxes: Sequence[Box], seen: Sequence[Box], focus: Point | None) -> str:
     """What speaks against it that the step did what it is meant to do; empty where nothing does."""
     action, at = step.action, step.action.at
+    if other := unlike_intent(step):
+        return other
     if action.kind is Kind.TYPE and focus and all(_distance(box, focus) > _REACH for box in seen):
         return "far from the field that was clicked"
     if action.kind is Kind.DRAG and at and action.to:
@@ -121,14 +132,51 @@ def _surprise(step: Step, boxes: Sequence[Box], seen: Sequence[Box], focus: Poin
         return "" if any(_distance(box, end) <= _NEAR for box in boxes for end in ends) else "far from the drag"
     if action.kind is Kind.SCROLL and at and all(_distance(box, at) > _NEAR for box in seen):
         return "far from what was scrolled"
-    if action.kind is not Kind.CLICK or not step.intent or not at:
-        return ""
+    if action.kind is Kind.CLICK and at:
+        return _surprising_click(step, at, boxes, seen, focus)
+    return ""
+
+
+def _surprising_click(
+    step: Step, at: Point, boxes: Sequence[Box], seen: Sequence[Box], focus: Point | None
+) -> str:  # fmt: skip
     caret = any(_is_caret(box) and _distance(box, at) <= _REACH for box in boxes)
     near = any(_distance(box, at) <= _NEAR for box in boxes)
-    if _means_field(step.intent) and not caret and not near:
+    means_field = _means_field(step.intent)
+    if focus and seen and not near and all(_distance(box, focus) <= _NEAR for box in boxes):
+        return "only the place of the last click changed: it lost the focus"
+    if not step.intent:
+        return ""
+    if means_field and not caret and not near:
         return "no caret is seen where the field is meant to be"
-    if caret and not seen and not _means_field(step.intent):
+    if caret and not seen and not means_field:
         return "a field has the focus, and none was meant"
+    return ""
+
+
+def unlike_intent(step: Step) -> str:
+    """How an action differs from what its intent says, by the words alone; empty where it does not.
+
+    >>> unlike_intent(Step(Action.parse("type('Ad')"), 'Type "Ada" into the field'))
+    'another text was typed than was meant'
+    """
+    action, said = step.action, step.intent.lower()
+    verb = next((word for word in re.findall(r"[a-z]+", said) if word in _VERBS), "")
+    if verb and action.kind not in _VERBS[verb]:
+        return f"the action is to {action.kind.value.replace('_', ' ')}, and that was not meant"
+    quoted = re.findall(r'"([^"]+)"', step.intent)
+    if action.kind is Kind.TYPE and len(quoted) == 1 and quoted[0] != action.text:
+        return "another text was typed than was meant"
+    if (
+        action.kind is Kind.SCROLL
+        and action.dy
+        and ("scroll down" in said, "scroll up" in said)
+        == (
+            action.dy < 0,
+            action.dy > 0,
+        )
+    ):
+        return "it was scrolled the other way"
     return ""
 
 

@@ -54,7 +54,7 @@ class Desktop(Environment):
         except ImportError:
             raise PresageError(f"a desktop needs mss: {install('gui')}") from None
         self._xvfb, self._display = _start_xvfb()
-        self._camera = mss.mss(display=self._display)
+        self._camera = mss.MSS(display=self._display)
         self._program: subprocess.Popen[bytes] | None = None
         self._folder = Path(tempfile.mkdtemp(prefix="presage-desktop-"))
         self._wanted = ("", "", False)
