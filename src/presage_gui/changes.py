@@ -41,6 +41,8 @@ _VERBS: dict[str, tuple[Kind, ...]] = {
     "drag": (Kind.DRAG,),
 }
 """What the first verb of an intent can mean."""
+_LINE = 12
+"""A caret belongs to a click that is at most so many pixels above or below its middle."""
 _PAGE = 0.2
 """When more than this share of the screen changes, it is another page."""
 
@@ -133,25 +135,20 @@ def _surprise(step: Step, boxes: Sequence[Box], seen: Sequence[Box], focus: Poin
     if action.kind is Kind.SCROLL and at and all(_distance(box, at) > _NEAR for box in seen):
         return "far from what was scrolled"
     if action.kind is Kind.CLICK and at:
-        return _surprising_click(step, at, boxes, seen, focus)
+        return _surprising_click(step, at, boxes, seen)
     return ""
 
 
-def _surprising_click(
-    step: Step, at: Point, boxes: Sequence[Box], seen: Sequence[Box], focus: Point | None
-) -> str:  # fmt: skip
-    caret = any(_is_caret(box) and _distance(box, at) <= _REACH for box in boxes)
-    near = any(_distance(box, at) <= _NEAR for box in boxes)
-    means_field = _means_field(step.intent)
-    if focus and seen and not near and all(_distance(box, focus) <= _NEAR for box in boxes):
-        return "only the place of the last click changed: it lost the focus"
+def _surprising_click(step: Step, at: Point, boxes: Sequence[Box], seen: Sequence[Box]) -> str:
     if not step.intent:
         return ""
-    if means_field and not caret and not near:
-        return "no caret is seen where the field is meant to be"
-    if caret and not seen and not means_field:
-        return "a field has the focus, and none was meant"
-    return ""
+    carets = [box for box in boxes if _is_caret(box)]
+    in_line = any(abs(box.middle[1] - at.y) <= _LINE for box in carets)
+    near = any(_distance(box, at) <= _NEAR for box in boxes)
+    if _means_field(step.intent):
+        seen_caret = any(_distance(box, at) <= _REACH for box in carets)
+        return "" if seen_caret or near else "no caret is seen where the field is meant to be"
+    return "a field has the focus, and none was meant" if in_line and not seen else ""
 
 
 def unlike_intent(step: Step) -> str:

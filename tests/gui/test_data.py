@@ -16,6 +16,8 @@ from presage_gui.data.dataset import SHIPPED, State, load
 from presage_gui.data.packing import pack
 from presage_gui.data.splits import SPLITS, families, tasks, where
 
+pytest.importorskip("PIL")
+
 
 @pytest.fixture(scope="module")
 def states() -> list[State]:

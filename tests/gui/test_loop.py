@@ -31,6 +31,8 @@ from presage_gui.episode import Choice, Episode, history_of, read_events
 from presage_gui.loop import Limits, Loop, Person, Result
 from presage_gui.page import write_page
 
+pytest.importorskip("PIL")
+
 
 class Lamps(Environment):
     """Three lamps in a row. A click on one turns it on; the goal is to have the second one on, and no other."""

@@ -24,6 +24,8 @@ from presage_gui.deciding import Threshold
 from presage_gui.service import Service
 from presage_gui.serving import Server, speak_mcp
 
+pytest.importorskip("PIL")
+
 WHITE = Screen(np.full((40, 60, 3), 255, dtype=np.uint8))
 PNG = base64.b64encode(WHITE.png).decode()
 ASKED = {"goal": "Click OK", "screen": PNG, "action": "click(10, 10)", "intent": "Click OK"}
