@@ -1,7 +1,7 @@
 """Action: one thing that an agent can do to a screen, checked before anyone acts on it.
 
-An action is written as JSON (`{"kind": "click", "at": [120, 33]}`) or as a call (`click(120, 33)`); `Action.parse` reads
-both. What is wrong with a bad one is said in words: an `ActionError`.
+An action is written as JSON (`{"kind": "click", "at": [120, 33]}`) or as a call (`click(120, 33)`); `Action.parse`
+reads both. What is wrong with a bad one is said in words: an `ActionError`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from enum import StrEnum
 from typing import Any
 
 from presage import PresageError
-
 from presage_gui.keys import KeyNameError, parse_keys
 
 
@@ -276,7 +275,8 @@ def _field(kind: Kind, name: str, value: Any, space: Space) -> Any:
     if name in ("at", "to"):
         if not isinstance(value, Sequence) or isinstance(value, str) or len(value) != 2:
             raise ActionError(f"'{name}' of {kind} is a place [x, y], not {str(value)[:40]}")
-        return Point(*(_coordinate(each, kind, name) for each in value), space)
+        x, y = (_coordinate(each, kind, name) for each in value)
+        return Point(x, y, space)
     if name in ("dx", "dy", "seconds"):
         return _coordinate(value, kind, name)
     if name == "text":

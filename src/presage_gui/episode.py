@@ -18,7 +18,6 @@ from typing import Any
 from presage import PresageError
 from presage.core.files import write_whole
 from presage.store.lock import Lock
-
 from presage_gui.critic import Verdict
 from presage_gui.history import Effect, Entry, History
 from presage_gui.screen import Box, Screen

@@ -14,7 +14,6 @@ from threading import Lock
 from typing import Any
 
 from presage import PresageError
-
 from presage_gui.action import Action, ActionError
 from presage_gui.changes import Watcher
 from presage_gui.critic import Critic, ErrorClass, Verdict

@@ -30,7 +30,8 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     from presage_gui.environments.miniwob import MiniWob
 
-    with MiniWob(open_tasks[0]) as environment:
+    environment = MiniWob(open_tasks[0])
+    with environment:
         recorder = Recorder(arguments.out, environment)
         for task in open_tasks:
             if not recorder.knows(task):

@@ -6,7 +6,6 @@ import argparse
 import sys
 
 from presage import PresageError
-
 from presage_gui.cli.parts import add_critic, critic_of, gate_of
 from presage_gui.service import Service
 from presage_gui.serving import Server, speak_mcp

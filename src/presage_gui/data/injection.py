@@ -107,8 +107,7 @@ def meaning(s: Situation) -> Proposed | None:
         return None
     if right.action.kind is Kind.TYPE:
         others = [text for text in _texts(s.goal) if text.lower() != right.action.text.lower()]
-        action = Action(Kind.TYPE, text=s.rng.choice(others)) if others else None
-        return action and Proposed(action, intent(action, right.name, right.role, s.rng), ErrorClass.MEANING)
+        return _typed(s, right, others, ErrorClass.MEANING)
     same = [e for e in s.others() if e.role == right.role and e.name != right.name]
     named = same or [e for e in s.others() if e.name and e.role != "element"]
     return _on(s, s.rng.choice(named), ErrorClass.MEANING) if named else None
@@ -142,8 +141,7 @@ def constraint(s: Situation) -> Proposed | None:
             text.strip(" ."),
         ]
         changed = [way for way in ways if way != text and way]
-        action = Action(Kind.TYPE, text=s.rng.choice(changed)) if changed else None
-        return action and Proposed(action, intent(action, right.name, right.role, s.rng), ErrorClass.CONSTRAINT)
+        return _typed(s, right, changed, ErrorClass.CONSTRAINT)
     return _submitted(s, ErrorClass.CONSTRAINT) if s.done else None
 
 
@@ -210,7 +208,8 @@ def parameter(s: Situation) -> Proposed | None:
     if action.kind is Kind.SCROLL:
         dy = s.rng.choice((-action.dy, -120 if action.dy > 0 else 120, action.dy * 12))
         return Proposed(replace(action, dy=dy), said, ErrorClass.PARAMETER)
-    assert at and to
+    assert at
+    assert to
     dx, dy = to.x - at.x, to.y - at.y
     ends = [
         Point(at.x - dx, at.y - dy), Point(at.x + dx * 2.2, at.y + dy * 2.2), Point(at.x + dx * 0.4, at.y + dy * 0.4),
@@ -271,6 +270,13 @@ INJECTORS: dict[ErrorClass, Injector] = {
     ErrorClass.OBSERVATION: observation, ErrorClass.DETOUR: detour, ErrorClass.PARAMETER: parameter,
     ErrorClass.HALLUCINATED: hallucinated, ErrorClass.TIMING: timing, ErrorClass.DISAGREEMENT: disagreement,
 }  # fmt: skip
+
+
+def _typed(s: Situation, right: Right, texts: Sequence[str], error: ErrorClass) -> Proposed | None:
+    if not texts:
+        return None
+    action = Action(Kind.TYPE, text=s.rng.choice(texts))
+    return Proposed(action, intent(action, right.name, right.role, s.rng), error)
 
 
 def _submitted(s: Situation, error: ErrorClass) -> Proposed | None:

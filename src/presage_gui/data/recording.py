@@ -1,4 +1,4 @@
-"""Recording: plays tasks with an oracle, makes mistakes on purpose, and writes every state with right and wrong steps."""
+"""Recording: plays tasks with an oracle, makes mistakes on purpose, and writes states with right and wrong steps."""
 
 from __future__ import annotations
 

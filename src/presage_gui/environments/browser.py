@@ -9,7 +9,6 @@ from typing import Any
 
 from presage import PresageError
 from presage.core.errors import install
-
 from presage_gui.action import Action, Kind, Point
 from presage_gui.screen import Screen
 

@@ -66,10 +66,10 @@ class Oracle:
 
 def _right(told: Mapping[str, Any]) -> Right:
     kind = Kind(told["kind"])
-    at, to = told.get("at"), told.get("to")
+    at = told.get("at")
     fields: dict[str, Any] = {"at": Point(*at)} if at else {}
     if kind is Kind.DRAG:
-        fields["to"] = Point(*to)
+        fields["to"] = Point(*told["to"])
     elif kind is Kind.TYPE:
         fields["text"] = told["text"]
     elif kind is Kind.KEY:
