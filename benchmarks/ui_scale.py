@@ -6,7 +6,7 @@
 `open` writes a run with the store's own writer, serves it, and asks for its pages: the first time, when all events are
 read, and again; beside the time on the clock it shows the processor time of the server, which a busy machine does not
 change. `live` does the same recorded searches in turns, alone and followed by a server with a browser's connection, and
-compares their times.
+compares their times and their processor times.
 """
 
 from __future__ import annotations
@@ -16,15 +16,16 @@ import json
 import os
 import random
 import re
-import shutil
+import resource
 import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from presage import Forecast, Kernel, Measurement, Status
@@ -144,51 +145,47 @@ def opening(arguments: argparse.Namespace) -> None:
             print(f"the server holds {int(memory[1]) / 1e3:.0f} MB" if memory else "")
 
 
-def search(folder: Path) -> float:
-    """The seconds that the measured part of a search takes, by its own clock."""
-    command = [
-        sys.executable,
-        "-P",
-        "-m",
-        "presage",
-        "search",
-        "softmax",
-        "--budget",
-        "62",
-        "--run",
-        str(folder),
-        "--json",
-    ]
+def search(folder: Path) -> tuple[float, float]:
+    """The seconds that a search takes by its own clock, and its processor time."""
+    asked = ["softmax", "--budget", "62", "--run", str(folder), "--json"]
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    command = [sys.executable, "-P", "-m", "presage", "search", *asked]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    return float(json.loads(done.stdout)["spent"]["wall_seconds"])
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    seconds = float(json.loads(done.stdout)["spent"]["wall_seconds"])
+    return seconds, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def follow(run: Path, address: str) -> None:
+    """Read the stream of the run's page as soon as there is a run, until the server ends."""
+    while not (run / "run.db").exists():
+        time.sleep(0.2)
+    with suppress(OSError), urllib.request.urlopen(f"{address}live/runs/{run.name}") as answer:
+        for _ in answer:
+            pass
 
 
 def live(arguments: argparse.Namespace) -> None:
+    times: dict[str, list[tuple[float, float]]] = {"alone": [], "followed": []}
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place, "runs")
         folder.mkdir()
         search(folder / "warm")
-        alone, followed = [], []
         with served(folder) as (address, pid):
-            for number in range(arguments.rounds):
-                alone.append(search(Path(place, f"alone-{number}")))
+            for number in range(2 * arguments.rounds):
+                kind = ("alone", "followed", "followed", "alone")[number % 4]
+                run = (folder if kind == "followed" else Path(place)) / f"run-{number}"
+                if kind == "followed":
+                    threading.Thread(target=follow, args=(run, address), daemon=True).start()
                 before = busy(pid)
-                followed.append(_followed(folder / f"followed-{number}", address))
-                share = (busy(pid) - before) / followed[-1]
-                print(f"alone {alone[-1]:.2f} s, followed {followed[-1]:.2f} s; server busy {share:.1%}", flush=True)
-        one, other = statistics.median(alone), statistics.median(followed)
-        print(f"medians: alone {one:.2f} s, followed {other:.2f} s: {other / one - 1:+.1%}")
-
-
-def _followed(run: Path, address: str) -> float:
-    """The same while a client reads the stream of the run's page, which it asks for as soon as there is one."""
-    curl = shutil.which("curl")
-    assert curl, "curl follows the stream"
-    script = f'until "{curl}" -sfN {address}live/runs/{run.name}; do sleep 0.3; done'
-    with subprocess.Popen(["sh", "-c", script], stdout=subprocess.DEVNULL, start_new_session=True) as client:
-        seconds = search(run)
-        os.killpg(client.pid, 15)
-    return seconds
+                times[kind].append(search(run))
+                share = (busy(pid) - before) / times[kind][-1][0]
+                print(
+                    "{:9} {:.2f} s, {:.2f} s busy".format(kind, *times[kind][-1]), f"; server {share:.1%}", flush=True
+                )
+    for at, what in enumerate(("seconds", "seconds of the processor")):
+        one, other = (statistics.median(each[at] for each in times[kind]) for kind in ("alone", "followed"))
+        print(f"median {what}: alone {one:.2f}, followed {other:.2f}: {other / one - 1:+.1%}")
 
 
 if __name__ == "__main__":

@@ -81,7 +81,7 @@ def test_json_has_the_promised_names(evaluate: Evaluate) -> None:
     assert (whole["recording"], whole["split"]) == ("made", "test_op")
     assert [first["forecaster"], second["forecaster"]] == ["prior", "nearest"]
     for document in (first, second):
-        assert set(document) == {"forecaster", "split", "n", "metrics"}
+        assert set(document) == {"forecaster", "split", "n", "metrics", "curves"}
         assert (document["split"], document["n"]) == ("test_op", 2 * 3 * 23)
         metrics = document["metrics"]
         for found in (*(metrics[name] for name in METRICS), *metrics["recovery"].values()):

@@ -293,6 +293,16 @@ def test_without_the_extra_it_says_how_to_install_it(
     assert "pip install 'presage-kernels[ui]'" in capsys.readouterr().err
 
 
+def test_a_folder_s_configuration_cannot_let_others_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "own"))
+    (tmp_path / "presage.toml").write_text('[ui]\nhost = "0.0.0.0"\n')
+    assert main.main(["ui", "--port", "0"]) == 2
+    assert "'host' can be set only in your own file" in capsys.readouterr().err
+
+
 def test_examples_of_the_guard() -> None:
     """The web view cannot be imported without its extra, so its examples are not collected elsewhere."""
     pytest.importorskip("starlette")

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, NoReturn
 from presage.core.errors import PresageError, hint
 
 LOCAL = Path("presage.toml")
-_USERS_OWN = {"cc", "base-url", "config", "weights", "html", "into", "output", "run"}
+_USERS_OWN = {"cc", "base-url", "config", "weights", "host", "html", "into", "output", "run"}
 _USERS_OWN_COMMANDS = {"mcp"}
 """Whose options all say what agents may do: an agent can write a file, too."""
 _NOT_DEFAULTS = {"help", "json", "no-config", "version"}

@@ -19,7 +19,7 @@ COLOURS = 6
 _MOST_POINTS = 800
 _MOST_ROWS = 40
 _LARGEST = 1e100
-_FEWEST_TICKS = 3
+_FEWEST_TICKS, _MOST_OCTAVES = 3, 8
 _LEAST = 1e-200
 
 
@@ -119,14 +119,20 @@ class _Scale:
         share = (placed - self.low) / (self.high - self.low)
         return self.start + min(max(share, -0.01), 1.01) * (self.end - self.start)
 
+    def _octaves(self) -> list[float]:
+        """Powers of two, or round numbers where there would be few."""
+        step = max(1, math.ceil((self.high - self.low) / _MOST_OCTAVES))
+        found = [2.0**tick for tick in range(math.ceil(self.low), math.floor(self.high) + 1) if tick % step == 0]
+        ends = 2.0**self.low, 2.0**self.high
+        if len(found) >= _FEWEST_TICKS or ends[1] - ends[0] < _LEAST:
+            return found or list(ends)
+        return [tick for tick in ticks(*ends) if tick > 0]
+
     def marks(self) -> list[tuple[float, str]]:
         """The place and the label of each tick."""
         found = list(self.axis.ticks) or ticks(self.low, self.high)
         if self.axis.log and not self.axis.ticks:
-            found = [2.0**tick for tick in found if tick == round(tick)]
-            ends = 2.0**self.low, 2.0**self.high
-            if len(found) < _FEWEST_TICKS:
-                found = [tick for tick in ticks(*ends) if tick > 0] if ends[1] - ends[0] > _LEAST else list(ends)
+            found = self._octaves()
         return [(self.at(tick), f"{tick:.4g}") for tick in found]
 
 

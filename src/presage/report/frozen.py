@@ -64,6 +64,8 @@ def _kernels(view: RunView, store: Store, links: Links) -> Iterator[Section]:
     for seen in _chosen(view):
         found = kernel_page.build(view, store, seen.hash, links)
         parts = join(_part(seen.hash, each) for each in found.sections)
+        if seen is not view.best:
+            parts = tag("details", tag("summary", kernel_page.headline(seen)), parts)
         size += len(parts)
         if size > _LARGEST:
             parts = page.paragraph(

@@ -143,12 +143,12 @@ def _sureness(view: RunView, standing: Standing) -> Content:
     elif view.outlook and (until := view.configuration.get("until")) is not None:
         told = said.outlook(view.outlook["left"], view.outlook["chance"], float(until))
         parts.append(tag("p", _sentence(told)))
-    if len(view.judged) >= _FEWEST_JUDGED:
-        inside = sum(each.is_inside for each in view.judged)
+    if len(judged := view.judged) >= _FEWEST_JUDGED:
+        inside = sum(each.is_inside for each in judged)
         parts.append(
             tag(
                 "p",
-                f"Of {len(view.judged)} forecasts that were checked, {inside} held the value in their 90 % interval.",
+                f"Of {len(judged)} forecasts that were checked, {inside} held the value in their 90 % interval.",
             )
         )
     return parts or "Nothing is known yet."
@@ -257,25 +257,26 @@ def _forecasts(view: RunView) -> Html:
 
 
 def _calibration(view: RunView) -> Iterator[Html]:
-    count = len(view.judged)
+    judged = view.judged
+    count = len(judged)
     if not count:
         yield page.paragraph("No kernel that was forecast has been measured yet.")
         return
-    inside = sum(each.is_inside for each in view.judged)
-    errors = sorted(each.error for each in view.judged)
-    middle = errors[count // 2]
+    inside = sum(each.is_inside for each in judged)
+    middle = sorted(each.error for each in judged)[count // 2]
+    which = "" if count == len(view.checked) else f"Of {len(view.checked):,} forecasts the last {count:,}: "
     yield page.paragraph(
-        f"{count} forecasts were followed by a measurement. {inside} of them ({inside / count:.0%}) held the value in"
-        f" their 90 % interval; 90 % is right. Half of the medians were off by less than {100 * (2**middle - 1):.3g} %."
+        f"{which}{count:,} forecasts were followed by a measurement. {inside:,} of them ({inside / count:.0%}) held the"
+        f" value in their 90 % interval; 90 % is right. Half of the medians were off by less than"
+        f" {100 * (2**middle - 1):.3g} %."
     )
 
 
 def _accuracy(view: RunView) -> Html | None:
-    pairs = [seen for seen in view.measured if seen.forecast and seen.value is not None]
     series = []
     groups = (("chosen for measuring", "measure"), ("audited", "audit"), ("trusted first, measured later", "trust"))
     for colour, (label, action) in enumerate(groups):
-        if mine := some([seen for seen in pairs if seen.action == action], 400):
+        if mine := some([seen for seen in view.checked if seen.action == action], 400):
             quantiles = [[2 ** seen.forecast.quantile(q) for seen in mine if seen.forecast] for q in (0.5, 0.05, 0.95)]
             x = [2 ** (seen.value or 0.0) for seen in mine]
             titles = [
@@ -291,9 +292,9 @@ def _accuracy(view: RunView) -> Html | None:
 
 
 def _reliability(view: RunView) -> Html | None:
-    if len(view.judged) < _FEWEST_JUDGED:
+    if len(judged := view.judged) < _FEWEST_JUDGED:
         return None
-    confidence, hits = [each.confidence for each in view.judged], [each.is_hit for each in view.judged]
+    confidence, hits = [each.confidence for each in judged], [each.is_hit for each in judged]
     curve = scoring.reliability_curve(confidence, hits, bins=5, binning="equal_mass")
     axes = Axis("probability given to the likeliest bin", 0, 1), Axis("how often it was the true one", 0, 1)
     series = [Series("forecasts of measured kernels", curve.confidence.tolist(), curve.accuracy.tolist())]
@@ -302,7 +303,7 @@ def _reliability(view: RunView) -> Html | None:
 
 def to_json(view: RunView, standing: Standing) -> dict[str, Any]:
     """The run for programs."""
-    best, count = view.best, len(view.judged)
+    best, judged = view.best, view.judged
     return {
         "run": view.name,
         "state": state(view, standing.is_running)[0],
@@ -313,6 +314,6 @@ def to_json(view: RunView, standing: Standing) -> dict[str, Any]:
         "models": {who: {"tokens": amounts.tokens, "dollars": amounts.dollars} for who, amounts in view.models.items()},
         "kernels": len(view.kernels),
         "counts": dict(view.counts),
-        "coverage_90": sum(each.is_inside for each in view.judged) / count if count else None,
+        "coverage_90": sum(each.is_inside for each in judged) / len(judged) if judged else None,
         "ended": standing.ended,
     }

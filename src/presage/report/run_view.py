@@ -34,6 +34,8 @@ _LARGEST = 1000
 _LONGEST = 400
 """Characters of a name, an idea or a reason that pages show."""
 _NOTES = 50
+_JUDGED = 4_000
+"""So many of the latest forecasts are held against measurements."""
 _FORECASTS = '{"forecasts":{"'
 """How the text of a forecast event begins."""
 _EDGES = tuple(map(float, LOG2_EDGES))
@@ -147,7 +149,8 @@ class RunView:
         """In order of time."""
         self.records: list[Seen] = []
         """Those of them that were the best when they were measured; the last is the best so far."""
-        self.judged: list[Judged] = []
+        self.checked: list[Seen] = []
+        """Those of them that work and were forecast."""
         self.spent = Amounts()
         self.models = {"proposer": Amounts(), "forecaster": Amounts()}
         """What the models of each have cost."""
@@ -164,6 +167,7 @@ class RunView:
         self._lived = self._session = 0.0
         self._step = 0
         self._unnamed: list[str] = []
+        self._judged: dict[str, Judged] = {}
         self._folds: dict[str, Callable[[Mapping[str, Any], float], None]] = {
             "begun": self._begun, "session": self._session_began, "asking": self._asked_model, "asked": self._asked,
             "proposed": self._proposed, "forecast": self._forecast, "decided": self._decided, "looked": self._looked,
@@ -186,6 +190,15 @@ class RunView:
     def budget(self) -> Budget:
         asked = self.configuration
         return Budget(*(asked.get(name) for name in ("budget", "device_seconds", "wall", "tokens", "dollars")))
+
+    @property
+    def judged(self) -> list[Judged]:
+        """The latest forecasts beside what was measured."""
+        latest = self.checked[-_JUDGED:]
+        for seen in latest:
+            if seen.hash not in self._judged and seen.forecast and seen.value is not None:
+                self._judged[seen.hash] = _judged(seen.forecast, seen.value)
+        return [self._judged[seen.hash] for seen in latest]
 
     @property
     def best(self) -> Seen | None:
@@ -300,8 +313,8 @@ class RunView:
             return
         if not self.records or seen.value > (self.records[-1].value or 0.0):
             self.records.append(seen)
-        if seen.forecast:
-            self.judged.append(_judged(seen.forecast, seen.value))
+        if seen.kept:
+            self.checked.append(seen)
 
     def _finals(self, told: Mapping[str, Any], time: float) -> None:
         self.spent.measurements += len(told["results"])
