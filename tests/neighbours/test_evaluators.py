@@ -15,10 +15,8 @@ from typing import Any
 
 import pytest
 
-from presage import Measurement, Prediction, Status, api
+from presage import Forecast, Interval, Measurement, Prediction, Status, api
 from presage.cli import main
-from presage.core.forecast import Forecast
-from presage.core.statistics import Interval
 from presage.neighbours import evaluators
 from presage.neighbours.evaluators import Evaluator
 
