@@ -96,7 +96,7 @@ def test_the_check_finds_what_is_wrong() -> None:
 
 def test_every_command_has_a_shape() -> None:
     named = {name.split("/")[0].split(".")[0] for name in SHAPES if "/" in name} - {"error"}
-    assert named == set(COMMANDS) - {"completion"}
+    assert named == set(COMMANDS) - {"completion", "mcp"}
 
 
 def test_the_page_of_the_docs_is_written_from_the_shapes() -> None:
@@ -144,6 +144,8 @@ def test_corpus(printed: Any, recording: str) -> None:
     assert kernels[0]["kernel"]["values"] == {"block": 64}
     assert "#define block 64" in printed("corpus", "show", "add", "add@block=64", recording)[1]["source"]
     assert printed("corpus", "check", recording)[1]["problems"] == []
+    assert printed("corpus", "fastp", recording)[1]["problems"] == 1
+    assert printed("corpus", "export", recording, "--to", "kernel-tuner", "-o", "c.json")[1]["splits"]["kernels"] > 1
     assert printed("corpus", "export", recording, "-o", "out")[1]["splits"]
 
 

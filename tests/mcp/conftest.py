@@ -14,9 +14,12 @@ import pytest
 
 pytest.importorskip("mcp", reason="needs the extra 'mcp'")
 
+import jsonschema
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
+
+from presage.mcp.toolbox import TOOLS
 
 SCALE = """\
 // presage: entry scale
@@ -56,6 +59,7 @@ class Agent:
         result = await self._call(tool, arguments)
         assert not result.is_error, result.content[0].text
         document: dict[str, Any] = result.structured_content
+        jsonschema.validate(document, dict(TOOLS[tool].gives))
         return document
 
     async def refused(self, tool: str, **arguments: Any) -> str:
@@ -85,9 +89,9 @@ def command(*arguments: str | Path) -> list[str]:
 def by_pipes(tmp_path: Path) -> Callable[..., Client]:
     """by_pipes(*options): a client of a server that it starts itself."""
 
-    def start(*options: str | Path) -> Client:
+    def start(*options: str | Path, mode: str = "auto") -> Client:
         program, *rest = command("--runs", tmp_path / "runs", *options)
-        return Client(StdioServerParameters(command=program, args=rest, env=dict(os.environ), cwd=tmp_path))
+        return Client(StdioServerParameters(command=program, args=rest, env=dict(os.environ), cwd=tmp_path), mode=mode)
 
     return start
 
@@ -107,8 +111,8 @@ class WebServer:
             time.sleep(0.05)
         self.url = said.partition("listening on ")[2].split()[0]
 
-    def client(self, **options: Any) -> Client:
-        return Client(streamable_http_client(self.url, **options))
+    def client(self, mode: str = "auto", **options: Any) -> Client:
+        return Client(streamable_http_client(self.url, **options), mode=mode)
 
     def descendants(self) -> set[int]:
         """Every process that it has started, and those they have."""

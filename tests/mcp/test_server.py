@@ -17,7 +17,7 @@ from presage.cli import main
 from presage.mcp.allowance import Allowance, Amounts
 from presage.mcp.server import build
 from presage.mcp.session import Settings
-from presage.mcp.tools import TOOLS
+from presage.mcp.toolbox import TOOLS
 from presage.mcp.transports import serve_http
 
 httpx2 = pytest.importorskip("httpx2")

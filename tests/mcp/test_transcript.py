@@ -77,7 +77,7 @@ def test_an_agent_forecasts_twenty_measures_three_and_follows_a_search(
         async with by_pipes("--device", "cpu", "--device", H200) as client:
             await work(agent(client))
             measured = await leave(agent(client))
-        async with by_pipes("--max-measurements", "149") as client:
+        async with by_pipes("--max-measurements", "149", mode="legacy") as client:  # the protocol before 2026
             await come_back(agent(client), measured)
 
     anyio.run(both)
@@ -110,7 +110,7 @@ def test_a_cancelled_call_ends_its_work(by_web: Callable[..., Any], agent: Any, 
                 await anyio.sleep(0.05)
 
     async def spend() -> None:
-        async with server.client() as client:
+        async with server.client(mode="legacy") as client:  # has sessions; another one has no other budget
             ask = agent(client)
             why = await ask.refused("measure", problem=problem, kernels=[problem, problem], device="cpu")
             assert "3 measurements are wanted, and 2 of 3 are left" in why

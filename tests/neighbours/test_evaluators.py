@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import runpy
 import shutil
 import subprocess
 import sys
@@ -15,10 +16,8 @@ from typing import Any
 
 import pytest
 
-from presage import Measurement, Prediction, Status, api
+from presage import Forecast, Interval, Measurement, Prediction, Status, api
 from presage.cli import main
-from presage.core.forecast import Forecast
-from presage.core.statistics import Interval
 from presage.neighbours import evaluators
 from presage.neighbours.evaluators import Evaluator
 
@@ -122,17 +121,27 @@ def test_a_file_is_written_for_each_project_and_never_over_another(
     assert main.main(["--no-config", "problems", "evaluator"]) == 2
 
 
-@needs_compiler
-@pytest.mark.slow
-def test_shinka_reads_what_its_evaluator_writes(tmp_path: Path, program: Any) -> None:
+def test_shinka_reads_what_its_evaluator_writes(tmp_path: Path, program: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    known = Known({"STEP": UNSURE}, {"STEP 1\n": 1.5, "STEP 2\n": 0.0})
+    monkeypatch.setattr(evaluators.api, "forecast", known.forecast)
+    monkeypatch.setattr(evaluators.api, "measure", known.measure)
     evaluator = tmp_path / "evaluate.py"
     evaluator.write_text(evaluators.text("shinka", "vector_add", ".c", "cpu", "learned", "always"))
-    words = ["--program_path", str(program(1)), "--results_dir", str(tmp_path / "results")]
-    subprocess.run([sys.executable, str(evaluator), *words], check=True, cwd=tmp_path)
-    metrics = json.loads((tmp_path / "results" / "metrics.json").read_text())
-    assert metrics["combined_score"] > 0
+    evaluate = runpy.run_path(str(evaluator))["main"]
+
+    def written(step: int) -> tuple[dict[str, Any], dict[str, Any]]:
+        evaluate(str(program(step)), str(tmp_path / f"results{step}"))
+        files = (tmp_path / f"results{step}" / f"{name}.json" for name in ("metrics", "correct"))
+        metrics, correct = (json.loads(file.read_text()) for file in files)
+        return metrics, correct
+
+    metrics, correct = written(1)
+    assert metrics["combined_score"] == 1.5
     assert metrics["public"]["measured"] == 1.0
-    assert json.loads((tmp_path / "results" / "correct.json").read_text()) == {"correct": True, "error": None}
+    assert correct == {"correct": True, "error": None}
+    metrics, correct = written(2)
+    assert metrics["combined_score"] == 0.0
+    assert (correct["correct"], "z is wrong" in correct["error"]) == (False, True)
 
 
 @pytest.fixture

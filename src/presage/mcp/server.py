@@ -17,7 +17,7 @@ from presage.core.errors import PresageError
 from presage.core.text import excerpt, printable
 from presage.mcp.session import Session, Settings
 from presage.mcp.tool import Tell, Tool
-from presage.mcp.tools import TOOLS
+from presage.mcp.toolbox import TOOLS
 
 INSTRUCTIONS = """\
 Presage forecasts how much faster a GPU or CPU kernel is than an anchor before it is measured, says how sure it is, and

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import re
+import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -161,9 +162,11 @@ class Session:
         await stop_all([each.worker for each in searches])
 
     async def _search(self, searching: Searching, request: Mapping[str, Any]) -> None:
-        spent = Amounts(searches=1)
+        spent, heard = Amounts(searches=1), time.monotonic()
 
         async def hear(message: dict[str, Any]) -> None:
+            nonlocal heard
+            heard = time.monotonic()
             spent.measurements, spent.device_seconds = message["measurements"], message["device_seconds"]
             searching.measured, searching.limit, searching.best = (message[k] for k in ("measured", "limit", "best"))
             if message["doing"] and len(searching.lines) < _MOST_LINES:
@@ -173,6 +176,7 @@ class Session:
         try:
             await searching.worker.ask(request, hear)
         except WorkerGoneError:
+            spent.device_seconds += time.monotonic() - heard  # what was under way is told by nobody
             if not searching.is_stopping:
                 searching.error = "its process has ended; start_search with the name of the run continues it"
         except PresageError as error:

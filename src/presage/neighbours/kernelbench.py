@@ -28,7 +28,8 @@ def fast_p(speedups: Sequence[float | None], thresholds: Sequence[float] = THRES
 def scores(recording: Recording, thresholds: Sequence[float] = THRESHOLDS) -> dict[str, Any]:
     """fast_p over every attempt in a recording, and over each problem's best: what several attempts would reach.
 
-    The kernel that speedups are relative to is no attempt. A problem without another kernel has no attempts."""
+    The kernel that speedups are relative to is no attempt. A problem without another kernel, or whose reference has no
+    time, has no attempts."""
     attempts = _attempts(recording)
     every = [each for found in attempts.values() for each in found]
     best = [max((each for each in found if each is not None), default=None) for found in attempts.values()]
@@ -45,6 +46,6 @@ def _attempts(recording: Recording) -> Mapping[str, list[float | None]]:
     found: dict[str, list[float | None]] = defaultdict(list)
     columns = recording.columns("problem", "hash", "anchor", "status", "speedup")
     for problem, hash, anchor, status, speedup in zip(*columns.values(), strict=True):
-        if hash != anchor:
+        if anchor and hash != anchor:
             found[problem].append(speedup if status == Status.OK else None)
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -62,17 +63,21 @@ def work(request: dict[str, Any], say: Say) -> dict[str, Any]:
     from presage.mcp.searching import Watch, new, stored
     from presage.report import run_page
     from presage.searches.run import Run, write_best
+    from presage.store.store import FILE
 
     folder = Path(request["folder"])
     watch = Watch(say)
-    settings = new(request, folder / GIVEN) if "problem" in request else stored(request, folder)
     try:
+        settings = new(request, folder / GIVEN) if "problem" in request else stored(request, folder)
         presage.search(run=folder, watch=watch, **settings)
     except KeyboardInterrupt:
         if watch.has_begun and Run(folder).measurements:
             write_best(Run(folder))
             run_page.write(folder)
         raise
+    finally:
+        if not (folder / FILE).exists():  # it could not begin: its name is free again
+            shutil.rmtree(folder, ignore_errors=True)
     run_page.write(folder)
     return {}
 
