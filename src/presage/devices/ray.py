@@ -126,7 +126,8 @@ class RayDevice(Pool):
 
     @property
     def lanes(self) -> int:
-        return max(1, sum(hand.about.batch for hand in self._hands if hand.about))
+        """One more than each worker has, so that it need not wait until the next is chosen."""
+        return max(1, sum(hand.about.batch + 1 for hand in self._hands if hand.about))
 
     @property
     def notes(self) -> Sequence[str]:  # type: ignore[override]
@@ -280,6 +281,7 @@ class RayDevice(Pool):
         speaking = [hand for hand in self._hands if hand.asked or hand.answers]
         if speaking:
             self._hear(speaking, seconds)
+            self._give()
         else:
             time.sleep(min(seconds, 1.0))
 
