@@ -221,8 +221,41 @@ def simulate(arguments: argparse.Namespace) -> list[dict[str, Any]]:
         some = [each for each in results if each["lanes"] == lanes]
         values = [statistics.median(each[what] for each in some) for what in ("seconds", "measurements", "thinking")]
         rows.append([str(lanes), *(f"{value:.4g}" for value in values)])
+    if arguments.figure:
+        arguments.figure.write_text(curve(results))
     print(table(rows, ("devices", "seconds", "measurements", "of which thinking, s")))
     return results
+
+
+def curve(results: Sequence[dict[str, Any]]) -> str:
+    """The median time and each seed's against the number of devices, both axes logarithmic, as SVG."""
+    width, height, left, bottom = 640, 360, 60, 44
+    devices = sorted({each["lanes"] for each in results})
+    most, least = max(each["seconds"] for each in results), min(each["seconds"] for each in results)
+
+    def x(lanes: float) -> float:
+        return left + math.log(lanes) / math.log(devices[-1]) * (width - left - 20)
+
+    def y(seconds: float) -> float:
+        return height - bottom - math.log(seconds / least) / math.log(most / least) * (height - bottom - 20)
+
+    medians = [statistics.median(each["seconds"] for each in results if each["lanes"] == lanes) for lanes in devices]
+    line = " ".join(f"{x(lanes):.1f},{y(median):.1f}" for lanes, median in zip(devices, medians, strict=True))
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif"',
+        f' font-size="12"><rect width="{width}" height="{height}" fill="white"/>',
+    ]
+    for seconds in (tick for tick in (5, 10, 20, 50, 100, 200, 500) if least <= tick <= most):
+        parts.append(f'<path d="M{left} {y(seconds):.1f}H{width - 20}" stroke="#ddd"/>')
+        parts.append(f'<text x="{left - 6}" y="{y(seconds) + 4:.1f}" text-anchor="end">{seconds} s</text>')
+    for lanes in devices:
+        parts.append(f'<text x="{x(lanes):.1f}" y="{height - bottom + 18}" text-anchor="middle">{lanes}</text>')
+    for each in results:
+        at = f'cx="{x(each["lanes"]):.1f}" cy="{y(each["seconds"]):.1f}"'
+        parts.append(f'<circle {at} r="3" fill="#0b6e4f" fill-opacity=".4"/>')
+    parts.append(f'<polyline points="{line}" fill="none" stroke="#0b6e4f" stroke-width="2"/>')
+    parts.append(f'<text x="{width / 2}" y="{height - 8}" text-anchor="middle">devices</text></svg>\n')
+    return "\n".join(parts)
 
 
 def delays(space: Path, recording: Recording) -> dict[str, float]:
@@ -252,6 +285,7 @@ def main() -> None:
     simulated.add_argument("space", type=Path)
     simulated.add_argument("--devices", type=int, nargs="+", default=[1, 2, 4, 8, 16, 32, 64, 128, 256])
     simulated.add_argument("--seeds", type=int, default=5)
+    simulated.add_argument("--figure", type=Path, help="write the curve as SVG")
     simulated.set_defaults(run=simulate)
     arguments = parser.parse_args()
     results = arguments.run(arguments)

@@ -21,12 +21,14 @@ if TYPE_CHECKING:
         evaluate,
         forecast,
         inspect,
+        list_runs,
         load_device,
         load_family,
         load_kernel,
         load_problem,
         load_recording,
         measure,
+        write_report,
     )
     from presage.core.errors import PresageError
     from presage.core.forecast import Forecast
@@ -81,6 +83,7 @@ __all__ = [
     "evaluate",
     "forecast",
     "inspect",
+    "list_runs",
     "load_device",
     "load_family",
     "load_kernel",
@@ -88,6 +91,7 @@ __all__ = [
     "load_recording",
     "measure",
     "search",
+    "write_report",
 ]
 
 _HOMES = {
@@ -95,12 +99,14 @@ _HOMES = {
         "evaluate",
         "forecast",
         "inspect",
+        "list_runs",
         "load_device",
         "load_family",
         "load_kernel",
         "load_problem",
         "load_recording",
         "measure",
+        "write_report",
     ),
     "presage.core.errors": ("PresageError",),
     "presage.core.forecast": ("Forecast",),

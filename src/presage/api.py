@@ -8,6 +8,7 @@ raises PresageError, whose message says what to do. Import these from `presage`.
 from __future__ import annotations
 
 import os
+import pathlib
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -27,6 +28,10 @@ from presage.kernels.kernel import Kernel
 from presage.problems import registry as problems
 from presage.problems import static
 from presage.problems.base import Problem
+from presage.report import run_page
+from presage.searches import run as runs
+from presage.searches.configuration import RUNS
+from presage.searches.run import Run
 from presage.static import hardware
 from presage.static.report import StaticReport
 
@@ -266,6 +271,18 @@ def evaluate(
         return evaluation.evaluate(
             forecaster, recording, split, suites, seed, name=name, problem=problem, neighbours=neighbours, say=say
         )
+
+
+def list_runs(folder: Path = RUNS) -> list[Run]:
+    """The runs in a folder, in alphabetical order, finished or not; by default where searches put them."""
+    return [Run(each) for each in runs.folders(pathlib.Path(folder))]
+
+
+def write_report(run: Path | Run) -> pathlib.Path:
+    """Write the report of a run into its folder, and say where: one HTML file that needs nothing else.
+
+    Raises PresageError if there is no run, or nothing of it was measured."""
+    return run_page.write(run.folder if isinstance(run, Run) else pathlib.Path(run))
 
 
 def _problem(problem: Path | Problem) -> Problem:

@@ -131,7 +131,7 @@ def test_a_kernel_that_ends_its_workers_is_given_up_and_others_are_measured(
     pretending: RayDevice, kernel_file: Path
 ) -> None:
     problem, family = load_problem(kernel_file), load_family(kernel_file, kernel_file)
-    assert (pretending.lanes, pretending.model, pretending.languages) == (2, "Pretender 1", ("c",))
+    assert (pretending.lanes, pretending.model, pretending.languages) == (4, "Pretender 1", ("c",))
     work = [(problem, kernel) for kernel in family if kernel.values["B"] != 3 or kernel.values["A"] == 8]
     found = list(pretending.measure_each(work, Effort()))
     pretending.close()
@@ -148,7 +148,7 @@ def test_hardware_of_different_kinds_is_never_mixed(cluster: Any, kernel_file: P
         RayDevice(make)
     device = RayDevice(make, only="pretender 2")
     try:
-        assert (device.model, device.lanes) == ("Pretender 2", 1)
+        assert (device.model, device.lanes) == ("Pretender 2", 2)
         assert device.notes == ["1 GPU of the cluster is left out: Pretender 1, not Pretender 2"]
         assert device.describe() == {"hardware": "Pretender 2", "workers": 1}
     finally:

@@ -49,7 +49,8 @@ class _Job:
 
     def take(self, measurement: Measurement) -> tuple[Problem, Kernel]:
         """The pair that this is the answer to."""
-        place = next(i for i, (_, kernel) in enumerate(self.work) if kernel.hash == measurement.kernel.hash)
+        key = measurement.problem, measurement.kernel.hash
+        place = next(i for i, (problem, kernel) in enumerate(self.work) if (problem.name, kernel.hash) == key)
         return self.work.pop(place)
 
 
@@ -126,7 +127,8 @@ class RayDevice(Pool):
 
     @property
     def lanes(self) -> int:
-        return max(1, sum(hand.about.batch for hand in self._hands if hand.about))
+        """One more than each worker has, so that it need not wait until the next is chosen."""
+        return max(1, sum(hand.about.batch + 1 for hand in self._hands if hand.about))
 
     @property
     def notes(self) -> Sequence[str]:  # type: ignore[override]
@@ -280,12 +282,14 @@ class RayDevice(Pool):
         speaking = [hand for hand in self._hands if hand.asked or hand.answers]
         if speaking:
             self._hear(speaking, seconds)
+            self._give()
         else:
             time.sleep(min(seconds, 1.0))
 
     def cancel(self) -> list[Outcome]:
         now = time.monotonic()
-        given_up = [Outcome(*job.work[0], None, 0.0, "it was given up") for job in self._queue]
+        given_up = [Outcome(each.problem, each.kernel, None, each.seconds, "it was given up") for each in self._done]
+        given_up += [Outcome(*job.work[0], None, 0.0, "it was given up") for job in self._queue]
         self._queue.clear()
         for hand in [hand for hand in self._hands if hand.job]:
             seconds, work = now - hand.since, hand.job.work if hand.job else []
