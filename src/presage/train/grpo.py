@@ -8,6 +8,7 @@ earned the same are left out of the loss. A killed training goes on from its las
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -168,6 +169,7 @@ def _processes() -> int:
 
 
 def _import_trl() -> tuple[Any, Any]:
+    os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")  # TRL would tell its makers what is trained
     try:
         import datasets
         import trl
