@@ -3,7 +3,7 @@ pool's best, with forecasts and without?
 
     python benchmarks/corpus_search.py --device recorded:h200 --splits test_op,test_family --seeds 5 [--jobs 2]
     python benchmarks/corpus_search.py --methods risk/learned,risk/learned+stop --splits test_op --budget 64
-    python benchmarks/corpus_search.py --methods risk/learned --method risk/blend:learned,llm:model=models/llm --budget 64
+    python benchmarks/corpus_search.py --methods risk/learned --method risk/blend:learned,llm:model=FOLDER --budget 64
 
 A method is POLICY or POLICY/FORECASTER, and `+stop` lets the search stop early, `+stop=0.1` with this alpha. Every
 search is `presage.search` on a budget as large as the pool, or the one that is given, in a folder that is thrown away.
