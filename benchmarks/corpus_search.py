@@ -3,6 +3,7 @@ pool's best, with forecasts and without?
 
     python benchmarks/corpus_search.py --device recorded:h200 --splits test_op,test_family --seeds 5 [--jobs 2]
     python benchmarks/corpus_search.py --methods risk/learned,risk/learned+stop --splits test_op --budget 64
+    python benchmarks/corpus_search.py --methods risk/learned --method risk/blend:learned,llm:model=FOLDER --budget 64
 
 A method is POLICY or POLICY/FORECASTER, and `+stop` lets the search stop early, `+stop=0.1` with this alpha. Every
 search is `presage.search` on a budget as large as the pool, or the one that is given, in a folder that is thrown away.
@@ -76,7 +77,7 @@ class Job:
 def jobs(device: RecordedDevice, splits: set[str], methods: list[str], arguments: argparse.Namespace) -> Iterator[Job]:
     for problem in device.recording.counts:
         rows = list(device.rows(problem).values())
-        if rows[0].split not in splits:
+        if rows[0].split not in splits or (arguments.problems and problem not in arguments.problems.split(",")):
             continue
         speedups = {row.hash: row.speedup.value for row in rows if row.speedup and row.language != "torch"}
         near = frozenset(hash for hash, speedup in speedups.items() if speedup >= max(speedups.values()) / NEAR)
@@ -93,6 +94,8 @@ def main() -> int:
     parser.add_argument("--device", default="recorded:h200")
     parser.add_argument("--splits", default="test_op,test_family")
     parser.add_argument("--methods", default=METHODS)
+    parser.add_argument("--method", action="append", default=[], help="one more, whose name may have commas")
+    parser.add_argument("--problems", help="only these operations of the splits, with commas between them")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--budget", type=int, help="measurements of each search (default: as many as the pool has)")
     parser.add_argument("--batch", type=int, help="candidates of a step (default: the pool)")
@@ -101,7 +104,7 @@ def main() -> int:
     arguments = parser.parse_args()
     device = devices.get(arguments.device)
     assert isinstance(device, RecordedDevice)
-    methods = arguments.methods.split(",")
+    methods = [*arguments.methods.split(","), *arguments.method]
     todo = list(jobs(device, set(arguments.splits.split(",")), methods, arguments))
     results: dict[str, list[dict[str, Any]]] = {method: [] for method in methods}
     with multiprocessing.Pool(arguments.jobs) as pool:

@@ -7,6 +7,7 @@ what it added to them. Code that comes with weights is never run, and pickled we
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -145,6 +146,7 @@ def answer_ids(tokenizer: Any, answers: Iterable[str]) -> list[int]:
 
 def import_libraries() -> tuple[Any, Any]:
     """torch and transformers, or an error that says how to get them."""
+    os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     try:
         import torch
         import transformers

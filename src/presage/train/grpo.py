@@ -8,6 +8,7 @@ earned the same are left out of the loss. A killed training goes on from its las
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -37,6 +38,12 @@ def train(
     torch, transformers = import_libraries()
     trl, datasets = _import_trl()
     transformers.set_seed(config.grpo.seed)
+    last = last_checkpoint(folder)
+    if last and (state := json.loads((last / _STATE).read_text()))["global_step"] >= config.grpo.steps:
+        weights = _begun(config, last)  # it was cut after its last step: the trainer would take another
+        _write_log(folder, state["log_history"], say)
+        write_result(weights.model, weights, result)
+        return result
     weights = _begun(config, begin)
     tokenizer = weights.tokenizer
     tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token
@@ -48,7 +55,6 @@ def train(
         train_dataset=datasets.Dataset.from_list([row(tokenizer, question) for question in questions]),
     )
     trainer.remove_callback(transformers.PrinterCallback)
-    last = last_checkpoint(folder)
     if last:
         say(f"grpo: going on from {last.name}")
     trainer.train(resume_from_checkpoint=str(last) if last else None)
@@ -164,10 +170,12 @@ def _write_log(folder: Path, history: Sequence[Mapping[str, Any]], say: Callable
 def _processes() -> int:
     import accelerate
 
-    return int(accelerate.PartialState().num_processes)
+    torch, _ = import_libraries()
+    return int(accelerate.PartialState(cpu=not torch.cuda.is_available()).num_processes)
 
 
 def _import_trl() -> tuple[Any, Any]:
+    os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")  # TRL would tell its makers what is trained
     try:
         import datasets
         import trl

@@ -21,6 +21,7 @@ import numpy as np
 
 from presage.core import scale
 from presage.core.errors import PresageError, install
+from presage.core.files import write_whole
 from presage.forecasters import llm_question
 from presage.llm.readout import by_length, last_logits
 from presage.llm.weights import Description, Weights, answer_ids, import_libraries, import_peft, load, prompt_ids
@@ -110,8 +111,9 @@ class Training:
                 self._say(f"sft: step {step + 1} of {steps}, loss {told['loss']:.4f}, {seconds:.0f} s")
 
     def _save(self, step: int, seconds: float, log: list[str]) -> None:
+        """The log first: what it has too much is cut off, what it lacks would be missing for ever."""
+        write_whole(self._folder / LOG, "".join(f"{line}\n" for line in log))
         checkpoint.save(self._folder, self._parameters, self._optimiser, {"step": step, "seconds": seconds})
-        (self._folder / LOG).write_text("".join(f"{line}\n" for line in log))
 
     def _log(self, step: int) -> list[str]:
         """The lines up to the checkpoint: what came after will come again."""
@@ -269,5 +271,6 @@ def _accelerator(torch: Any, config: Config) -> Any:
         import accelerate
     except ImportError as error:
         raise PresageError(f"training needs the accelerate package; {install('train')}") from error
-    half = config.precision != "fp32" and torch.cuda.is_available()
-    return accelerate.Accelerator(mixed_precision="bf16" if half else "no")
+    has_gpu = torch.cuda.is_available()
+    half = config.precision != "fp32" and has_gpu
+    return accelerate.Accelerator(mixed_precision="bf16" if half else "no", cpu=not has_gpu)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import platform
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -38,11 +40,12 @@ def run(
     if "grpo" in stages and config.mode != "spoken":
         raise PresageError("a model that is read out has no stage grpo: give --mode spoken")
     wanted = [stage for stage in STAGES if stage in (stages or config.stages)]
-    facts = _Facts(into)
-    asked = into / "questions"
-    if "questions" in wanted:
-        questions.make(config, recordings, asked, say)
-        facts.add("recordings", [recording.name for recording in recordings])
+    with _one_first() as is_first:
+        facts = _Facts(into, is_first)
+        asked = into / "questions"
+        if "questions" in wanted and is_first:
+            questions.make(config, recordings, asked, say)
+            facts.add("recordings", [recording.name for recording in recordings])
     if "sft" in wanted or "grpo" in wanted:
         learned = questions.read(asked, "train", config.sft.limit, config.sft.seed)
         facts.add("questions", {"train": len(learned)})
@@ -55,10 +58,26 @@ def run(
             begun = into / "sft" / sft.RESULT
             grpo.train(config, learned, begun if begun.exists() else None, into / "grpo", say)
         facts.add("stages", {stage: {"seconds": round(time.monotonic() - start, 1)}})
-        _describe(config, into, asked, stage, facts, say)
-    if "sft" in wanted or "grpo" in wanted:
-        card.write(into, config, facts.known)
+        with _one_first() as is_first:
+            if is_first:
+                _describe(config, into, asked, stage, facts, say)
+                card.write(into, config, facts.known)
     return facts.known
+
+
+@contextmanager
+def _one_first() -> Iterator[bool]:
+    """Whether this process is the first of those that `accelerate launch` started, and alone writes files. The others
+    wait here for it."""
+    if int(os.environ.get("WORLD_SIZE", "1")) == 1:
+        yield True
+        return
+    import accelerate
+
+    torch, _ = import_libraries()
+    together = accelerate.PartialState(cpu=not torch.cuda.is_available())
+    yield together.is_main_process
+    together.wait_for_everyone()
 
 
 def _describe(config: Config, into: Path, asked: Path, stage: str, facts: _Facts, say: Callable[[str], None]) -> None:
@@ -105,8 +124,8 @@ def validate(model: Path, held: Sequence[Question]) -> tuple[dict[str, dict[str,
 class _Facts:
     """What is known of a training, in a file that each stage adds to."""
 
-    def __init__(self, into: Path) -> None:
-        self._file = into / FACTS
+    def __init__(self, into: Path, is_written: bool) -> None:
+        self._file, self._is_written = into / FACTS, is_written
         into.mkdir(parents=True, exist_ok=True)
         try:
             self.known: dict[str, Any] = json.loads(self._file.read_text())
@@ -117,7 +136,8 @@ class _Facts:
         if isinstance(value, dict):
             value = {**self.known.get(name, {}), **value}
         self.known[name] = value
-        write_whole(self._file, json.dumps(self.known, indent=1) + "\n")
+        if self._is_written:
+            write_whole(self._file, json.dumps(self.known, indent=1) + "\n")
 
 
 def _temperature(into: Path) -> float:
