@@ -6,7 +6,8 @@ cuda = r"""
 
 // four matrices in a block of 4 x 64 threads; each thread gives four values of a row
 __global__ void mm16(const float* __restrict__ a, const float* __restrict__ b, float* __restrict__ c, int count) {
-    __shared__ float as[4][16][17], bs[4][16][16];
+    __shared__ float as[4][16][17];
+    __shared__ __align__(16) float bs[4][16][16];
     int which = threadIdx.y, m = blockIdx.x * 4 + which, t = threadIdx.x;
     bool live = m < count;
     int r = t / 4, q = (t % 4) * 4;
