@@ -49,7 +49,7 @@ HERE: dict[str, Callable[[], bool]] = {
     "model": lambda: False,
     "network": lambda: False,
     "minutes": lambda: False,
-    "browser": lambda: False,
+    "person": lambda: False,
     "compiler": lambda: any(map(shutil.which, ("gcc", "clang", "cc"))),
     "torch": lambda: importlib.util.find_spec("torch") is not None,
     "cuda": has_cuda_extra,
