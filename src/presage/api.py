@@ -28,7 +28,7 @@ from presage.kernels.kernel import Kernel
 from presage.problems import registry as problems
 from presage.problems import static
 from presage.problems.base import Problem
-from presage.report import run_page
+from presage.report import frozen
 from presage.searches import run as runs
 from presage.searches.configuration import RUNS
 from presage.searches.run import Run
@@ -282,7 +282,7 @@ def write_report(run: Path | Run) -> pathlib.Path:
     """Write the report of a run into its folder, and say where: one HTML file that needs nothing else.
 
     Raises PresageError if there is no run, or nothing of it was measured."""
-    return run_page.write(run.folder if isinstance(run, Run) else pathlib.Path(run))
+    return frozen.write(run.folder if isinstance(run, Run) else pathlib.Path(run))
 
 
 def _problem(problem: Path | Problem) -> Problem:

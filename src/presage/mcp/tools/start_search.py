@@ -61,7 +61,7 @@ async def _continue(session: Session, run: str, asked: dict[str, Any], tell: Tel
 def work(request: dict[str, Any], say: Say) -> dict[str, Any]:
     import presage
     from presage.mcp.searching import Watch, new, stored
-    from presage.report import run_page
+    from presage.report import frozen
     from presage.searches.run import Run, write_best
     from presage.store.store import FILE
 
@@ -73,12 +73,12 @@ def work(request: dict[str, Any], say: Say) -> dict[str, Any]:
     except KeyboardInterrupt:
         if watch.has_begun and Run(folder).measurements:
             write_best(Run(folder))
-            run_page.write(folder)
+            frozen.write(folder)
         raise
     finally:
         if not (folder / FILE).exists():  # it could not begin: its name is free again
             shutil.rmtree(folder, ignore_errors=True)
-    run_page.write(folder)
+    frozen.write(folder)
     return {}
 
 
