@@ -14,4 +14,4 @@ def inputs(rows, words):
     return logits, torch.where(torch.rand(rows) < 0.2, -100, targets)
 
 
-cases = [{"rows": 2048, "words": 128256}]
+cases = [{"rows": 1024, "words": 128256}]

@@ -14,9 +14,8 @@ def reference(start, column, value, dense):
 
 def inputs(rows, per_row, columns, width):
     entries = rows * per_row
-    row = torch.randint(0, rows, (entries,))
-    start = torch.zeros(rows + 1, dtype=torch.int64)
-    start[1:] = torch.bincount(row, minlength=rows).cumsum(0)
+    row = torch.randint(0, rows, (entries,)).sort().values
+    start = torch.searchsorted(row, torch.arange(rows + 1))
     return start, torch.randint(0, columns, (entries,)), torch.randn(entries), torch.randn(columns, width)
 
 

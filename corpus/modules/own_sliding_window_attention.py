@@ -21,4 +21,4 @@ def inputs(batch, heads, length, width, window):
     return q, k, torch.randn(batch, heads, length, width).half(), window
 
 
-cases = [{"batch": 1, "heads": 12, "length": 4096, "width": 64, "window": 512}]
+cases = [{"batch": 1, "heads": 8, "length": 4096, "width": 64, "window": 512}]
