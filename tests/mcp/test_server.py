@@ -19,6 +19,7 @@ from presage.mcp.server import build
 from presage.mcp.session import Settings
 from presage.mcp.toolbox import TOOLS
 from presage.mcp.transports import serve_http
+from presage.mcp.workers import Pool
 
 httpx2 = pytest.importorskip("httpx2")
 TOKEN = "0123456789abcdef"
@@ -122,6 +123,26 @@ def test_a_wrong_request_is_told_what_is_wrong_before_anything_is_started(
 
     assert said in anyio.run(ask)
     assert not list(tmp_path.iterdir())
+
+
+def test_seconds_of_the_device_end_a_measurement(agent: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Which then is over, whatever it does, and nothing is left."""
+    from mcp import Client
+
+    async def never(*_: Any) -> dict[str, Any]:
+        await anyio.sleep_forever()
+        raise AssertionError
+
+    monkeypatch.setattr(Pool, "ask", never)
+
+    async def ask() -> tuple[str, str]:
+        async with Client(build(Settings(runs=tmp_path, limits=Amounts(10, 2.0, 1)))) as client:
+            asked = {"problem": "softmax", "kernels": ["naive.c"]}
+            return await agent(client).refused("measure", **asked), await agent(client).refused("measure", **asked)
+
+    first, second = anyio.run(ask)
+    assert "were spent before the measurement was done" in first
+    assert "2 seconds of the device are wanted, and 0 of 2 are left" in second
 
 
 def test_tools_say_exactly_what_they_take_and_give() -> None:

@@ -151,14 +151,12 @@ def _inside(folder: int, name: str, inside: Sequence[str]) -> list[tuple[str, st
 def _step(part: str, flags: int, folder: int) -> int:
     try:
         return os.open(part, flags | os.O_NOFOLLOW, dir_fd=folder)
-    except (FileNotFoundError, NotADirectoryError) as error:
+    except OSError as error:
         if stat.S_ISLNK(_mode(part, folder)):
             raise PresageError(f"'{excerpt(part)}' is a link, which is not followed; name the file itself") from error
-        raise
-    except OSError as error:
-        why = "is a link, which is not followed; name the file itself"
-        said = why if stat.S_ISLNK(_mode(part, folder)) else f"cannot be read: {error.strerror}"
-        raise PresageError(f"'{excerpt(part)}' {said}") from error
+        if isinstance(error, FileNotFoundError | NotADirectoryError):
+            raise
+        raise PresageError(f"'{excerpt(part)}' cannot be read: {error.strerror}") from error
 
 
 def _mode(part: str, folder: int) -> int:
