@@ -209,7 +209,7 @@ def test_an_unknown_suite_is_named(truth: Recording) -> None:
 
 def test_the_document_has_the_promised_names(truth: Recording, oracle: Say) -> None:
     document = evaluate(Says(oracle), truth, name="oracle").to_json()
-    assert set(document) == {"forecaster", "split", "n", "metrics"}
+    assert set(document) == {"forecaster", "split", "n", "metrics", "curves"}
     assert (document["forecaster"], document["split"], document["n"]) == ("oracle", "test_op", 3 * 3 * 35)
     for name in WANTED:
         assert set(document["metrics"][name]) == {"value", "low", "high"}

@@ -31,7 +31,7 @@ from presage.llm.client import Answer
 from presage.llm.structured import MalformedError
 from presage.problems import registry, task_file
 from presage.proposers import llm as proposing
-from presage.report import run_page, run_view
+from presage.report import frozen
 from presage.static import cubin, ptx
 from presage.store.store import FILE, Store
 
@@ -350,7 +350,7 @@ def read_run(made: Path) -> None:
             store.kernel(hash)
             store.reports(hash)
             store.measurements(hash)
-    run_page.render(run_view.read(made))
+    frozen.render(made)
 
 
 def read_run_file(data: bytes) -> None:

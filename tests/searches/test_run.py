@@ -17,7 +17,7 @@ from presage import PresageError, Recording, Run, search
 from presage.devices import recorded, recording
 from presage.devices import registry as devices
 from presage.kernels import kernel as kernels
-from presage.report import run_page, run_view
+from presage.report import frozen
 from presage.searches.configuration import Configuration
 from presage.searches.run import folders
 from presage.searches.state import State
@@ -310,16 +310,16 @@ OLDER = {"device": "recorded:h200", "budget": 30}
 
 def test_a_run_of_an_older_version_is_read_with_what_is_known_of_it_now() -> None:
     new = search("topk_rows", run="run", **OLDER)
-    summary, page = new.summary(), run_page.render(run_view.read(new.folder))
+    summary, page = new.summary(), frozen.render(new.folder)
     assert summary["broken"] == 3
     as_older_versions_wrote_it(new.folder)
     old = Run(new.folder).summary()
     for name in ("decisions", "broken", "missed", "best", "forecasts", "measurements", "why"):
         assert old[name] == summary[name]
     assert old["early_stop"] is None
-    again = run_page.render(run_view.read(new.folder))
-    for told in ("missed", "decided to trust", "broken: did not compile, or could not launch", "found at measurement"):
-        (row,) = re.findall(f"<tr><td[^>]*>{told}<.*?</tr>", again)
+    again = frozen.render(new.folder)
+    for told in ("Missed: ", "3 did not compile or could not launch", "Found at measurement"):
+        (row,) = re.findall(f"<p>{told}.*?</p>", again)
         assert row in page
 
 

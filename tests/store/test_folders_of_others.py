@@ -13,7 +13,7 @@ import pytest
 from presage import Kernel, Measurement, PresageError, Status, search
 from presage.cli.main import main
 from presage.kernels import header as headers
-from presage.report import run_page
+from presage.report import frozen
 from presage.store.lock import Lock, owner
 from presage.store.store import FILE, LOCK, OWN, Store
 
@@ -26,7 +26,7 @@ def run(tmp_path: Path) -> Path:
     """A finished search."""
     folder = tmp_path / "run"
     search("softmax", device="recorded:h200", forecaster="none", budget=3, run=folder)
-    run_page.write(folder)
+    frozen.write(folder)
     return folder
 
 
@@ -44,7 +44,7 @@ def test_nothing_is_written_through_a_link(name: str, link: object, run: Path, t
     victim.write_text("precious")
     (run / name).unlink(missing_ok=True)
     link(victim, run / name)  # type: ignore[operator]
-    for ask in (lambda: run_page.write(run), lambda: search("softmax", device="recorded:h200", budget=3, run=run)):
+    for ask in (lambda: frozen.write(run), lambda: search("softmax", device="recorded:h200", budget=3, run=run)):
         with pytest.raises(PresageError, match=rf"{name} is not a regular file"):
             ask()
     assert victim.read_text() == "precious"

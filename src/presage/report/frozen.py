@@ -31,11 +31,11 @@ def write(folder: Path) -> Path:
 def render(folder: Path) -> str:
     """The file as text."""
     view = run_view.read(folder)
-    links = Links(view.name, frozenset(seen.hash for seen in _chosen(view)))
-    with Store(folder, writes=False) as store:
+    with Store(folder, writes=False) as store, run_view.readable(folder):
+        links = Links(view.name, frozenset(seen.hash for seen in _chosen(view)))
         found = run_page.build(view, standing(view, store, False), links, Query())
         sections = [*found.sections, *_kernels(view, store, links)]
-    return page.frozen(replace(found, sections=sections))
+        return page.frozen(replace(found, sections=sections))
 
 
 def standing(view: RunView, store: Store, is_running: bool) -> Standing:

@@ -36,6 +36,10 @@ _LONGEST = 400
 _NOTES = 50
 _JUDGED = 4_000
 """So many of the latest forecasts are held against measurements."""
+_WRONG = (
+    ArithmeticError, AssertionError, AttributeError, LookupError, RecursionError, StopIteration, TypeError, ValueError,
+)  # fmt: skip
+"""The errors that wrong values in events can raise."""
 _FORECASTS = '{"forecasts":{"'
 """How the text of a forecast event begins."""
 _EDGES = tuple(map(float, LOG2_EDGES))

@@ -18,7 +18,7 @@ from presage.core.errors import PresageError
 from presage.core.text import one_line
 from presage.report import frozen
 from presage.report.run_page import Standing
-from presage.report.run_view import RunView
+from presage.report.run_view import RunView, readable
 from presage.report.runs_page import Summary, summary
 from presage.searches.run import folders
 from presage.store.store import FILE, LOCK, Store
@@ -68,7 +68,7 @@ class Followed:
     @contextmanager
     def reading(self) -> Iterator[tuple[RunView, Standing, Store]]:
         """What is known now, and the store to read more from. Others wait meanwhile: the view must not change."""
-        with self._lock, Store(self.folder, writes=False) as store:
+        with self._lock, Store(self.folder, writes=False) as store, readable(self.folder):
             now, is_running = signature(self.folder), is_alive(self.folder)
             view = self._view = self._view or RunView(self.folder)
             if now != self._signature:
