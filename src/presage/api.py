@@ -274,7 +274,9 @@ def evaluate(
 
 
 def list_runs(folder: Path = RUNS) -> list[Run]:
-    """The runs in a folder, in alphabetical order, finished or not; by default where searches put them."""
+    """The runs in a folder, in alphabetical order, finished or not; by default where searches put them.
+
+    Raises PresageError if one of them is damaged, or has only just been made."""
     return [Run(each) for each in runs.folders(pathlib.Path(folder))]
 
 
