@@ -50,7 +50,8 @@ def capable(handler, asked):
         texts = [fake.forecast_text()] * asked.get("n", 1)
     else:
         texts = ['{"number": 7}'] * asked.get("n", 1)
-    more = {"logprobs": {"content": [{}]}} if asked.get("logprobs") else {}
+    tokens = [{"token": str(digit), "logprob": -2.0} for digit in range(asked.get("top_logprobs", 0))]
+    more = {"logprobs": {"content": [{"top_logprobs": tokens}]}} if asked.get("logprobs") else {}
     fake.says(*texts, **more)(handler, asked)
 
 
@@ -88,7 +89,7 @@ def test_a_simple_endpoint(llm, endpoint):
     status, output, _ = llm("check", "--json")
     document = json.loads(output)
     assert status == 0
-    assert [a["works"] for a in document["abilities"].values()] == [False] * 5
+    assert [a["works"] for a in document["abilities"].values()] == [False] * 6
     assert document["forecast"] is not None
 
 

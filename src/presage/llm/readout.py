@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from presage.llm.weights import Weights, answer_ids, import_libraries, prompt_ids
+from presage.llm.weights import Weights, all_prompt_ids, answer_ids, import_libraries
 
 Floats = npt.NDArray[np.float64]
 
@@ -29,7 +29,7 @@ class ReadOut:
 
     def log_probabilities(self, questions: Sequence[Sequence[Mapping[str, str]]]) -> Floats:
         """Natural logarithms, shape (questions, answers), of each answer among all tokens that could come."""
-        asked = [tuple(prompt_ids(self.weights.tokenizer, question)) for question in questions]
+        asked = [tuple(ids) for ids in all_prompt_ids(self.weights.tokenizer, questions)]
         if len(self._known) > _KEPT:
             self._known.clear()
         new = list(dict.fromkeys(ids for ids in asked if ids not in self._known))

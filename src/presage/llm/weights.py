@@ -126,13 +126,25 @@ def _with_adapter(model: Any, folder: Path, trainable: bool) -> Any:
 
 def prompt_ids(tokenizer: Any, messages: Sequence[Mapping[str, str]]) -> list[int]:
     """The tokens of a conversation up to where the model answers, in the model's own template if it has one."""
-    if getattr(tokenizer, "chat_template", None):
-        text = tokenizer.apply_chat_template(list(messages), tokenize=False, add_generation_prompt=True)
-        found: list[int] = tokenizer.encode(text, add_special_tokens=False)
-    else:
-        text = "\n\n".join(message["content"] for message in messages) + "\n\nAnswer: "
-        found = tokenizer.encode(text)
+    return all_prompt_ids(tokenizer, [messages])[0]
+
+
+def all_prompt_ids(tokenizer: Any, conversations: Sequence[Sequence[Mapping[str, str]]]) -> list[list[int]]:
+    """The same of many, which takes all cores."""
+    if not conversations:
+        return []
+    has_template = bool(getattr(tokenizer, "chat_template", None))
+    texts = [prompt_text(tokenizer, messages) for messages in conversations]
+    found: list[list[int]] = tokenizer(texts, add_special_tokens=not has_template)["input_ids"]
     return found
+
+
+def prompt_text(tokenizer: Any, messages: Sequence[Mapping[str, str]]) -> str:
+    """The text of a conversation up to where the model answers."""
+    if getattr(tokenizer, "chat_template", None):
+        told = tokenizer.apply_chat_template(list(messages), tokenize=False, add_generation_prompt=True)
+        return str(told)
+    return "\n\n".join(message["content"] for message in messages) + "\n\nAnswer: "
 
 
 def answer_ids(tokenizer: Any, answers: Iterable[str]) -> list[int]:

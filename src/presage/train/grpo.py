@@ -16,7 +16,7 @@ from typing import Any
 
 from presage.core.errors import PresageError, install
 from presage.forecasters import llm_question
-from presage.llm.weights import Weights, import_libraries, load
+from presage.llm.weights import Weights, import_libraries, load, prompt_text
 from presage.train import rewards
 from presage.train.config import Config, Grpo
 from presage.train.questions import Question, claim
@@ -115,10 +115,7 @@ def row(tokenizer: Any, question: Question) -> dict[str, Any]:
     messages = llm_question.conversation(question.text, "spoken")
     if getattr(tokenizer, "chat_template", None):
         return {"prompt": messages, "truth": question.truth}
-    return {
-        "prompt": "\n\n".join(message["content"] for message in messages) + "\n\nAnswer: ",
-        "truth": question.truth,
-    }
+    return {"prompt": prompt_text(tokenizer, messages), "truth": question.truth}
 
 
 def last_checkpoint(folder: Path) -> Path | None:

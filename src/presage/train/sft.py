@@ -24,7 +24,7 @@ from presage.core.errors import PresageError, install
 from presage.core.files import write_whole
 from presage.forecasters import llm_question
 from presage.llm.readout import by_length, last_logits
-from presage.llm.weights import Description, Weights, answer_ids, import_libraries, import_peft, load, prompt_ids
+from presage.llm.weights import Description, Weights, all_prompt_ids, answer_ids, import_libraries, import_peft, load
 from presage.train import checkpoint, readout
 from presage.train.config import Config
 from presage.train.questions import Question, claim
@@ -191,8 +191,8 @@ def schedule(step: int, steps: int, warmup: float) -> float:
 
 def as_examples(weights: Weights, questions: Sequence[Question], mode: str) -> Iterator[Example]:
     tokenizer = weights.tokenizer
-    for question in questions:
-        prompt = prompt_ids(tokenizer, llm_question.conversation(question.text, mode))
+    prompts = all_prompt_ids(tokenizer, [llm_question.conversation(question.text, mode) for question in questions])
+    for question, prompt in zip(questions, prompts, strict=True):
         answer: list[int] = []
         if mode == "spoken":
             answer = tokenizer.encode(spoken_answer(question.truth), add_special_tokens=False)
