@@ -91,7 +91,7 @@ def cluster() -> Iterator[Any]:
     from ray.cluster_utils import Cluster
 
     ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])
-    quick = {"health_check_period_ms": 1000, "health_check_failure_threshold": 3, "health_check_initial_delay_ms": 0}
+    quick = {"health_check_period_ms": 1000, "health_check_failure_threshold": 10, "health_check_initial_delay_ms": 0}
     few = {"include_log_monitor": False, "no_monitor": True}
     head = {"num_cpus": 0, "include_dashboard": False, "_system_config": quick, **few}
     cluster = Cluster()
@@ -168,11 +168,11 @@ def test_a_host_that_ends_while_a_search_runs_costs_only_what_was_under_way(
     run = search(kernel_file, device=f"ray:cpu@{cluster.address}", budget=5, run=tmp_path / "run", watch=watch)
     with Store(run.folder, writes=False) as store:
         measured = [event.payload for event in store.events("measured")]
-        lost = list(store.events("lost"))
+        lost = {event.payload["kernel"] for event in store.events("lost")}
     assert run.result
     assert Counter(each["status"] for each in measured) == {"ok": 5}
     assert len({each["kernel"] for each in measured}) == 5
-    assert len(lost) <= 1
+    assert lost <= {each["kernel"] for each in measured}
 
 
 @pytest.mark.parametrize(

@@ -305,11 +305,12 @@ class RayDevice(Pool):
     def _give(self) -> None:
         """Hand what waits out to workers that have nothing to do, an equal share to each."""
         idle = [hand for hand in self._hands if hand.about and not hand.job]
+        ahead = self.ahead if len(self._queue) > self.lanes else 1
         for place, hand in enumerate(idle):
             if not self._queue:
                 return
             assert hand.about is not None
-            share = min(math.ceil(len(self._queue) / (len(idle) - place)), self.ahead * hand.about.batch)
+            share = min(math.ceil(len(self._queue) / (len(idle) - place)), ahead * hand.about.batch)
             job = self._queue.popleft()
             while self._queue and len(job.work) < share and _go_together(job, self._queue[0]):
                 job.work += self._queue.popleft().work
