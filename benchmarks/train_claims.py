@@ -1,0 +1,300 @@
+"""What `presage train llm` gives: losses, rewards, data and sizes of models, each as a piece of an experiment on a GPU.
+
+    python benchmarks/train_claims.py questions --into DATA
+    python benchmarks/train_claims.py convert --base MODEL.gguf
+    python benchmarks/train_claims.py run A|B|C [PIECE…] --base MODEL --data DATA [--results FILE] [--minutes 9]
+    python benchmarks/train_claims.py list [--results FILE]
+    python benchmarks/train_claims.py score NAME… --data DATA --answers FOLDER [--json FILE]
+
+A trains a small model to be read out, with three losses and from more and more questions; B a larger one; C a model
+that speaks, with three rewards. `questions` needs no GPU; it writes what is learned from, and what `presage evaluate`
+would ask. `convert` unpacks a GGUF file once, into the work folder, where `run` keeps checkpoints, too.
+
+`run` adds a line to the results when a piece is done, and leaves out pieces that have one. A piece that was cut goes on
+from its checkpoint. It stops before a piece that would not fit into the minutes. Answers to the test splits,
+NAME_SPLIT.npz, and the adapters that are kept go beside the results; `score` tells how good those answers are beside
+`learned`, before and after a temperature, and blended. `--tiny` rehearses it all, with a small random model on a CPU.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import gzip
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import train_pieces
+from train_pieces import FULL, TINY, Place
+
+from presage import (
+    Candidate,
+    Evaluation,
+    Forecast,
+    Forecaster,
+    Prediction,
+    PresageError,
+    Recording,
+    Task,
+    evaluate,
+    load_recording,
+)
+
+WORK = Path(tempfile.gettempdir(), "presage_train")
+CONFIG = "small"
+"""Says how questions are drawn."""
+ASKED = ("validation", "test_op", "test_family")
+SUITES = ("accuracy", "calibration", "ranking", "selective", "failures", "parts")
+BASELINE = "learned"
+
+
+# -- questions ---------------------------------------------------------------------------------------------------------
+
+
+def questions(arguments: argparse.Namespace) -> None:
+    """Those of training, from a folder with a file for each operation, and those of an evaluation. What is there of the
+    folder and of an evaluation is not made again."""
+    from presage.train import config
+    from presage.train import questions as training
+
+    into, recording = arguments.into, load_recording(arguments.recording)
+    training.make(config.read(CONFIG), [recording], into / "questions")
+    for split in arguments.splits:
+        file = into / f"evaluate_{split}.jsonl.gz"
+        if not file.exists():
+            print(f"{file.name}: {pack(file, evaluation_rows(recording, split), 6)} questions", flush=True)
+    for split in training.SPLITS:
+        file = into / f"questions_{split}.jsonl.gz"
+        rows = map(dataclasses.asdict, training.read(into / "questions", split))
+        print(f"{file.name}: {pack(file, rows, 9)} questions", flush=True)
+
+
+def evaluation_rows(recording: Recording, split: str) -> Iterator[dict[str, Any]]:
+    """What `presage evaluate` would ask about a split; the text is None where a source is not valid."""
+    from presage.evaluations import outcomes
+    from presage.forecasters import llm_question
+    from presage.llm.anonymise import Unreadable
+
+    for pool in outcomes.pools(recording, split):
+        known: llm_question.Known = {}
+        for question in outcomes.questions(pool, 0):
+            for candidate, truth in zip(question.candidates, question.truth.tolist(), strict=True):
+                log2_S = None if np.isnan(truth) else truth
+                try:
+                    text = llm_question.text(question.task, candidate, known)
+                except Unreadable:
+                    text = None
+                yield {
+                    "problem": pool.problem.name, "anchor": question.task.anchor.kernel.hash,
+                    "kernel": candidate.kernel.hash, "language": candidate.kernel.language,
+                    "seeded": bool(question.seeded), "log2_speedup": log2_S,
+                    "truth": llm_question.digit_of(log2_S), "text": text,
+                }  # fmt: skip
+
+
+def pack(file: Path, rows: Iterable[Mapping[str, Any]], level: int) -> int:
+    """Write rows as JSON lines; the file appears when it is whole. Returns how many there are."""
+    count = 0
+    part = file.with_suffix(".part")
+    with gzip.open(part, "wt", level, encoding="utf-8") as out:
+        for row in rows:
+            out.write(json.dumps(row) + "\n")
+            count += 1
+    part.replace(file)
+    return count
+
+
+# -- the experiments ---------------------------------------------------------------------------------------------------
+
+
+def convert(arguments: argparse.Namespace) -> None:
+    """The GGUF file as a folder of safetensors in bf16, once: unpacking takes a minute, loading those a second."""
+    import torch
+
+    from presage.llm import weights
+
+    start = time.monotonic()
+    into = arguments.work / arguments.base.stem
+    if not (into / "done").exists():
+        loaded = weights.load(str(arguments.base), precision="fp32")
+        loaded.model.to(torch.bfloat16).save_pretrained(into)
+        loaded.tokenizer.save_pretrained(into)
+        (into / "done").touch()
+    print(f"{into}: {time.monotonic() - start:.0f} s")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    start = time.monotonic()
+    pieces = train_pieces.EXPERIMENTS[arguments.experiment]
+    known = [piece.name for piece in pieces]
+    if unknown := [name for name in arguments.pieces if name not in known]:
+        raise PresageError(f"{arguments.experiment} has no piece '{unknown[0]}'; it has: {', '.join(known)}")
+    results = arguments.results or arguments.work / "results.jsonl"
+    data = arguments.data or arguments.work / "data"
+    place = Place(str(arguments.base), data, arguments.work, results.parent, TINY if arguments.tiny else FULL)
+    arguments.work.mkdir(parents=True, exist_ok=True)
+    for piece in pieces:
+        if piece.name in done(results) or (arguments.pieces and piece.name not in arguments.pieces):
+            continue
+        left = 60 * arguments.minutes - (time.monotonic() - start)
+        if left < piece.estimate and not arguments.tiny:
+            print(f"{piece.name} would take {piece.estimate} s, and {left:.0f} s are left: stopping")
+            break
+        begun = time.monotonic()
+        told = train_pieces.run(place, piece)
+        tell(results, {"piece": piece.name, "seconds": round(time.monotonic() - begun, 1), **told})
+
+
+def list_pieces(arguments: argparse.Namespace) -> None:
+    known = done(arguments.results or arguments.work / "results.jsonl")
+    for name, pieces in train_pieces.EXPERIMENTS.items():
+        for piece in pieces:
+            print(f"{piece.name:32} {piece.estimate:5} s {'done' if piece.name in known else ''}".rstrip())
+        print(f"{name}: {sum(piece.estimate for piece in pieces) / 60:.0f} minutes")
+
+
+def done(results: Path) -> set[str]:
+    """The names of the pieces that have a line. One that was cut while it was written counts for nothing."""
+    found = set()
+    for line in results.read_text().splitlines() if results.exists() else ():
+        try:
+            found.add(json.loads(line)["piece"])
+        except ValueError:
+            continue
+    return found
+
+
+def tell(results: Path, row: Mapping[str, Any]) -> None:
+    cut = results.exists() and not results.read_text().endswith("\n")
+    with results.open("a") as out:
+        out.write("\n" * cut + json.dumps(row) + "\n")
+    print(json.dumps({key: value for key, value in row.items() if key != "log"}), flush=True)
+
+
+# -- scores ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Answered(Forecaster):
+    """Says what a model said elsewhere to the same questions."""
+
+    known: Mapping[tuple[str, str, str], Forecast | None]
+    """By problem, anchor and kernel."""
+
+    def forecast(self, task: Task, candidates: Sequence[Candidate]) -> list[Prediction]:
+        asked = ((task.problem.name, task.anchor.kernel.hash, each.kernel.hash) for each in candidates)
+        return [Prediction(self.known.get(key)) for key in asked]
+
+
+def answered(arguments: argparse.Namespace, name: str, split: str, is_warmed: bool) -> Answered:
+    from presage.forecasters import llm_question
+    from presage.forecasters.llm_readout import INVALID
+
+    kept = np.load(arguments.answers / f"{name}_{split}.npz")
+    temperature = float(kept["temperature"]) if is_warmed else 1.0
+    rows = list(train_pieces.unpacked(arguments.data / f"evaluate_{split}.jsonl.gz"))
+    if len(rows) != len(kept["logs"]):
+        raise PresageError(f"{name}_{split}.npz has {len(kept['logs'])} answers to {len(rows)} questions")
+    known = {}
+    for row, logs in zip(rows, kept["logs"], strict=True):
+        said = INVALID if np.isnan(logs).any() else llm_question.from_logarithms(logs, temperature)
+        known[row["problem"], row["anchor"], row["kernel"]] = said
+    return Answered(known)
+
+
+def evaluations(arguments: argparse.Namespace, recording: Recording, split: str) -> Iterator[Evaluation]:
+    from presage.forecasters import registry
+    from presage.forecasters.blend import BlendForecaster
+
+    for name in arguments.names:
+        cold, warm = (answered(arguments, name, split, is_warmed) for is_warmed in (False, True))
+        blend = BlendForecaster({BASELINE: registry.get(BASELINE), "llm": warm})
+        for label, each in ((name, cold), (f"{name} warmed", warm), (f"blend {name}", blend)):
+            found = evaluate(each, recording=recording, split=split, suites=arguments.suites)
+            yield dataclasses.replace(found, forecaster=label)
+    yield evaluate(BASELINE, recording=recording, split=split, suites=arguments.suites)
+
+
+def score(arguments: argparse.Namespace) -> None:
+    from presage.cli.terminal import table
+    from presage.evaluations.comparison import compare
+    from presage.report import evaluate_page
+
+    arguments.data = arguments.data or arguments.work / "data"
+    arguments.answers = arguments.answers or arguments.work
+    wanted = [arguments.answers / f"{name}_{split}.npz" for name in arguments.names for split in arguments.splits]
+    if missing := [file for file in wanted if not file.exists()]:
+        raise PresageError(f"there are no answers {missing[0]}; name their folder with --answers")
+    recording = load_recording(arguments.recording)
+    for split in arguments.splits:
+        found = list(evaluations(arguments, recording, split))
+        rows, header = evaluate_page.numbers(found)
+        print(split)
+        print(table([row[:-1] for row in rows], header[:-1]))
+        print(table(*evaluate_page.differences(compare(found, BASELINE))))
+        if arguments.json:
+            told = json.dumps([each.to_json() for each in found])
+            arguments.json.with_name(f"{arguments.json.stem}_{split}.json").write_text(told)
+
+
+# -- the command line --------------------------------------------------------------------------------------------------
+
+
+def names(text: str) -> list[str]:
+    return text.split(",")
+
+
+def parser() -> argparse.ArgumentParser:
+    work, recording, data, results = (argparse.ArgumentParser(add_help=False) for _ in range(4))
+    work.add_argument("--work", type=Path, default=WORK, metavar="FOLDER", help="(default: %(default)s)")
+    recording.add_argument("--recording", default="h200", metavar="NAME|FILE")
+    data.add_argument("--data", type=Path, metavar="FOLDER", help="where the questions are (default: WORK/data)")
+    results.add_argument("--results", type=Path, metavar="FILE", help="(default: WORK/results.jsonl)")
+
+    whole = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = whole.add_subparsers(required=True, metavar="COMMAND")
+    each = commands.add_parser("questions", parents=[recording])
+    each.add_argument("--into", type=Path, required=True, metavar="FOLDER")
+    each.add_argument("--splits", type=names, default=ASKED, help="of the evaluations (default: all three)")
+    each.set_defaults(command=questions)
+    each = commands.add_parser("convert", parents=[work])
+    each.add_argument("--base", type=Path, required=True, metavar="MODEL.gguf")
+    each.set_defaults(command=convert)
+    each = commands.add_parser("run", parents=[work, data, results])
+    each.add_argument("experiment", choices=sorted(train_pieces.EXPERIMENTS))
+    each.add_argument("pieces", nargs="*", metavar="PIECE", help="only these; `list` has their names (default: all)")
+    each.add_argument("--base", type=Path, required=True, metavar="FOLDER", help="the model, as `convert` wrote it")
+    each.add_argument("--minutes", type=float, default=9.0, help="begin nothing that takes longer (default: 9)")
+    each.add_argument("--tiny", action="store_true", help="a few questions and steps: to rehearse it")
+    each.set_defaults(command=run)
+    each = commands.add_parser("list", parents=[work, results])
+    each.set_defaults(command=list_pieces)
+    each = commands.add_parser("score", parents=[work, data, recording])
+    each.add_argument("names", nargs="+", metavar="NAME", help="a piece with answers, such as A_data16000")
+    each.add_argument("--answers", type=Path, metavar="FOLDER", help="where they are (default: WORK)")
+    each.add_argument("--splits", type=names, default=ASKED[1:], help="(default: the two test splits)")
+    each.add_argument("--suites", type=names, default=SUITES, help=f"(default: {','.join(SUITES)})")
+    each.add_argument("--json", type=Path, metavar="FILE", help="write the numbers of each split to FILE_SPLIT.json")
+    each.set_defaults(command=score)
+    return whole
+
+
+def main() -> int:
+    arguments = parser().parse_args()
+    try:
+        arguments.command(arguments)
+    except PresageError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,363 @@
+"""The pieces of the experiments of train_claims.py: which there are, and how each is trained and asked.
+
+Each piece begins with the same model, and tells what it found as plain values. A and B need neither trl nor datasets.
+"""
+
+from __future__ import annotations
+
+import gzip
+import itertools
+import json
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from presage.llm.readout import ReadOut
+    from presage.train.config import Config
+    from presage.train.questions import Question
+
+TESTS = ("test_op", "test_family")
+LOSSES = ("rps", "log", "brier")
+REWARDS = ("correctness", "correctness+brier", "correctness+rps")
+SEEDS = (0, 1, 2)
+RANK = 14
+"""Of an adapter of the small model, so that its file stays below 16 MiB."""
+ALL_WEIGHTS = 0
+_LOGGED = ("reward", "frac_reward_zero_std", "completions/mean_length", "step_time", "entropy")
+
+
+@dataclass(frozen=True)
+class Piece:
+    """One line of the results."""
+
+    name: str
+    kind: str
+    """A name in `_KINDS`."""
+    estimate: int
+    """Seconds on one H200."""
+    seed: int = 0
+    loss: str = "rps"
+    reward: str = "correctness"
+    limit: int = 0
+    """Questions that are learned from; 0: all."""
+    rank: int = RANK
+    learning_rate: float = 4e-4
+    splits: tuple[str, ...] = ()
+    """Those whose every question is answered."""
+    is_kept: bool = False
+    """Whether what was trained is copied beside the results."""
+
+    @property
+    def folder(self) -> str:
+        return self.name.replace("/", "_").replace("+", "_")
+
+
+def _of_a() -> Iterator[Piece]:
+    yield Piece("A/data16000", "read_out", 290, limit=16_000, splits=TESTS, is_kept=True)
+    yield Piece("A/untrained", "untrained", 12)
+    yield Piece("A/speed", "speed", 25)
+    for seed, loss in itertools.product(SEEDS, LOSSES):
+        yield Piece(f"A/{loss}/seed{seed}", "read_out", 42, seed=seed, loss=loss, limit=2000)
+    yield Piece("A/data1000", "read_out", 25, limit=1000)
+    yield Piece("A/data4000", "read_out", 72, limit=4000)
+    yield Piece(
+        "A/all_weights", "read_out", 240, limit=8000, rank=ALL_WEIGHTS, learning_rate=3e-5, splits=TESTS
+    )  # fmt: skip
+
+
+def _of_b() -> Iterator[Piece]:
+    yield Piece("B/data4000", "read_out", 290, limit=4000, rank=16, splits=TESTS, is_kept=True)
+
+
+def _of_c() -> Iterator[Piece]:
+    yield Piece("C/sft", "spoken", 45, limit=2000)
+    yield Piece("C/cost", "cost", 30)
+    for seed, reward in itertools.product(SEEDS, REWARDS):
+        yield Piece(f"C/{reward}/seed{seed}", "rewarded", 55, seed=seed, reward=reward)
+
+
+EXPERIMENTS: Mapping[str, tuple[Piece, ...]] = {"A": tuple(_of_a()), "B": tuple(_of_b()), "C": tuple(_of_c())}
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How much of everything."""
+
+    learned: int = sys.maxsize
+    """Questions that a piece learns from, at most."""
+    steps: int = 0
+    batch: int = 64
+    pass_tokens: int = 32_768
+    read_tokens: int = 65_536
+    """Of a pass that reads out."""
+    validation: int = 2000
+    answered: int = sys.maxsize
+    """Questions of a test split, at most."""
+    timed: int = 3000
+    """Questions whose reading out is timed, in passes of each of these sizes."""
+    timed_tokens: tuple[int, ...] = (16_384, 32_768, 65_536, 131_072)
+    rewarded: int = 4000
+    """Questions whose second half earns rewards."""
+    rewarded_steps: int = 12
+    rewarded_questions: int = 8
+    answers: int = 8
+    answer_tokens: int = 144
+    answers_at_once: int = 32
+    spoken: int = 400
+    """Validation questions that are answered in words, and how many at once."""
+    spoken_at_once: int = 200
+    precision: str = ""
+
+
+FULL = Sizes()
+TINY = Sizes(
+    learned=24, steps=3, batch=8, pass_tokens=4096, read_tokens=4096, validation=24, answered=16, timed=16,
+    timed_tokens=(4096,), rewarded=64, rewarded_steps=2, rewarded_questions=2, answers=4, answer_tokens=40,
+    answers_at_once=8, spoken=8, spoken_at_once=8, precision="fp32",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a piece begins, and where it puts what it makes."""
+
+    base: str
+    """The model."""
+    data: Path
+    work: Path
+    out: Path
+    """The folder of the results."""
+    sizes: Sizes
+
+    def questions(self, split: str, limit: int = 0) -> list[Question]:
+        """The first of those that `train_claims.py questions` wrote, which are in a random order."""
+        from presage.train.questions import Question
+
+        rows = unpacked(self.data / f"questions_{split}.jsonl.gz")
+        return [Question(**row) for row in itertools.islice(rows, limit or None)]
+
+    @property
+    def begun(self) -> Path | None:
+        """What C/sft has trained, where it was run here."""
+        result = self.work / "C_sft" / "result"
+        return result if result.exists() else None
+
+
+def unpacked(file: Path) -> Iterator[dict[str, Any]]:
+    with gzip.open(file, "rt", encoding="utf-8") as lines:
+        yield from map(json.loads, lines)
+
+
+def run(place: Place, piece: Piece) -> dict[str, Any]:
+    """Train what the piece trains, ask it, and tell what came of it."""
+    return _KINDS[piece.kind](place, piece)
+
+
+def config(place: Place, piece: Piece, mode: str) -> Config:
+    from presage.train.config import Config, Grpo, Sft
+
+    sizes = place.sizes
+    sft = Sft(
+        loss=piece.loss, seed=piece.seed, lora_rank=piece.rank, limit=_limit(place, piece), epochs=1.0,
+        steps=sizes.steps, batch=sizes.batch, pass_tokens=sizes.pass_tokens, learning_rate=piece.learning_rate,
+        checkpoint_seconds=240.0 if piece.rank == ALL_WEIGHTS else 30.0,
+    )  # fmt: skip
+    grpo = Grpo(
+        reward=piece.reward, seed=piece.seed, steps=sizes.rewarded_steps, questions=sizes.rewarded_questions,
+        answers=sizes.answers, tokens=sizes.answer_tokens, learning_rate=2e-5, checkpoint_steps=5,
+        answers_at_once=sizes.answers_at_once,
+    )  # fmt: skip
+    return Config(place.base, mode=mode, precision=sizes.precision, sft=sft, grpo=grpo)
+
+
+def _limit(place: Place, piece: Piece) -> int:
+    return min(piece.limit, place.sizes.learned)
+
+
+# -- read out ----------------------------------------------------------------------------------------------------------
+
+
+def read_out(place: Place, piece: Piece) -> dict[str, Any]:
+    import torch
+
+    from presage.train import sft
+
+    folder = place.work / piece.folder
+    questions = place.questions("train", _limit(place, piece))
+    start = time.monotonic()
+    result = sft.train(config(place, piece, "readout"), questions, folder)
+    seconds = time.monotonic() - start
+    log = _log(folder)
+    told = {
+        "train_seconds": round(seconds, 1),
+        "steps": len(log),
+        "loss_first": log[0]["loss"],
+        "loss_last": log[-1]["loss"],
+        "tokens_per_second": round(sum(step["tokens"] for step in log) / max(1e-9, log[-1]["seconds"])),
+        "memory_gb": round(torch.cuda.max_memory_allocated() / 1e9, 1) if torch.cuda.is_available() else None,
+    }
+    has_all_weights = piece.rank == ALL_WEIGHTS
+    told |= asked(place, piece, str(result)) if has_all_weights else asked(place, piece, place.base, result)
+    if piece.is_kept and place.out.resolve() != place.work.resolve():
+        shutil.copytree(result, place.out / piece.folder, dirs_exist_ok=True)
+    if has_all_weights:  # it is as large as the model, thrice
+        (folder / "checkpoint.safetensors").unlink(missing_ok=True)
+    return told
+
+
+def untrained(place: Place, piece: Piece) -> dict[str, Any]:
+    return asked(place, piece, place.base)
+
+
+def asked(place: Place, piece: Piece, model: str, adapter: Path | None = None) -> dict[str, Any]:
+    """Scores on the validation split, on which the temperature is fitted; and the answers to the piece's splits."""
+    from presage.train import scores
+
+    reader = _reader(model, adapter, place.sizes.read_tokens)
+    held = place.questions("validation", place.sizes.validation)
+    start = time.monotonic()
+    logs = _read(reader, [question.text for question in held])
+    seconds = time.monotonic() - start
+    probabilities = scores.warmed(logs, 1.0)
+    temperature = scores.fit_temperature(probabilities, held)
+    for split in piece.splits:
+        write_answers(place, piece, reader, split, temperature)
+    return {
+        "readouts_per_second": round(len(held) / seconds, 1),
+        "validation": scores.score(probabilities, held),
+        "temperature": temperature,
+        "mass": float(np.exp(logs).sum(1).mean()),
+    }
+
+
+def write_answers(place: Place, piece: Piece, reader: ReadOut, split: str, temperature: float) -> None:
+    """What the model says to all that `presage evaluate` would ask, as logarithms; NaN where it is not asked."""
+    from presage.forecasters import llm_question
+
+    rows = list(unpacked(place.data / f"evaluate_{split}.jsonl.gz"))
+    valid = [i for i, row in enumerate(rows[: place.sizes.answered]) if row["text"] is not None]
+    logs = np.full((len(rows), len(llm_question.ANSWERS)), np.nan, dtype=np.float32)
+    logs[valid] = _read(reader, [rows[i]["text"] for i in valid])
+    np.savez_compressed(place.out / f"{piece.folder}_{split}.npz", logs=logs, temperature=temperature)
+
+
+def speed(place: Place, piece: Piece) -> dict[str, Any]:
+    """Read-outs a second, after a first few."""
+    texts = [question.text for question in place.questions("train", place.sizes.timed)]
+    told = {}
+    for tokens in place.sizes.timed_tokens:
+        reader = _reader(place.base, None, tokens)
+        _read(reader, texts[:8])
+        start = time.monotonic()
+        _read(reader, texts[8:])
+        told[f"batch {tokens}"] = round((len(texts) - 8) / (time.monotonic() - start), 1)
+    return {"readouts_per_second": told}
+
+
+def _reader(model: str, adapter: Path | None, tokens: int) -> ReadOut:
+    from presage.forecasters import llm_question
+    from presage.llm import weights
+    from presage.llm.readout import ReadOut
+
+    return ReadOut(weights.load(model, adapter), llm_question.ANSWERS, tokens)
+
+
+def _read(reader: ReadOut, texts: list[str]) -> Any:
+    from presage.forecasters import llm_question
+
+    return reader.log_probabilities([llm_question.conversation(text, "readout") for text in texts])
+
+
+# -- spoken ------------------------------------------------------------------------------------------------------------
+
+
+def spoken(place: Place, piece: Piece) -> dict[str, Any]:
+    """The form of an answer, which the pieces with rewards begin with."""
+    from presage.train import sft
+
+    folder = place.work / piece.folder
+    sft.train(config(place, piece, "spoken"), place.questions("train", _limit(place, piece)), folder)
+    return {"log": _log(folder)}
+
+
+def rewarded(place: Place, piece: Piece) -> dict[str, Any]:
+    from presage.train import grpo
+
+    folder = place.work / piece.folder
+    questions = place.questions("train", place.sizes.rewarded)[-2000:]
+    result = grpo.train(config(place, piece, "spoken"), questions, place.begun, folder)
+    log = [{key: step[key] for key in _LOGGED if key in step} for step in _log(folder)]
+    return {"log": log, "spoken": said(place, result)}
+
+
+def cost(place: Place, piece: Piece) -> dict[str, Any]:
+    return {"sft_alone": said(place, place.begun), "base": said(place, None)}
+
+
+def said(place: Place, adapter: Path | None) -> dict[str, float]:
+    """Scores of validation questions that are answered in words, once each; what cannot be read is missing."""
+    import torch
+
+    from presage.forecasters import llm_question
+    from presage.llm import weights
+    from presage.train import scores
+
+    sizes = place.sizes
+    loaded = weights.load(place.base, adapter)
+    tokenizer = loaded.tokenizer
+    tokenizer.padding_side = "left"
+    tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token
+    held = place.questions("validation", sizes.spoken)
+    probabilities, tokens = [], 0
+    start = time.monotonic()
+    for first in range(0, len(held), sizes.spoken_at_once):
+        some = [llm_question.conversation(each.text, "spoken") for each in held[first : first + sizes.spoken_at_once]]
+        ids = [weights.prompt_ids(tokenizer, conversation) for conversation in some]
+        batch = tokenizer.pad({"input_ids": ids}, return_tensors="pt").to(loaded.device)
+        torch.manual_seed(0)
+        with torch.inference_mode():
+            written = loaded.model.generate(
+                **batch, max_new_tokens=sizes.answer_tokens, do_sample=True, temperature=1.0, top_k=0, top_p=1.0,
+                pad_token_id=tokenizer.pad_token_id,
+            )  # fmt: skip
+        for answer in written[:, batch["input_ids"].shape[1] :]:
+            tokens += int((answer != tokenizer.pad_token_id).sum())
+            probabilities.append(_understood(tokenizer.decode(answer, skip_special_tokens=True)))
+    seconds = time.monotonic() - start
+    found = scores.score(np.array(probabilities), held)
+    return {**found, "tokens_each": tokens / len(held), "per_second": len(held) / seconds}
+
+
+def _understood(text: str) -> Any:
+    """The probabilities of failure and of each bin; NaN where the answer cannot be read."""
+    from presage.forecasters import llm_question
+    from presage.forecasters.llm import parse
+    from presage.llm.answers import Answer
+    from presage.llm.structured import MalformedError
+    from presage.train import rewards
+
+    try:
+        return rewards.outcomes(parse(Answer(text)).forecast)
+    except MalformedError:
+        return np.full(len(llm_question.ANSWERS), np.nan)
+
+
+def _log(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
+
+
+_KINDS: Mapping[str, Callable[[Place, Piece], dict[str, Any]]] = {
+    "read_out": read_out,
+    "untrained": untrained,
+    "speed": speed,
+    "spoken": spoken,
+    "rewarded": rewarded,
+    "cost": cost,
+}
