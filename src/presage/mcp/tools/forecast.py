@@ -43,7 +43,13 @@ def work(request: dict[str, Any], say: Say) -> dict[str, Any]:
         forecaster, target = request.get("forecaster", "learned"), request.get("target", "h200")
         say(f"compiling {len(given.kernels)} candidates", 0.1)
         wrong = given.unreadable()
-        asked = ask(given.problem, [each for each in given.kernels if each not in wrong], given.anchor, target)
+        asked = ask(
+            given.problem,
+            [each for each in given.kernels if each not in wrong],
+            given.anchor,
+            target,
+            rehearse=request.get("rehearse", False),
+        )
         say("forecasting", 0.8)
         predictions = asked.forecast(forecaster)
         kernels = [candidate.kernel for candidate in asked.candidates]
@@ -82,6 +88,11 @@ TOOL = Tool(
         "anchor": {**KERNEL, "description": "What speedups are relative to. Default: the problem's seed kernel."},
         "forecaster": FORECASTER,
         "policy": POLICY,
+        "rehearse": {
+            "type": "boolean",
+            "description": "Run each candidate on the CPU first, on small inputs, in the sandbox: a note says which"
+            " compute something else than they should. A second or two for each. Default: false.",
+        },
     },
     needs=("problem", "kernels"),
     gives=document("forecast"),
