@@ -76,8 +76,10 @@ class Job:
 
 def jobs(device: RecordedDevice, splits: set[str], methods: list[str], arguments: argparse.Namespace) -> Iterator[Job]:
     for problem in device.recording.counts:
+        if arguments.problems and problem not in arguments.problems.split(","):
+            continue
         rows = list(device.rows(problem).values())
-        if rows[0].split not in splits or (arguments.problems and problem not in arguments.problems.split(",")):
+        if rows[0].split not in splits:
             continue
         speedups = {row.hash: row.speedup.value for row in rows if row.speedup and row.language != "torch"}
         near = frozenset(hash for hash, speedup in speedups.items() if speedup >= max(speedups.values()) / NEAR)

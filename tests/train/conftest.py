@@ -9,8 +9,6 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("transformers", reason="needs the train extra")
-pytest.importorskip("accelerate", reason="needs the train extra")
 os.environ["HF_HUB_OFFLINE"] = "1"
 
 from presage import Recording, Status
@@ -57,6 +55,8 @@ def drawn(small: Recording) -> list[questions.Question]:
 @pytest.fixture(scope="session")
 def tiny(small: Recording, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a model that knows nothing. Its tokens are long, so that what it reads and says is short."""
+    for name in ("torch", "transformers", "accelerate", "peft"):
+        pytest.importorskip(name, reason="needs the train extra")
     import tokenizers
     import torch
     import transformers

@@ -7,6 +7,8 @@ import json
 
 import numpy as np
 import pytest
+
+pytest.importorskip("torch", reason="needs the train extra")
 import torch
 
 from presage.core import scoring

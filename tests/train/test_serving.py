@@ -15,6 +15,7 @@ pytest.importorskip("openai", reason="needs the llm extra")
 from presage.cli.main import main
 from presage.forecasters import llm_question
 from presage.forecasters.llm import LlmForecaster, sample_question
+from presage.llm import probe
 from presage.llm.client import Client
 from presage.llm.readout import ReadOut
 from presage.llm.server import WeightsServer
@@ -104,7 +105,10 @@ def test_what_cannot_be_answered_is_refused_in_words(served, body, told: str) ->
     assert post(served, question("still there?") | {"max_tokens": 1})[0] == 200
 
 
-def test_check_says_that_it_can_be_read_out(served, capsys: pytest.CaptureFixture[str]) -> None:
+def test_check_says_that_it_can_be_read_out(
+    served, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(probe, "_TOKENS", 8)
     assert main(["llm", "check", "--base-url", served.base_url, "--no-forecast", "--json"]) == 0
     abilities = json.loads(capsys.readouterr().out)["abilities"]
     assert abilities["readout"]["works"]

@@ -31,12 +31,12 @@ lora_rank = {rank}
 checkpoint_seconds = 0.0
 
 [grpo]
-steps = 20
+steps = 16
 questions = 8
 answers = 4
 tokens = 12
-learning_rate = 2e-3
-checkpoint_steps = 5
+learning_rate = 1e-3
+checkpoint_steps = 8
 answers_at_once = 32
 """
 
@@ -116,8 +116,8 @@ def test_a_model_that_speaks_learns_the_form_and_then_earns_more(written, small,
     into, chosen = tmp_path / "model", config.read(written("spoken", 0), sft__steps=60)
     stages.run(chosen, [small], into, say=str)
     rewards = losses(into / "grpo", "reward")
-    assert len(rewards) == 20
-    assert np.mean(rewards[-5:]) > np.mean(rewards[:5])
+    assert len(rewards) == 16
+    assert np.mean(rewards[-6:]) > np.mean(rewards[:6]), rewards
     assert (into / "grpo/result/model.safetensors").exists()
     (into / "grpo/result/done").unlink()
     stages.run(config.read(written("spoken", 0), sft__steps=60), [small], into, ["grpo"], say=str)

@@ -89,11 +89,11 @@ class _Probe:
         self.latency: float | None = None
         self.reason = ""
 
-    def _ask(self, tokens: int = _TOKENS, **extra: Any) -> list[Answer] | None:
+    def _ask(self, tokens: int | None = None, **extra: Any) -> list[Answer] | None:
         """The answers, or None if there were none; `reason` then says why."""
         start = self._clock()
         try:
-            answers = self._client.ask_once(_QUESTION, tokens, **extra)
+            answers = self._client.ask_once(_QUESTION, tokens or _TOKENS, **extra)
         except NoAnswerError as error:
             self.reason = str(error)
             return None
