@@ -20,6 +20,7 @@ from presage_gui.deciding import Decided, Gate
 from presage_gui.environment import Environment
 from presage_gui.episode import Choice, Episode, Proposal
 from presage_gui.history import Effect, Entry, History
+from presage_gui.reading import Reader
 from presage_gui.screen import Screen
 from presage_gui.step import Step
 
@@ -65,11 +66,12 @@ class Loop:
     def __init__(
         self, environment: Environment, agent: Agent, critic: Critic, gate: Gate, episode: Episode,
         limits: Limits | None = None, person: Person | None = None, fixes: bool = True,
+        reader: Reader | None = None,
     ) -> None:  # fmt: skip
         self.environment, self.agent, self.critic, self.gate = environment, agent, critic, gate
         self.episode, self.limits, self.fixes = episode, limits or Limits(), fixes
         self.person: Person = person or (lambda step, verdict: None)
-        self.watcher = Watcher()
+        self.watcher = Watcher(reader=reader)
         self.history = History()
         self._unreadable = 0
         self._started = time.monotonic()
