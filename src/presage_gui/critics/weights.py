@@ -24,16 +24,16 @@ FOLDER = Path(__file__).parent / "models"
 RISING = (
     "i_hit", "i_exact_hit", "i_partly", "i_colour", "i_role_fits", "i_verb_fits", "i_fits", "relative_margin", "margin",
     "g_own", "g_lead", "g_word_here", "g_colour", "t_in_goal", "t_is_quoted", "t_is_phrase", "t_intent_exact",
-    "t_intent_likeness", "t_focused", "d_i_way", "d_g_way", "s_i_way", "s_g_way", "h_finished", "e_pressed",
+    "t_intent_likeness", "t_focused", "d_i_way", "d_g_way", "s_i_way", "s_g_way", "h_finished", "e_pressed", "i_row", "i_asked", "i_pending", "g_row", "t_ready",
 )  # fmt: skip
 """More of it never makes a step less likely to be right."""
 FALLING = (
-    "i_gap", "i_distance", "p_same_fruitless", "h_same_fruitless", "h_last_same", "on_banner", "t_repeats", "e_no_steps",
+    "i_gap", "i_distance", "i_across", "i_along", "g_across", "i_early", "i_done", "p_same_fruitless", "h_same_fruitless", "h_last_same", "on_banner", "t_repeats", "e_no_steps",
     "e_pending", "t_meant_slip", "k_leaves", "p_same_place", "d_repeats", "s_fruitless",
 )  # fmt: skip
-_ROUNDS = 260
+_ROUNDS = 120
 _PARAMETERS: dict[str, Any] = {
-    "objective": "binary", "learning_rate": 0.05, "num_leaves": 15, "min_data_in_leaf": 25, "feature_fraction": 0.5,
+    "objective": "binary", "learning_rate": 0.1, "num_leaves": 15, "min_data_in_leaf": 25, "feature_fraction": 0.5,
     "bagging_fraction": 0.7, "bagging_freq": 1, "lambda_l2": 5.0, "num_threads": 1, "seed": 0, "deterministic": True,
     "force_row_wise": True, "verbosity": -1, "monotone_constraints_method": "intermediate", "max_bin": 63,
 }  # fmt: skip
