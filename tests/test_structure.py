@@ -255,6 +255,37 @@ def test_what_has_examples_needs_no_extra() -> None:
     assert done.returncode == 0, done.stderr
 
 
+GUI = sorted(SOURCE.glob("presage_gui/**/*.py"))
+GUI_NEEDS = ("presage.core", "presage.llm", "presage.plugins", "presage.policies", "presage.report", "presage.store")
+"""What the second application may use of the engine besides its public names."""
+
+
+@pytest.mark.parametrize("file", GUI, ids=dotted)
+def test_the_critic_of_agents_is_an_application_that_the_engine_does_not_know(file: Path) -> None:
+    tree = ast.parse(file.read_text())
+    public = {"presage", *(f"presage.{name}" for name in presage.__all__), "presage.__version__"}
+    used = [name for name in imports(tree) if name.split(".")[0] == "presage"]
+    assert [name for name in used if name not in public and not name.startswith(GUI_NEEDS)] == []
+    assert ast.get_docstring(tree), "every module says what it is for"
+
+
+def test_the_engine_knows_nothing_of_screens() -> None:
+    assert [file for file in OURS if "presage_gui" in file.read_text()] == []
+
+
+@pytest.mark.parametrize("module", [dotted(file) for file in GUI if file.parent.name == "cli"])
+def test_what_a_screen_needs_is_loaded_only_when_needed(module: str) -> None:
+    files = {dotted(file): file for file in [*OURS, *GUI]}
+    seen: set[str] = set()
+    waiting = [module]
+    while waiting:
+        name = waiting.pop()
+        if name not in seen:
+            seen.add(name)
+            waiting += imports_at_once(files[name]) if name in files else []
+    assert not {name.split(".")[0] for name in seen} & {"PIL", "playwright", "mss", "miniwob", "cv2", "rapidocr"}
+
+
 OUTSIDE = sorted(file for folder in ("benchmarks", "tests") for file in (SOURCE.parent / folder).rglob("*.py"))
 
 

@@ -1,7 +1,7 @@
 """Action: one thing that an agent can do to a screen, checked before anyone acts on it.
 
-An action is written as JSON (`{"kind": "click", "at": [120, 33]}`) or as a call (`click(120, 33)`); `Action.parse` reads
-both. What is wrong with a bad one is said in words: an `ActionError`.
+An action is written as JSON (`{"kind": "click", "at": [120, 33]}`) or as a call (`click(120, 33)`); `Action.parse`
+reads both. What is wrong with a bad one is said in words: an `ActionError`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from enum import StrEnum
 from typing import Any
 
 from presage import PresageError
-
 from presage_gui.keys import KeyNameError, parse_keys
 
 
@@ -168,7 +167,9 @@ class Action:
                     f"{('down', 'up')[self.dy < 0]} by {abs(self.dy):g}" if self.dy else "",
                     f"{('right', 'left')[self.dx < 0]} by {abs(self.dx):g}" if self.dx else "",
                 ]
-                return " ".join(["scroll", " and ".join(filter(None, ways)), *([f"at {_place(self.at)}"] * bool(self.at))])
+                return " ".join(
+                    ["scroll", " and ".join(filter(None, ways)), *([f"at {_place(self.at)}"] * bool(self.at))]
+                )
             case Kind.DRAG:
                 return f"drag from {_place(self.at)} to {_place(self.to)}"
             case Kind.WAIT:
@@ -201,10 +202,14 @@ class Action:
         """Only the fields that its kind has."""
         wanted = NEEDS[self.kind]
         kept: dict[str, Any] = {"kind": str(self.kind)}
-        kept.update({name: [_number(point.x), _number(point.y)] for name in ("at", "to") if (point := getattr(self, name))})
+        kept.update(
+            {name: [_number(point.x), _number(point.y)] for name in ("at", "to") if (point := getattr(self, name))}
+        )
         if self.at and self.at.space is not Space.PIXELS:
             kept["space"] = str(self.at.space)
-        kept.update({name: getattr(self, name) for name in ("text", "dx", "dy", "seconds", "success") if name in wanted})
+        kept.update(
+            {name: getattr(self, name) for name in ("text", "dx", "dy", "seconds", "success") if name in wanted}
+        )
         return kept | ({"keys": list(self.keys)} if self.keys else {})
 
     @classmethod
@@ -270,7 +275,8 @@ def _field(kind: Kind, name: str, value: Any, space: Space) -> Any:
     if name in ("at", "to"):
         if not isinstance(value, Sequence) or isinstance(value, str) or len(value) != 2:
             raise ActionError(f"'{name}' of {kind} is a place [x, y], not {str(value)[:40]}")
-        return Point(*(_coordinate(each, kind, name) for each in value), space)
+        x, y = (_coordinate(each, kind, name) for each in value)
+        return Point(x, y, space)
     if name in ("dx", "dy", "seconds"):
         return _coordinate(value, kind, name)
     if name == "text":

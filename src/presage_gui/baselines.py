@@ -1,5 +1,5 @@
-"""Critics to compare with: `none` lets everything pass, `random` says anything, `unchanged` rejects a repeat of what had
-no effect, as loop detectors of browser agents do."""
+"""Critics to compare with: `none` lets everything pass, `random` says anything, `unchanged` rejects a repeat of what
+had no effect, as loop detectors of browser agents do."""
 
 from __future__ import annotations
 

@@ -5,6 +5,7 @@ What moves by itself is learned from pairs of frames between which nothing was d
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -28,6 +29,20 @@ _POINTER = 32
 """The picture of a pointer is at most so wide and so high."""
 _NEAR = 28
 """A change within so many pixels of a click belongs to it."""
+_REACH = 160
+"""Fields are wide: what is typed appears within so many pixels of the click into one."""
+_FIELD_WORDS = frozenset(("field", "box", "textbox", "cursor", "focus", "input", "area"))
+_VERBS: dict[str, tuple[Kind, ...]] = {
+    "click": (Kind.CLICK, Kind.DOUBLE),
+    "press": (Kind.CLICK, Kind.DOUBLE, Kind.KEY),
+    "type": (Kind.TYPE,),
+    "enter": (Kind.TYPE, Kind.KEY),
+    "scroll": (Kind.SCROLL, Kind.KEY),
+    "drag": (Kind.DRAG,),
+}
+"""What the first verb of an intent can mean."""
+_LINE = 12
+"""A caret belongs to a click that is at most so many pixels above or below its middle."""
 _PAGE = 0.2
 """When more than this share of the screen changes, it is another page."""
 
@@ -37,8 +52,7 @@ def difference(before: Screen, after: Screen) -> Mask:
     if before.size != after.size:
         return np.ones((after.height, after.width), dtype=np.bool_)
     apart = np.abs(before.pixels.astype(np.int16) - after.pixels.astype(np.int16))
-    mask: Mask = (apart > _LEAST).any(axis=2)
-    return mask
+    return np.asarray((apart > _LEAST).any(axis=2))
 
 
 def regions(mask: Mask) -> list[Box]:
@@ -85,27 +99,87 @@ class Watcher:
         was = next((each.step.action.at for each in reversed(last) if each.step.action.at), None)
         boxes = self.changed(before, after, was, step.action.to or step.action.at or was)
         focus = next((each.step.action.at for each in reversed(last) if each.step.action.kind in POINTING), None)
-        effect, note = judge(step.action, boxes, after.size, focus)
+        effect, note = judge(step, boxes, after.size, focus)
         return Entry(step, before, after, effect, tuple(boxes), note)
 
 
-def judge(action: Action, boxes: Sequence[Box], size: tuple[int, int], focus: Point | None) -> tuple[Effect, str]:
-    """Whether these changes are what such an action changes, and what is seen, in words.
+def judge(step: Step, boxes: Sequence[Box], size: tuple[int, int], focus: Point | None) -> tuple[Effect, str]:
+    """Whether these changes are what such a step changes, and what is seen, in words.
 
-    `focus`: where the last click was, which typing should change.
+    `focus`: where the last click was, which typing should change. A click may change anything anywhere; but who means a
+    field expects a caret or a frame there, and who does not mean one expects none.
     """
+    action = step.action
     seen = [box for box in boxes if not _is_caret(box)]
     if not boxes or (not seen and action.kind not in POINTING):
         return Effect.NOTHING, "nothing changed"
     share = sum(box.area for box in seen) / (size[0] * size[1])
-    if share > _PAGE:
-        return Effect.EXPECTED, f"{share:.0%} of the screen changed: another page or a dialog"
     where = ", ".join(_words(box) for box in seen[:3]) or "a caret"
-    ends = [point for point in (action.at, action.to) if point] or ([focus] if focus else [])
-    if not ends or action.kind is Kind.KEY or any(_distance(box, end) <= _NEAR for box in boxes for end in ends):
-        return Effect.EXPECTED, f"changed: {where}"
-    what = "the field that was clicked" if action.kind is Kind.TYPE else "the place of the action"
-    return Effect.OTHER, f"changed: {where}, far from {what}"
+    if share > _PAGE:
+        where = f"{share:.0%} of the screen: another page or a dialog"
+    if surprise := _surprise(step, boxes, seen, focus):
+        return Effect.OTHER, f"changed: {where}; {surprise}"
+    return Effect.EXPECTED, f"changed: {where}"
+
+
+def _surprise(step: Step, boxes: Sequence[Box], seen: Sequence[Box], focus: Point | None) -> str:
+    """What speaks against it that the step did what it is meant to do; empty where nothing does."""
+    action, at = step.action, step.action.at
+    if other := unlike_intent(step):
+        return other
+    if action.kind is Kind.TYPE and focus and all(_distance(box, focus) > _REACH for box in seen):
+        return "far from the field that was clicked"
+    if action.kind is Kind.DRAG and at and action.to:
+        ends = (at, action.to)
+        return "" if any(_distance(box, end) <= _NEAR for box in boxes for end in ends) else "far from the drag"
+    if action.kind is Kind.SCROLL and at and all(_distance(box, at) > _NEAR for box in seen):
+        return "far from what was scrolled"
+    if action.kind is Kind.CLICK and at:
+        return _surprising_click(step, at, boxes, seen)
+    return ""
+
+
+def _surprising_click(step: Step, at: Point, boxes: Sequence[Box], seen: Sequence[Box]) -> str:
+    if not step.intent:
+        return ""
+    carets = [box for box in boxes if _is_caret(box)]
+    in_line = any(abs(box.middle[1] - at.y) <= _LINE for box in carets)
+    near = any(_distance(box, at) <= _NEAR for box in boxes)
+    if _means_field(step.intent):
+        seen_caret = any(_distance(box, at) <= _REACH for box in carets)
+        return "" if seen_caret or near else "no caret is seen where the field is meant to be"
+    return "a field has the focus, and none was meant" if in_line and not seen else ""
+
+
+def unlike_intent(step: Step) -> str:
+    """How an action differs from what its intent says, by the words alone; empty where it does not.
+
+    >>> unlike_intent(Step(Action.parse("type('Ad')"), 'Type "Ada" into the field'))
+    'another text was typed than was meant'
+    """
+    action, said = step.action, step.intent.lower()
+    verb = next((word for word in re.findall(r"[a-z]+", said) if word in _VERBS), "")
+    if verb and action.kind not in _VERBS[verb]:
+        return f"the action is to {action.kind.value.replace('_', ' ')}, and that was not meant"
+    quoted = re.findall(r'"([^"]+)"', step.intent)
+    if action.kind is Kind.TYPE and len(quoted) == 1 and quoted[0] != action.text:
+        return "another text was typed than was meant"
+    if (
+        action.kind is Kind.SCROLL
+        and action.dy
+        and ("scroll down" in said, "scroll up" in said)
+        == (
+            action.dy < 0,
+            action.dy > 0,
+        )
+    ):
+        return "it was scrolled the other way"
+    return ""
+
+
+def _means_field(intent: str) -> bool:
+    """Whether an intent is about a place to type into."""
+    return bool(set(re.findall(r"[a-z]+", intent.lower())) & _FIELD_WORDS)
 
 
 def loop_of_no_effect(entries: Sequence[Entry], least: int = 2) -> int:
@@ -137,9 +211,7 @@ def _is_caret(box: Box) -> bool:
 
 def _inside(box: Box, other: Box) -> bool:
     grown = other.grown(3)
-    return (
-        grown.left <= box.left and box.right <= grown.right and grown.top <= box.top and box.bottom <= grown.bottom
-    )
+    return grown.left <= box.left and box.right <= grown.right and grown.top <= box.top and box.bottom <= grown.bottom
 
 
 def _forget_pointer(mask: Mask, before: Screen, after: Screen, was: Point, now: Point) -> None:

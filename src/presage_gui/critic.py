@@ -9,7 +9,6 @@ from enum import StrEnum
 from typing import Any
 
 from presage import Forecast
-
 from presage_gui.history import History
 from presage_gui.screen import Screen
 from presage_gui.step import Step

@@ -6,7 +6,6 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 from presage import PresageError
-
 from presage_gui.critic import Verdict
 from presage_gui.episode import Choice
 

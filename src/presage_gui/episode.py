@@ -1,8 +1,8 @@
 """Episode: one task from start to end, in a folder. Events, then state: what it stands at is a fold over its events.
 
-    EPISODE/configuration.json   what was asked for; another configuration in the same folder is refused
-    EPISODE/events.jsonl         one event a line, in their order; a line that a kill cut short does not count
-    EPISODE/screens/DIGEST.png   every screen that an event names, once
+EPISODE/configuration.json   what was asked for; another configuration in the same folder is refused
+EPISODE/events.jsonl         one event a line, in their order; a line that a kill cut short does not count
+EPISODE/screens/DIGEST.png   every screen that an event names, once
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from typing import Any
 from presage import PresageError
 from presage.core.files import write_whole
 from presage.store.lock import Lock
-
 from presage_gui.critic import Verdict
 from presage_gui.history import Effect, Entry, History
 from presage_gui.screen import Box, Screen

@@ -49,4 +49,6 @@ def _key(name: str) -> str:
         return word
     if len(name.strip()) == 1 and name.strip().isprintable():
         return name.strip().lower()
-    raise KeyNameError(f"there is no key {name[:40]!r}; there are characters, {', '.join(NAMED)}, and {', '.join(MODIFIERS)}")
+    raise KeyNameError(
+        f"there is no key {name[:40]!r}; there are characters, {', '.join(NAMED)}, and {', '.join(MODIFIERS)}"
+    )

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from presage import PresageError
-
 from presage_gui.action import ENDING, ActionError
 from presage_gui.agent import Agent, Objection
 from presage_gui.changes import Watcher
@@ -65,10 +64,10 @@ class Loop:
 
     def __init__(
         self, environment: Environment, agent: Agent, critic: Critic, gate: Gate, episode: Episode,
-        limits: Limits = Limits(), person: Person | None = None, fixes: bool = True,
+        limits: Limits | None = None, person: Person | None = None, fixes: bool = True,
     ) -> None:  # fmt: skip
         self.environment, self.agent, self.critic, self.gate = environment, agent, critic, gate
-        self.episode, self.limits, self.fixes = episode, limits, fixes
+        self.episode, self.limits, self.fixes = episode, limits or Limits(), fixes
         self.person: Person = person or (lambda step, verdict: None)
         self.watcher = Watcher()
         self.history = History()
@@ -116,7 +115,7 @@ class Loop:
             entry = self.watcher.entry(step, before, screen, self.history)
             if (entry.effect is Effect.NOTHING) != (event["effect"] == Effect.NOTHING):
                 raise PresageError(
-                    "the environment does not repeat what it did, so the episode cannot be continued; name another folder"
+                    "the environment does not repeat what it did: the episode cannot be continued; name another folder"
                 )
             self.history += replace(entry, effect=Effect(event["effect"]), note=event["note"])
         return screen
@@ -159,7 +158,9 @@ class Loop:
         return verdict if self.fixes else replace(verdict, fix=None)
 
     def _least_bad(self, proposals: list[Proposal]) -> Step | None:
-        able = [each for each in proposals if each.step and each.choice is Choice.REVISE and not each.verdict.irreversible]
+        able = [
+            each for each in proposals if each.step and each.choice is Choice.REVISE and not each.verdict.irreversible
+        ]
         if able:
             self._unreadable = 0
             return max(able, key=lambda each: each.verdict.probability).step

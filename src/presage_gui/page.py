@@ -8,8 +8,6 @@ from pathlib import Path
 
 from presage import PresageError
 from presage.core.files import write_whole
-
-from presage_gui.action import Action
 from presage_gui.episode import Proposal, State, history_of, read_events, read_screen
 from presage_gui.history import Entry
 from presage_gui.macros import told
@@ -23,12 +21,14 @@ _STYLE = """
   --good: #5dd486; --bad: #ff8a8a; --ask: #eac54f; } }
 body { background: var(--ground); color: var(--text); font: 15px/1.5 system-ui, sans-serif; max-width: 1100px;
   margin: 0 auto; padding: 1.5rem; }
-h1 { font-size: 1.4rem; } h2 { font-size: 1.1rem; margin: 2rem 0 .5rem; border-top: 1px solid var(--rule); padding-top: 1rem; }
+h1 { font-size: 1.4rem; }
+h2 { font-size: 1.1rem; margin: 2rem 0 .5rem; border-top: 1px solid var(--rule); padding-top: 1rem; }
 .row { display: flex; flex-wrap: wrap; gap: 1rem; align-items: flex-start; } figure { margin: 0; max-width: 100%; }
 img { max-width: 100%; border: 1px solid var(--rule); } figcaption, .note { color: var(--faint); }
 .trust { color: var(--good); } .revise { color: var(--bad); } .ask { color: var(--ask); }
 .verdict { flex: 1; min-width: 260px; } pre { white-space: pre-wrap; }
 """
+_ALLOWED = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 
 
 def write_page(folder: Path) -> Path:
@@ -52,8 +52,10 @@ def _document(folder: Path, state: State) -> str:
         before = []
         while proposals:
             before.append(proposals.pop(0))
-            if before[-1].step == entry.step and before[-1].screen == entry.before.digest and (
-                not proposals or proposals[0].screen != entry.before.digest
+            if (
+                before[-1].step == entry.step
+                and before[-1].screen == entry.before.digest
+                and (not proposals or proposals[0].screen != entry.before.digest)
             ):
                 break
         parts.append(f"<section><h2>Step {number}</h2>{_proposed(folder, before)}{_came(entry)}</section>")
@@ -64,9 +66,10 @@ def _document(folder: Path, state: State) -> str:
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; img-src data:\">"
+        f'<meta http-equiv="Content-Security-Policy" content="{_ALLOWED}">'
         f"<title>Episode</title><style>{_STYLE}</style></head><body><h1>{escape(state.goal)}</h1>"
-        f'<p class="note">{escape(summary)}</p><pre>{escape(told(entries))}</pre><main>{"".join(parts)}</main></body></html>\n'
+        f'<p class="note">{escape(summary)}</p><pre>{escape(told(entries))}</pre>'
+        f"<main>{''.join(parts)}</main></body></html>\n"
     )
 
 
@@ -77,7 +80,7 @@ def _proposed(folder: Path, proposals: list[Proposal]) -> str:
 def _proposal(folder: Path, proposal: Proposal) -> str:
     screen = read_screen(folder, proposal.screen)
     words = proposal.step.words if proposal.step else "an action that cannot be read"
-    picture = _picture(_drawn(screen, proposal.step.action) if proposal.step else screen, words)
+    picture = _picture(marked(screen, proposal.step.action) if proposal.step else screen, words)
     verdict = proposal.verdict
     lines = [
         f'<b class="{proposal.choice}">{proposal.choice}</b>: {escape(proposal.reason)}',
@@ -96,10 +99,7 @@ def _came(entry: Entry) -> str:
     return f'<div class="row">{picture}<div class="verdict">{escape(entry.note)}</div></div>'
 
 
-def _drawn(screen: Screen, action: Action) -> Screen:
-    return marked(screen, action)
-
-
 def _picture(screen: Screen, words: str) -> str:
     data = base64.b64encode(screen.png).decode()
-    return f'<figure><img alt="{escape(words)}" src="data:image/png;base64,{data}"><figcaption>{escape(words)}</figcaption></figure>'
+    image = f'<img alt="{escape(words)}" src="data:image/png;base64,{data}">'
+    return f"<figure>{image}<figcaption>{escape(words)}</figcaption></figure>"

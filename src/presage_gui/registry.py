@@ -12,7 +12,7 @@ CRITICS = Group("critic", "critics", "presage_gui.critic:Critic")
 
 
 def make(group: Group, spec: str, *arguments: Any) -> Any:
-    """A new part from `NAME`, `NAME:WHAT` or `NAME:SETTING=VALUE,…`; `miniwob:click-test` has a WHAT, which comes first."""
+    """A new part from `NAME`, `NAME:WHAT` (as in `miniwob:click-test`) or `NAME:SETTING=VALUE,…`; WHAT comes first."""
     name, _, rest = spec.partition(":")
     part = group.load(name)
     if hasattr(part, "from_text"):  # such as blend:A,B

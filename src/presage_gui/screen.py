@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+
 from presage import PresageError
 
 Pixels = npt.NDArray[np.uint8]
@@ -93,7 +94,7 @@ class Screen:
     def digest(self) -> str:
         """The identity of its content, 32 hexadecimal digits."""
         content = hashlib.sha256(repr(self.pixels.shape).encode())
-        content.update(np.ascontiguousarray(self.pixels))
+        content.update(np.ascontiguousarray(self.pixels).data)
         return content.hexdigest()[:32]
 
     def __eq__(self, other: object) -> bool:

@@ -14,7 +14,6 @@ from threading import Lock
 from typing import Any
 
 from presage import PresageError
-
 from presage_gui.action import Action, ActionError
 from presage_gui.changes import Watcher
 from presage_gui.critic import Critic, ErrorClass, Verdict
@@ -32,7 +31,10 @@ REQUEST: Mapping[str, Any] = {
     "type": "object",
     "properties": {
         "goal": {"type": "string", "description": "What the agent is asked to do."},
-        "screen": {"type": "string", "description": "The screen now: a PNG in base64, or the digest of one sent before."},
+        "screen": {
+            "type": "string",
+            "description": "The screen now: a PNG in base64, or the digest of one sent before.",
+        },
         "action": {"description": "The action to check: an object with a kind, or a call such as click(120, 33)."},
         "intent": {"type": "string", "description": "What the action is meant to do, in the agent's words."},
         "history": {"type": "array", "description": "Steps carried out so far: action, intent, before, after."},

@@ -9,7 +9,6 @@ from typing import Any, TextIO
 
 import presage
 from presage import PresageError
-
 from presage_gui.service import REQUEST, Service
 
 LARGEST = 64 * 2**20
@@ -17,7 +16,7 @@ PROTOCOL = "2025-06-18"
 """The version of the Model Context Protocol that is spoken."""
 _TOOL = {
     "name": "check_action",
-    "description": "Say, before a computer-use action is carried out, how likely it does what is meant, and what is wrong.",
+    "description": "Say, before a computer-use action is carried out, how likely it is right, and what is wrong.",
     "inputSchema": REQUEST,
 }
 

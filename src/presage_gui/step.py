@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from presage import PresageError
-
 from presage_gui.action import Action
 
 

@@ -29,6 +29,7 @@ import pytest
 from presage import PresageError
 from presage.cli import main
 from presage.static import toolkit
+from presage_gui.cli import main as gui
 
 ROOT = Path(__file__).resolve().parents[2]
 BLOCK = re.compile(
@@ -51,6 +52,9 @@ HERE: dict[str, Callable[[], bool]] = {
     "compiler": lambda: any(map(shutil.which, ("gcc", "clang", "cc"))),
     "torch": lambda: importlib.util.find_spec("torch") is not None,
     "cuda": has_cuda_extra,
+    "gui": lambda: importlib.util.find_spec("PIL") is not None,
+    "browser": lambda: bool(shutil.which("chromium")) and importlib.util.find_spec("playwright") is not None,
+    "desktop": lambda: all(map(shutil.which, ("Xvfb", "xdotool", "wish"))) and bool(importlib.util.find_spec("mss")),
 }
 """What a block may need, and whether it is here. `cuda` is the extra of that name, which needs no GPU."""
 
@@ -95,7 +99,7 @@ class Folder:
     def __init__(self, path: Path) -> None:
         self.path, bin = path, path / ".bin"
         bin.mkdir()
-        for name, arguments in (("presage", "-P -m presage"), ("python", "")):
+        for name, arguments in (("presage", "-P -m presage"), ("presage-gui", "-P -m presage_gui"), ("python", "")):
             script = bin / name
             script.write_text(f'#!/bin/sh\nexec "{sys.executable}" {arguments} "$@"\n')
             script.chmod(0o755)
@@ -151,10 +155,10 @@ def parse(block: Block) -> None:
 
 
 def commands(line: str) -> Iterator[list[str]]:
-    """The arguments of each `presage` in a line of shell.
+    """Each `presage` and `presage-gui` in a line of shell, with its arguments.
 
-    >>> list(commands("A=1 ./presage runs && presage report x | head  # see"))
-    [['runs'], ['report', 'x']]
+    >>> list(commands("A=1 ./presage runs && presage-gui page x | head  # see"))
+    [['presage', 'runs'], ['presage-gui', 'page', 'x']]
     """
     lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
     lexer.whitespace_split = True
@@ -165,17 +169,18 @@ def commands(line: str) -> Iterator[list[str]]:
             continue
         while words and re.fullmatch(r"\w+=.*", words[0]):
             words.pop(0)
-        if words and words[0] in ("presage", "./presage") and words[1:2] != ["test"]:
-            yield words[1:]
+        if words and words[0] in ("presage", "./presage", "presage-gui") and words[1:2] != ["test"]:
+            yield [words[0].removeprefix("./"), *words[1:]]
         words = []
 
 
 def check_arguments(words: list[str]) -> None:
+    program, *arguments = words
     try:
-        _, surplus = main.build(words[0]).parse_known_args(words)
+        _, surplus = (gui if program == "presage-gui" else main).build(arguments[0]).parse_known_args(arguments)
     except (SystemExit, PresageError) as refused:
-        raise AssertionError(f"presage {shlex.join(words)} is refused") from refused
-    assert not surplus, f"presage {shlex.join(words)} does not know {surplus}"
+        raise AssertionError(f"{shlex.join(words)} is refused") from refused
+    assert not surplus, f"{shlex.join(words)} does not know {surplus}"
 
 
 def agree(shown: str, output: str) -> bool:

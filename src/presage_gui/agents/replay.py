@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from presage import PresageError
-
 from presage_gui.action import Action, Kind
 from presage_gui.agent import Agent, Objection
 from presage_gui.environment import Environment

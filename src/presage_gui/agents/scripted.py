@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from presage import PresageError
-
 from presage_gui.action import Action, Kind
 from presage_gui.agent import Agent, Objection
 from presage_gui.data.injection import INJECTORS, Proposed, Situation, good

@@ -21,6 +21,7 @@ COMMANDS = {
     "evaluate": "say how good a critic is, on recorded states or in the loop",
     "tasks": "list the tasks of MiniWoB++, by split and family",
     "record": "play tasks, make mistakes on purpose, and record every state with its labels",
+    "pack": "put a recorded set into one small file",
     "export": "write recorded states as questions for fine-tuning a vision model",
 }
 """Each name is a module of presage_gui.cli, which is imported only when the command is used."""

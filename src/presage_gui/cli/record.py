@@ -11,8 +11,16 @@ from presage_gui.data.splits import SPLITS, tasks, where
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("what", nargs="+", metavar="TASK", help="tasks of MiniWoB++, or train, validation or test")
-    parser.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="where the states go; tasks that are there already are left out")
-    parser.add_argument("--seeds", type=int, default=8, help="episodes of each task; every second one has mistakes (default: 8)")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        required=True,
+        metavar="FOLDER",
+        help="where the states go; tasks that are there already are left out",
+    )
+    parser.add_argument(
+        "--seeds", type=int, default=8, help="episodes of each task; every second one has mistakes (default: 8)"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -22,7 +30,8 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     from presage_gui.environments.miniwob import MiniWob
 
-    with MiniWob(open_tasks[0]) as environment:
+    environment = MiniWob(open_tasks[0])
+    with environment:
         recorder = Recorder(arguments.out, environment)
         for task in open_tasks:
             if not recorder.knows(task):

@@ -18,17 +18,44 @@ from presage_gui.step import Step
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--env", required=True, metavar="NAME:TASK", help="such as miniwob:click-test")
-    parser.add_argument("--agent", default="scripted", metavar="NAME", help="such as scripted:errors=0.3 (default: scripted)")
+    parser.add_argument(
+        "--agent", default="scripted", metavar="NAME", help="such as scripted:errors=0.3 (default: scripted)"
+    )
     add_critic(parser)
     parser.add_argument("--seed", type=int, default=0, help="which variant of the task (default: 0)")
     parser.add_argument("--episodes", type=int, default=1, help="how many, with seeds one after the other (default: 1)")
-    parser.add_argument("--out", type=Path, default=Path("episodes"), metavar="FOLDER", help="where episodes are kept; the same command there goes on")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        default=Path("episodes"),
+        metavar="FOLDER",
+        help="where episodes are kept; the same command there goes on",
+    )
     limits = Limits()
-    parser.add_argument("--steps", type=int, default=limits.steps, help=f"most steps of an episode (default: {limits.steps})")
-    parser.add_argument("--revisions", type=int, default=limits.revisions, help=f"how often a step may be sent back (default: {limits.revisions})")
-    parser.add_argument("--checks", type=int, default=limits.checks, help=f"most checks of an episode (default: {limits.checks})")
-    parser.add_argument("--seconds", type=float, default=limits.seconds, help=f"most seconds of an episode (default: {limits.seconds:g})")
-    parser.add_argument("--ask", choices=("refuse", "allow", "person"), default="refuse", help="who decides on steps that a person has to decide on (default: refuse: the episode ends)")
+    parser.add_argument(
+        "--steps", type=int, default=limits.steps, help=f"most steps of an episode (default: {limits.steps})"
+    )
+    parser.add_argument(
+        "--revisions",
+        type=int,
+        default=limits.revisions,
+        help=f"how often a step may be sent back (default: {limits.revisions})",
+    )
+    parser.add_argument(
+        "--checks", type=int, default=limits.checks, help=f"most checks of an episode (default: {limits.checks})"
+    )
+    parser.add_argument(
+        "--seconds",
+        type=float,
+        default=limits.seconds,
+        help=f"most seconds of an episode (default: {limits.seconds:g})",
+    )
+    parser.add_argument(
+        "--ask",
+        choices=("refuse", "allow", "person"),
+        default="refuse",
+        help="who decides on steps that a person has to decide on (default: refuse: the episode ends)",
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON document a line, for each episode")
 
 
@@ -42,7 +69,9 @@ def run(arguments: argparse.Namespace) -> int:
         for seed in range(arguments.seed, arguments.seed + arguments.episodes):
             folder = arguments.out / f"{arguments.env.replace(':', '-').replace('/', '-')}-{seed}"
             with Episode(folder, _configuration(arguments, seed)) as episode:
-                result = Loop(environment, agent, critic, gate, episode, limits, person, not arguments.no_fixes).run(seed)
+                result = Loop(environment, agent, critic, gate, episode, limits, person, not arguments.no_fixes).run(
+                    seed
+                )
                 goal = episode.state.goal
             write_page(folder)
             results.append(result)
@@ -65,7 +94,9 @@ def _print(result: Result, goal: str, seed: int, folder: Path, as_json: bool) ->
         print(json.dumps({"goal": goal, "seed": seed, "folder": str(folder), **vars(result)}), flush=True)
         return
     print(f"{goal}\n  {'success' if result.success else 'no success'}: {result.reason}")
-    print(f"  {result.steps} steps, {result.proposals} proposals, {result.revised} sent back, {result.asked} for a person")
+    print(
+        f"  {result.steps} steps, {result.proposals} proposals, {result.revised} sent back, {result.asked} for a person"
+    )
     print(f"  {folder / 'episode.html'}", flush=True)
 
 

@@ -6,7 +6,6 @@ import argparse
 import sys
 
 from presage import PresageError
-
 from presage_gui.cli.parts import add_critic, critic_of, gate_of
 from presage_gui.service import Service
 from presage_gui.serving import Server, speak_mcp
@@ -15,7 +14,9 @@ from presage_gui.serving import Server, speak_mcp
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_critic(parser)
     parser.add_argument("--mcp", action="store_true", help="speak MCP on standard input and output instead of HTTP")
-    parser.add_argument("--host", default="127.0.0.1", help="the address to listen on (default: 127.0.0.1, this machine only)")
+    parser.add_argument(
+        "--host", default="127.0.0.1", help="the address to listen on (default: 127.0.0.1, this machine only)"
+    )
     parser.add_argument("--port", type=int, default=8765, help="the port; 0 takes a free one (default: 8765)")
 
 

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from presage import PresageError
-
 from presage_gui.action import Action, ActionError
 from presage_gui.critic import ErrorClass
 from presage_gui.data.splits import SPLITS, Split
@@ -102,7 +101,7 @@ class Source:
 
     @lru_cache(maxsize=256)  # noqa: B019  a source lives as long as what reads it
     def screen(self, digest: str) -> Screen:
-        return Screen.from_png(self._read(f"screens/{digest}.png"))
+        return Screen.from_png(self._read(f"screens/{digest}.{'webp' if self._zip else 'png'}"))
 
     def states(self, split: Split) -> Iterator[State]:
         for name in self.files(split):

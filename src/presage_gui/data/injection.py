@@ -107,8 +107,7 @@ def meaning(s: Situation) -> Proposed | None:
         return None
     if right.action.kind is Kind.TYPE:
         others = [text for text in _texts(s.goal) if text.lower() != right.action.text.lower()]
-        action = Action(Kind.TYPE, text=s.rng.choice(others)) if others else None
-        return action and Proposed(action, intent(action, right.name, right.role, s.rng), ErrorClass.MEANING)
+        return _typed(s, right, others, ErrorClass.MEANING)
     same = [e for e in s.others() if e.role == right.role and e.name != right.name]
     named = same or [e for e in s.others() if e.name and e.role != "element"]
     return _on(s, s.rng.choice(named), ErrorClass.MEANING) if named else None
@@ -120,7 +119,9 @@ def ending(s: Situation) -> Proposed | None:
         action = Action(Kind.TERMINATE, success=False)
     else:
         answer = Action(Kind.ANSWER, text=s.rng.choice(_texts(s.goal)))
-        action = s.rng.choice([Action(Kind.TERMINATE), Action(Kind.TERMINATE), Action(Kind.TERMINATE, success=False), answer])
+        action = s.rng.choice(
+            [Action(Kind.TERMINATE), Action(Kind.TERMINATE), Action(Kind.TERMINATE, success=False), answer]
+        )
     return Proposed(action, intent(action, "", "", s.rng), ErrorClass.ENDING)
 
 
@@ -131,10 +132,16 @@ def constraint(s: Situation) -> Proposed | None:
         return None
     if right.action.kind is Kind.TYPE:
         text = right.action.text
-        ways = [text.swapcase(), text.lower(), text.upper(), text[: max(1, len(text) // 2)], f"{text} {text[:3]}", text.strip(" .")]
+        ways = [
+            text.swapcase(),
+            text.lower(),
+            text.upper(),
+            text[: max(1, len(text) // 2)],
+            f"{text} {text[:3]}",
+            text.strip(" ."),
+        ]
         changed = [way for way in ways if way != text and way]
-        action = Action(Kind.TYPE, text=s.rng.choice(changed)) if changed else None
-        return action and Proposed(action, intent(action, right.name, right.role, s.rng), ErrorClass.CONSTRAINT)
+        return _typed(s, right, changed, ErrorClass.CONSTRAINT)
     return _submitted(s, ErrorClass.CONSTRAINT) if s.done else None
 
 
@@ -152,7 +159,15 @@ def malformed(s: Situation) -> Proposed | None:
             Point(round(at.x / width * 1000), round(at.y / height * 1000)),
         ]  # fmt: skip
         return Proposed(replace(right.action, at=s.rng.choice(places)), said, ErrorClass.MALFORMED)
-    calls = ["click()", f"click({right.name or 'button'!r})", "key('submit')", "type()", "press_button(1)", "scroll(0, 0)", "{"]
+    calls = [
+        "click()",
+        f"click({right.name or 'button'!r})",
+        "key('submit')",
+        "type()",
+        "press_button(1)",
+        "scroll(0, 0)",
+        "{",
+    ]
     return Proposed(s.rng.choice(calls), said, ErrorClass.MALFORMED)
 
 
@@ -193,7 +208,8 @@ def parameter(s: Situation) -> Proposed | None:
     if action.kind is Kind.SCROLL:
         dy = s.rng.choice((-action.dy, -120 if action.dy > 0 else 120, action.dy * 12))
         return Proposed(replace(action, dy=dy), said, ErrorClass.PARAMETER)
-    assert at and to
+    assert at
+    assert to
     dx, dy = to.x - at.x, to.y - at.y
     ends = [
         Point(at.x - dx, at.y - dy), Point(at.x + dx * 2.2, at.y + dy * 2.2), Point(at.x + dx * 0.4, at.y + dy * 0.4),
@@ -207,7 +223,11 @@ def hallucinated(s: Situation) -> Proposed | None:
     """An element that is not on the screen."""
     seen = " ".join(e.name.lower() for e in s.elements) + s.goal.lower()
     absent = [name for name in ABSENT if name.lower() not in seen]
-    area = s.rng.choice(s.elements).box if s.elements and s.rng.random() < 0.5 else Box(5, 60, s.size[0] / 2, s.size[1] - 110)
+    area = (
+        s.rng.choice(s.elements).box
+        if s.elements and s.rng.random() < 0.5
+        else Box(5, 60, s.size[0] / 2, s.size[1] - 110)
+    )
     action = Action(Kind.CLICK, at=_anywhere(area, s.rng))
     role = s.rng.choice(("button", "link", "menu item", "tab", "icon"))
     return Proposed(action, intent(action, s.rng.choice(absent), role, s.rng), ErrorClass.HALLUCINATED)
@@ -252,6 +272,13 @@ INJECTORS: dict[ErrorClass, Injector] = {
 }  # fmt: skip
 
 
+def _typed(s: Situation, right: Right, texts: Sequence[str], error: ErrorClass) -> Proposed | None:
+    if not texts:
+        return None
+    action = Action(Kind.TYPE, text=s.rng.choice(texts))
+    return Proposed(action, intent(action, right.name, right.role, s.rng), error)
+
+
 def _submitted(s: Situation, error: ErrorClass) -> Proposed | None:
     buttons = [e for e in s.others() if e.name.lower().startswith(SUBMITTING) and e.role in ("button", "element")]
     return _on(s, s.rng.choice(buttons), error) if buttons else None
@@ -285,7 +312,9 @@ def _mistyped(text: str, rng: random.Random) -> str:
 
 def _anywhere(box: Box, rng: random.Random) -> Point:
     """A place in the middle half of a box."""
-    return Point(round(box.left + box.width * rng.uniform(0.25, 0.75)), round(box.top + box.height * rng.uniform(0.25, 0.75)))
+    return Point(
+        round(box.left + box.width * rng.uniform(0.25, 0.75)), round(box.top + box.height * rng.uniform(0.25, 0.75))
+    )
 
 
 def _inside(point: Point, size: tuple[int, int]) -> Point:

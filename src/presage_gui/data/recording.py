@@ -1,4 +1,4 @@
-"""Recording: plays tasks with an oracle, makes mistakes on purpose, and writes every state with right and wrong steps."""
+"""Recording: plays tasks with an oracle, makes mistakes on purpose, and writes states with right and wrong steps."""
 
 from __future__ import annotations
 
@@ -19,7 +19,13 @@ from presage_gui.screen import Screen
 
 LONGEST = 14
 """States of one episode."""
-MISTAKES = (ErrorClass.GROUNDING, ErrorClass.MEANING, ErrorClass.DETOUR, ErrorClass.DISAGREEMENT, ErrorClass.PREREQUISITE)
+MISTAKES = (
+    ErrorClass.GROUNDING,
+    ErrorClass.MEANING,
+    ErrorClass.DETOUR,
+    ErrorClass.DISAGREEMENT,
+    ErrorClass.PREREQUISITE,
+)
 """What is carried out on purpose, so that histories have steps that went wrong."""
 MEANT = (ErrorClass.GROUNDING, ErrorClass.PARAMETER, ErrorClass.MALFORMED)
 """Errors whose intent is the right one."""

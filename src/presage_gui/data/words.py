@@ -12,15 +12,20 @@ _CLICK = (
 )  # fmt: skip
 _CLICK_NAMELESS = ("Click the {role}", "Click on the {role}", "Put the cursor into the {role}")
 _FIELD = ("Click the {name}", "Click on the {name} to focus it", "Focus the {name}", "Put the cursor into the {name}")
-_TYPE = ("Type \"{text}\" into the {name}", "Enter \"{text}\"", "Type {text}", "Enter \"{text}\" in the {name}")
-_SCROLL = ("Scroll {way}", "Scroll {way} to see {name}", "Scroll {way} in the list", "Scroll {way} until {name} is visible")
+_TYPE = ('Type "{text}" into the {name}', 'Enter "{text}"', "Type {text}", 'Enter "{text}" in the {name}')
+_SCROLL = (
+    "Scroll {way}",
+    "Scroll {way} to see {name}",
+    "Scroll {way} in the list",
+    "Scroll {way} until {name} is visible",
+)
 _DRAG = ("Drag the {name} to {to}", "Move the {name} to {to}", "Drag from the {name} to {to}")
 _KEY = ("Press {keys}", "Use {keys}", "Hit {keys} on the keyboard")
 _SELECT_ALL = ("Select all text in the {name} with ctrl+a", "Press ctrl+a to replace the text in the {name}")
 _WAIT = ("Wait for the page to load", "Wait until it is ready", "Wait a moment")
 _DONE = ("The task is complete", "Everything is done, finish the task", "Done: end the task")
 _FAIL = ("The task cannot be done", "Give up: this is not possible")
-_ANSWER = ("Answer with \"{text}\"", "Give the answer {text}")
+_ANSWER = ('Answer with "{text}"', "Give the answer {text}")
 FIELDS = ("text field", "text area", "drop-down list")
 
 

@@ -9,7 +9,6 @@ from typing import Any
 
 from presage import PresageError
 from presage.core.errors import install
-
 from presage_gui.action import Action, Kind, Point
 from presage_gui.screen import Screen
 
@@ -19,7 +18,13 @@ _KEYS = {
     "home": "Home", "end": "End", "pageup": "PageUp", "pagedown": "PageDown", "up": "ArrowUp", "down": "ArrowDown",
     "left": "ArrowLeft", "right": "ArrowRight", **{f"f{number}": f"F{number}" for number in range(1, 13)},
 }  # fmt: skip
-_FLAGS = ("--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--font-render-hinting=none", "--hide-scrollbars=false")
+_FLAGS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--font-render-hinting=none",
+    "--hide-scrollbars=false",
+)
 _SETTLED = 2
 """So many equal frames in a row, and the page has settled."""
 

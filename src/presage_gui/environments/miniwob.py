@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from presage import PresageError
 from presage.core.errors import hint, install
-
 from presage_gui.action import Action
 from presage_gui.environment import Environment, Outcome
 from presage_gui.environments.browser import Browser
@@ -27,11 +26,11 @@ ENOUGH = 0.6
 """The reward of a success; some tasks give a part of it for coming near."""
 _LONG = 100_000_000
 """Milliseconds: an agent may take its time."""
-_START = """(seed) => {
+_START = """([seed, longest]) => {
   const style = document.createElement('style');
   style.textContent = '#reward-display, #click-canvas { display: none !important } * { caret-animation: manual }';
   document.head.appendChild(style);
-  core.EPISODE_MAX_TIME = %d;
+  core.EPISODE_MAX_TIME = longest;
   if (!core.cover_div) core.startEpisode();
   core.cover_div.classList.add('transparent');
   // What pages keep to themselves and oracles need.
@@ -47,7 +46,7 @@ _START = """(seed) => {
   Math.seedrandom(seed);
   core.startEpisodeReal();
   if (document.activeElement) document.activeElement.blur();
-}""" % _LONG
+}"""
 
 
 def folder() -> Path:
@@ -90,7 +89,7 @@ class MiniWob(Environment):
         page = self._browser.page
         page.mouse.move(0, 0)
         page.goto((folder() / f"{self.task}.html").as_uri())
-        page.evaluate(_START, str(seed))
+        page.evaluate(_START, [str(seed), _LONG])
         page.wait_for_function("typeof WOB_TASK_READY === 'undefined' || WOB_TASK_READY")
         page.evaluate("document.activeElement && document.activeElement.blur()")
         self._browser.settle()
@@ -104,7 +103,9 @@ class MiniWob(Environment):
         self._browser.do(action)
 
     def outcome(self) -> Outcome:
-        over, reward, reason = self._browser.page.evaluate("[WOB_DONE_GLOBAL, WOB_RAW_REWARD_GLOBAL, WOB_REWARD_REASON]")
+        over, reward, reason = self._browser.page.evaluate(
+            "[WOB_DONE_GLOBAL, WOB_RAW_REWARD_GLOBAL, WOB_REWARD_REASON]"
+        )
         return Outcome(bool(over), bool(over) and reward >= ENOUGH, str(reason or ""))
 
     def close(self) -> None:

@@ -59,15 +59,17 @@ class Oracle:
 
     def elements(self) -> list[Element]:
         found = self.environment.page.evaluate("() => presage.elements()")
-        return [Element(Box(*each["box"]), each["name"], each["role"], each["tag"], str(each["value"])) for each in found]
+        return [
+            Element(Box(*each["box"]), each["name"], each["role"], each["tag"], str(each["value"])) for each in found
+        ]
 
 
 def _right(told: Mapping[str, Any]) -> Right:
     kind = Kind(told["kind"])
-    at, to = told.get("at"), told.get("to")
+    at = told.get("at")
     fields: dict[str, Any] = {"at": Point(*at)} if at else {}
     if kind is Kind.DRAG:
-        fields["to"] = Point(*to)
+        fields["to"] = Point(*told["to"])
     elif kind is Kind.TYPE:
         fields["text"] = told["text"]
     elif kind is Kind.KEY:

@@ -41,7 +41,11 @@ class Right:
                 return action.success == self.action.success
             case Kind.SCROLL:
                 same_way = action.dy * self.action.dy > 0 and not action.dx
-                return same_way and self._starts(action) and min(abs(action.dy), self.most) <= max(1.6 * abs(self.action.dy), 30)
+                return (
+                    same_way
+                    and self._starts(action)
+                    and min(abs(action.dy), self.most) <= max(1.6 * abs(self.action.dy), 30)
+                )
         starts = self._starts(action) or not box_decides
         if action.kind is not Kind.DRAG or not starts:
             return starts

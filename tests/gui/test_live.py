@@ -1,0 +1,58 @@
+"""With a browser and with a desktop, where they are installed: the commands as people type them."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from presage_gui.cli.main import main
+
+has_browser = bool(shutil.which("chromium")) and all(map(importlib.util.find_spec, ("playwright", "miniwob")))
+has_desktop = all(map(shutil.which, ("Xvfb", "xdotool", "wish"))) and importlib.util.find_spec("mss") is not None
+browser = pytest.mark.skipif(not has_browser, reason="needs Chromium, Playwright and miniwob")
+desktop = pytest.mark.skipif(not has_desktop, reason="needs Xvfb, xdotool, wish and mss")
+
+
+def run(out: Path, *words: str) -> tuple[int, Path]:
+    return main(["run", *words, "--out", str(out)]), out
+
+
+@browser
+def test_a_task_in_a_browser(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    status, out = run(tmp_path, "--env", "miniwob:enter-text", "--critic", "none", "--seed", "3", "--json")
+    document = json.loads(capsys.readouterr().out)
+    assert (status, document["success"], document["steps"]) == (0, True, 3)
+    folder = out / "miniwob-enter-text-3"
+    assert (folder / "episode.html").exists()
+    status, _ = run(tmp_path, "--env", "miniwob:enter-text", "--critic", "none", "--seed", "3", "--json")
+    assert json.loads(capsys.readouterr().out) == document  # finished: it is not run again
+
+
+@browser
+def test_a_task_that_does_not_exist(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(tmp_path, "--env", "miniwob:click-tst", "--critic", "none")[0] == 2
+    assert "has no task 'click-tst'; did you mean" in capsys.readouterr().err
+
+
+@desktop
+def test_a_desktop_program(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    status, _ = run(tmp_path, "--env", "desktop:contacts", "--critic", "none", "--seed", "1", "--json")
+    document = json.loads(capsys.readouterr().out)
+    assert (status, document["success"]) == (0, True)
+    assert document["steps"] >= 5
+
+
+def test_help_and_errors(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 0
+    assert "COMMAND" in capsys.readouterr().out
+    assert main(["run", "--env", "nowhere:x", "--critic", "none"]) == 2
+    assert "there is no environment 'nowhere'" in capsys.readouterr().err
+    assert main(["run", "--env", "miniwob:click-test", "--critic", "nobody"]) == 2
+    assert "there is no critic 'nobody'" in capsys.readouterr().err
+    assert main(["page", "nowhere"]) == 2
+    assert main(["tasks", "test"]) == 0
+    assert "click-tab" in capsys.readouterr().out
