@@ -61,7 +61,8 @@ def test_the_marked_screen_the_goal_and_the_action_are_sent(endpoint: Endpoint, 
 
 
 @pytest.mark.parametrize(
-    "behaviour", [fails(500), fails(400), body("nonsense"), body(b"\xff\xfe"), cuts, floods, says("I cannot say."), says("")]
+    "behaviour",
+    [fails(500), fails(400), body("nonsense"), body(b"\xff\xfe"), cuts, floods, says("I cannot say."), says("")],
 )
 def test_a_person_decides_when_the_endpoint_fails(endpoint: Endpoint, critic: Vlm, behaviour: Any) -> None:
     endpoint.otherwise = behaviour

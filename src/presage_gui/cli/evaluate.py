@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from presage import PresageError
-
 from presage_gui.cli.parts import add_critic, critic_of, gate_of
 from presage_gui.data.dataset import SHIPPED, load
 from presage_gui.data.splits import SPLITS
@@ -17,13 +16,21 @@ from presage_gui.data.splits import SPLITS
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_critic(parser)
-    parser.add_argument("--data", type=Path, default=SHIPPED, metavar="FOLDER", help="recorded states (default: those in the package)")
+    parser.add_argument(
+        "--data", type=Path, default=SHIPPED, metavar="FOLDER", help="recorded states (default: those in the package)"
+    )
     parser.add_argument("--split", choices=SPLITS, default="validation", help="which of them (default: validation)")
     parser.add_argument("--bare", action="store_true", help="without the intents that agents state")
-    parser.add_argument("--live", metavar="TASK,TASK", help="in the loop instead, on these tasks of MiniWoB++; needs a browser")
+    parser.add_argument(
+        "--live", metavar="TASK,TASK", help="in the loop instead, on these tasks of MiniWoB++; needs a browser"
+    )
     parser.add_argument("--episodes", type=int, default=10, help="episodes of each task, with --live (default: 10)")
-    parser.add_argument("--errors", type=float, default=0.3, help="share of steps that the agent spoils, with --live (default: 0.3)")
-    parser.add_argument("--revisions", type=int, default=2, help="how often a step may be sent back, with --live (default: 2)")
+    parser.add_argument(
+        "--errors", type=float, default=0.3, help="share of steps that the agent spoils, with --live (default: 0.3)"
+    )
+    parser.add_argument(
+        "--revisions", type=int, default=2, help="how often a step may be sent back, with --live (default: 2)"
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON document")
 
 

@@ -50,17 +50,25 @@ def _focus_first(s: Situation) -> list[Step]:
     fields = _fields(s)
     named = [each for each in fields if each.name and each.name.casefold().strip(" :") in s.intent.text.casefold()]
     chosen = named or (fields if len(fields) == 1 else [])
-    return [Step(_click(each.area), f"Click the {each.name or 'text'} field" if s.intent.text else "") for each in chosen]
+    return [
+        Step(_click(each.area), f"Click the {each.name or 'text'} field" if s.intent.text else "") for each in chosen
+    ]
 
 
 def _fields(s: Situation) -> list[Element]:
     """Fields, the inner one where one lies in another."""
     fields = [each for each in s.scene.elements if each.kind == "field" and each.area.height < 60]
-    return [each for each in fields if not any(other is not each and _inside(other.area, each.area) for other in fields)]
+    return [
+        each for each in fields if not any(other is not each and _inside(other.area, each.area) for other in fields)
+    ]
 
 
 def _inside(inner: Box, outer: Box) -> bool:
-    return inner.area < outer.area and outer.grown(2).holds(inner.left, inner.top) and outer.grown(2).holds(inner.right - 1, inner.bottom - 1)
+    return (
+        inner.area < outer.area
+        and outer.grown(2).holds(inner.left, inner.top)
+        and outer.grown(2).holds(inner.right - 1, inner.bottom - 1)
+    )
 
 
 def _click(area: Box) -> Action:

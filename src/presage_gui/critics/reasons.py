@@ -1,4 +1,4 @@
-"""Why a step looks wrong: one of the twelve classes and a sentence, from the evidence. It never says what to do instead."""
+"""Why a step looks wrong: one of the twelve classes and a sentence, from the evidence; never what to do instead."""
 
 from __future__ import annotations
 
@@ -42,7 +42,9 @@ def _repeated(s: Situation, seen: Evidence) -> Reason | None:
 
 def _disagreeing(s: Situation, seen: Evidence) -> Reason | None:
     if s.intent.text and _value(seen, "i_fits", 1.0) == 0 and _value(seen, "i_verb_fits", 1.0) == 0:
-        return Reason(ErrorClass.DISAGREEMENT, f"the intent does not speak of a {s.action.kind.value.replace('_', ' ')}")
+        return Reason(
+            ErrorClass.DISAGREEMENT, f"the intent does not speak of a {s.action.kind.value.replace('_', ' ')}"
+        )
     if s.action.kind is Kind.TYPE and s.intent.text and _value(seen, "t_intent_exact", 1.0) == 0:
         return Reason(ErrorClass.DISAGREEMENT, "the text is not the one that the intent names")
     return None
@@ -113,5 +115,3 @@ def _meaning(s: Situation, seen: Evidence) -> Reason | None:
     if _value(seen, "p_same_element") or _value(seen, "p_same_name"):
         return Reason(ErrorClass.DETOUR, "this element was used before")
     return Reason(ErrorClass.MEANING, "the element at this place is not what the goal speaks of")
-
-

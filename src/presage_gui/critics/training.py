@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from presage.core.recalibration import Scaling
 
+from presage.core.recalibration import Scaling
 from presage_gui.action import ActionError
 from presage_gui.critics.evidence.all import evidence
 from presage_gui.critics.evidence.situation import Situation
@@ -57,7 +57,7 @@ def rows_of(states: Iterable[State], viewer: Viewer | None = None) -> list[Row]:
 def train(rows: list[Row], folder: Path) -> None:
     """Writes the weights with and without a stated intent, and the calibration of the guard."""
     good = np.array([float(row.good) for row in rows])
-    weight = balanced(good, [row.task for row in rows])
+    weight = balanced(good, [row.family for row in rows])
     families = [row.family for row in rows]
     for name in ("with_intent", "bare"):
         seen = [getattr(row, name) for row in rows]

@@ -8,7 +8,6 @@ from presage.core.recalibration import Online
 from presage.llm.client import Client, Message, NoAnswerError
 from presage.llm.settings import Settings, read
 from presage.llm.structured import MalformedError
-
 from presage_gui.action import ActionError, Kind
 from presage_gui.critic import Critic, ErrorClass, Verdict
 from presage_gui.critics.vlm_prompt import SCHEMA, Opinion, messages, parse, pooled
@@ -22,9 +21,7 @@ class Vlm(Critic):
     """Settings come from the environment, as for the `llm` forecaster: PRESAGE_LLM_BASE_URL, PRESAGE_LLM_MODEL and so
     on; `model` and `samples` can be given. Answers are cached, so that no question is paid for twice."""
 
-    def __init__(
-        self, model: str | None = None, samples: int | None = None, settings: Settings | None = None
-    ) -> None:
+    def __init__(self, model: str | None = None, samples: int | None = None, settings: Settings | None = None) -> None:
         self._client = Client(settings or read(model=model, samples=samples))
         self._online = Online()
 
@@ -75,7 +72,7 @@ class Vlm(Critic):
 
 
 def _says_so(step: Step) -> bool:
-    """Whether the intent itself speaks of paying, sending, deleting or submitting: a model that denies it is not believed."""
+    """Whether the intent itself speaks of paying, sending, deleting or submitting, whatever a model says."""
     return step.action.kind in (Kind.CLICK, Kind.DOUBLE, Kind.KEY) and any(map(is_committing, step.intent.split()))
 
 

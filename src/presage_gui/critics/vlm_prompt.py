@@ -16,7 +16,6 @@ from typing import Any
 
 from presage.core.text import one_line
 from presage.llm.structured import MalformedError, find_object
-
 from presage_gui.action import NEEDS
 from presage_gui.critic import ErrorClass
 from presage_gui.history import History
@@ -32,7 +31,10 @@ SCHEMA: Mapping[str, Any] = {
         "expected": {"type": "string", "description": "what will happen on the screen if the step is carried out"},
         "rule": {"type": "string", "description": "which rule the step breaks, and by what evidence; empty if none"},
         "error": {"type": "string", "enum": [NO_ERROR, *map(str, ErrorClass)]},
-        "probability": {"type": "number", "description": "that the step does what is meant and brings the goal nearer, 0 to 1"},
+        "probability": {
+            "type": "number",
+            "description": "that the step does what is meant and brings the goal nearer, 0 to 1",
+        },
         "irreversible": {"type": "boolean", "description": "whether it pays, sends, deletes or submits"},
     },
     "required": list(KEYS),
@@ -42,9 +44,9 @@ _LONGEST = 400
 _TRAJECTORY = 20
 """So many of the last steps are told."""
 _PLACE = re.compile(r"[(\[{]?\s*-?\d+(?:\.\d+)?\s*[,;]\s*-?\d+(?:\.\d+)?\s*[)\]}]?")
-_SYSTEM = """You check one step of a computer-use agent before it is carried out. You see the screen with the step drawn \
-on it: a ring where it clicks, an arrow along a drag or a scroll. Judge whether it will do what is meant and bring the \
-goal nearer. The kinds of error:
+_SYSTEM = """You check one step of a computer-use agent before it is carried out. You see the screen with the step \
+drawn on it: a ring where it clicks, an arrow along a drag or a scroll. Judge whether it will do what is meant and \
+bring the goal nearer. The kinds of error:
 {classes}
 Answer with one JSON object with the keys expected, rule, error, probability, irreversible. Say what is wrong, never \
 what to do instead: no coordinates, no other step.
@@ -107,16 +109,16 @@ def parse(text: str) -> Opinion:
     if not isinstance(found["expected"], str) or not isinstance(found["rule"], str):
         raise MalformedError("expected and rule must be sentences")
     error = None if found["error"] == NO_ERROR else ErrorClass(found["error"])
-    return Opinion(float(probability), error, _sentence(found["expected"]), _sentence(found["rule"]), found["irreversible"])
+    return Opinion(
+        float(probability), error, _sentence(found["expected"]), _sentence(found["rule"]), found["irreversible"]
+    )
 
 
 def pooled(opinions: Sequence[Opinion]) -> Opinion:
     """The mean probability; class and words of the answer that is nearest to it."""
     mean = sum(each.probability for each in opinions) / len(opinions)
     nearest = min(opinions, key=lambda each: abs(each.probability - mean))
-    return Opinion(
-        mean, nearest.error, nearest.expected, nearest.rule, any(each.irreversible for each in opinions)
-    )
+    return Opinion(mean, nearest.error, nearest.expected, nearest.rule, any(each.irreversible for each in opinions))
 
 
 def _sentence(text: str) -> str:

@@ -1,4 +1,4 @@
-"""The loop with a scripted agent that spoils some of its steps: with no critic, the critic, an ideal and a random one."""
+"""The loop with a scripted agent that spoils some of its steps: with no critic, the critic, an ideal, a random one."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from presage.core.scoring import bootstrap
 
+from presage.core.scoring import bootstrap
 from presage_gui.agents.scripted import Scripted
 from presage_gui.baselines import Chance, Nothing, Unchanged
 from presage_gui.critic import Critic, ErrorClass, Verdict
@@ -68,7 +68,9 @@ def compare(
     return _summary(success, seconds, names)
 
 
-def _summary(success: Mapping[str, Sequence[float]], seconds: Mapping[str, float], tasks: Sequence[str]) -> dict[str, Any]:
+def _summary(
+    success: Mapping[str, Sequence[float]], seconds: Mapping[str, float], tasks: Sequence[str]
+) -> dict[str, Any]:
     base = np.array(success["none"])
     found: dict[str, Any] = {"tasks": len(set(tasks)), "episodes": len(tasks)}
     for name, won in success.items():

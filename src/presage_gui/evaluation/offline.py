@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
 from presage import PresageError
 from presage.core.scoring import auroc
-
 from presage_gui.action import ActionError
 from presage_gui.critic import Critic, ErrorClass
 from presage_gui.data.dataset import State

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
+
 from presage import Interval
 from presage.core.scoring import auroc, bootstrap
 

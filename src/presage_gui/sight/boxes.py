@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 
 import numpy as np
@@ -86,7 +87,10 @@ def surface_at(pixels: Pixels, x: float, y: float, radius: int = 6) -> Surface:
     here = int((pixels[row, column].astype(np.int64) >> 2) @ np.array([4096, 64, 1]))
     red, green, blue = (int(each) for each in pixels[row, column])
     return Surface(
-        float(near.mean(axis=2).std()), count / (height * width), here == int(values[counts.argmax()]), (red, green, blue)
+        float(near.mean(axis=2).std()),
+        count / (height * width),
+        here == int(values[counts.argmax()]),
+        (red, green, blue),
     )
 
 
@@ -105,7 +109,7 @@ def ring(pixels: Pixels, box: Box) -> float:
         [_strong(pixels[rows, at]) for at in _places(left, pixels.shape[1])],
         [_strong(pixels[rows, at]) for at in _places(right, pixels.shape[1])],
     )
-    return min(max((min(pair) for pair in zip(side, side[1:], strict=False)), default=0.0) for side in sides)
+    return min(max((min(pair) for pair in itertools.pairwise(side)), default=0.0) for side in sides)
 
 
 def _places(middle: int, end: int) -> range:

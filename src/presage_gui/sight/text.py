@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
 from presage import PresageError
 from presage.core.errors import install
-
 from presage_gui.screen import Box, Pixels, Screen
 
 Floats = npt.NDArray[np.float32]
@@ -149,9 +149,7 @@ def _overlap(a: Box, b: Box) -> bool:
     return a.left < b.right and b.left < a.right and a.top < b.bottom and b.top < a.bottom
 
 
-def _without_cut_lines(
-    regions: list[Box], lines: Sequence[Line], screen: Screen
-) -> tuple[list[Box], list[Line]]:
+def _without_cut_lines(regions: list[Box], lines: Sequence[Line], screen: Screen) -> tuple[list[Box], list[Line]]:
     """Regions grown until no kept line is cut by one; what is left of the lines."""
     left = list(lines)
     for _ in range(4):

@@ -82,5 +82,7 @@ def _ending(s: Situation) -> dict[str, float]:
     if s.last is not None and s.last.name:
         found["e_last_relevant"] = max((contained(p, s.last.name) for p in s.goal.phrases), default=0.0)
     if kind is Kind.ANSWER:
-        found["e_answer_asked"] = float(any(word in s.goal.words for word in ("answer", "tell", "what", "which", "how", "who")))
+        found["e_answer_asked"] = float(
+            any(word in s.goal.words for word in ("answer", "tell", "what", "which", "how", "who"))
+        )
     return found

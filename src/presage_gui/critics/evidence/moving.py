@@ -55,7 +55,9 @@ def _scroll(s: Situation) -> dict[str, float]:
 
 def _cut_text(s: Situation, bottom: float) -> float:
     """Whether a line ends at the lower edge of what scrolls: there is more below."""
-    return float(any(abs(line.box.bottom - bottom) < 6 or line.box.top < bottom < line.box.bottom for line in s.scene.lines))
+    return float(
+        any(abs(line.box.bottom - bottom) < 6 or line.box.top < bottom < line.box.bottom for line in s.scene.lines)
+    )
 
 
 def _drag(s: Situation, at: Point, to: Point) -> dict[str, float]:

@@ -97,7 +97,11 @@ def _against_intent(s: Situation, at: Point, element: Element | None) -> dict[st
         "i_along": min((_along(match.area, at) for match in top), default=math.nan),
     }
     if not matches:
-        covering = [max(contained(each.name, meant), contained(meant, each.name)) for each in s.scene.elements if len(each.name) > 3]
+        covering = [
+            max(contained(each.name, meant), contained(meant, each.name))
+            for each in s.scene.elements
+            if len(each.name) > 3
+        ]
         found["i_best_partly"] = max(covering, default=0.0)
     return found
 
@@ -145,7 +149,11 @@ def _relevance(s: Situation, name: str) -> float:
         return 0.0
     quoted = max((likeness(phrase, name) for phrase in s.goal.phrases), default=0.0)
     words = [word for word in tokens(name) if len(word) > 1 or word.isalnum()]
-    share = sum(any(likeness(word, other) >= 0.85 for other in s.goal.words) for word in words) / len(words) if words else 0.0
+    share = (
+        sum(any(likeness(word, other) >= 0.85 for other in s.goal.words) for word in words) / len(words)
+        if words
+        else 0.0
+    )
     return max(quoted, 0.8 * share)
 
 
@@ -186,7 +194,10 @@ def _row_of_goal(s: Situation, at: Point) -> dict[str, float]:
     areas = [match.area for phrase in s.goal.phrases for match in s.scene.find(phrase, 0.85)]
     if not areas:
         return {}
-    return {"g_row": float(any(_in_row(area, at) for area in areas)), "g_across": min(_across(area, at) for area in areas)}
+    return {
+        "g_row": float(any(_in_row(area, at) for area in areas)),
+        "g_across": min(_across(area, at) for area in areas),
+    }
 
 
 def _phrase_under(scene: Scene, phrases: tuple[str, ...], at: Point) -> float:
