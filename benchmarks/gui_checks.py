@@ -1,7 +1,7 @@
 """What a check of the `pixels` critic costs, in seconds of the processor: python benchmarks/gui_checks.py
 
-Screens are drawn: a form at 320 × 320, and windows full of text at 1920 × 1080. The first check of a screen reads all of
-it; the next ones follow a change of a few lines, as in an episode.
+Screens are drawn: a form at 320 × 320, and windows full of text at 1920 × 1080. The first check reads all of a screen;
+the next ones follow a change of a few lines, as in an episode.
 """
 
 from __future__ import annotations
