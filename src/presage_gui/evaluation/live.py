@@ -40,7 +40,8 @@ def compare(
 ) -> dict[str, Any]:  # fmt: skip
     """The share of episodes that succeed, for each critic, on the same seeds; gains over no critic, with intervals over
     tasks. What the gate would ask a person about is sent back, for nobody is there."""
-    with MiniWob(tasks[0]) as environment:
+    environment = MiniWob(tasks[0])
+    with environment:
         all_critics: dict[str, tuple[Critic, Gate]] = {
             "none": (Nothing(), Pass()),
             **{name: (critic, gate) for name, critic in critics.items()},

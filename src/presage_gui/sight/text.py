@@ -246,7 +246,7 @@ def _read(crop: Pixels) -> tuple[str, float, tuple[tuple[str, float, float], ...
     import cv2
 
     width = min(_WIDEST, max(16, round(crop.shape[1] * _HEIGHT / crop.shape[0])))
-    chances = _run("rec", _tensor(cv2.resize(crop, (width, _HEIGHT))))[0]
+    chances = _run("rec", _tensor(np.asarray(cv2.resize(crop, (width, _HEIGHT)), dtype=np.uint8)))[0]
     likeliest = chances.argmax(axis=1)
     fresh = (likeliest != 0) & (likeliest != np.concatenate([[-1], likeliest[:-1]]))
     steps = np.flatnonzero(fresh)
