@@ -17,7 +17,7 @@ from presage.core.scoring import auroc, bootstrap
 
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
-_RESAMPLES = 300
+_RESAMPLES = 200
 
 
 def threshold_at(probability: Floats, good: Flags, false_alarms: float = 0.05) -> float:
