@@ -15,12 +15,13 @@ from scipy import ndimage
 
 from presage_gui.action import POINTING, Action, Kind, Point
 from presage_gui.history import Effect, Entry
+from presage_gui.reading import Reader, fell_elsewhere
 from presage_gui.screen import Box, Screen
 from presage_gui.step import Step
 
 Mask = npt.NDArray[np.bool_]
-_LEAST = 20
-"""A pixel has changed when a channel differs by more than this: what is redrawn differs by less."""
+_LEAST = 8
+"""A pixel has changed when a channel differs by more than this."""
 _JOIN = 6
 """Changes that are nearer to each other than this are one."""
 _CARET = (3, 6, 40)
@@ -75,6 +76,8 @@ class Watcher:
 
     moving: list[Box] = field(default_factory=list)
     """Where things move by themselves."""
+    reader: Reader | None = None
+    """Who reads text from pixels, so that clicks that fell on something else are named."""
 
     def idle(self, first: Screen, second: Screen) -> None:
         """Two frames between which nothing was done: what differs moves by itself."""
@@ -100,6 +103,8 @@ class Watcher:
         boxes = self.changed(before, after, was, step.action.to or step.action.at or was)
         focus = next((each.step.action.at for each in reversed(last) if each.step.action.kind in POINTING), None)
         effect, note = judge(step, boxes, after.size, focus)
+        if effect is Effect.EXPECTED and self.reader and (fell := fell_elsewhere(self.reader, before, step)):
+            effect, note = Effect.OTHER, f"{note}; {fell}"
         return Entry(step, before, after, effect, tuple(boxes), note)
 
 

@@ -20,6 +20,7 @@ from presage_gui.deciding import Decided, Gate
 from presage_gui.environment import Environment
 from presage_gui.episode import Choice, Episode, Proposal
 from presage_gui.history import Effect, Entry, History
+from presage_gui.reading import Reader
 from presage_gui.screen import Screen
 from presage_gui.step import Step
 
@@ -65,11 +66,12 @@ class Loop:
     def __init__(
         self, environment: Environment, agent: Agent, critic: Critic, gate: Gate, episode: Episode,
         limits: Limits | None = None, person: Person | None = None, fixes: bool = True,
+        reader: Reader | None = None,
     ) -> None:  # fmt: skip
         self.environment, self.agent, self.critic, self.gate = environment, agent, critic, gate
         self.episode, self.limits, self.fixes = episode, limits or Limits(), fixes
         self.person: Person = person or (lambda step, verdict: None)
-        self.watcher = Watcher()
+        self.watcher = Watcher(reader=reader)
         self.history = History()
         self._unreadable = 0
         self._started = time.monotonic()
@@ -132,7 +134,7 @@ class Loop:
             return screen
         return self._dispatch(chosen, screen)
 
-    def _choose(self, screen: Screen) -> Step | None:
+    def _choose(self, screen: Screen) -> Proposal | None:
         waiting = [each for each in self.episode.state.waiting if each.screen == screen.digest]
         objections = [Objection(each.step, self._shown(each.verdict)) for each in waiting if each.step]
         for _ in range(self.limits.revisions + 1 - len(waiting)):
@@ -141,14 +143,14 @@ class Loop:
             proposal = self._propose(screen, objections)
             waiting.append(proposal)
             if proposal.choice is Choice.TRUST and proposal.step:
-                return proposal.step
+                return proposal
             if proposal.choice is Choice.ASK and proposal.step:
                 answer = self.person(proposal.step, proposal.verdict)
                 if answer is None:
                     self._end(False, "a person has to decide, and nobody is there")
                     return None
                 if answer:
-                    return proposal.step
+                    return proposal
             if proposal.step:
                 objections.append(Objection(proposal.step, self._shown(proposal.verdict)))
         return self._least_bad(waiting)
@@ -157,13 +159,13 @@ class Loop:
         """What the agent is told: without the solution, where it is to find that itself."""
         return verdict if self.fixes else replace(verdict, fix=None)
 
-    def _least_bad(self, proposals: list[Proposal]) -> Step | None:
+    def _least_bad(self, proposals: list[Proposal]) -> Proposal | None:
         able = [
             each for each in proposals if each.step and each.choice is Choice.REVISE and not each.verdict.irreversible
         ]
         if able:
             self._unreadable = 0
-            return max(able, key=lambda each: each.verdict.probability).step
+            return max(able, key=lambda each: each.verdict.probability)
         self._unreadable += 1
         if self._unreadable >= _UNREADABLE:
             self._end(False, "the agent proposes nothing that can be carried out")
@@ -186,7 +188,9 @@ class Loop:
         self._append("proposed", **proposal.to_json())
         return proposal
 
-    def _dispatch(self, step: Step, before: Screen) -> Screen:
+    def _dispatch(self, chosen: Proposal, before: Screen) -> Screen:
+        step = chosen.step
+        assert step is not None
         if step.action.kind in ENDING:
             entry = Entry(step, before, before, Effect.NOTHING, (), "the task was ended")
             self._keep(entry)
@@ -195,7 +199,7 @@ class Loop:
             return before
         self.environment.do(step.action)
         after = self.environment.screen()
-        entry = self.watcher.entry(step, before, after, self.history)
+        entry = _doubted(self.watcher.entry(step, before, after, self.history), chosen.verdict)
         self._keep(entry)
         self.history += entry
         outcome = self.environment.outcome()
@@ -223,3 +227,10 @@ class Loop:
 
     def _end(self, success: bool, reason: str) -> None:
         self._append("ended", success=success, reason=reason)
+
+
+def _doubted(entry: Entry, verdict: Verdict) -> Entry:
+    """What the critic took for wrong and was carried out all the same: its change is another than the expected one."""
+    if entry.effect is not Effect.EXPECTED or verdict.abstains or verdict.probability >= 0.5:
+        return entry
+    return replace(entry, effect=Effect.OTHER, note=f"{entry.note}; {verdict.explanation or 'the critic doubted it'}")

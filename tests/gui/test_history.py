@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 
@@ -76,6 +79,35 @@ def test_a_surprise_is_named() -> None:
     elsewhere = Watcher().entry(step("click(60, 50)", "Press the OK button"), screen(), screen(CARET))
     assert elsewhere.effect is Effect.OTHER
     assert "none was meant" in elsewhere.note
+
+
+@dataclass(frozen=True)
+class Label:
+    text: str
+    box: Box
+
+
+class Reads:
+    """Two buttons, Save and Clear, wherever it looks."""
+
+    def read(self, screen: Screen) -> Sequence[Label]:
+        return [Label("Save", Box(20, 100, 60, 116)), Label("Clear", Box(120, 100, 160, 116))]
+
+
+@pytest.mark.parametrize(
+    ("doing", "intent", "effect"),
+    [
+        ("click(40, 108)", "Click the Save button", Effect.EXPECTED),
+        ("click(140, 108)", "Click the Save button", Effect.OTHER),
+        ("click(90, 108)", 'Press "Save"', Effect.OTHER),  # beside
+        ("click(140, 108)", "Click the Undo button", Effect.EXPECTED),  # nobody can tell where that is
+        ("click(140, 108)", "", Effect.EXPECTED),
+    ],
+)
+def test_who_can_read_names_clicks_that_fell_elsewhere(doing: str, intent: str, effect: Effect) -> None:
+    entry = Watcher(reader=Reads()).entry(step(doing, intent), screen(), screen(TICK))
+    assert entry.effect is effect
+    assert ("'Save' is elsewhere" in entry.note) == (effect is Effect.OTHER)
 
 
 def test_sizes_may_change() -> None:

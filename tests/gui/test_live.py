@@ -5,11 +5,19 @@ from __future__ import annotations
 import importlib.util
 import json
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from presage_gui import Action, History, Kind, Objection, Point, Screen, Step
+from presage_gui.agents.scripted import Scripted
+from presage_gui.baselines import Unchanged
 from presage_gui.cli.main import main
+from presage_gui.deciding import Threshold
+from presage_gui.environments.desktop import Desktop
+from presage_gui.episode import Choice, Episode
+from presage_gui.loop import Limits, Loop
 
 has_browser = bool(shutil.which("chromium")) and all(map(importlib.util.find_spec, ("playwright", "miniwob")))
 has_desktop = all(map(shutil.which, ("Xvfb", "xdotool", "wish"))) and importlib.util.find_spec("mss") is not None
@@ -44,6 +52,29 @@ def test_a_desktop_program(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     document = json.loads(capsys.readouterr().out)
     assert (status, document["success"]) == (0, True)
     assert document["steps"] >= 5
+
+
+class MissesSave(Scripted):
+    """Presses beside the Save button until somebody objects."""
+
+    def propose(self, goal: str, history: History, screen: Screen, objections: Sequence[Objection] = ()) -> Step:
+        step = super().propose(goal, history, screen)
+        if "Save" in step.intent and step.action.at and not objections:
+            return Step(Action(Kind.CLICK, at=Point(170, 240)), step.intent)
+        return step
+
+
+@desktop
+def test_a_near_miss_on_a_desktop_is_caught(tmp_path: Path) -> None:
+    """At the latest when it had no effect and is tried again."""
+    with Desktop() as environment, Episode(tmp_path, {}) as episode:
+        loop = Loop(environment, MissesSave(environment), Unchanged(), Threshold(), episode, Limits(steps=12))
+        result = loop.run(2)
+        assert result.success
+        assert result.revised >= 1
+        assert "nothing" in [event["effect"] for event in episode.state.dispatched]  # the miss, which the history names
+        objected = [each.verdict for each in episode.state.proposals if each.choice is Choice.REVISE]
+        assert "changed nothing" in objected[0].explanation
 
 
 def test_help_and_errors(capsys: pytest.CaptureFixture[str]) -> None:

@@ -120,6 +120,13 @@ def test_when_nothing_passes_the_likeliest_is_done(tmp_path: Path) -> None:
     assert result.steps == 2
 
 
+def test_what_was_doubted_and_done_is_no_expected_change(tmp_path: Path) -> None:
+    run(tmp_path, Told(WRONG), Knows(), Limits(revisions=0))
+    (done,) = (event for event in read_events(tmp_path) if event["event"] == "dispatched")
+    assert done["effect"] == "other"
+    assert "this is not the second lamp" in done["note"]
+
+
 def test_what_cannot_be_undone_is_for_a_person(tmp_path: Path) -> None:
     nobody = run(tmp_path / "a", Told(RIGHT), Knows(irreversible=True))
     assert (nobody.success, nobody.steps, nobody.asked) == (False, 0, 1)
