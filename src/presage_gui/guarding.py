@@ -15,7 +15,6 @@ from presage import Forecast, PresageError, Standing
 from presage.policies.base import Action as Verb
 from presage.policies.base import Decision
 from presage.policies.risk import Risk
-
 from presage_gui.critic import Verdict
 from presage_gui.deciding import Decided, Gate
 from presage_gui.episode import Choice

@@ -18,6 +18,7 @@ COMMANDS = {
     "run": "let an agent do a task, with a critic that checks each step",
     "serve": "check steps for other agents, over HTTP or MCP",
     "page": "write the page of an episode",
+    "evaluate": "say how good a critic is, on recorded states or in the loop",
     "tasks": "list the tasks of MiniWoB++, by split and family",
     "record": "play tasks, make mistakes on purpose, and record every state with its labels",
     "pack": "put a recorded set into one small file",

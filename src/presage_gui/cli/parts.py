@@ -16,11 +16,9 @@ def add_critic(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--strict", type=float, default=0.8, help="the same for what cannot be undone (default: 0.8)")
     parser.add_argument(
-        "--risk",
-        type=float,
-        metavar="ALPHA",
+        "--risk", type=float, metavar="ALPHA",
         help="the most bad steps that may pass, as a share of them (0.1: a tenth), in the place of thresholds",
-    )
+    )  # fmt: skip
     parser.add_argument(
         "--no-fixes", action="store_true", help="criticism only: no step of the critic's own is offered"
     )

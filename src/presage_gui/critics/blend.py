@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+
 from presage import PresageError
 from presage.core.recalibration import from_log_odds, log_odds
-
 from presage_gui.critic import Critic, Verdict
 from presage_gui.history import History
 from presage_gui.screen import Screen

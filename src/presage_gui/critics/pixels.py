@@ -6,7 +6,6 @@ Text on the screen is only compared with the goal, the intent and what is typed.
 from __future__ import annotations
 
 from presage.core.recalibration import Online
-
 from presage_gui.action import POINTING, ActionError, Kind
 from presage_gui.critic import Critic, ErrorClass, Verdict
 from presage_gui.critics.evidence.all import evidence

@@ -1,4 +1,4 @@
-"""Why a step looks wrong: one of the twelve classes and a sentence, from the evidence. It never says what to do instead."""
+"""Why a step looks wrong: one of the twelve classes and a sentence, from the evidence; never what to do instead."""
 
 from __future__ import annotations
 

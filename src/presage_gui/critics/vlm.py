@@ -8,7 +8,6 @@ from presage.core.recalibration import Online
 from presage.llm.client import Client, Message, NoAnswerError
 from presage.llm.settings import Settings, read
 from presage.llm.structured import MalformedError
-
 from presage_gui.action import ActionError, Kind
 from presage_gui.critic import Critic, ErrorClass, Verdict
 from presage_gui.critics.vlm_prompt import SCHEMA, Opinion, messages, parse, pooled
@@ -73,7 +72,7 @@ class Vlm(Critic):
 
 
 def _says_so(step: Step) -> bool:
-    """Whether the intent itself speaks of paying, sending, deleting or submitting: a model that denies it is not believed."""
+    """Whether the intent itself speaks of paying, sending, deleting or submitting, whatever a model says."""
     return step.action.kind in (Kind.CLICK, Kind.DOUBLE, Kind.KEY) and any(map(is_committing, step.intent.split()))
 
 

@@ -16,7 +16,6 @@ from typing import Any
 
 from presage.core.text import one_line
 from presage.llm.structured import MalformedError, find_object
-
 from presage_gui.action import NEEDS
 from presage_gui.critic import ErrorClass
 from presage_gui.history import History
@@ -45,9 +44,9 @@ _LONGEST = 400
 _TRAJECTORY = 20
 """So many of the last steps are told."""
 _PLACE = re.compile(r"[(\[{]?\s*-?\d+(?:\.\d+)?\s*[,;]\s*-?\d+(?:\.\d+)?\s*[)\]}]?")
-_SYSTEM = """You check one step of a computer-use agent before it is carried out. You see the screen with the step drawn \
-on it: a ring where it clicks, an arrow along a drag or a scroll. Judge whether it will do what is meant and bring the \
-goal nearer. The kinds of error:
+_SYSTEM = """You check one step of a computer-use agent before it is carried out. You see the screen with the step \
+drawn on it: a ring where it clicks, an arrow along a drag or a scroll. Judge whether it will do what is meant and \
+bring the goal nearer. The kinds of error:
 {classes}
 Answer with one JSON object with the keys expected, rule, error, probability, irreversible. Say what is wrong, never \
 what to do instead: no coordinates, no other step.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 from collections import Counter
@@ -13,9 +14,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
 from presage import PresageError
 from presage.core.recalibration import Scaling
-from presage.forecasters.trees import digest, matrix
 
 Floats = npt.NDArray[np.float64]
 Evidence = Mapping[str, float]
@@ -25,15 +26,17 @@ RISING = (
     "i_hit", "i_exact_hit", "i_partly", "i_colour", "i_role_fits", "i_verb_fits", "i_fits", "relative_margin", "margin",
     "g_own", "g_lead", "g_word_here", "g_colour", "t_in_goal", "t_is_quoted", "t_is_phrase", "t_intent_exact",
     "t_intent_likeness", "t_focused", "d_i_way", "d_g_way", "s_i_way", "s_g_way", "h_finished", "e_pressed",
+    "i_row", "i_asked", "i_pending", "g_row", "t_ready",
 )  # fmt: skip
 """More of it never makes a step less likely to be right."""
 FALLING = (
-    "i_gap", "i_distance", "p_same_fruitless", "h_same_fruitless", "h_last_same", "on_banner", "t_repeats", "e_no_steps",
+    "i_gap", "i_distance", "i_across", "i_along", "g_across", "i_early", "i_done",
+    "p_same_fruitless", "h_same_fruitless", "h_last_same", "on_banner", "t_repeats", "e_no_steps",
     "e_pending", "t_meant_slip", "k_leaves", "p_same_place", "d_repeats", "s_fruitless",
 )  # fmt: skip
-_ROUNDS = 260
+_ROUNDS = 120
 _PARAMETERS: dict[str, Any] = {
-    "objective": "binary", "learning_rate": 0.05, "num_leaves": 15, "min_data_in_leaf": 25, "feature_fraction": 0.5,
+    "objective": "binary", "learning_rate": 0.1, "num_leaves": 15, "min_data_in_leaf": 25, "feature_fraction": 0.5,
     "bagging_fraction": 0.7, "bagging_freq": 1, "lambda_l2": 5.0, "num_threads": 1, "seed": 0, "deterministic": True,
     "force_row_wise": True, "verbosity": -1, "monotone_constraints_method": "intermediate", "max_bin": 63,
 }  # fmt: skip
@@ -50,7 +53,7 @@ class Weights:
 
     def __call__(self, rows: Sequence[Evidence]) -> Floats:
         """One probability for each row."""
-        said = np.asarray(_booster(self.text).predict(matrix(rows, self.names), num_threads=1), dtype=np.float64)
+        said = np.asarray(_booster(self.text).predict(_matrix(rows, self.names), num_threads=1), dtype=np.float64)
         return self.scaling(said)
 
     @classmethod
@@ -63,14 +66,15 @@ class Weights:
         names = tuple(sorted({name for row in rows for name in row}))
         ways = [1 if name in RISING else -1 if name in FALLING else 0 for name in names]
         data = lightgbm.Dataset(
-            matrix(rows, names), np.asarray(good, dtype=float), weight=np.asarray(weight, dtype=float)
+            _matrix(rows, names), np.asarray(good, dtype=float), weight=np.asarray(weight, dtype=float)
         )
         booster = lightgbm.train({**_PARAMETERS, "monotone_constraints": ways}, data, _ROUNDS)
         return cls(names, booster.model_to_string(), scaling or Scaling())
 
     def save(self, file: Path) -> None:
         head = {
-            "names": self.names, "slope": self.scaling.slope, "offset": self.scaling.offset, "digest": digest(self.text),
+            "names": self.names, "slope": self.scaling.slope, "offset": self.scaling.offset,
+            "digest": _digest(self.text),
         }  # fmt: skip
         file.parent.mkdir(exist_ok=True)
         file.write_text(json.dumps(head) + "\n" + self.text)
@@ -80,13 +84,22 @@ class Weights:
         try:
             first, _, text = file.read_text().partition("\n")
             head = json.loads(first)
-            if head["digest"] != digest(text):
+            if head["digest"] != _digest(text):
                 raise ValueError("it is cut short or changed")
             return cls(tuple(head["names"]), text, Scaling(head["slope"], head["offset"]))
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise PresageError(
                 f"{file} is not a model of the pixels critic: {error}; install the package again"
             ) from None
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _matrix(rows: Sequence[Evidence], names: Sequence[str]) -> Floats:
+    """Rows as a table with these columns; what a row does not have is NaN."""
+    return np.array([[row.get(name, math.nan) for name in names] for row in rows], dtype=np.float64)
 
 
 @cache
@@ -115,9 +128,9 @@ def cross_fitted(
     return said
 
 
-def balanced(good: Floats, tasks: Sequence[str]) -> Floats:
-    """Weights with which right and wrong steps count the same, and tasks too, up to a point."""
-    sizes = Counter(tasks)
-    per_task = np.array([1 / math.sqrt(sizes[task]) for task in tasks])
-    share = float((per_task * good).sum() / per_task.sum())
-    return np.asarray(per_task * np.where(good == 1, 0.5 / share, 0.5 / (1 - share)) / per_task.mean())
+def balanced(good: Floats, families: Sequence[str]) -> Floats:
+    """Weights with which right and wrong steps count the same, and large families less than their size."""
+    sizes = Counter(families)
+    share_of = np.array([1 / math.sqrt(sizes[family]) for family in families])
+    share = float((share_of * good).sum() / share_of.sum())
+    return np.asarray(share_of * np.where(good == 1, 0.5 / share, 0.5 / (1 - share)) / share_of.mean())

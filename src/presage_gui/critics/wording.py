@@ -11,15 +11,21 @@ from presage_gui.sight.matching import tokens
 
 _QUOTED = re.compile(r"\"([^\"]+)\"|“([^”]+)”|(?<!\w)'([^']+)'(?!\w)")
 _NUMBER = re.compile(r"(?<![\w.])[-+]?\$?\d[\d.,:/%-]*")
-FILLERS = frozenset(
-    """a an and any are as at be by for from in into is it its of on or so that the their them then there this to until
-    when where which with you your all each every below above shown following please just now task screen page window
-    click press tap select choose pick hit open close type enter write fill input find locate use set move drag drop
-    scroll mark check tick focus double right left button link field text box textbox textfield area checkbox radio tab
-    item option element icon label menu list drop-down dropdown slider handle shape section cell row column first last
-    next end done finish answer wait give has have was were been being am do does will would should must can one
-    labeled labelled called named number value word key place go get make""".split()
-)
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+FILLERS = _words("""
+    a an and any are as at be by for from in into is it its of on or so that the their them then there this to until
+    when where which with you your all each every below above shown following please just now task screen page
+    window click press tap select choose pick hit open close type enter write fill input find locate use set move
+    drag drop scroll mark check tick focus double right left button link field text box textbox textfield area
+    checkbox radio tab item option element icon label menu list drop-down dropdown slider handle shape section cell
+    row column first last next end done finish answer wait give has have was were been being am do does will would
+    should must can one labeled labelled called named number value word key place go get make
+""")
 """Words of instructions, which name nothing on the screen by themselves."""
 ROLES = {
     "button": ("button",),
@@ -54,14 +60,14 @@ VERBS = {
     Kind.ANSWER: ("answer", "say", "report"),
     Kind.TERMINATE: ("end", "done", "finish", "stop", "complete", "terminate"),
 }
-COMMITTING = frozenset(
-    """submit send pay buy order purchase delete remove confirm checkout book transfer post publish forward reply trash
-    erase format uninstall unsubscribe sign agree accept place donate discard overwrite reset""".split()
-)
+COMMITTING = _words("""
+    submit send pay buy order purchase delete remove confirm checkout book transfer post publish forward reply trash
+    erase format uninstall unsubscribe sign agree accept place donate discard overwrite reset
+""")
 """Names of what cannot be taken back, or not easily."""
-FINISHING = frozenset(
-    "submit ok done search go send save login confirm finish apply continue buy book order next".split()
-)
+FINISHING = _words("""
+    submit ok done search go send save login confirm finish apply continue buy book order next
+""")
 """Names of buttons that come after the rest of a form."""
 DIRECTIONS = ("up", "down", "left", "right", "top", "bottom")
 WAITING = ("loading", "please wait", "processing", "in progress", "working", "one moment")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 
 import numpy as np
@@ -98,20 +99,24 @@ def ring(pixels: Pixels, box: Box) -> float:
 
     From 0 to 1; above one half, the box has the focus.
     """
-    height, width = pixels.shape[:2]
-    best = 0.0
-    for grow in (2, 1, 0, -1):
-        left, top = int(box.left) - grow, int(box.top) - grow
-        right, bottom = int(box.right) + grow - 1, int(box.bottom) + grow - 1
-        if left < 0 or top < 0 or right >= width or bottom >= height or right - left < 10 or bottom - top < 6:
-            continue
-        share = 1.0
-        for inner in (0, 1):
-            sides = np.concatenate([
-                pixels[top + inner, left + 3 : right - 2], pixels[bottom - inner, left + 3 : right - 2],
-                pixels[top + 3 : bottom - 2, left + inner], pixels[top + 3 : bottom - 2, right - inner],
-            ]).astype(np.int16)  # fmt: skip
-            dark = (sides.max(axis=1) < 70) | (sides.max(axis=1) - sides.min(axis=1) > 120)
-            share = min(share, float(dark.mean()))
-        best = max(best, share)
-    return best
+    left, top, right, bottom = (int(side) for side in box.to_json())
+    if box.width < 10 or box.height < 8:
+        return 0.0
+    columns, rows = slice(max(left + 4, 0), right - 4), slice(max(top + 4, 0), bottom - 4)
+    sides = (
+        [_strong(pixels[at, columns]) for at in _places(top, pixels.shape[0])],
+        [_strong(pixels[at, columns]) for at in _places(bottom, pixels.shape[0])],
+        [_strong(pixels[rows, at]) for at in _places(left, pixels.shape[1])],
+        [_strong(pixels[rows, at]) for at in _places(right, pixels.shape[1])],
+    )
+    return min(max((min(pair) for pair in itertools.pairwise(side)), default=0.0) for side in sides)
+
+
+def _places(middle: int, end: int) -> range:
+    return range(max(middle - 4, 0), min(middle + 4, end))
+
+
+def _strong(line: Pixels) -> float:
+    """The share of a line of pixels that is dark or of a strong colour."""
+    high, low = line.max(axis=1).astype(np.int16), line.min(axis=1).astype(np.int16)
+    return float(((high < 70) | (high - low > 120)).mean()) if line.size else 0.0

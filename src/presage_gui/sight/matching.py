@@ -27,7 +27,7 @@ def plain(text: str) -> str:
 
 @lru_cache(maxsize=200_000)
 def likeness(a: str, b: str) -> float:
-    """1 less the share of letters to change; letters that look alike count as one. 1 for equal texts, 0 for an empty one.
+    """1 less the share of letters to change; letters that look alike count as one. An empty text has 0.
 
     >>> likeness("Submit", "submit"), likeness("O'Neil", "0'Neil"), round(likeness("cat", "cut"), 2)
     (1.0, 1.0, 0.67)

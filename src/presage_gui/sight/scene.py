@@ -23,7 +23,7 @@ _MARKS = "O0oQ□○口日回◎●☑☐✓√"
 
 @dataclass(frozen=True)
 class Element:
-    """Something that may be meant: a label with its box, a check box with its label, a field, a shape without a word."""
+    """Something that may be meant: a label with its box, a check box with its label, a field, a shape with no word."""
 
     name: str
     area: Box
@@ -155,9 +155,8 @@ def _banner(lines: Sequence[Line], goal: str) -> tuple[Line, ...]:
         if not said:
             continue
         near = any(abs(line.box.top - other.box.bottom) < line.box.height for other in found)
-        if (len(said) >= 3 or near or not found) and contained(" ".join(said), flat) >= 0.85 and len(said) >= 2:
-            found.append(line)
-        elif near and len(said) == 1 and said[0] == wanted[-1]:
+        repeats = len(said) >= 2 and contained(" ".join(said), flat) >= 0.85 and (len(said) >= 3 or near or not found)
+        if repeats or (near and len(said) == 1 and said[0] == wanted[-1]):
             found.append(line)
     covered = sum(len(tokens(line.text)) for line in found)
     return tuple(found) if covered >= 0.5 * len(wanted) else ()
@@ -227,7 +226,7 @@ def _name_of_field(box: Box, lines: Sequence[Line]) -> str:
     """The label of a field: to its left, else above, the nearest."""
     best, name = 45.0, ""
     for line in lines:
-        x, y = line.box.middle
+        y = line.box.middle[1]
         left = box.left - line.box.right
         above = box.top - line.box.bottom
         if box.top - 4 <= y <= box.bottom + 4 and -4 <= left < best:

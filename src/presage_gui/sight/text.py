@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
 from presage import PresageError
 from presage.core.errors import install
-
 from presage_gui.screen import Box, Pixels, Screen
 
 Floats = npt.NDArray[np.float32]
@@ -86,7 +86,7 @@ class Reader:
 
     def _follow(self, screen: Screen) -> tuple[list[Line], list[Box]]:
         """Lines that an earlier screen had at the same place with the same pixels, and where others may be."""
-        whole = Box(0, 0, screen.width, screen.height)
+        whole = _content(screen.pixels)
         best: tuple[float, list[Line], list[Box]] = (0.6 * whole.area, [], [whole])
         for earlier, lines in list(self._screens.values())[-4:]:
             if earlier.size != screen.size:
@@ -113,6 +113,16 @@ class Reader:
             for word, start, end in parts
         )
         return Line(text, box, sure, words)
+
+
+def _content(pixels: Pixels) -> Box:
+    """The screen without what is blank at its edges."""
+    rows = np.flatnonzero(np.any(pixels[:, 1:] != pixels[:, :-1], axis=(1, 2)))
+    columns = np.flatnonzero(np.any(pixels[1:] != pixels[:-1], axis=(0, 2)))
+    height, width = pixels.shape[:2]
+    if not rows.size or not columns.size:
+        return Box(0, 0, min(width, _STRIDE), min(height, _STRIDE))
+    return Box(columns[0], rows[0], columns[-1] + 1, rows[-1] + 1).grown(8).within(width, height)
 
 
 def _differences(before: Pixels, after: Pixels) -> list[Box]:
@@ -236,7 +246,7 @@ def _read(crop: Pixels) -> tuple[str, float, tuple[tuple[str, float, float], ...
     import cv2
 
     width = min(_WIDEST, max(16, round(crop.shape[1] * _HEIGHT / crop.shape[0])))
-    chances = _run("rec", _tensor(cv2.resize(crop, (width, _HEIGHT))))[0]
+    chances = _run("rec", _tensor(np.asarray(cv2.resize(crop, (width, _HEIGHT)), dtype=np.uint8)))[0]
     likeliest = chances.argmax(axis=1)
     fresh = (likeliest != 0) & (likeliest != np.concatenate([[-1], likeliest[:-1]]))
     steps = np.flatnonzero(fresh)

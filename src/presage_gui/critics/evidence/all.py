@@ -31,39 +31,21 @@ def _kind(s: Situation) -> dict[str, float]:
 
 
 def _state(s: Situation) -> dict[str, float]:
-    """How the screen itself looks: busy, empty, covered."""
+    """How the screen itself looks: busy, empty, covered. Nothing was done since the last step, so nothing should have
+    changed since."""
     shown = " ".join(line.text for line in s.scene.lines if line not in s.scene.banner).casefold()
-    pixels = s.scene.screen.pixels
-    common = _commonest_share(pixels)
-    found = {
-        "is_waiting": float(any(word in shown for word in WAITING)),
-        "lines": float(len(s.scene.lines) - len(s.scene.banner)),
-        "banner_lines": float(len(s.scene.banner)),
-        "boxes": float(len(s.scene.boxes)),
-        "common": common,
-        "brightness": float(pixels.mean()),
-    }
-    if s.last is not None:
-        before = s.last.entry.before
-        if before.size == s.scene.screen.size:
-            found["brighter"] = _brighter(before.pixels, pixels)
+    found = {"is_waiting": float(any(word in shown for word in WAITING)), "is_empty": float(len(s.scene.elements) < 2)}
+    if s.last is not None and s.last.entry.after.size == s.scene.screen.size:
+        after, now = s.last.entry.after.pixels, s.scene.screen.pixels
+        found["h_changed_share"] = float(np.any(after != now, axis=2).mean())
     return found
-
-
-def _commonest_share(pixels: np.ndarray) -> float:
-    coded = (pixels[::3, ::3].astype(np.int64) >> 2) @ np.array([4096, 64, 1])
-    return float(np.unique(coded, return_counts=True)[1].max() / coded.size)
-
-
-def _brighter(before: np.ndarray, now: np.ndarray) -> float:
-    return float(now.mean() - before.mean())
 
 
 def _history(s: Situation) -> dict[str, float]:
     last = s.last
     same = [each for each in s.past if each.action == s.action]
     found = {
-        "h_steps": float(s.steps_before),
+        "h_begun": float(s.steps_before > 0),
         "h_fruitless": float(s.fruitless),
         "h_same": float(len(same)),
         "h_same_fruitless": float(sum(not each.had_effect for each in same)),

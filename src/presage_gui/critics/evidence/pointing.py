@@ -7,6 +7,7 @@ import math
 from presage_gui.action import POINTING, Point
 from presage_gui.critics.evidence.situation import Situation
 from presage_gui.critics.wording import Wording, is_committing, is_finishing
+from presage_gui.screen import Box
 from presage_gui.sight.boxes import ring
 from presage_gui.sight.matching import contained, likeness, tokens
 from presage_gui.sight.scene import Element, Scene, distance_to
@@ -41,7 +42,6 @@ def _under(s: Situation, at: Point, element: Element | None) -> dict[str, float]
         "reach": surface.reach,
         "is_common": float(surface.is_common),
         "on_banner": float(any(line.box.holds(at.x, at.y) for line in s.scene.banner)),
-        "elements": float(len(s.scene.elements)),
         **{f"is_{kind}": float(element is not None and element.kind == kind) for kind in KINDS},
         "is_nothing": float(element is None),
     }
@@ -54,7 +54,6 @@ def _under(s: Situation, at: Point, element: Element | None) -> dict[str, float]
         "margin": margin,
         "relative_margin": margin / max(1.0, min(area.width, area.height)),
         "height": area.height,
-        "width": area.width,
         "is_named": float(bool(element.name)),
         "name_words": float(len(tokens(element.name))),
         "has_focus": ring(s.scene.screen.pixels, area) if element.kind in ("field", "button") else 0.0,
@@ -65,7 +64,7 @@ def _against_intent(s: Situation, at: Point, element: Element | None) -> dict[st
     if not s.intent.text:
         return {}
     meant = s.meant
-    found: dict[str, float] = {"i_words": float(len(tokens(meant)))}
+    found: dict[str, float] = {"i_words": float(len(tokens(meant))), **about(s)}
     roles = s.intent.roles
     if roles:
         found["i_role_fits"] = float(element is not None and element.kind in roles)
@@ -93,6 +92,9 @@ def _against_intent(s: Situation, at: Point, element: Element | None) -> dict[st
         "i_partly": partly,
         "i_count": float(len(top)),
         "i_distance": min((distance_to(match.area, at.x, at.y) for match in top), default=math.nan),
+        "i_row": max((match.score for match in matches if _in_row(match.area, at)), default=0.0),
+        "i_across": min((_across(match.area, at) for match in top), default=math.nan),
+        "i_along": min((_along(match.area, at) for match in top), default=math.nan),
     }
     if not matches:
         covering = [
@@ -102,6 +104,34 @@ def _against_intent(s: Situation, at: Point, element: Element | None) -> dict[st
         ]
         found["i_best_partly"] = max(covering, default=0.0)
     return found
+
+
+def about(s: Situation) -> dict[str, float]:
+    """How what the intent names stands to the goal: asked for, still to be done, or done."""
+    meant = s.meant
+    if not meant:
+        return {}
+    return {
+        "i_asked": _relevance(s, meant),
+        "i_pending": max((max(likeness(p, meant), contained(p, meant)) for p in s.pending), default=0.0),
+        "i_done": float(any(likeness(meant, name) >= 0.9 for name in (*s.touched, *s.typed))),
+        "i_finishing": float(is_finishing(meant)),
+        "i_early": float(is_finishing(meant) and bool(s.pending)),
+    }
+
+
+def _in_row(area: Box, at: Point) -> bool:
+    return area.top - 3 <= at.y <= area.bottom + 3
+
+
+def _across(area: Box, at: Point) -> float:
+    """Pixels above or below."""
+    return max(area.top - at.y, 0.0, at.y - area.bottom)
+
+
+def _along(area: Box, at: Point) -> float:
+    """Pixels to the left or the right."""
+    return max(area.left - at.x, 0.0, at.x - area.right)
 
 
 def _colour_fit(s: Situation, wording: Wording, at: Point) -> float | None:
@@ -150,12 +180,24 @@ def _against_goal(s: Situation, at: Point, element: Element | None) -> dict[str,
         "is_committing": float(is_committing(name)),
         "g_asks_finish": float(any(is_finishing(word) for word in s.goal.words)),
     }
+    found |= _row_of_goal(s, at)
     if element is not None and s.goal.roles:
         found["g_role_fits"] = float(element.kind in s.goal.roles)
     colour = _colour_fit(s, s.goal, at)
     if colour is not None:
         found["g_colour"] = colour
     return found
+
+
+def _row_of_goal(s: Situation, at: Point) -> dict[str, float]:
+    """What the goal names and is still to be done: is it in the row of this place, or how far up or down?"""
+    areas = [match.area for phrase in s.goal.phrases for match in s.scene.find(phrase, 0.85)]
+    if not areas:
+        return {}
+    return {
+        "g_row": float(any(_in_row(area, at) for area in areas)),
+        "g_across": min(_across(area, at) for area in areas),
+    }
 
 
 def _phrase_under(scene: Scene, phrases: tuple[str, ...], at: Point) -> float:

@@ -57,7 +57,7 @@ class Situation:
 
     @cached_property
     def meant(self) -> str:
-        """What the intent names: its quotes, or what is left without verbs and words for kinds of elements at its ends."""
+        """What the intent names: its quotes, or what is left without instructions at its ends."""
         if self.intent.quoted:
             return self.intent.quoted[0]
         return core(self.intent.text)

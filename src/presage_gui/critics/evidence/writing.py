@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from presage_gui.action import POINTING, Kind
+from presage_gui.critics.evidence.pointing import about
 from presage_gui.critics.evidence.situation import Situation
 from presage_gui.sight.matching import contained, distance, likeness, tokens
 
@@ -12,6 +13,8 @@ from presage_gui.sight.matching import contained, distance, likeness, tokens
 def writing(s: Situation) -> dict[str, float]:
     if s.action.kind not in (Kind.TYPE, Kind.KEY):
         return {}
+    if s.intent.text and s.action.kind is Kind.TYPE:
+        return {**_focus(s), **_text(s), **about(s)}
     return {**_focus(s), **(_text(s) if s.action.kind is Kind.TYPE else _keys(s))}
 
 
@@ -28,6 +31,11 @@ def _focus(s: Situation) -> dict[str, float]:
         "t_last_is_type": float(bool(s.last and s.last.action.kind is Kind.TYPE)),
         "t_last_had_effect": float(bool(s.last and s.last.had_effect)),
         "t_click_on_field": float(bool(last_click and last_click.kind == "field")),
+        "t_ready": float(
+            s.focused is not None
+            or bool(s.last and s.last.kind == "field" and s.last.had_effect)
+            or bool(s.last and s.last.action.kind in (Kind.KEY, Kind.TYPE) and s.last.had_effect)
+        ),
         "t_focus_filled": float(bool(s.focused and s.focused.text_box is not None)),
     }
     if s.focused is not None and s.intent.text:
@@ -48,7 +56,6 @@ def _text(s: Situation) -> dict[str, float]:
     joined = " ".join(seen)
     slip = min((distance(wanted[:60], phrase[:60]) for phrase in s.goal.phrases), default=99)
     found = {
-        "t_length": float(len(text)),
         "t_words": float(len(tokens(text))),
         "t_in_goal": float(exactly),
         "t_in_goal_folded": float(wanted.casefold() in goal.casefold()),
