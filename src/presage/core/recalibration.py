@@ -67,7 +67,7 @@ class Scaling:
 
         >>> said, came = [0.99] * 10, [1] * 6 + [0] * 4
         >>> round(float(Scaling.fit(said, came, prior=0.1)(0.99)), 2)
-        0.62
+        0.6
         """
         x, y, w = _checked(probability, outcome, weight)
         start = np.array([1.0, 0.0])
