@@ -34,7 +34,7 @@ def intent(action: Action, name: str, role: str, rng: random.Random, to: str = "
 
     >>> from presage_gui.action import Action
     >>> intent(Action.parse("click(10, 10)"), "Submit", "button", random.Random(0))
-    'I will click the button "Submit"'
+    'Click on the Submit button to continue'
     """
     match action.kind:
         case Kind.TYPE:
