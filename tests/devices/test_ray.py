@@ -9,6 +9,7 @@ import signal
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -82,6 +83,28 @@ class Pretending(Device):
         return Measurement(problem.name, kernel, self.name, Status.OK, cases=cases)
 
 
+@contextmanager
+def patience(seconds: int) -> Iterator[None]:
+    """Ray can wait for ever for a process of its own that has ended."""
+
+    def give_up(*_: object) -> None:
+        raise TimeoutError(f"nothing has happened for {seconds} s")
+
+    was = signal.signal(signal.SIGALRM, give_up)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, was)
+
+
+@pytest.fixture(autouse=True)
+def _patient() -> Iterator[None]:
+    with patience(300):
+        yield
+
+
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Any]:
     """A head that measures nothing, a host with two GPUs, as far as Ray knows, and one without, which ends in the last
@@ -96,10 +119,11 @@ def cluster() -> Iterator[Any]:
     head = {"num_cpus": 0, "include_dashboard": False, "_system_config": quick, **few}
     cluster = Cluster()
     try:
-        cluster.add_node(**head)
-        cluster.add_node(num_cpus=1, num_gpus=2, **few)
-        cluster.add_node(num_cpus=1, **few)
-        ray.init(cluster.address, log_to_driver=False, logging_level="ERROR")
+        with patience(200):
+            cluster.add_node(**head)
+            cluster.add_node(num_cpus=1, num_gpus=2, **few)
+            cluster.add_node(num_cpus=1, **few)
+            ray.init(cluster.address, log_to_driver=False, logging_level="ERROR")
     except Exception as error:  # it gives a host half a minute, which is too little on a very busy machine
         cluster.shutdown()
         pytest.skip(f"Ray does not start: {error}")
