@@ -12,7 +12,11 @@ import anyio
 import pytest
 
 H200 = "recorded:h200"
-pytestmark = [pytest.mark.slow, pytest.mark.alone, pytest.mark.skipif(not shutil.which("cc"), reason="needs a C compiler")]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.alone,
+    pytest.mark.skipif(not shutil.which("cc"), reason="needs a C compiler"),
+]
 
 
 def test_an_agent_forecasts_twenty_measures_three_and_follows_a_search(
