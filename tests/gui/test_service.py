@@ -141,4 +141,5 @@ def test_mcp(service: Service) -> None:
 
 @given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(max_size=5), st.lists, max_leaves=5))
 def test_no_line_breaks_the_speaker(line: object) -> None:
-    speak(Service(Unchanged(), Threshold()), line)
+    answers = speak(Service(Unchanged(), Threshold()), line)
+    assert all(answer["error"]["code"] in (-32600, -32700) for answer in answers)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from presage.core.errors import PresageError
 from presage.devices.ray_worker import Make, Worker
 
-INSTALL = "'PRESAGE_EXTRAS=ray ./presage' or \"pip install -e '.[ray]'\" installs it"
+INSTALL = "pip install 'presage-kernels[ray]', or in a checkout run PRESAGE_EXTRAS=ray ./presage"
 _SETTINGS = {
     "RAY_USAGE_STATS_ENABLED": "0",  # nothing is reported to anyone
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
