@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -96,6 +97,18 @@ def test_definitions_become_problems_and_solutions_modules(dataset: Path, tmp_pa
     assert [case.name for case in problem.timed["gpu"]] == ["batch=4 eps=1e-06", "batch=64 eps=1e-06"]
     kernel = presage.load_kernel(problem, tmp_path / "modules" / "rmsnorm_h128" / "fast.py")
     assert "def custom_kernel(data):" in kernel.source
+
+
+def test_a_data_set_without_traces_gives_problems(
+    dataset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.rmtree(dataset / "traces")
+    asked = ["--no-config", "corpus", "import", str(dataset), "--json"]
+    assert main.main(asked) == 2
+    assert "-o FILE.parquet" in capsys.readouterr().err
+    assert main.main([*asked, "--modules", str(tmp_path / "modules")]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["name"], found["problems"], found["modules"]) == (None, 1, 3)
 
 
 def test_a_problem_can_be_measured(dataset: Path, tmp_path: Path) -> None:

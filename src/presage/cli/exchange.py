@@ -35,7 +35,7 @@ def _import_arguments(parser: argparse.ArgumentParser) -> None:
         " for 'presage corpus collect --modules'",
     )  # fmt: skip
     parser.add_argument(
-        "-o", "--output", type=Path, required=True, metavar="FILE.parquet", help="the recording to write"
+        "-o", "--output", type=Path, metavar="FILE.parquet", help="the recording to write; only --modules needs none"
     )
     parser.add_argument(
         "--source",
@@ -47,6 +47,11 @@ def _import_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--hardware", help="the GPU that was measured, if the file does not say")
 
 
+_NOTHING_RECORDED = {
+    "name": None, "hardware": None, "kernels": 0, "left_out": 0, "unreadable_lines": 0, "bytes": 0, "problem": None,
+}  # fmt: skip
+
+
 def _import(arguments: argparse.Namespace) -> Any:
     from presage.corpus import importing, pack
     from presage.neighbours import flashinfer_bench
@@ -56,14 +61,20 @@ def _import(arguments: argparse.Namespace) -> Any:
     is_dataset = flashinfer_bench.is_dataset(arguments.file)
     if arguments.modules and not is_dataset:
         raise PresageError("--modules is for FlashInfer-Bench data sets, which have a folder 'definitions'")
+    if not (arguments.output or arguments.modules):
+        raise PresageError("name the recording to write: -o FILE.parquet")
+    modules = 0
     if is_dataset:
         if arguments.name or arguments.source:
             raise PresageError("a data set has its own names and sources; leave out --name and --source")
         if arguments.modules:
             counts = flashinfer_bench.write_modules(arguments.file, arguments.modules)
+            modules = counts["modules"]
             say(f"{arguments.modules}: {counts['problems']} problems, {counts['modules']} modules")
             if counts["left_out"]:
                 say(f"{counts['left_out']} are left out: they need data from files, or are not one Python file")
+        if not arguments.output:
+            return {**_NOTHING_RECORDED, "problems": counts["problems"], "modules": modules}
         found = flashinfer_bench.import_traces(arguments.file, arguments.output, hardware=arguments.hardware)
     elif arguments.file.is_dir() or arguments.file.suffix in (".parquet", ".jsonl"):
         if arguments.name or arguments.source:
@@ -77,7 +88,7 @@ def _import(arguments: argparse.Namespace) -> Any:
             hardware=arguments.hardware,
             source=arguments.source,
         )
-    summary = dict(pack.summary(found))
+    summary = dict(pack.summary(found)) | {"modules": modules}
     problems = sorted(found.counts)
     summary["problem"] = problems[0] if len(problems) == 1 else None
     if not arguments.json:
