@@ -6,6 +6,7 @@ import importlib.util
 import json
 import runpy
 import shutil
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -153,7 +154,10 @@ def model() -> Iterator[str]:
 
         def do_POST(self) -> None:
             self.rfile.read(int(self.headers["Content-Length"]))
-            text = f"```c\n{ADD.replace('4096', str(next(self.steps, 1)))}\n```"
+            program = ADD.replace("4096", str(next(self.steps, 1)))
+            text = (
+                f"<NAME>\nstep\n</NAME>\n<DESCRIPTION>\nshorter\n</DESCRIPTION>\n<CODE>\n```cpp\n{program}```\n</CODE>"
+            )
             message = {"role": "assistant", "content": text}
             body = json.dumps(
                 {
@@ -183,7 +187,7 @@ from openevolve import OpenEvolve
 from openevolve.config import Config, LLMModelConfig
 
 if __name__ == "__main__":
-    config = Config(max_iterations=2, diff_based_evolution=False, language="c", file_suffix=".c")
+    config = Config(max_iterations=2, diff_based_evolution=False, language="cpp", file_suffix=".c")
     config.llm.models = config.llm.evaluator_models = [
         LLMModelConfig(name="fake", api_base=sys.argv[1], api_key="none", timeout=60, retries=0, retry_delay=0)
     ]
@@ -213,3 +217,47 @@ def test_openevolve_optimises_a_problem_of_the_catalogue(tmp_path: Path, model: 
     journal = [json.loads(line) for line in (tmp_path / "evaluator.jsonl").read_text().splitlines()]
     assert float(score) == max(each["metrics"]["combined_score"] for each in journal)
     assert is_initial == "False"
+
+
+SHINKA = """\
+import sys
+from pathlib import Path
+from shinka.core import EvolutionConfig, ShinkaEvolveRunner
+from shinka.database import DatabaseConfig
+from shinka.launch import LocalJobConfig
+
+if __name__ == "__main__":
+    config = EvolutionConfig(
+        num_generations=3, language="cpp", llm_models=[f"local/fake@{sys.argv[1]}"], llm_dynamic_selection=None,
+        patch_types=["full"], patch_type_probs=[1.0], embedding_model=None, meta_rec_interval=None,
+        init_program_path="initial.cpp", results_dir="out", max_novelty_attempts=1,
+    )
+    jobs = LocalJobConfig(eval_program_path="evaluate.py", time="00:05:00")
+    database = DatabaseConfig(db_path="programs.sqlite", num_islands=1)
+    ShinkaEvolveRunner(
+        evo_config=config, job_config=jobs, db_config=database, max_evaluation_jobs=1, max_proposal_jobs=1,
+    ).run()
+"""
+
+
+@needs_compiler
+@pytest.mark.slow
+@pytest.mark.skipif(importlib.util.find_spec("shinka") is None, reason="needs shinka-evolve")
+def test_shinka_optimises_a_problem_of_the_catalogue(tmp_path: Path, model: str) -> None:
+    (tmp_path / "initial.cpp").write_text(ADD)
+    (tmp_path / "evaluate.py").write_text(evaluators.text("shinka", "vector_add", ".c", "cpu", "learned", "always"))
+    (tmp_path / "evolve.py").write_text(SHINKA)
+    done = subprocess.run(
+        [sys.executable, "evolve.py", model], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    (found,) = tmp_path.rglob("*.sqlite")
+    with sqlite3.connect(found) as database:
+        programs = database.execute(
+            "select combined_score, correct, code from programs order by combined_score"
+        ).fetchall()
+    assert len(programs) >= 3
+    assert all(correct for _, correct, _ in programs)
+    journal = [json.loads(line) for line in (tmp_path / "evaluate.jsonl").read_text().splitlines()]
+    assert programs[-1][0] == max(each["metrics"]["combined_score"] for each in journal)
+    assert "STEP 4096" not in programs[-1][2]
