@@ -13,6 +13,7 @@ import secrets
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from statistics import median
 from typing import Any, ClassVar, Protocol
 
@@ -97,6 +98,11 @@ class Inputs:
         if slot not in self._answers:
             self._answers[slot] = solve(self._problem, self.case(slot), self[slot], self._backend.xp)
         return self._answers[slot]
+
+    @cached_property
+    def surprises(self) -> Inputs:
+        """Others of the same round, in other styles; shared by all kernels, too."""
+        return Surprises(self._problem, self._case, self._backend)
 
     def difference(self, slot: int, outputs: tuple[Any, ...]) -> str | None:
         """Why these outputs of a slot are wrong, or None."""
@@ -376,7 +382,7 @@ class Trial:
         observation = self.observations[case.name]
         self._take(case, observation, inputs, round_number)
         if self.surprises and observation.surprises() and self.problem.restyled(case):
-            self.run(case, Surprises(self.problem, case, self.backend), SURPRISING_CALLS, timed=True)
+            self.run(case, inputs.surprises, SURPRISING_CALLS, timed=True)
         if len(observation.windows) >= self.effort.rounds // 2:
             self._refuse_short_windows(case, observation)
 

@@ -5,15 +5,18 @@ Works on numpy arrays and, with the namespace of `presage.problems.on_torch`, on
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from presage.problems.base import Case, Problem
+from presage.problems.base import Case, Problem, Tolerance
 
 _MOST_SLACK = 0.01
 """However much slack there is, an output's relative error is no more than this, or than the problem's own tolerance."""
+
+_PIECE = 1 << 14
 
 
 @dataclass(frozen=True)
@@ -39,15 +42,16 @@ def solve(problem: Problem, case: Case, inputs: tuple[Any, ...], xp: Any = np) -
             _rounded(xp, value, problem.dtype(array, case)) for value, array in zip(exact, problem.outputs, strict=True)
         )
         allowed = tuple(
-            xp.where(
-                xp.isfinite(value) & xp.isfinite(size),
-                (slack if _is_float(problem.dtype(array, case)) else 1.0)
-                * (tolerance.relative * size + tolerance.absolute),
-                0.0,
-            )
+            _allowed(xp, value, size, tolerance, slack if _is_float(problem.dtype(array, case)) else 1.0)
             for value, size, array in zip(expected, magnitude, problem.outputs, strict=True)
         )
     return Answer(expected, allowed)
+
+
+def _allowed(xp: Any, value: Any, size: Any, tolerance: Tolerance, slack: float) -> Any:
+    allowed = slack * tolerance.relative * size + slack * tolerance.absolute
+    finite = xp.isfinite(value) & xp.isfinite(size)
+    return allowed if bool(xp.all(finite)) else xp.where(finite, allowed, 0.0)
 
 
 def _rounded(xp: Any, value: Any, dtype: str) -> Any:
@@ -55,7 +59,10 @@ def _rounded(xp: Any, value: Any, dtype: str) -> Any:
     value = xp.asarray(value)
     if not xp.isdtype(value.dtype, "real floating") or dtype == "float64" or not _is_float(dtype):
         return value
-    return xp.where(xp.abs(value) > xp.finfo(getattr(xp, dtype)).max, value * xp.inf, value)
+    largest = xp.finfo(getattr(xp, dtype)).max
+    if not math.prod(value.shape) or bool((xp.max(value) <= largest) & (xp.min(value) >= -largest)):
+        return value
+    return xp.where(xp.abs(value) > largest, value * xp.inf, value)
 
 
 def _is_float(dtype: str) -> bool:
@@ -68,6 +75,8 @@ def difference(problem: Problem, case: Case, answer: Answer, outputs: tuple[Any,
         shape, dtype = problem.shape(array, case), problem.dtype(array, case)
         if tuple(output.shape) != shape or output.dtype != getattr(xp, dtype):
             return f"{array.name} is {output.dtype}{list(output.shape)}, not {dtype}{list(shape)}"
+        if xp is np and _all_close(expected, allowed, output):
+            continue
         right = _right_elements(xp, expected, allowed, output)
         if not bool(xp.all(right)):
             flat = int(xp.argmin(xp.astype(xp.reshape(right, (-1,)), xp.uint8)))
@@ -77,6 +86,22 @@ def difference(problem: Problem, case: Case, answer: Answer, outputs: tuple[Any,
             wrong = f"{size - int(xp.sum(right))} of {size} elements are wrong"
             return f"{array.name}{list(at)} is {got:.9g}, not {wanted:.9g}; {wrong}"
     return None
+
+
+def _all_close(expected: Any, allowed: Any, output: np.ndarray) -> bool:
+    """Whether every element is close, which is the usual case. Pieces that fit into a processor's cache take a fifth of
+    the time of whole arrays."""
+    parts = (np.asarray(expected), np.asarray(allowed), output)
+    if any(part.shape != output.shape or part.dtype.kind != "f" for part in parts) or expected.dtype != np.float64:
+        return False
+    wanted, slack, got = (part.reshape(-1) for part in parts)
+    with np.errstate(all="ignore"):
+        return all(
+            bool(
+                (np.abs(np.subtract(got[at : at + _PIECE], wanted[at : at + _PIECE])) <= slack[at : at + _PIECE]).all()
+            )
+            for at in range(0, got.size, _PIECE)
+        )
 
 
 def _right_elements(xp: Any, expected: Any, allowed: Any, output: Any) -> Any:
