@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from programs import warmed
 
 from presage import StaticReport
 from presage.static.report import LaunchReport
@@ -37,6 +38,13 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
             "PRESAGE_CACHE_DIR", str((folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) / "cache")
         )
         yield
+
+
+@pytest.fixture(scope="session")
+def programs() -> Iterator[list[str]]:
+    """The beginning of a command that runs `presage` or `presage-gui` without importing everything each time."""
+    with warmed() as command:
+        yield command
 
 
 @pytest.fixture(scope="session")

@@ -63,14 +63,14 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @needs_compiler
 def test_search_tunes_the_kernel_that_states_its_problem(here: Path, presage: Any) -> None:
-    done = presage("search", "own.c", "--budget", "5", "--forecaster", "none", "--json")
+    done = presage("search", "own.c", "--budget", "5", "--forecaster", "none", "--seconds", "0.1", "--json")
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
     assert (told["problem"], told["device"], told["measurements"]) == ("own.c", "cpu", 4)
     assert done.stderr.count("right is what agrees with the first configuration, own.c@STEP=1,TWICE=0") == 1
     run = Run(here / "presage-runs" / "own-cpu-0")
-    assert run.configuration["kernels"] == ["own.c"]
-    assert presage("search", "own.c", "--budget", "5", "--forecaster", "none").stdout.startswith(
+    assert (run.configuration["kernels"], run.configuration["seconds"]) == (["own.c"], 0.1)
+    assert presage("search", "own.c", "--budget", "5", "--forecaster", "none", "--seconds", "0.1").stdout.startswith(
         "this run was finished before"
     )
 
@@ -78,12 +78,12 @@ def test_search_tunes_the_kernel_that_states_its_problem(here: Path, presage: An
 @needs_compiler
 @pytest.mark.slow
 def test_search_tunes_a_kernel_for_a_problem_of_the_catalogue(here: Path, presage: Any) -> None:
-    done = presage("search", "mine.c", "--budget", "4", "--forecaster", "none", "--json")
+    done = presage("search", "mine.c", "--budget", "4", "--forecaster", "none", "--seconds", "0.1", "--json")
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
     assert (told["problem"], told["device"]) == ("vector_add", "cpu")
     assert told["measurements"] == 3, "the anchor and both configurations"
-    beside = presage("search", "vector_add", "mine.c", "--budget", "4", "--forecaster", "none")
+    beside = presage("search", "vector_add", "mine.c", "--budget", "4", "--forecaster", "none", "--seconds", "0.1")
     assert "only was True, is False" in beside.stderr
 
 
@@ -236,7 +236,20 @@ def test_a_model_that_writes_modules_is_told_the_shapes(
     monkeypatch.setenv("PRESAGE_LLM_MODEL", "small")
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     try:
-        done = presage("search", "--problem", "mine.py", "--device", "cpu", "--budget", "2", "--batch", "1", "--json")
+        done = presage(
+            "search",
+            "--problem",
+            "mine.py",
+            "--device",
+            "cpu",
+            "--budget",
+            "2",
+            "--batch",
+            "1",
+            "--seconds",
+            "0.1",
+            "--json",
+        )
     finally:
         endpoint.close()
     assert done.returncode == 0, done.stderr

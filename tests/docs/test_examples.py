@@ -6,7 +6,7 @@
 - `<!-- needs: gpu -->` before a block names what a machine that runs tests may lack; `HERE` lists the words. A block
   that cannot run is parsed: its commands take the arguments that they are given.
 
-`python tests/docs/test_examples.py` writes what is printed today into the pages.
+`PYTHONPATH=tests/helpers python tests/docs/test_examples.py` writes what is printed today into the pages.
 """
 
 from __future__ import annotations
@@ -19,12 +19,13 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from programs import warmed
 
 from presage import PresageError
 from presage.cli import main
@@ -98,12 +99,13 @@ def dialogue(text: str) -> list[tuple[str, str]]:
 class Folder:
     """Where a page's examples run. `presage` and `./presage` are the one under test, `python` runs the tests."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, programs: Sequence[str]) -> None:
         self.path, bin = path, path / ".bin"
         bin.mkdir()
-        for name, arguments in (("presage", "-P -m presage"), ("presage-gui", "-P -m presage_gui"), ("python", "")):
+        begun = {name: [*programs, name] for name in ("presage", "presage-gui")} | {"python": [sys.executable]}
+        for name, command in begun.items():
             script = bin / name
-            script.write_text(f'#!/bin/sh\nexec "{sys.executable}" {arguments} "$@"\n')
+            script.write_text(f'#!/bin/sh\nexec {shlex.join(command)} "$@"\n')
             script.chmod(0o755)
         (path / "presage").symlink_to(bin / "presage")
         source = os.pathsep.join(filter(None, (str(ROOT / "src"), os.environ.get("PYTHONPATH"), str(path / ".site"))))
@@ -199,8 +201,8 @@ def agree(shown: str, output: str) -> bool:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", pages(), ids=lambda page: page.relative_to(ROOT).as_posix())
-def test_every_example_of_the_page_runs(page: Path, tmp_path: Path) -> None:
-    for command, shown, output in printed(Folder(tmp_path), blocks(page)):
+def test_every_example_of_the_page_runs(page: Path, tmp_path: Path, programs: Sequence[str]) -> None:
+    for command, shown, output in printed(Folder(tmp_path, programs), blocks(page)):
         assert agree(shown, output), f"{page.name}: {command}\nprints\n{output}\nand not\n{shown}"
 
 
@@ -217,11 +219,11 @@ def test_an_argument_that_is_gone_is_noticed() -> None:
         parse(Block("sh", None, ("gpu",), "presage measure softmax a.cu --no-such 1\n"))
 
 
-def rewrite(page: Path) -> None:
+def rewrite(page: Path, programs: Sequence[str]) -> None:
     """Write what is printed today into a page, where it does not agree."""
     text = page.read_text()
     with tempfile.TemporaryDirectory() as folder:
-        for command, shown, output in printed(Folder(Path(folder)), blocks(page)):
+        for command, shown, output in printed(Folder(Path(folder), programs), blocks(page)):
             if not agree(shown, output):
                 before = f"$ {command}\n" if f"$ {command}\n{shown}" in text else ""
                 clean = re.sub(r" +$", "", output, flags=re.MULTILINE)
@@ -232,5 +234,6 @@ def rewrite(page: Path) -> None:
 
 
 if __name__ == "__main__":
-    for each in pages():
-        rewrite(each)
+    with warmed() as found:
+        for each in pages():
+            rewrite(each, found)

@@ -14,7 +14,6 @@ import pytest
 H200 = "recorded:h200"
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.alone,
     pytest.mark.skipif(not shutil.which("cc"), reason="needs a C compiler"),
 ]
 

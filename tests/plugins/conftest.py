@@ -35,25 +35,30 @@ def here(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def python(target: Path, here: Path) -> Run:
-    """python(*arguments): a process that finds the packages in `target`, which each test file makes."""
+def program(target: Path, here: Path, programs: list[str]) -> Run:
+    """program(name, *arguments): a process that finds the packages in `target`, which each test file makes."""
 
-    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    def run(name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         path = os.pathsep.join(filter(None, (os.environ.get("PYTHONPATH"), str(target))))
+        command = [sys.executable, *arguments] if name == "python" else [*programs, name, *arguments]
         return subprocess.run(
-            [sys.executable, *arguments], cwd=here, env=os.environ | {"PYTHONPATH": path}, capture_output=True,
-            text=True, check=False,
-        )  # fmt: skip
+            command, cwd=here, env=os.environ | {"PYTHONPATH": path}, capture_output=True, text=True, check=False
+        )
 
     return run
 
 
 @pytest.fixture
-def presage(python: Run) -> Callable[..., str]:
+def python(program: Run) -> Run:
+    return lambda *arguments: program("python", *arguments)
+
+
+@pytest.fixture
+def presage(program: Run) -> Callable[..., str]:
     """presage(*arguments): what the command prints; its exit status must be 0, or the one that is named."""
 
     def run(*arguments: str, status: int = 0) -> str:
-        done = python("-m", "presage", *arguments)
+        done = program("presage", *arguments)
         assert done.returncode == status, done.stdout + done.stderr
         assert "Traceback" not in done.stderr
         return done.stdout if status == 0 else done.stdout + done.stderr

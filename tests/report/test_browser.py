@@ -14,7 +14,7 @@ from presage.report import frozen, page
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-pytestmark = [pytest.mark.alone, pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium")]
+pytestmark = [pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium")]
 
 expect = sync_api.expect
 expect.set_options(timeout=60_000)

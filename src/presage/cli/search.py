@@ -96,6 +96,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="run candidates on the CPU first, on small inputs; those that compute something else are not measured",
     )  # fmt: skip
     parser.add_argument(
+        "--seconds", type=terminal.positive, metavar="S",
+        help="the longest that a case of a kernel is timed (default: 1, and 3 for the anchor and the best)",
+    )  # fmt: skip
+    parser.add_argument(
         "--batch", type=_count, metavar="N", help="candidates per step (default: depends on the proposer)"
     )
     parser.add_argument(

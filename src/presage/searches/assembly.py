@@ -64,6 +64,7 @@ def assemble(configuration: Configuration, objects: Mapping[str, Any], stack: Ex
         forecaster,
         fresh(objects["acquisition"]) if "acquisition" in objects else acquisitions.get(str(configuration.acquisition)),
         _rehearser(device, stack) if configuration.rehearse else None,
+        configuration.seconds,
     )
 
 

@@ -74,6 +74,8 @@ class Configuration:
     it goes on as far as the budget goes."""
     rehearse: bool = False
     """Whether candidates run on the CPU first, on small inputs: those that compute something else are not measured."""
+    seconds: float | None = None
+    """The longest that a case of a kernel is timed; None: a second, and three for the anchor and the finalists."""
     batch: int | None = None
     """How many candidates a step proposes."""
     seed: int = 0
@@ -100,6 +102,8 @@ class Configuration:
             raise PresageError(
                 f"until, the share by which nothing left is likely to be faster, is 0 or more, not {self.until}"
             )
+        if self.seconds is not None and not 0 < self.seconds < math.inf:
+            raise PresageError(f"a case is timed for more than 0 seconds, not {self.seconds}")
         if self.batch is not None and self.batch < 1:
             raise PresageError(f"a step proposes 1 candidate or more, not {self.batch}")
         device = self.device or self._default_device(given)
@@ -250,6 +254,7 @@ def modern(was: Mapping[str, Any]) -> dict[str, Any]:
         "kernels": None,
         "only": False,
         "rehearse": False,
+        "seconds": None,
         **was,
         "policy": policy,
         "alpha": None,

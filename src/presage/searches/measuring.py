@@ -60,7 +60,7 @@ def measure_waiting(session: Session, is_enough: Callable[[], object]) -> None:
 def effort(session: Session) -> tuple[Effort, bool]:
     """How hard to try a candidate in the time that is left, and whether it is foreign."""
     own = None if session.proposer.foreign else session.parts.device.own_effort
-    usual = own or EFFORT
+    usual = _as_asked(session, own or EFFORT)
     return replace(usual, timeout=min(usual.timeout, session.spending.seconds_left())), own is None
 
 
@@ -92,10 +92,14 @@ def measure_finalists(session: Session) -> None:
 
 def _side_by_side(session: Session, kernels: Sequence[Kernel]) -> tuple[list[Measurement], float]:
     """Kernels that were measured together, with care, and the seconds that it took."""
-    effort = Effort(further_processes=0).within(session.spending.seconds_left() / len(kernels))
+    effort = _as_asked(session, Effort(further_processes=0)).within(session.spending.seconds_left() / len(kernels))
     start = time.monotonic()
     measured = session.parts.device.measure(session.parts.problem, kernels, effort, lambda doing, share: None)
     return measured, time.monotonic() - start
+
+
+def _as_asked(session: Session, usual: Effort) -> Effort:
+    return replace(usual, case_seconds=session.parts.seconds or usual.case_seconds)
 
 
 def _expected(session: Session, hash: str) -> float | None:

@@ -49,6 +49,8 @@ class Parts:
     acquisition: Acquisition = ExpectedImprovement()  # noqa: RUF009  it has no state
     rehearser: Rehearser | None = None
     """What runs candidates on the CPU first, if anything does."""
+    seconds: float | None = None
+    """The longest that a case of a kernel is timed, where the user says so."""
 
 
 class Session:
