@@ -10,6 +10,7 @@ import pytest
 
 from presage import PresageError, StaticReport
 from presage.devices import operator_recording
+from presage.devices.operator_recording import TimedCall
 from presage.forecasters import module_time as mt
 from presage.forecasters import operator_training
 from presage.forecasters.launch_times import launch_times
@@ -26,6 +27,12 @@ H200 = hardware.find("h200")
 @pytest.fixture(scope="module")
 def model() -> OperatorModel:
     return OperatorModel.load()
+
+
+@pytest.fixture(scope="module")
+def timed() -> list[TimedCall]:
+    """The beginning of what was measured on an H200."""
+    return operator_recording.read(operator_recording.find("h200"))[:1500]
 
 
 def call(name: str, shapes: list[tuple[int, ...]], out: tuple[int, ...], *more: Any, dtype: str = "float32") -> Trace:
@@ -110,8 +117,9 @@ def test_slower_memory_makes_moving_slower(model: OperatorModel) -> None:
     assert there.cold - here.cold == pytest.approx(math.log2(4800 / 300), abs=0.5)
 
 
-def test_a_call_that_was_learned_from_takes_what_was_measured_and_only_on_that_gpu(model: OperatorModel) -> None:
-    timed = operator_recording.read(operator_recording.find("h200"))
+def test_a_call_that_was_learned_from_takes_what_was_measured_and_only_on_that_gpu(
+    model: OperatorModel, timed: list[TimedCall]
+) -> None:
     seen = next(each for each in timed if each.split == "train")
     held = next(each for each in timed if each.split == "test_problem")
     here, unseen = model.costs([seen.call, held.call], H200)
@@ -211,8 +219,7 @@ def test_a_kernel_is_priced_by_what_the_compiler_says_of_it() -> None:
     assert all(0 < deviation < 3 for _, deviation in found.values())
 
 
-def test_training_twice_gives_the_same_files(tmp_path: Path) -> None:
-    timed = operator_recording.read(operator_recording.find("h200"))[:1500]
+def test_training_twice_gives_the_same_files(timed: list[TimedCall], tmp_path: Path) -> None:
     for name in ("one", "two"):
         operator_training.train(timed, tmp_path / name, lambda _: None, trees=5)
     one, two = ({file.name: file.read_bytes() for file in (tmp_path / name).iterdir()} for name in ("one", "two"))
@@ -220,8 +227,7 @@ def test_training_twice_gives_the_same_files(tmp_path: Path) -> None:
     assert OperatorModel.load(tmp_path / "one").costs([product(64, 64, 64)], H200)
 
 
-def test_nothing_of_the_test_split_is_learned_from(tmp_path: Path) -> None:
-    timed = operator_recording.read(operator_recording.find("h200"))[:1500]
+def test_nothing_of_the_test_split_is_learned_from(timed: list[TimedCall], tmp_path: Path) -> None:
     without = [each for each in timed if each.split != "test_problem"]
     assert len(without) < len(timed)
     for name, some in (("all", timed), ("without", without)):
@@ -229,9 +235,8 @@ def test_nothing_of_the_test_split_is_learned_from(tmp_path: Path) -> None:
     assert (tmp_path / "all/operators.json").read_text() == (tmp_path / "without/operators.json").read_text()
 
 
-def test_a_model_that_was_cut_short_is_not_used(tmp_path: Path) -> None:
-    timed = operator_recording.read(operator_recording.find("h200"))[:300]
-    operator_training.train(timed, tmp_path, lambda _: None, trees=3)
+def test_a_model_that_was_cut_short_is_not_used(timed: list[TimedCall], tmp_path: Path) -> None:
+    operator_training.train(timed[:300], tmp_path, lambda _: None, trees=3)
     file = tmp_path / "other_time.txt"
     file.write_text(file.read_text()[:-100])
     with pytest.raises(PresageError, match="cannot be read"):
