@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import copy
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
-from presage import Case, Effort, Kernel, Measurement, Problem
+from presage import Case, Device, Effort, Kernel, Measurement, PresageError, Problem
 from presage.core import machine
+from presage.devices import registry as devices
 from presage.devices.cpu import CpuDevice
 from presage.kernels.kernel import from_source
 from presage.problems import registry
@@ -19,6 +20,32 @@ Measure = Callable[..., list[Measurement]]
 
 PATIENT = Effort(precision=1.0, case_seconds=3.0, timeout=120.0)
 """Stops at the fewest rounds there can be, however busy the machine is."""
+
+
+@pytest.fixture(scope="session")
+def cpu() -> Iterator[CpuDevice]:
+    """For what asks whether answers are right; other tests run beside, so it has one thread."""
+    device = CpuDevice()
+    device.threads = 1
+    yield device
+    device.close()
+
+
+@pytest.fixture(scope="session")
+def gpu() -> Iterator[Device]:
+    try:
+        device = devices.get("cuda")
+    except PresageError as error:
+        pytest.skip(str(error))
+    yield device
+    device.close()
+
+
+@pytest.fixture(params=["cpu", pytest.param("cuda", marks=pytest.mark.cuda)])
+def device(request: pytest.FixtureRequest) -> Device:
+    """Where modules can be measured."""
+    found: Device = request.getfixturevalue("cpu" if request.param == "cpu" else "gpu")
+    return found
 
 
 @pytest.fixture

@@ -6,14 +6,13 @@ import importlib.util
 import math
 import re
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
+import presage.devices.cpu as cpu_module
 from presage import Device, Effort, Kernel, Measurement, PresageError, Problem, Status
-from presage.devices import cpu
-from presage.devices import registry as devices
 from presage.devices.cpu import CpuDevice
 from presage.kernels.kernel import from_source
 from presage.problems import registry
@@ -22,30 +21,6 @@ from presage.problems.external import ExternalProblem
 needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
 pytestmark = pytest.mark.slow
 PATIENT = Effort(precision=math.inf, case_seconds=3.0, timeout=120.0, rounds=2)
-DEVICE = CpuDevice()
-DEVICE.threads = 1  # what is asked is whether answers are right, and other tests run beside these
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _close_the_device() -> Iterator[None]:
-    yield
-    DEVICE.close()
-
-
-@pytest.fixture(scope="module")
-def gpu() -> Iterator[Device]:
-    try:
-        device = devices.get("cuda")
-    except PresageError as error:
-        pytest.skip(str(error))
-    yield device
-    device.close()
-
-
-@pytest.fixture(params=["cpu", pytest.param("cuda", marks=pytest.mark.cuda)])
-def device(request: pytest.FixtureRequest) -> Device:
-    """Where a problem from elsewhere can be measured."""
-    return DEVICE if request.param == "cpu" else request.getfixturevalue("gpu")
 
 
 # -- KernelBench ------------------------------------------------------------------------------------------------------
@@ -491,14 +466,14 @@ def test_a_check_that_only_says_what_is_wrong(device: Device, task: Path) -> Non
 
 
 def test_without_torch_it_is_said_what_is_missing(
-    tmp_path: Path, addition: Problem, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, cpu: CpuDevice, addition: Problem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cpu.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(cpu_module.importlib.util, "find_spec", lambda name: None)
     (tmp_path / "linear.py").write_text(LINEAR)
     kernel = from_source("import torch\ndef custom_kernel(data): ...\n", ".py", "k.py")
     for problem in (addition, registry.get(str(tmp_path / "linear.py"))):
         with pytest.raises(PresageError, match="torch is not installed, which this needs"):
-            DEVICE.measure(problem, [kernel], PATIENT, lambda doing, share: None)
+            cpu.measure(problem, [kernel], PATIENT, lambda doing, share: None)
 
 
 # -- tensors on the catalogue's problems ------------------------------------------------------------------------------
@@ -518,13 +493,13 @@ MODEL = "import torch\nclass ModelNew(torch.nn.Module):\n    def forward(self, x
 
 
 @needs_torch
-def test_the_catalogue_s_problems_take_torch_modules(addition: Problem) -> None:
+def test_the_catalogue_s_problems_take_torch_modules(cpu: CpuDevice, addition: Problem) -> None:
     sources = [
         f"import torch\ndef custom_kernel(data):\n    x, y = data\n    return {text}\n" if text else MODEL
         for text, _, _ in TORCH.values()
     ]
     kernels = [from_source(source, ".py", "k.py") for source in sources]
-    measured = judge(DEVICE, addition, kernels, PATIENT)
+    measured = judge(cpu, addition, kernels, PATIENT)
     for (name, (_, status, reason)), m in zip(TORCH.items(), measured, strict=True):
         assert m.status is status, (name, m)
         assert reason in m.reason, (name, m.reason)

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import importlib.util
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from presage import Device, Effort, Kernel, Measurement, PresageError, Problem, Status
-from presage.devices import registry as devices
 from presage.devices.cpu import CpuDevice
 from presage.problems import registry
 
@@ -18,28 +16,6 @@ pytestmark = pytest.mark.slow
 needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
 needs_compiler = pytest.mark.skipif(not any(map(shutil.which, ("gcc", "clang", "cc"))), reason="there is no C compiler")
 PATIENT = Effort(precision=5.0, case_seconds=20.0, timeout=120.0, rounds=2, processes=1)
-DEVICE = CpuDevice()
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _close_the_device() -> Iterator[None]:
-    yield
-    DEVICE.close()
-
-
-@pytest.fixture(scope="module")
-def gpu() -> Iterator[Device]:
-    try:
-        device = devices.get("cuda")
-    except PresageError as error:
-        pytest.skip(str(error))
-    yield device
-    device.close()
-
-
-@pytest.fixture(params=["cpu", pytest.param("cuda", marks=pytest.mark.cuda)])
-def device(request: pytest.FixtureRequest) -> Device:
-    return DEVICE if request.param == "cpu" else request.getfixturevalue("gpu")
 
 
 def measure(device: Device, problem: Problem, kernels: list[Kernel]) -> list[Measurement]:
@@ -127,7 +103,7 @@ def test_configurations_of_a_kernel_are_held_against_its_first(device: Device, t
 
 
 @needs_compiler
-def test_a_first_configuration_that_does_not_work_ends_the_measurement(tmp_path: Path) -> None:
+def test_a_first_configuration_that_does_not_work_ends_the_measurement(cpu: CpuDevice, tmp_path: Path) -> None:
     path = tmp_path / "mine.c"
     path.write_text(
         HEADER + "void gather(const float *x, const int *at, float *y, int n) { if (!SHIFT) *(int *)0 = 1; }\n"
@@ -135,7 +111,7 @@ def test_a_first_configuration_that_does_not_work_ends_the_measurement(tmp_path:
     problem = registry.get(str(path))
     second = registry.find_kernel(problem, f"{path}@SHIFT=1")
     with pytest.raises(PresageError, match=r"mine.c: its first configuration is runtime_error"):
-        DEVICE.measure(problem, [second], PATIENT, lambda doing, share: None)
+        cpu.measure(problem, [second], PATIENT, lambda doing, share: None)
     path.write_text(HEADER + "void gather(\n")
     with pytest.raises(PresageError, match=r"mine.c is compile_error: mine.c:"):
-        DEVICE.measure(registry.get(str(path)), [second], PATIENT, lambda doing, share: None)
+        cpu.measure(registry.get(str(path)), [second], PATIENT, lambda doing, share: None)
