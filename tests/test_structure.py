@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -57,6 +58,11 @@ def dotted(file: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
+@cache
+def parsed(file: Path) -> ast.Module:
+    return ast.parse(file.read_text())
+
+
 def imports(tree: ast.AST) -> Iterator[str]:
     """The modules that are imported anywhere under this node."""
     for node in ast.walk(tree):
@@ -68,16 +74,24 @@ def imports(tree: ast.AST) -> Iterator[str]:
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
-def imports_at_once(file: Path) -> Iterator[str]:
+@cache
+def imported(file: Path) -> tuple[str, ...]:
+    return tuple(imports(parsed(file)))
+
+
+@cache
+def imports_at_once(file: Path) -> frozenset[str]:
     """The modules that importing this file imports, whether or not anything in it is called."""
-    waiting: list[ast.AST] = list(ast.parse(file.read_text()).body)
+    found: set[str] = set()
+    waiting: list[ast.AST] = list(parsed(file).body)
     while waiting:
         node = waiting.pop()
         if isinstance(node, ast.Import | ast.ImportFrom):
-            yield from imports(node)
+            found.update(imports(node))
         elif not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
             is_typing = isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
             waiting += [] if is_typing else ast.iter_child_nodes(node)
+    return frozenset(found)
 
 
 def loaded_with(module: str) -> set[str]:
@@ -112,7 +126,7 @@ def test_a_folder_imports_only_from_folders_above_it(file: Path) -> None:
         return
     assert parts[1] in FOLDERS, f"{parts[1]} has no place in the list"
     above = FOLDERS[: FOLDERS.index(parts[1]) + 1]
-    for name in imports(ast.parse(file.read_text())):
+    for name in imported(file):
         package, *rest = name.split(".")
         if package == "presage" and rest and rest[0] in FOLDERS:
             assert rest[0] in above, f"{parts[1]} must not import {name}"
@@ -123,7 +137,7 @@ CATALOGUE_NEEDS = ("presage.core", "presage.kernels", "presage.problems", "presa
 
 @pytest.mark.parametrize("file", OURS, ids=dotted)
 def test_the_catalogue_is_a_plugin_that_the_engine_does_not_know(file: Path) -> None:
-    names = [name for name in imports(ast.parse(file.read_text())) if name.startswith("presage")]
+    names = [name for name in imported(file) if name.startswith("presage")]
     if dotted(file).startswith("presage_catalogue"):
         assert [name for name in names if not name.startswith(CATALOGUE_NEEDS)] == []
     else:
@@ -145,7 +159,7 @@ WORKER = [file for file in OURS if dotted(file).startswith("presage.devices.work
 
 @pytest.mark.parametrize("file", WORKER, ids=dotted)
 def test_the_worker_needs_only_python_numpy_and_the_kernel_s_language(file: Path) -> None:
-    for name in imports(ast.parse(file.read_text())):
+    for name in imported(file):
         package = name.split(".")[0]
         if package == "presage":
             ours = (
@@ -205,7 +219,7 @@ def starts_or_runs(tree: ast.AST) -> Iterator[str]:
 
 @pytest.mark.parametrize("file", [file for file in OURS if file.parent.name != "sandbox"], ids=dotted)
 def test_only_the_sandbox_starts_processes_and_runs_foreign_text(file: Path) -> None:
-    found = list(starts_or_runs(ast.parse(file.read_text())))
+    found = list(starts_or_runs(parsed(file)))
     assert not found or dotted(file) in OWN_TEXT, found
 
 
@@ -213,8 +227,7 @@ def test_in_the_sandbox_each_way_to_start_a_process_is_known() -> None:
     """One starts children from nothing, one the zygotes, one forks from them, one turns into a program, one loads
     foreign Python."""
     places = {
-        file.stem: sorted(set(starts_or_runs(ast.parse(file.read_text()))))
-        for file in (SOURCE / "presage" / "sandbox").glob("*.py")
+        file.stem: sorted(set(starts_or_runs(parsed(file)))) for file in (SOURCE / "presage" / "sandbox").glob("*.py")
     }
     assert {name: found for name, found in places.items() if found} == {
         "processes": ["subprocess"],
@@ -231,12 +244,12 @@ def test_help_needs_not_even_numpy() -> None:
 
 def test_the_core_knows_nothing_of_kernels() -> None:
     for file in SOURCE.glob("presage/core/*.py"):
-        words = {name.split(".")[0] for name in imports(ast.parse(file.read_text()))}
+        words = {name.split(".")[0] for name in imported(file)}
         assert words <= sys.stdlib_module_names | {"numpy", "presage"}, file
 
 
 def test_every_module_says_what_it_is_for() -> None:
-    silent = [str(file) for file in OURS if not ast.get_docstring(ast.parse(file.read_text()))]
+    silent = [str(file) for file in OURS if not ast.get_docstring(parsed(file))]
     assert silent == []
 
 
@@ -265,9 +278,9 @@ GUI_NEEDS = ("presage.core", "presage.llm", "presage.plugins", "presage.policies
 
 @pytest.mark.parametrize("file", GUI, ids=dotted)
 def test_the_critic_of_agents_is_an_application_that_the_engine_does_not_know(file: Path) -> None:
-    tree = ast.parse(file.read_text())
+    tree = parsed(file)
     public = {"presage", *(f"presage.{name}" for name in presage.__all__), "presage.__version__"}
-    used = [name for name in imports(tree) if name.split(".")[0] == "presage"]
+    used = [name for name in imported(file) if name.split(".")[0] == "presage"]
     assert [name for name in used if name not in public and not name.startswith(GUI_NEEDS)] == []
     assert ast.get_docstring(tree), "every module says what it is for"
 
@@ -289,11 +302,15 @@ def test_what_a_screen_needs_is_loaded_only_when_needed(module: str) -> None:
     assert not {name.split(".")[0] for name in seen} & {"PIL", "playwright", "mss", "miniwob", "cv2", "rapidocr"}
 
 
+@cache
+def public_homes() -> set[str]:
+    return {f"{getattr(presage, name).__module__}.{name}" for name in presage.__all__}
+
+
 OUTSIDE = sorted(file for folder in ("benchmarks", "tests") for file in (SOURCE.parent / folder).rglob("*.py"))
 
 
 @pytest.mark.parametrize("file", OUTSIDE, ids=lambda file: str(file.relative_to(SOURCE.parent)))
 def test_benchmarks_and_tests_take_public_names_from_the_public_api(file: Path) -> None:
     """What `presage.__all__` lists is imported from `presage`, never from the module that defines it."""
-    homes = {f"{getattr(presage, name).__module__}.{name}" for name in presage.__all__}
-    assert sorted(homes & set(imports(ast.parse(file.read_text())))) == []
+    assert sorted(public_homes() & set(imported(file))) == []
