@@ -23,7 +23,7 @@ Row = dict[str, float]
 _HZ = 1.7e9
 """Where a GPU's clock is not known."""
 _SECTOR = 32
-
+_LEARNED_ARCH = "sm_90"
 
 def case_rows(task: Task, candidate: Candidate, compiled: bool = True) -> list[Row]:
     """A row for each timed case. Without a compiler (`compiled` is false), only source and launch tell."""
@@ -183,11 +183,12 @@ def _busy(launches: Sequence[LaunchReport], hardware: Hardware, must: Mapping[st
         sectors = ran.get("load_sectors", 0.0) + ran.get("store_sectors", 0.0)
         seconds["memory"] += warps * sectors * _SECTOR / (hardware.bandwidth or 1e12)
         seconds["atomic"] += warps * ran.get("atomic_sectors", 0.0) / cycles
-        seconds["issue"] += warps * ran.get("instructions", 0.0) / (4 * cycles)
-        seconds["shared"] += warps * ran.get("shared_wavefronts", 0.0) / cycles
+        seconds["shared"] += warps * max(ran.get("shared_wavefronts", 0.0), _begun(ran, hardware)) / cycles
         seconds["tensor"] += warps * ran.get("tensor_flops", 0.0) / hardware.peak_flops.get("fp16", 1e15)
+        issued, results = _issued(launch, hardware)
+        seconds["issue"] += warps * issued / (4 * cycles)
         for kind, lanes in hardware.lanes.items():
-            seconds[kind] += warps * ran.get(kind, 0.0) * WARP / (lanes * cycles)
+            seconds[kind] += warps * results.get(kind, 0.0) * WARP / (lanes * cycles)
     least = 2.0 ** must.get("must_seconds", 0.0)
     row = {f"busy_{unit}": math.log2(least * 1e-3 + each) - math.log2(least) for unit, each in seconds.items()}
     row["busy_most"] = math.log2(max(least, *seconds.values()) / least)
@@ -197,6 +198,23 @@ def _busy(launches: Sequence[LaunchReport], hardware: Hardware, must: Mapping[st
     atomics = sum(_warps(launch) * (launch.executed or {}).get("atomic_sectors", 0.0) for launch in launches)
     row["atomics_per_place"] = math.log2(1 + atomics / 2.0 ** (must.get("must_output", 2.0) - 2))
     return row
+
+
+def _issued(launch: LaunchReport, hardware: Hardware) -> tuple[float, Mapping[str, float]]:
+    """The instructions of a warp, all of them and those of each kind of arithmetic: of the machine code where that is
+    known. The trees have learned from reports that count PTX, all of one architecture, where that goes on."""
+    ran, machine = launch.executed or {}, launch.machine
+    if machine is None or hardware.arch == _LEARNED_ARCH:
+        return ran.get("instructions", 0.0), ran
+    kinds = {"integer": ("alu",), "fp32": ("fma", "multiply"), "special": ("special",), "fp16": ("fp16",)}
+    summed = {kind: sum(machine.get(name, 0.0) for name in names) for kind, names in kinds.items()}
+    return machine.get("issue", 0.0), {"fp64": machine.get("fp64", 0.0), "shuffle": ran.get("shuffle", 0.0)} | summed
+
+
+def _begun(ran: Mapping[str, float], hardware: Hardware) -> float:
+    """Cycles until a warp's accesses to shared memory have begun, where that takes more than one for each."""
+    accesses = ran.get("shared_load", 0.0) + ran.get("shared_store", 0.0)
+    return accesses * WARP / hardware.load_store if hardware.load_store < WARP else 0.0
 
 
 def _in_a_row(launch: LaunchReport, kind: str) -> float:
