@@ -2,9 +2,9 @@
 
     python benchmarks/other_gpus.py SPACES [--sample 300] [--only NAME,...] [--to FOLDER]
 
-SPACES is a folder with tuning spaces (autotune_spaces): every configuration measured, with the kernel's source. Of each
-space a sample with a fixed seed is compiled for the GPU that was measured, and forecast; nothing of the times is shown to
-the forecaster but the anchor's. What was compiled is kept in FOLDER, and in the cache of reports: run it again to go on.
+SPACES is a folder with tuning spaces (autotune_spaces): every configuration measured, with the kernel's source. Of
+each space a sample with a fixed seed is compiled for the GPU that was measured, and forecast. The forecaster is shown
+the anchor's time and no other. What was compiled is kept in FOLDER, and in the cache of reports: run it again to go on.
 """
 
 from __future__ import annotations
@@ -60,7 +60,8 @@ block block_size_x, block_size_y
 input samples = uint8[1536, 25650]
 input shifts = float32[1536]
 output result = float32[2048, 25000]""",
-        "#define nr_dms 2048\n#define nr_samples 25000\n#define nr_channels 1536\n#define nr_samples_per_channel 25650\n"
+        "#define nr_dms 2048\n#define nr_samples 25000\n#define nr_channels 1536\n"
+        "#define nr_samples_per_channel 25650\n"
         "#define dm_first 0.0f\n#define dm_step 0.02f\n",
         '#include "dedispersion.h"',
     ),

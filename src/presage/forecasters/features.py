@@ -14,6 +14,7 @@ from presage.forecasters.source_features import source_features
 from presage.kernels.kernel import LANGUAGES
 from presage.problems.base import Case, Problem
 from presage.static.hardware import WARP, Hardware
+from presage.static.pipes import PIPES
 from presage.static.report import STATUSES, LaunchReport, StaticReport
 from presage.static.sass import CLASSES
 from presage.static.warp import KINDS
@@ -23,7 +24,14 @@ Row = dict[str, float]
 _HZ = 1.7e9
 """Where a GPU's clock is not known."""
 _SECTOR = 32
-_LEARNED_ARCH = "sm_90"
+LEARNED_ARCH = "sm_90"
+"""The architecture of all GPUs that the trees have learned from."""
+_PIPES_OF = {
+    "instructions": ("issue",), "integer": ("alu",), "fp32": ("fma", "multiply"), "special": ("special",),
+    "convert": (), "fp16": ("fp16",), "fp64": ("fp64",),
+}  # fmt: skip
+"""The units that do what PTX has a kind of instruction for; those of `special` convert, too."""
+
 
 def case_rows(task: Task, candidate: Candidate, compiled: bool = True) -> list[Row]:
     """A row for each timed case. Without a compiler (`compiled` is false), only source and launch tell."""
@@ -75,7 +83,7 @@ def report_features(report: StaticReport, hardware: Hardware, must: Mapping[str,
     row["operators"] = float(sum(report.operators.values()))
     if not report.launches:
         return row
-    launches, rounds = _bounded(report.launches, must)
+    launches, rounds = _bounded([_in_machine_code(launch, hardware) for launch in report.launches], must)
     row["unbounded"] = math.log2(rounds)
     row["launches"] = float(sum(launch.count for launch in launches))
     main = max(launches, key=lambda launch: _work(launch))
@@ -185,10 +193,9 @@ def _busy(launches: Sequence[LaunchReport], hardware: Hardware, must: Mapping[st
         seconds["atomic"] += warps * ran.get("atomic_sectors", 0.0) / cycles
         seconds["shared"] += warps * max(ran.get("shared_wavefronts", 0.0), _begun(ran, hardware)) / cycles
         seconds["tensor"] += warps * ran.get("tensor_flops", 0.0) / hardware.peak_flops.get("fp16", 1e15)
-        issued, results = _issued(launch, hardware)
-        seconds["issue"] += warps * issued / (4 * cycles)
+        seconds["issue"] += warps * ran.get("instructions", 0.0) / (4 * cycles)
         for kind, lanes in hardware.lanes.items():
-            seconds[kind] += warps * results.get(kind, 0.0) * WARP / (lanes * cycles)
+            seconds[kind] += warps * ran.get(kind, 0.0) * WARP / (lanes * cycles)
     least = 2.0 ** must.get("must_seconds", 0.0)
     row = {f"busy_{unit}": math.log2(least * 1e-3 + each) - math.log2(least) for unit, each in seconds.items()}
     row["busy_most"] = math.log2(max(least, *seconds.values()) / least)
@@ -200,15 +207,31 @@ def _busy(launches: Sequence[LaunchReport], hardware: Hardware, must: Mapping[st
     return row
 
 
-def _issued(launch: LaunchReport, hardware: Hardware) -> tuple[float, Mapping[str, float]]:
-    """The instructions of a warp, all of them and those of each kind of arithmetic: of the machine code where that is
-    known. The trees have learned from reports that count PTX, all of one architecture, where that goes on."""
-    ran, machine = launch.executed or {}, launch.machine
-    if machine is None or hardware.arch == _LEARNED_ARCH:
-        return ran.get("instructions", 0.0), ran
-    kinds = {"integer": ("alu",), "fp32": ("fma", "multiply"), "special": ("special",), "fp16": ("fp16",)}
-    summed = {kind: sum(machine.get(name, 0.0) for name in names) for kind, names in kinds.items()}
-    return machine.get("issue", 0.0), {"fp64": machine.get("fp64", 0.0), "shuffle": ran.get("shuffle", 0.0)} | summed
+def busiest(row: Row) -> float:
+    """Octaves above the least time that the busiest unit needs, and a little more where others need nearly as long; NaN
+    where that is not known. Of memory's time nothing but the least is counted: what caches keep, nobody knows.
+
+    >>> busiest({"busy_issue": 3.0, "busy_fp32": -10.0, "busy_memory": 5.0}), busiest({"busy_issue": -10.0})
+    (3.0000880507300077, 0.0)
+    """
+    units = [value for name, value in row.items() if name.startswith("busy_") and name not in _NOT_UNITS]
+    return math.log2(1 + sum(2 ** (_SHARP * each) for each in units)) / _SHARP if units else math.nan
+
+
+_NOT_UNITS = ("busy_memory", "busy_most", "busy_sum")
+_SHARP = 4
+"""The power mean of units' times: 1 would add them up, more comes nearer to the longest."""
+
+
+def _in_machine_code(launch: LaunchReport, hardware: Hardware) -> LaunchReport:
+    """A launch with what its machine code executes in place of PTX, where that is known. The trees have learned from
+    reports that count PTX, all of one architecture, where that goes on."""
+    if launch.machine is None or launch.unbounded or not launch.executed or hardware.arch == LEARNED_ARCH:
+        return launch
+    ran, machine = launch.executed, {name: launch.machine.get(name, 0.0) for name in PIPES}
+    ptx, issued = ran.get("instructions") or 1.0, machine["issue"]
+    counted = {kind: sum(machine[pipe] for pipe in pipes) for kind, pipes in _PIPES_OF.items()}
+    return replace(launch, executed={**ran, **counted, "lanes": ran.get("lanes", 0.0) * issued / ptx})
 
 
 def _begun(ran: Mapping[str, float], hardware: Hardware) -> float:

@@ -72,7 +72,9 @@ class Entry:
         ends: dict[int, int] = {}
         for number, block in enumerate(self.blocks):
             last = block.instructions[-1]
-            start = self.labels.get(last.operands[0], number + 1) if last.root == "bra" and last.operands else number + 1
+            start = (
+                self.labels.get(last.operands[0], number + 1) if last.root == "bra" and last.operands else number + 1
+            )
             if start <= number:
                 ends[start] = number
         return tuple(sorted(ends.items()))

@@ -133,9 +133,7 @@ def _printable(error: object) -> str:
     return "\n".join("".join(sign if sign.isprintable() else "?" for sign in line[:_ERROR_SIGNS]) for line in lines)
 
 
-def _mixes(
-    jobs: Sequence[Job], outcomes: Sequence[_Outcome]
-) -> dict[tuple[str, bytes], tuple[sass.Mix, pipes.Bodies]]:
+def _mixes(jobs: Sequence[Job], outcomes: Sequence[_Outcome]) -> dict[tuple[str, bytes], tuple[sass.Mix, pipes.Bodies]]:
     """Disassemble everything, with one run of the disassembler per architecture. What cannot be read is left out."""
     codes: dict[str, dict[bytes, None]] = {}
     for job, outcome in zip(jobs, outcomes, strict=True):
