@@ -19,12 +19,12 @@ from pathlib import Path
 import numpy as np
 import pyarrow
 
-from presage import evaluate
+from presage import Recording, evaluate
 from presage.corpus import pack
 from presage.corpus.importing import import_space
 from presage.devices import recording
 from presage.devices.recorded import RecordedDevice
-from presage.devices.recording import Recording, Row, open_recording
+from presage.devices.recording import Row, open_recording
 from presage.problems import static
 
 _SEED = 0
