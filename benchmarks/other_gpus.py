@@ -1,35 +1,42 @@
 """How well the `learned` forecaster, which has seen nothing but an H200, ranks configurations on other GPUs.
 
-    python benchmarks/other_gpus.py SPACES [--sample 300] [--only NAME,...] [--to FOLDER]
+    python benchmarks/other_gpus.py SPACES [--sample 150] [--only NAME,...] [--search SEEDS] [--to FOLDER]
 
 SPACES is a folder with tuning spaces (autotune_spaces): every configuration measured, with the kernel's source. Of
 each space a sample with a fixed seed is compiled for the GPU that was measured, and forecast. The forecaster is shown
 the anchor's time and no other. What was compiled is kept in FOLDER, and in the cache of reports: run it again to go on.
+With --search, `presage search` with the surrogate searches each sample instead, with static reports and without.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import random
 import sys
+import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import pyarrow
 
-from presage import Recording, evaluate
+from presage import Recording, evaluate, search
 from presage.corpus import pack
 from presage.corpus.importing import import_space
 from presage.devices import recording
 from presage.devices.recorded import RecordedDevice
 from presage.devices.recording import Row, open_recording
 from presage.problems import static
+from presage.store.store import Store
 
 _SEED = 0
 _SHARE = "0.02"
 _AT_ONCE = 16
+BUDGETS = (10, 25, 50, 100)
+_FINALS = 4
+"""Measurements that a search keeps back: three finalists and the anchor."""
 
 
 @dataclass(frozen=True)
@@ -139,12 +146,15 @@ def is_of_source(row: Row, source: Source) -> bool:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("spaces", type=Path)
-    parser.add_argument("--sample", type=int, default=300)
+    parser.add_argument("--sample", type=int, default=150)
     parser.add_argument("--only", default=",".join(SPACES))
     parser.add_argument("--forecaster", default="learned")
+    parser.add_argument("--search", type=int, default=0, metavar="SEEDS")
     parser.add_argument("--to", type=Path, default=Path("build/other_gpus"))
     arguments = parser.parse_args()
     arguments.to.mkdir(parents=True, exist_ok=True)
+    if arguments.search:
+        return compare_searches(arguments)
     print("| space | configurations | Spearman | top 2 % | as many at random | failures known | 90 % interval |")
     print("|---|---|---|---|---|---|---|")
     rankings = []
@@ -155,6 +165,30 @@ def main() -> int:
         print(row, flush=True)
     print(f"mean Spearman: {np.mean(rankings):.3f}")
     return 0
+
+
+def compare_searches(arguments: argparse.Namespace) -> int:
+    print(f"| space | reports | {' | '.join(map(str, BUDGETS))} |")
+    print("|---" * (len(BUDGETS) + 2) + "|")
+    for name in arguments.only.split(","):
+        found = sampled(name, arguments.spaces, arguments.to, arguments.sample)
+        bare = [replace(row, reports=()) for row in found.rows()]
+        without = recording.write(arguments.to / f"{name}-without.parquet", bare, found.facts)
+        for what, each in (("without", without), ("with", found)):
+            off = np.median([searched(each, seed) for seed in range(arguments.search)], axis=0)
+            print(f"| {name} | {what} | {' | '.join(f'{one:.3f}' for one in off)} |", flush=True)
+    return 0
+
+
+def searched(found: Recording, seed: int) -> list[float]:
+    """The best of the first so many measurements over the best of the sample."""
+    times = {row.hash: row.total_ns if row.cases else math.inf for row in found.rows(reports=False)}
+    device, most = f"recorded:{found.path}", BUDGETS[-1] + _FINALS
+    with tempfile.TemporaryDirectory() as folder:
+        search(next(iter(found.counts)), device=device, forecaster="surrogate", seed=seed, budget=most, run=folder)
+        with Store(Path(folder), writes=False) as store:
+            order = [times[event.payload["kernel"]] for event in store.events("measured")]
+    return [min(order[:budget]) / min(times.values()) for budget in BUDGETS]
 
 
 def line(found: Recording, forecaster: str) -> tuple[str, float]:
