@@ -46,43 +46,6 @@ def test_a_loop_runs_as_often_as_it_would(start: int, end: int, step: int) -> No
     assert counts.get("global_store", 0) == max(0, -(-(end - start) // step))
 
 
-NEST = """
-.visible .entry nest(.param .u64 nest_param_0, .param .u32 nest_param_1, .param .u32 nest_param_2)
-{
-    .reg .pred %p<5>;
-    .reg .b32 %r<9>;
-    .reg .b64 %rd<2>;
-    ld.param.u64 %rd1, [nest_param_0];
-    ld.param.u32 %r1, [nest_param_1];
-    ld.param.u32 %r2, [nest_param_2];
-    mov.u32 %r3, 0;
-$OUTER:
-    mov.u32 %r4, 0;
-$INNER:
-    add.s32 %r5, %r3, %r4;
-    setp.gt.s32 %p1, %r5, 2047;
-    @%p1 bra $NEXT;
-    st.global.f32 [%rd1], 0f00000000;
-$NEXT:
-    add.s32 %r4, %r4, 1;
-    setp.lt.u32 %p2, %r4, %r2;
-    @%p2 bra $INNER;
-    add.s32 %r3, %r3, 1;
-    setp.lt.u32 %p3, %r3, %r1;
-    @%p3 bra $OUTER;
-    ret;
-}
-"""
-
-
-@given(outer=st.integers(1, 40), inner=st.integers(1, 12))
-def test_a_loop_in_a_loop_runs_as_often_as_it_would(outer: int, inner: int) -> None:
-    """Rounds of two loops can look alike by chance, three of the inner one apart: they compare other things."""
-    counts = walked(NEST, "nest", outer, inner)
-    assert counts["global_store"] == outer * inner
-    assert walk.rounds(counts) == [(0, outer), (1, outer * inner)]
-
-
 def test_every_store_to_one_place_is_one_sector() -> None:
     counts = walked(LOOP.format(step=1), "loop", 0, 1_000_000)
     assert counts["store_sectors"] == counts["global_store"] == 1_000_000
@@ -247,3 +210,28 @@ def test_loops_in_loops_and_rings() -> None:
     assert counts["global_load"] == 3000 * 500
     assert counts["load_sectors"] == 4 * 3000 * 500
     assert counts["fp32"] == 3000 * 500
+
+
+def test_rounds_of_two_loops_that_look_alike_by_chance() -> None:
+    """Three rounds of the inner loop apart, the outer one's between: registers change evenly, comparisons are others."""
+    text = compiled("""
+    extern "C" __global__ void tiles(const unsigned char *x, float *y, const float *shifts) {
+        int column = blockIdx.x * 8 + threadIdx.x * 4, row = blockIdx.y * 800 + threadIdx.y * 4;
+        #pragma unroll 1
+        for (int i = 0; i < 4; i++) {
+            if (column + i >= 25000) continue;
+            #pragma unroll 1
+            for (int j = 0; j < 4; j++) {
+                if (row + j >= 2048) continue;
+                float sum = 0.0f;
+                for (int k = 0; k < 1536; k++) sum += x[k * 25650 + column + i + (unsigned)((row + j) * shifts[k])];
+                y[(row + j) * 25000 + column + i] = sum;
+            }
+        }
+    }""")
+    counts = walk.of_launch(text, "tiles", [], (3125, 3, 1), (2, 200, 1))
+    assert counts
+    assert counts["global_store"] == 16
+    assert counts["global_load"] == 2 * 16 * 1536
+    assert [depth for depth, _ in walk.rounds(counts)] == [0, 1, 2]
+    assert [often for _, often in walk.rounds(counts)][:2] == [4, 16]
