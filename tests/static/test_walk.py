@@ -224,7 +224,7 @@ def test_rounds_of_two_loops_that_look_alike_by_chance() -> None:
             for (int j = 0; j < 4; j++) {
                 if (row + j >= 2048) continue;
                 float sum = 0.0f;
-                for (int k = 0; k < 1536; k++) sum += x[k * 25650 + column + i + (unsigned)((row + j) * shifts[k])];
+                for (int k = 0; k < 1536; k++) sum += x[k * 25650 + column + i + (int)((row + j) * shifts[k])];
                 y[(row + j) * 25000 + column + i] = sum;
             }
         }
