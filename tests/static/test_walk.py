@@ -213,7 +213,7 @@ def test_loops_in_loops_and_rings() -> None:
 
 
 def test_rounds_of_two_loops_that_look_alike_by_chance() -> None:
-    """Three rounds of the inner loop apart, the outer one's between: registers change evenly, comparisons are others."""
+    """Three rounds of the inner loop apart, with the outer one between: registers change evenly, comparisons do not."""
     text = compiled("""
     extern "C" __global__ void tiles(const unsigned char *x, float *y, const float *shifts) {
         int column = blockIdx.x * 8 + threadIdx.x * 4, row = blockIdx.y * 800 + threadIdx.y * 4;
