@@ -9,7 +9,7 @@ import pytest
 
 from presage import StaticReport
 from presage.forecasters import features
-from presage.static.hardware import find
+from presage.static.hardware import Hardware, find
 from presage.static.report import LaunchReport
 
 GPU = find("h200")
@@ -36,10 +36,10 @@ LAUNCH = LaunchReport(
 WARPS = 64 * 4
 
 
-def row(*launches: LaunchReport, moved: float) -> features.Row:
-    report = StaticReport("h200", "sm_90a", "ok", "a compiler", launches)
-    must = {"must_bytes": math.log2(moved), "must_seconds": math.log2(1e-5), "must_output": math.log2(4096)}
-    return features.report_features(report, GPU, must)
+def row(*launches: LaunchReport, moved: float, gpu: Hardware = GPU) -> features.Row:
+    report = StaticReport(gpu.name, gpu.compile_arch, "ok", "a compiler", launches)
+    must = {"must_bytes": math.log2(moved), "must_seconds": math.log2(1e-9), "must_output": math.log2(4096)}
+    return features.report_features(report, gpu, must)
 
 
 def test_loops_that_memory_ends_run_as_often_as_the_bytes_need() -> None:
@@ -65,3 +65,22 @@ def test_atomic_additions_crowd_where_there_are_few_places() -> None:
     found = row(replace(LAUNCH, executed=executed), moved=1e6)
     assert found["atomics_per_place"] == pytest.approx(math.log2(1 + WARPS * 32 / 1024))
     assert row(LAUNCH, moved=1e6)["atomics_per_place"] == 0
+
+
+def test_other_gpus_than_the_one_learned_from_execute_machine_code() -> None:
+    launch = replace(LAUNCH, machine={"issue": 400.0, "special": 50.0})
+    plain, told = (row(each, moved=1e6, gpu=find("a100")) for each in (LAUNCH, launch))
+    assert told["busy_issue"] - plain["busy_issue"] == pytest.approx(2, abs=0.02)
+    assert told["busy_special"] > plain["busy_special"]
+    assert told["lanes_in_use"] == pytest.approx(plain["lanes_in_use"])
+    assert row(launch, moved=1e6) == row(LAUNCH, moved=1e6)
+
+
+@pytest.mark.parametrize(("name", "passes"), [("a100", 1.0), ("a6000", 2.0), ("rtx2080ti", 2.0)])
+def test_half_as_many_load_and_store_units_take_twice_as_long(name: str, passes: float) -> None:
+    gpu = find(name)
+    conflicts = [{"shared_load": 1000.0, "shared_wavefronts": 1000.0 * ways} for ways in (1.0, 2.0)]
+    free, twofold = (row(replace(LAUNCH, executed=ran), moved=1e6, gpu=gpu)["busy_shared"] for ran in conflicts)
+    seconds = WARPS * 1000 * passes / ((gpu.multiprocessors or 0) * (gpu.boost_hz or 0))
+    assert free == pytest.approx(math.log2(1e-12 + seconds) - math.log2(1e-9))
+    assert (twofold > free) == (passes == 1.0)

@@ -210,3 +210,28 @@ def test_loops_in_loops_and_rings() -> None:
     assert counts["global_load"] == 3000 * 500
     assert counts["load_sectors"] == 4 * 3000 * 500
     assert counts["fp32"] == 3000 * 500
+
+
+def test_rounds_of_two_loops_that_look_alike_by_chance() -> None:
+    """Three rounds of the inner loop apart, with the outer one between: registers change evenly, comparisons do not."""
+    text = compiled("""
+    extern "C" __global__ void tiles(const unsigned char *x, float *y, const float *shifts) {
+        int column = blockIdx.x * 8 + threadIdx.x * 4, row = blockIdx.y * 800 + threadIdx.y * 4;
+        #pragma unroll 1
+        for (int i = 0; i < 4; i++) {
+            if (column + i >= 25000) continue;
+            #pragma unroll 1
+            for (int j = 0; j < 4; j++) {
+                if (row + j >= 2048) continue;
+                float sum = 0.0f;
+                for (int k = 0; k < 1536; k++) sum += x[k * 25650 + column + i + (int)((row + j) * shifts[k])];
+                y[(row + j) * 25000 + column + i] = sum;
+            }
+        }
+    }""")
+    counts = walk.of_launch(text, "tiles", [], (3125, 3, 1), (2, 200, 1))
+    assert counts
+    assert counts["global_store"] == 16
+    assert counts["global_load"] == 2 * 16 * 1536
+    assert [depth for depth, _ in walk.rounds(counts)] == [0, 1, 2]
+    assert [often for _, often in walk.rounds(counts)][:2] == [4, 16]

@@ -65,10 +65,10 @@ def import_tuning(
         return _write(to, rows, hardware or stem, path)
 
 
-def import_space(path: Path, to: Path) -> Recording:
+def import_space(path: Path, to: Path, *, source: Path | None = None) -> Recording:
     """Make a recording of a fully measured tuning space: a Parquet file with a row per configuration, `spaces.json`,
-    which describes it, and `sources.jsonl.zst`, the sources. The first sample of a configuration is left out: it warmed
-    up the GPU."""
+    which describes it, and `sources.jsonl.zst`, the sources, unless another is given. The first sample of a
+    configuration is left out: it warmed up the GPU."""
     beside = f"{path} is no tuning space with spaces.json and sources.jsonl.zst beside it"
     try:
         spaces = json.loads(read_limited(path.parent / "spaces.json", _LARGEST))
@@ -79,6 +79,7 @@ def import_space(path: Path, to: Path) -> Recording:
     records = _table(path)
     with _understood(path):
         texts = [one["text"] for one in sources if one["kernel"] == space["kernel"] and one["path"].endswith(".cu")]
+        texts = [_text(source)] if source else texts
         case = "x".join(map(str, _sizes(space["problem_size"])))
         found = _exhaustive(records, list(space["tune_params"]))
         rows = [_tuned(str(space["kernel"]), case, texts[0] if texts else "", *each) for each in found]

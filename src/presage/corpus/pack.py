@@ -17,10 +17,12 @@ from presage.devices import recording
 from presage.devices.recorded import RecordedDevice
 from presage.devices.recording import RecordedCase, Recording, Row, open_recording
 from presage.devices.status import Status
+from presage.forecasters.faults import OTHER_COMPILER
 from presage.kernels.kernel import read
 from presage.problems import external, registry, splits, static
 from presage.problems.base import Problem
 from presage.static.hardware import Hardware
+from presage.static.report import StaticReport
 
 _ANCHORS = {"cpu": "naive.c", "gpu": "naive.cu"}
 """The seed kernels: speedups in a corpus are relative to them."""
@@ -86,11 +88,17 @@ def add_reports_to(
         chosen = waiting[done : done + _AT_ONCE]
         wanted = [(stated[rows[i].problem], rows[i].kernel, stated[rows[i].problem].timed["gpu"]) for i in chosen]
         for i, reports in zip(chosen, static.of_several(wanted, target, processes=processes), strict=True):
-            rows[i] = replace(rows[i], reports=tuple(reports))
+            rows[i] = replace(rows[i], reports=tuple(map(_by_another_compiler, reports)))
         done += len(chosen)
         say(f"{done} of {len(waiting)} compiled")
     recording.write(path, rows, found.facts)
     return done
+
+
+def _by_another_compiler(report: StaticReport) -> StaticReport:
+    """What was measured elsewhere had been compiled elsewhere: only for lack of registers may it have been otherwise."""
+    is_doubtful = report.status == "runtime_error" and "registers" in (report.error or "")
+    return replace(report, notes=(*report.notes, OTHER_COMPILER)) if is_doubtful else report
 
 
 def _is_compiled(kernel: Collected, state: State, modules: Path | None) -> bool:

@@ -24,6 +24,7 @@ from presage.devices.status import Status
 from presage.kernels import header as headers
 from presage.kernels.header import Value
 from presage.kernels.kernel import Kernel
+from presage.static.pipes import PIPES
 from presage.static.report import StaticReport
 from presage.static.sass import CLASSES
 from presage.static.warp import KINDS
@@ -240,11 +241,12 @@ def schema() -> pyarrow.Schema:
     text, real, whole = pa.string(), pa.float64(), pa.int32()
     mix = record(**{name: whole for name in CLASSES})
     counts = record(**{name: pa.float32() for name in KINDS})
+    pipes = record(**{name: pa.float32() for name in PIPES})
     launch = record(
         name=text, grid=pa.list_(whole), block=pa.list_(whole), count=whole, registers=whole, spill_bytes=whole,
         stack_bytes=whole, shared_bytes=whole, code_bytes=whole, occupancy=real, occupancy_limiter=text,
         blocks_per_sm=whole, waves=real, loops=whole, instructions=mix, instructions_in_loops=mix, options=text,
-        executed=counts, unbounded=counts,
+        executed=counts, unbounded=counts, machine=pipes,
     )  # fmt: skip
     report = record(
         target=text, arch=text, status=text, compiler=text, launches=pa.list_(launch), error=text, operators=text,

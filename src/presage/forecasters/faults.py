@@ -39,10 +39,14 @@ class Fault:
     reason: str
 
 
+OTHER_COMPILER = "the compiler of what was measured may have used fewer registers"
+"""A note on a report: that a launch would be refused is then likely, and not certain."""
+
+
 def why_broken(reports: Sequence[StaticReport]) -> str:
     """Why a kernel cannot work, where compiling it already tells: with the first line of what the compiler said."""
     for report in reports:
-        if report.status in _BROKEN:
+        if report.status in _BROKEN and OTHER_COMPILER not in report.notes:
             lines = (report.error or "no reason is given").strip().splitlines()
             first = next((line for line in lines if "error" in line.lower()), lines[0])
             said = "".join(c if c.isprintable() else " " for c in first)  # it quotes the source

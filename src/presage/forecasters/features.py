@@ -14,6 +14,7 @@ from presage.forecasters.source_features import source_features
 from presage.kernels.kernel import LANGUAGES
 from presage.problems.base import Case, Problem
 from presage.static.hardware import WARP, Hardware
+from presage.static.pipes import PIPES
 from presage.static.report import STATUSES, LaunchReport, StaticReport
 from presage.static.sass import CLASSES
 from presage.static.warp import KINDS
@@ -23,6 +24,13 @@ Row = dict[str, float]
 _HZ = 1.7e9
 """Where a GPU's clock is not known."""
 _SECTOR = 32
+LEARNED_ARCH = "sm_90"
+"""The architecture of all GPUs that the trees have learned from."""
+_PIPES_OF = {
+    "instructions": ("issue",), "integer": ("alu",), "fp32": ("fma", "multiply"), "special": ("special",),
+    "convert": (), "fp16": ("fp16",), "fp64": ("fp64",),
+}  # fmt: skip
+"""The units that do what PTX has a kind of instruction for; those of `special` convert, too."""
 
 
 def case_rows(task: Task, candidate: Candidate, compiled: bool = True) -> list[Row]:
@@ -75,7 +83,7 @@ def report_features(report: StaticReport, hardware: Hardware, must: Mapping[str,
     row["operators"] = float(sum(report.operators.values()))
     if not report.launches:
         return row
-    launches, rounds = _bounded(report.launches, must)
+    launches, rounds = _bounded([_in_machine_code(launch, hardware) for launch in report.launches], must)
     row["unbounded"] = math.log2(rounds)
     row["launches"] = float(sum(launch.count for launch in launches))
     main = max(launches, key=lambda launch: _work(launch))
@@ -183,9 +191,9 @@ def _busy(launches: Sequence[LaunchReport], hardware: Hardware, must: Mapping[st
         sectors = ran.get("load_sectors", 0.0) + ran.get("store_sectors", 0.0)
         seconds["memory"] += warps * sectors * _SECTOR / (hardware.bandwidth or 1e12)
         seconds["atomic"] += warps * ran.get("atomic_sectors", 0.0) / cycles
-        seconds["issue"] += warps * ran.get("instructions", 0.0) / (4 * cycles)
-        seconds["shared"] += warps * ran.get("shared_wavefronts", 0.0) / cycles
+        seconds["shared"] += warps * max(ran.get("shared_wavefronts", 0.0), _begun(ran, hardware)) / cycles
         seconds["tensor"] += warps * ran.get("tensor_flops", 0.0) / hardware.peak_flops.get("fp16", 1e15)
+        seconds["issue"] += warps * ran.get("instructions", 0.0) / (4 * cycles)
         for kind, lanes in hardware.lanes.items():
             seconds[kind] += warps * ran.get(kind, 0.0) * WARP / (lanes * cycles)
     least = 2.0 ** must.get("must_seconds", 0.0)
@@ -197,6 +205,39 @@ def _busy(launches: Sequence[LaunchReport], hardware: Hardware, must: Mapping[st
     atomics = sum(_warps(launch) * (launch.executed or {}).get("atomic_sectors", 0.0) for launch in launches)
     row["atomics_per_place"] = math.log2(1 + atomics / 2.0 ** (must.get("must_output", 2.0) - 2))
     return row
+
+
+def busiest(row: Row) -> float:
+    """Octaves above the least time that the busiest unit needs, and a little more where others need nearly as long; NaN
+    where that is not known. Of memory's time nothing but the least is counted: what caches keep, nobody knows.
+
+    >>> busiest({"busy_issue": 3.0, "busy_fp32": -10.0, "busy_memory": 5.0}), busiest({"busy_issue": -10.0})
+    (3.0000880507300077, 0.0)
+    """
+    units = [value for name, value in row.items() if name.startswith("busy_") and name not in _NOT_UNITS]
+    return math.log2(1 + sum(2 ** (_SHARP * each) for each in units)) / _SHARP if units else math.nan
+
+
+_NOT_UNITS = ("busy_memory", "busy_most", "busy_sum")
+_SHARP = 4
+"""The power mean of units' times: 1 would add them up, more comes nearer to the longest."""
+
+
+def _in_machine_code(launch: LaunchReport, hardware: Hardware) -> LaunchReport:
+    """A launch with what its machine code executes in place of PTX, where that is known. The trees have learned from
+    reports that count PTX, all of one architecture, where that goes on."""
+    if launch.machine is None or launch.unbounded or not launch.executed or hardware.arch == LEARNED_ARCH:
+        return launch
+    ran, machine = launch.executed, {name: launch.machine.get(name, 0.0) for name in PIPES}
+    ptx, issued = ran.get("instructions") or 1.0, machine["issue"]
+    counted = {kind: sum(machine[pipe] for pipe in pipes) for kind, pipes in _PIPES_OF.items()}
+    return replace(launch, executed={**ran, **counted, "lanes": ran.get("lanes", 0.0) * issued / ptx})
+
+
+def _begun(ran: Mapping[str, float], hardware: Hardware) -> float:
+    """Cycles until a warp's accesses to shared memory have begun, where that takes more than one for each."""
+    accesses = ran.get("shared_load", 0.0) + ran.get("shared_store", 0.0)
+    return accesses * WARP / hardware.load_store if hardware.load_store < WARP else 0.0
 
 
 def _in_a_row(launch: LaunchReport, kind: str) -> float:

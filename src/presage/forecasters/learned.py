@@ -13,7 +13,7 @@ import json
 import math
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ from presage.core.forecast import Forecast
 from presage.devices.status import Status
 from presage.forecasters import failure_model, faults, modules
 from presage.forecasters.base import Candidate, Forecaster, Measured, Prediction, Task
-from presage.forecasters.features import Row, case_rows, floor_seconds
+from presage.forecasters.features import LEARNED_ARCH, Row, busiest, case_rows, floor_seconds
 from presage.forecasters.trees import digest, matrix
 from presage.plugins.group import MODELS
 from presage.problems.external import ExternalProblem
@@ -116,6 +116,10 @@ class LearnedForecaster(Forecaster):
         measured = [each for each in timed if _is_telling(each, kind)]
         known = self._answers(model, task, measured)
         asked = self._answers(model, task, candidates)
+        if kind == "compiled" and task.hardware and task.hardware.arch != LEARNED_ARCH:
+            anchor_is = self._answers(model, task, [task.anchor])
+            gap = float(anchor_is.mean[0] - anchor_is.busiest[0])
+            known, asked = known.halfway(gap), asked.halfway(gap)
         actual = np.array([_distance(each, floors) for each in measured])
         off = (actual - known.mean) / known.spread
         shift, variance = residual(model.noise, asked.leaves, known.leaves, off)
@@ -158,11 +162,11 @@ class LearnedForecaster(Forecaster):
             rows = [case_rows(task, candidate, model.kind == "compiled") for candidate in missing.values()]
             answers = model.answer(rows)
             for i, key in enumerate(missing):
-                model.answered[key] = (answers.mean[i], answers.spread[i], answers.p_fail[i], answers.leaves[i])
+                model.answered[key] = tuple(getattr(answers, name)[i] for name in _ANSWERED)
         found = [model.answered[key] for key in keys]
-        mean, spread, p_fail = (np.array([each[i] for each in found], dtype=np.float64) for i in range(3))
-        leaves = np.stack([each[3] for each in found]) if found else np.zeros((0, model.trees), dtype=np.uint8)
-        return Answers(mean, spread, p_fail, leaves)
+        mean, spread, p_fail, busy = (np.array([each[i] for each in found], dtype=np.float64) for i in range(4))
+        leaves = np.stack([each[4] for each in found]) if found else np.zeros((0, model.trees), dtype=np.uint8)
+        return Answers(mean, spread, p_fail, busy, leaves)
 
     def _model(self, kind: str) -> Model:
         if kind not in self._models:
@@ -191,8 +195,19 @@ class Answers:
     spread: Floats
     """How uncertain that is, beside what is usual."""
     p_fail: Floats
+    busiest: Floats
+    """Octaves above the roofline that the busiest unit needs, the mean over the cases; NaN where that is not known."""
     leaves: Leaves
     """Those of a kernel's first case."""
+
+    def halfway(self, gap: float) -> Answers:
+        """The means of what the trees say and of what the busiest unit says, which is further off by the gap. Trees
+        know one GPU; which unit is busiest, and for how long, is known of any."""
+        other = (self.mean + self.busiest + gap) / 2
+        return replace(self, mean=np.where(np.isnan(other), self.mean, other))
+
+
+_ANSWERED = ("mean", "spread", "p_fail", "busiest", "leaves")
 
 
 class Model:
@@ -251,6 +266,7 @@ class Model:
             np.add.reduceat(time, starts) / counts,
             np.exp2(np.add.reduceat(spread, starts) / counts),
             np.maximum.reduceat(fail, starts),
+            np.array([np.mean([busiest(row) for row in cases]) for cases in rows]),
             leaves,
         )
 

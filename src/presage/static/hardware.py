@@ -35,6 +35,8 @@ class Hardware:
     shared_reserved: int
     """Bytes the system takes from every block's allocation."""
     shared_granularity: int
+    load_store: int
+    """Threads whose accesses a multiprocessor's load and store units begin in a cycle."""
     lanes: Mapping[str, int]
     """Of each kind of arithmetic, the results that a multiprocessor gives in a cycle."""
     barriers_per_sm: int | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
@@ -65,6 +65,24 @@ class Entry:
     """Which block each label starts."""
     shared: dict[str, int]
     """Where each variable in shared memory lies."""
+
+    @cached_property
+    def loops(self) -> tuple[tuple[int, int], ...]:
+        """The first and the last block of each loop, in order."""
+        ends: dict[int, int] = {}
+        for number, block in enumerate(self.blocks):
+            last = block.instructions[-1]
+            start = (
+                self.labels.get(last.operands[0], number + 1) if last.root == "bra" and last.operands else number + 1
+            )
+            if start <= number:
+                ends[start] = number
+        return tuple(sorted(ends.items()))
+
+
+def depths(loops: Sequence[tuple[int, int]]) -> list[int]:
+    """In how many others each loop lies."""
+    return [sum(start <= first and last <= end for start, end in loops) - 1 for first, last in loops]
 
 
 @lru_cache(maxsize=8)

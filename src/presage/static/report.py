@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from presage.core.shown import Shown
-from presage.static import walk
+from presage.static import pipes, walk
 from presage.static.cubin import Resources
 from presage.static.hardware import MAX_THREADS_PER_BLOCK, REGISTERS_PER_SM, Hardware
 from presage.static.occupancy import occupancy
@@ -70,6 +70,8 @@ class LaunchReport:
     """What a warp executes, loops counted as often as they run, by `warp.KINDS`; None where that is not known."""
     unbounded: Mapping[str, float] = field(default_factory=dict)
     """Of that, what lies in loops that end when memory says so: it is counted once, however often it will run."""
+    machine: Mapping[str, float] | None = None
+    """What a warp executes of the machine code, by `pipes.PIPES`; None where that is not known."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +106,9 @@ class StaticReport(Shown):
         )
 
 
-def describe(launched: Launched, resources: Resources, mix: Mix, target: Hardware) -> LaunchReport:
+def describe(
+    launched: Launched, resources: Resources, mix: Mix, target: Hardware, code: pipes.Bodies = ()
+) -> LaunchReport:
     """Put together what the launch, the cubin and the disassembly say."""
     shared = resources.shared_bytes + launched.dynamic_shared
     fit = occupancy(target, math.prod(launched.block), resources.registers, shared, resources.barriers)
@@ -132,6 +136,7 @@ def describe(launched: Launched, resources: Resources, mix: Mix, target: Hardwar
         options=launched.options,
         executed=executed,
         unbounded=unbounded,
+        machine=pipes.executed(code, walk.rounds(launched.executed)) if launched.executed and code else None,
     )
 
 
@@ -164,6 +169,7 @@ def _launch(record: Mapping[str, Any]) -> LaunchReport:
         "options": _loaded(record["options"]),
         "executed": _present(record["executed"]) if record.get("executed") is not None else None,
         "unbounded": _present(record.get("unbounded") or {}),
+        "machine": _present(record["machine"]) if record.get("machine") is not None else None,
     }
     return LaunchReport(**{**record, **changed})
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from presage.core.errors import PresageError
-from presage.static import cache, compiling, cubin, cuda_source, modules, report, roofline, sass
+from presage.static import cache, compiling, cubin, cuda_source, modules, pipes, report, roofline, sass
 from presage.static.cubin import Resources
 from presage.static.launch_request import Job
 from presage.static.report import Launched, StaticReport
@@ -133,21 +133,23 @@ def _printable(error: object) -> str:
     return "\n".join("".join(sign if sign.isprintable() else "?" for sign in line[:_ERROR_SIGNS]) for line in lines)
 
 
-def _mixes(jobs: Sequence[Job], outcomes: Sequence[_Outcome]) -> dict[tuple[str, bytes], sass.Mix]:
+def _mixes(jobs: Sequence[Job], outcomes: Sequence[_Outcome]) -> dict[tuple[str, bytes], tuple[sass.Mix, pipes.Bodies]]:
     """Disassemble everything, with one run of the disassembler per architecture. What cannot be read is left out."""
     codes: dict[str, dict[bytes, None]] = {}
     for job, outcome in zip(jobs, outcomes, strict=True):
         for _, resources in outcome.launches:
             codes.setdefault(job.target.compile_arch, {})[resources.code] = None
     return {
-        (arch, code): sass.mix(instructions)
+        (arch, code): (sass.mix(instructions), pipes.bodies(instructions))
         for arch, pieces in codes.items()
         for code, instructions in zip(pieces, sass.disassemble(list(pieces), arch), strict=True)
         if instructions is not None
     }
 
 
-def _report(job: Job, outcome: _Outcome, mixes: Mapping[tuple[str, bytes], sass.Mix]) -> StaticReport:
+def _report(
+    job: Job, outcome: _Outcome, mixes: Mapping[tuple[str, bytes], tuple[sass.Mix, pipes.Bodies]]
+) -> StaticReport:
     arch = job.target.compile_arch
     if any((arch, resources.code) not in mixes for _, resources in outcome.launches):
         outcome = _Outcome("compile_error", error="its machine code cannot be read")
@@ -157,8 +159,9 @@ def _report(job: Job, outcome: _Outcome, mixes: Mapping[tuple[str, bytes], sass.
         status=outcome.status,
         compiler=_COMPILERS[job.kernel.language].compiler(),
         launches=tuple(
-            report.describe(launched, resources, mixes[arch, resources.code], job.target)
+            report.describe(launched, resources, mix, job.target, code)
             for launched, resources in outcome.launches
+            for mix, code in [mixes[arch, resources.code]]
         ),
         error=outcome.error,
         operators=_operators(outcome.trace),

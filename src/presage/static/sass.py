@@ -104,11 +104,11 @@ def classify(opcode: str, operands: str = "") -> str:
 
 def mix(instructions: Sequence[Instruction]) -> Mix:
     """Count a kernel's instructions; padding after its end does not count."""
-    instructions = [each for each in instructions if each.opcode != "NOP" and not _is_trap(each)]
+    instructions = [each for each in instructions if each.opcode != "NOP" and not is_trap(each)]
     ranges = [
-        (target, each.address)
+        (start, each.address)
         for each in instructions
-        if (target := _branch_target(each)) is not None and target < each.address
+        if (start := branch_target(each)) is not None and start < each.address
     ]
     kinds = [classify(each.opcode, each.operands) for each in instructions]
     inside = (
@@ -118,6 +118,16 @@ def mix(instructions: Sequence[Instruction]) -> Mix:
     )
     local = sum(each.width for each in instructions if each.opcode.startswith(("LDL", "STL")))
     return Mix(_counts(kinds), len(ranges), _counts(inside), local)
+
+
+def loops(instructions: Sequence[Instruction]) -> list[tuple[int, int]]:
+    """The addresses of the first and the last instruction of each loop, in order."""
+    ends: dict[int, int] = {}
+    for each in instructions:
+        start = branch_target(each)
+        if start is not None and start < each.address:
+            ends[start] = each.address
+    return sorted(ends.items())
 
 
 def disassemble(codes: Sequence[bytes], arch: str) -> list[list[Instruction] | None]:
@@ -204,16 +214,19 @@ def _rebase(operands: str, start: int) -> str:
     return f"{operands[: match.start()]}0x{int(match[1], 16) - start:x}"
 
 
-def _branch_target(instruction: Instruction) -> int | None:
-    if instruction.opcode.split(".")[0] not in ("BRA", "JMP"):
-        return None
+def branch_target(instruction: Instruction) -> int | None:
+    return target(instruction) if instruction.opcode.split(".")[0] in ("BRA", "JMP") else None
+
+
+def target(instruction: Instruction) -> int | None:
+    """The address at the end of its operands."""
     match = _TARGET.search(instruction.operands)
     return int(match[1], 16) if match else None
 
 
-def _is_trap(instruction: Instruction) -> bool:
+def is_trap(instruction: Instruction) -> bool:
     """The branch to itself that ends every kernel."""
-    return _branch_target(instruction) == instruction.address
+    return branch_target(instruction) == instruction.address
 
 
 def _counts(kinds: Iterable[str]) -> dict[str, int]:

@@ -46,6 +46,8 @@ from presage.static.warp import (
 )
 
 _POINTERS = 40
+_LOOP = "loop_"
+"""Before the number of a loop and of those that it lies in: how often a warp comes to its head."""
 _FRACTION = 0.382
 """Where along the grid a block is walked, and another one as far from its end."""
 
@@ -121,13 +123,20 @@ def walk(
     except EndlessError:
         return None
     mean = np.mean(walked, axis=0)
-    return {name: float(count) for name, count in zip(COUNTED, mean, strict=True) if count}
+    names = (*COUNTED, *program.loops)
+    return {name: float(count) for name, count in zip(names, mean, strict=True) if count or name in program.loops}
 
 
 def parted(counts: Mapping[str, float]) -> tuple[dict[str, float], dict[str, float]]:
     """All that a warp executes, by kind, and what of it lies in loops that memory ends."""
-    every = {name: count for name, count in counts.items() if not name.startswith(UNBOUNDED)}
-    return every, {name.removeprefix(UNBOUNDED): count for name, count in counts.items() if name not in every}
+    every = {name: count for name, count in counts.items() if not name.startswith((UNBOUNDED, _LOOP))}
+    unbounded = {name: count for name, count in counts.items() if name.startswith(UNBOUNDED)}
+    return every, {name.removeprefix(UNBOUNDED): count for name, count in unbounded.items()}
+
+
+def rounds(counts: Mapping[str, float]) -> list[tuple[int, float]]:
+    """Of each loop, in order: in how many others it lies, and how often a warp goes through it."""
+    return [(int(name.rpartition("_")[2]), count) for name, count in counts.items() if name.startswith(_LOOP)]
 
 
 def _pair(grid: tuple[int, int, int]) -> list[tuple[int, int, int]]:
@@ -158,16 +167,19 @@ class _Program:
         self.registers: dict[str, int] = {}
         self.crooked: list[int] = []
         """Registers that an operation gives which is not linear in its operands."""
+        self.loops = [f"{_LOOP}{number}_{depth}" for number, depth in enumerate(ptx.depths(entry.loops))]
         self._shared = _shared_pointers(entry)
         needed = _needed(entry)
         self.blocks = [self._block(block.instructions, needed) for block in entry.blocks]
+        for number, (start, _) in enumerate(entry.loops):
+            self.blocks[start].counts[len(COUNTED) + number] = 1
         self.headers = {b.target for n, b in enumerate(self.blocks) if b.target is not None and 0 <= b.target <= n}
 
     def register(self, name: str) -> int:
         return self.registers.setdefault(name, len(self.registers))
 
     def _block(self, instructions: Sequence[Instruction], needed: set[str]) -> Ready:
-        ready = Ready(np.zeros(len(COUNTED)), [])
+        ready = Ready(np.zeros(len(COUNTED) + len(self.loops)), [])
         for instruction in instructions:
             kind = classify(instruction)
             ready.counts[AT["instructions"]] += 1

@@ -32,6 +32,7 @@ AT = {name: i for i, name in enumerate(KINDS)}
 UNBOUNDED = "unbounded_"
 """Before the name of a kind: of these, what lies in loops that memory ends. They are walked once."""
 COUNTED = (*KINDS, *(UNBOUNDED + name for name in KINDS))
+_UNBOUNDED = slice(len(KINDS), len(COUNTED))
 
 
 class EndlessError(Exception):
@@ -43,6 +44,7 @@ class Ready:
     """A basic block: what its instructions count for, and what must be computed."""
 
     counts: npt.NDArray[np.float64]
+    """Of COUNTED, and then of each loop, how often the warp comes to its head."""
     actions: list[Callable[[Warp, Lanes], None]]
     target: int | None = None
     """Where its branch leads; -1 is the end."""
@@ -120,7 +122,7 @@ def comparing(
             warp.forget(target)
             return
         left, right = map(read, found[0])
-        warp.compared.append(left - right)
+        warp.compared.append((target, left - right))
         admitted = mask if guard is None else warp.admitted(mask, guard)
         warp.write(target, compare(left, right).astype(np.int64), admitted, sure=True)
 
@@ -219,10 +221,11 @@ class Warp:
                 self.known[program.registers[name]] = self._has_value[program.registers[name]] = True
         self.is_shared = [False] * len(program.registers)
         """Of registers, whether they hold an address of shared memory that could be any memory's."""
-        self.counts = np.zeros(len(COUNTED))
+        self.counts = np.zeros(len(program.blocks[0].counts))
         self._entered: dict[int, npt.NDArray[np.float64]] = {}
         """The counts when the warp last came to the head of each loop."""
-        self.compared: list[Lanes] = []
+        self.compared: list[tuple[int, Lanes]] = []
+        """The register that each comparison was written to, and how far apart the operands were."""
         self._mask, self._is_full = np.zeros(WARP, dtype=np.int64), False
         self._at = np.where(thread < block[0] * block[1] * block[2], 0, -1)
         self._together = None if (self._at < 0).any() else 0
@@ -304,7 +307,7 @@ class Warp:
             self._go(mask, after)
             if target in self._entered and target <= number:
                 since = self.counts - self._entered[target]
-                self.counts[len(KINDS) :] += since[: len(KINDS)] - since[len(KINDS) :]
+                self.counts[_UNBOUNDED] += since[: len(KINDS)] - since[_UNBOUNDED]
         else:
             taken = self.admitted(mask, block.guard)
             count = np.count_nonzero(taken)
@@ -373,11 +376,11 @@ class Warp:
         """How many rounds there are before a comparison may turn out otherwise."""
         last = self.compared[before.compared : now.compared]
         previous = self.compared[earlier.compared : before.compared]
-        if len(last) != len(previous):
+        if [target for target, _ in last] != [target for target, _ in previous]:  # it took another way
             return 0
         active = now.mask != 0
         rounds = np.iinfo(np.int64).max
-        for difference, was in zip(last, previous, strict=True):
+        for (_, difference), (_, was) in zip(last, previous, strict=True):
             change = (difference - was)[active]
             moving = change != 0
             towards = moving & ((difference[active] < 0) == (change > 0))
