@@ -71,7 +71,7 @@ class Loop:
         self.environment, self.agent, self.critic, self.gate = environment, agent, critic, gate
         self.episode, self.limits, self.fixes = episode, limits or Limits(), fixes
         self.person: Person = person or (lambda step, verdict: None)
-        self.watcher = Watcher(reader=reader)
+        self.watcher = Watcher(reader=reader or critic.reader)
         self.history = History()
         self._unreadable = 0
         self._started = time.monotonic()

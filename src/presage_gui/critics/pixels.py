@@ -17,6 +17,7 @@ from presage_gui.critics.wording import is_committing
 from presage_gui.history import History
 from presage_gui.screen import Screen
 from presage_gui.sight.scene import Viewer
+from presage_gui.sight.text import Reader
 from presage_gui.step import Step
 
 _DOUBTED = 0.5
@@ -33,8 +34,13 @@ class Pixels(Critic):
     def __init__(self, fixes: bool = True, online: bool = True, weights: tuple[Weights, Weights] | None = None) -> None:
         self._fixes, self._learns = fixes, online
         self._weights = weights
-        self._viewer = Viewer()
+        self._reader = Reader()
+        self._viewer = Viewer(self._reader)
         self._online = Online()
+
+    @property
+    def reader(self) -> Reader:
+        return self._reader
 
     def check(self, goal: str, history: History, screen: Screen, step: Step) -> Verdict:
         try:
