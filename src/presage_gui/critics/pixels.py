@@ -22,7 +22,7 @@ from presage_gui.step import Step
 
 _DOUBTED = 0.5
 """Below this probability an error is named, and a fix looked for."""
-_FIX = 0.7
+_FIX = 0.85
 """A fix must be this likely right."""
 _MALFORMED = 0.005
 
@@ -31,10 +31,13 @@ class Pixels(Critic):
     """`fixes`: whether a step of its own is offered apart from the explanation; `online`: whether it learns from
     outcomes."""
 
-    def __init__(self, fixes: bool = True, online: bool = True, weights: tuple[Weights, Weights] | None = None) -> None:
+    def __init__(
+        self, fixes: bool = True, online: bool = True, weights: tuple[Weights, Weights] | None = None,
+        reader: Reader | None = None,
+    ) -> None:  # fmt: skip
         self._fixes, self._learns = fixes, online
         self._weights = weights
-        self._reader = Reader()
+        self._reader = reader or Reader()
         self._viewer = Viewer(self._reader)
         self._online = Online()
 
