@@ -112,7 +112,12 @@ def bad_places(
         found["another_target"] = rng.choice(elsewhere)
     if target:
         away, (x, y) = rng.choice((6, 10, 16, 25, 40)), (target[0].x, target[0].y)
-        beside = [Point(box.left - away, y), Point(box.right + away, y), Point(x, box.top - away), Point(x, box.bottom + away)]
+        beside = [
+            Point(box.left - away, y),
+            Point(box.right + away, y),
+            Point(x, box.top - away),
+            Point(x, box.bottom + away),
+        ]
         if free := [Point(round(p.x), round(p.y)) for p in beside if is_free(p)]:
             found["near_miss"] = rng.choice(free)
     middles = [Point(round(line.box.middle[0]), round(line.box.middle[1])) for line in lines if line.is_readable]
@@ -188,9 +193,7 @@ def main() -> None:
     images = images[: given.development] if given.only_development else images[given.development :]
     reader = Kept(given.lines)
     if given.read:
-        images = [
-            name for name in images if reader.has(Screen.from_png((given.folder / "images" / name).read_bytes()))
-        ]
+        images = [name for name in images if reader.has(Screen.from_png((given.folder / "images" / name).read_bytes()))]
     found = report(checks(given.folder, reader, images, by_image))
     print(json.dumps(found | {"reading_cpu_seconds_a_screen": _round(float(np.mean(list(reader.seconds.values()))))}))
 

@@ -153,7 +153,11 @@ def _surprising_click(step: Step, at: Point, boxes: Sequence[Box], seen: Sequenc
     in_line = any(abs(box.middle[1] - at.y) <= _LINE for box in carets)
     if _means_field(step.intent):
         seen_caret = any(_distance(box, at) <= _REACH for box in carets)
-        return "" if seen_caret or any(_distance(box, at) <= _RING for box in boxes) else "no caret is seen where the field is meant to be"
+        return (
+            ""
+            if seen_caret or any(_distance(box, at) <= _RING for box in boxes)
+            else "no caret is seen where the field is meant to be"
+        )
     return "a field has the focus, and none was meant" if in_line and not seen else ""
 
 

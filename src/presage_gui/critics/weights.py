@@ -33,7 +33,8 @@ FALLING = (
     "i_gap", "i_distance", "i_across", "i_along", "g_across", "i_early", "i_done",
     "p_same_fruitless", "h_same_fruitless", "h_last_same", "on_banner", "t_repeats", "e_no_steps",
     "e_pending", "t_meant_slip", "k_leaves", "p_same_place", "d_repeats", "s_fruitless",
-    "c_ends_ready", "c_ends_unworked", "t_cut", "t_more", "t_other_case", "t_caret_away", "t_caret_from_meant", "x_done",
+    "c_ends_ready", "c_ends_unworked", "t_cut", "t_more", "t_other_case", "t_caret_away", "t_caret_from_meant",
+    "x_done",
 )  # fmt: skip
 _ROUNDS = 120
 _PARAMETERS: dict[str, Any] = {

@@ -23,7 +23,6 @@ from presage_gui.loop import Limits, Loop
 from presage_gui.screen import Screen
 from presage_gui.step import Step
 
-
 FIRST_SEED = 1000
 """No recorded state has a seed from here on."""
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from presage_gui.action import ENDING, POINTING, Kind
 from presage_gui.critics.evidence.moving import moving
 from presage_gui.critics.evidence.pointing import pointing
@@ -19,7 +17,16 @@ from presage_gui.sight.matching import contained
 
 def evidence(s: Situation) -> dict[str, float]:
     """Numbers with names."""
-    return {**_kind(s), **_state(s), **_history(s), **pointing(s), **writing(s), **moving(s), **_ending(s), **progress(s)}
+    return {
+        **_kind(s),
+        **_state(s),
+        **_history(s),
+        **pointing(s),
+        **writing(s),
+        **moving(s),
+        **_ending(s),
+        **progress(s),
+    }
 
 
 def _kind(s: Situation) -> dict[str, float]:
