@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from presage_gui.action import ENDING, POINTING, Kind
 from presage_gui.critics.evidence.situation import Situation
@@ -70,7 +71,8 @@ def _ticks(s: Situation) -> dict[str, float]:
     if not checks:
         return {}
     wanted = [each for each in checks if _is_wanted(s, each)]
-    ticked = [each for each in checks if _is_ticked(s, each)]
+    squares = [box for box in s.scene.boxes if is_small_square(box)]
+    ticked = [each for each in checks if _is_ticked(s, each, squares)]
     at = s.action.at
     here = s.scene.element_at(at.x, at.y) if at and s.action.kind in POINTING else None
     found = {
@@ -89,8 +91,8 @@ def _is_wanted(s: Situation, check: Element) -> bool:
     return name in f" {' '.join(s.goal.words)} " or any(likeness(p, check.name) >= 0.9 for p in s.goal.phrases)
 
 
-def _is_ticked(s: Situation, check: Element) -> bool:
-    boxes = [box for box in s.scene.boxes if is_small_square(box) and check.area.grown(1).holds(*box.middle)]
+def _is_ticked(s: Situation, check: Element, squares: Sequence[Box]) -> bool:
+    boxes = [box for box in squares if check.area.grown(1).holds(*box.middle)]
     return any(_share_inked(s, box) >= _TICKED for box in boxes)
 
 
