@@ -139,7 +139,7 @@ class Loop:
 
     def _choose(self, screen: Screen) -> Proposal | None:
         waiting = [each for each in self.episode.state.waiting if each.screen == screen.digest]
-        objections = [Objection(each.step, self._shown(each.verdict)) for each in waiting if each.step]
+        objections = [Objection(each.step, self._shown(each.verdict)) for each in waiting]
         for _ in range(self.limits.revisions + 1 - len(waiting)):
             if self._spent():
                 return None
@@ -158,8 +158,7 @@ class Loop:
                     return None
                 if answer:
                     return proposal
-            if proposal.step:
-                objections.append(Objection(proposal.step, self._shown(proposal.verdict)))
+            objections.append(Objection(proposal.step, self._shown(proposal.verdict)))
         return self._least_bad(waiting)
 
     def _shown(self, verdict: Verdict) -> Verdict:
