@@ -140,8 +140,9 @@ def test_what_cannot_be_undone_is_for_a_person(tmp_path: Path) -> None:
 
 
 def test_malformed_actions_are_objections_not_crashes(tmp_path: Path) -> None:
-    result = run(tmp_path, Told("click(500, 20)", "key('nonsense')", RIGHT), Knows())
-    assert result.success
+    agent = Told("click(500, 20)", "key('nonsense')", RIGHT)
+    assert run(tmp_path, agent, Knows()).success
+    assert [each.verdict.error for each in agent.heard] == [ErrorClass.MALFORMED] * 2
     events = [event for event in read_events(tmp_path) if event["event"] == "proposed"]
     assert [event["verdict"]["error"] for event in events] == ["malformed_action", "malformed_action", None]
     assert "not on the screen" in events[0]["verdict"]["explanation"]
