@@ -16,7 +16,8 @@ from presage_gui.step import Step
 class Objection:
     """A step of the agent's that was not let through, and why."""
 
-    step: Step
+    step: Step | None
+    """None where the agent's words were no action."""
     verdict: Verdict
 
 

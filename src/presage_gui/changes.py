@@ -30,6 +30,8 @@ _POINTER = 32
 """The picture of a pointer is at most so wide and so high."""
 _NEAR = 28
 """A change within so many pixels of a click belongs to it."""
+_RING = 8
+"""Pixels between a click into a field and the ring around the field at most, if the field got the focus."""
 _REACH = 160
 """Fields are wide: what is typed appears within so many pixels of the click into one."""
 _FIELD_WORDS = frozenset(("field", "box", "textbox", "cursor", "focus", "input", "area"))
@@ -149,10 +151,13 @@ def _surprising_click(step: Step, at: Point, boxes: Sequence[Box], seen: Sequenc
         return ""
     carets = [box for box in boxes if _is_caret(box)]
     in_line = any(abs(box.middle[1] - at.y) <= _LINE for box in carets)
-    near = any(_distance(box, at) <= _NEAR for box in boxes)
     if _means_field(step.intent):
         seen_caret = any(_distance(box, at) <= _REACH for box in carets)
-        return "" if seen_caret or near else "no caret is seen where the field is meant to be"
+        return (
+            ""
+            if seen_caret or any(_distance(box, at) <= _RING for box in boxes)
+            else "no caret is seen where the field is meant to be"
+        )
     return "a field has the focus, and none was meant" if in_line and not seen else ""
 
 
@@ -163,6 +168,8 @@ def unlike_intent(step: Step) -> str:
     'another text was typed than was meant'
     """
     action, said = step.action, step.intent.lower()
+    if "ctrl+" in said and action.kind is not Kind.KEY:
+        return f"the action is to {action.kind.value.replace('_', ' ')}, and keys were meant"
     verb = next((word for word in re.findall(r"[a-z]+", said) if word in _VERBS), "")
     if verb and action.kind not in _VERBS[verb]:
         return f"the action is to {action.kind.value.replace('_', ' ')}, and that was not meant"

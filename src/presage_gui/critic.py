@@ -10,6 +10,7 @@ from typing import Any
 
 from presage import Forecast
 from presage_gui.history import History
+from presage_gui.reading import Reader
 from presage_gui.screen import Screen
 from presage_gui.step import Step
 
@@ -108,6 +109,11 @@ class Critic(ABC):
 
     def observe(self, verdict: Verdict, good: bool) -> None:  # noqa: B027  most critics do not learn
         """What came of a step that it judged: whether it was good."""
+
+    @property
+    def reader(self) -> Reader | None:
+        """Who reads text from pixels, so that histories name what went astray; None where nobody does."""
+        return None
 
     def close(self) -> None:  # noqa: B027  most critics hold nothing
         """Let go of what it holds."""

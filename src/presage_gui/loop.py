@@ -1,7 +1,8 @@
 """The loop: an agent proposes, a critic checks, what passes is carried out. Every step of it is an event on disk.
 
 A step that is sent back is proposed anew, at most so many times, and checked each time. When no proposal passes, the
-likeliest of them is carried out, but never one that cannot be undone: a person decides on those.
+likeliest of them is carried out, but never one that cannot be undone: a person decides on those. Where nobody is there
+and the loop runs with `insist`, such a step goes back once, and passes when the agent proposes it again.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ from presage_gui.step import Step
 
 Person = Callable[[Step, Verdict], bool | None]
 """Asked about a step: yes, no, or None where nobody is there."""
+_ABOUT = 30
+"""Pixels between two places that are one to the eye."""
 _UNREADABLE = 3
 """So many turns without anything that can be carried out, and the episode ends."""
 
@@ -66,12 +69,12 @@ class Loop:
     def __init__(
         self, environment: Environment, agent: Agent, critic: Critic, gate: Gate, episode: Episode,
         limits: Limits | None = None, person: Person | None = None, fixes: bool = True,
-        reader: Reader | None = None,
+        reader: Reader | None = None, insist: bool = False,
     ) -> None:  # fmt: skip
         self.environment, self.agent, self.critic, self.gate = environment, agent, critic, gate
-        self.episode, self.limits, self.fixes = episode, limits or Limits(), fixes
+        self.episode, self.limits, self.fixes, self.insist = episode, limits or Limits(), fixes, insist
         self.person: Person = person or (lambda step, verdict: None)
-        self.watcher = Watcher(reader=reader)
+        self.watcher = Watcher(reader=reader or critic.reader)
         self.history = History()
         self._unreadable = 0
         self._started = time.monotonic()
@@ -136,23 +139,26 @@ class Loop:
 
     def _choose(self, screen: Screen) -> Proposal | None:
         waiting = [each for each in self.episode.state.waiting if each.screen == screen.digest]
-        objections = [Objection(each.step, self._shown(each.verdict)) for each in waiting if each.step]
+        objections = [Objection(each.step, self._shown(each.verdict)) for each in waiting]
         for _ in range(self.limits.revisions + 1 - len(waiting)):
             if self._spent():
                 return None
             proposal = self._propose(screen, objections)
+            again = self.insist and any(_alike(proposal, each) for each in waiting)
             waiting.append(proposal)
             if proposal.choice is Choice.TRUST and proposal.step:
                 return proposal
-            if proposal.choice is Choice.ASK and proposal.step:
+            if proposal.choice is Choice.ASK and proposal.step and self.insist:
+                if again:
+                    return proposal
+            elif proposal.choice is Choice.ASK and proposal.step:
                 answer = self.person(proposal.step, proposal.verdict)
                 if answer is None:
                     self._end(False, "a person has to decide, and nobody is there")
                     return None
                 if answer:
                     return proposal
-            if proposal.step:
-                objections.append(Objection(proposal.step, self._shown(proposal.verdict)))
+            objections.append(Objection(proposal.step, self._shown(proposal.verdict)))
         return self._least_bad(waiting)
 
     def _shown(self, verdict: Verdict) -> Verdict:
@@ -160,9 +166,7 @@ class Loop:
         return verdict if self.fixes else replace(verdict, fix=None)
 
     def _least_bad(self, proposals: list[Proposal]) -> Proposal | None:
-        able = [
-            each for each in proposals if each.step and each.choice is Choice.REVISE and not each.verdict.irreversible
-        ]
+        able = [each for each in proposals if each.step and (self.insist or _may_be_undone(each))]
         if able:
             self._unreadable = 0
             return max(able, key=lambda each: each.verdict.probability)
@@ -227,6 +231,22 @@ class Loop:
 
     def _end(self, success: bool, reason: str) -> None:
         self._append("ended", success=success, reason=reason)
+
+
+def _may_be_undone(proposal: Proposal) -> bool:
+    return proposal.choice is Choice.REVISE and not proposal.verdict.irreversible
+
+
+def _alike(a: Proposal, b: Proposal) -> bool:
+    """Whether two proposals are one step to whoever looks at them: of one kind, with one text, at about one place."""
+    if not a.step or not b.step:
+        return False
+    one, other = a.step.action, b.step.action
+    if (one.kind, one.text, one.keys, one.success) != (other.kind, other.text, other.keys, other.success):
+        return False
+    if not one.at or not other.at:
+        return one.at == other.at
+    return abs(one.at.x - other.at.x) <= _ABOUT and abs(one.at.y - other.at.y) <= _ABOUT
 
 
 def _doubted(entry: Entry, verdict: Verdict) -> Entry:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from difflib import SequenceMatcher
 from typing import Protocol
 
-from presage_gui.action import Kind
+from presage_gui.action import Kind, Point
 from presage_gui.screen import Box, Screen
 from presage_gui.step import Step
 
@@ -31,12 +31,19 @@ class Reader(Protocol):
 
 _LEADING = re.compile(r"^(i will )?(click|press|select|focus|put the cursor into|hit)( on)?( the)? ", re.IGNORECASE)
 _TRAILING = re.compile(
-    r"( (button|link|tab|menu item|item|checkbox|radio button|section|label|option|cell|icon))?( to continue)?$",
+    r"( (button|link|tab|menu item|item|checkbox|radio button|section|label|option|cell|icon))?"
+    r"( to focus it)?( to continue)?$",
     re.IGNORECASE,
 )
+_BESIDE = re.compile(r" (?:beside|at|from|of|for) (?!@)")
+"""What follows names the row, as in "Even beside 6" and "mail from Ada". Posts are higher than rows: no handles."""
+_FIELD = re.compile(r" (field|box|area)$", re.IGNORECASE)
 _ALIKE = 0.75
 _NEAR = 6
-_APART = 14
+_ROW = 24
+"""Pixels between a field and its label at most."""
+_ABOVE, _BELOW = 10, 30
+"""A row begins and ends so many pixels above and below the top of the label that it has."""
 
 
 def named(intent: str) -> str:
@@ -53,19 +60,40 @@ def named(intent: str) -> str:
 
 
 def fell_elsewhere(reader: Reader, screen: Screen, step: Step) -> str:
-    """How the text under a click differs from what is named, if that is seen elsewhere; empty where it does not."""
+    """How the text at a click differs from what is named, if that is seen elsewhere; empty where it does not."""
     at, name = step.action.at, named(step.intent)
-    if step.action.kind is not Kind.CLICK or not at or len(name) < 2:
+    if step.action.kind is not Kind.CLICK or not at or not name:
         return ""
     lines = reader.read(screen)
     under = [line for line in lines if line.box.grown(_NEAR).holds(at.x, at.y)]
-    if any(_alike(name, line.text) for line in under):
-        return ""
-    meant = [line for line in lines if _alike(name, line.text) and not line.box.grown(_APART).holds(at.x, at.y)]
-    # What the goal says stands on many screens, too: a single place is needed to say where it is.
-    if not meant:
+    label = _FIELD.sub("", name)
+    if label != name:
+        labels = [line for line in lines if line.text.endswith(":") and _alike(label, line.text)]
+        elsewhere = bool(labels) and all(_rows_between(line, at) > _ROW for line in labels)
+    elif meant := [line for line in lines if _alike(name, line.text)]:
+        beside = not under and any(_is_next_in_row(line, lines, at) for line in meant)
+        elsewhere = not beside and not any(line in meant for line in under)
+    else:
+        rows = [line for line in lines if _alike(_BESIDE.split(name, maxsplit=1)[-1], line.text)]
+        elsewhere = bool(rows) and not any(-_ABOVE <= at.y - line.box.top <= _BELOW for line in rows)
+    if not elsewhere:
         return ""
     return f"the click fell {'on ' + repr(under[0].text[:30]) if under else 'beside'}, and {name[:30]!r} is elsewhere"
+
+
+def _rows_between(line: Seen, at: Point) -> float:
+    """Pixels up or down."""
+    return max(line.box.top - at.y, 0, at.y - line.box.bottom)
+
+
+def _is_next_in_row(line: Seen, lines: Sequence[Seen], at: Point) -> bool:
+    """Whether a place is beside a line with nothing to read between the two: both are on one wide button."""
+    if _rows_between(line, at) > _NEAR:
+        return False
+    first, last = sorted((at.x, line.box.middle[0]))
+    return not any(
+        each is not line and _rows_between(each, at) <= 0 and first < each.box.middle[0] < last for each in lines
+    )
 
 
 def _alike(name: str, text: str) -> bool:

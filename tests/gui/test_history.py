@@ -99,7 +99,8 @@ class Reads:
     [
         ("click(40, 108)", "Click the Save button", Effect.EXPECTED),
         ("click(140, 108)", "Click the Save button", Effect.OTHER),
-        ("click(90, 108)", 'Press "Save"', Effect.OTHER),  # beside
+        ("click(90, 130)", 'Press "Save"', Effect.OTHER),  # beside
+        ("click(90, 108)", 'Press "Save"', Effect.EXPECTED),  # nothing is between: buttons are wide
         ("click(140, 108)", "Click the Undo button", Effect.EXPECTED),  # nobody can tell where that is
         ("click(140, 108)", "", Effect.EXPECTED),
     ],

@@ -95,10 +95,10 @@ class Knows(Critic):
 
 def run(
     folder: Path, agent: Told, critic: Critic, limits: Limits | None = None, person: Person | None = None,
-    lamps: Lamps | None = None,
+    lamps: Lamps | None = None, insist: bool = False,
 ) -> Result:  # fmt: skip
     with Episode(folder, {"critic": type(critic).__name__}) as episode:
-        return Loop(lamps or Lamps(), agent, critic, Threshold(), episode, limits, person).run(0)
+        return Loop(lamps or Lamps(), agent, critic, Threshold(), episode, limits, person, insist=insist).run(0)
 
 
 def test_what_is_wrong_goes_back_with_the_reason_and_is_checked_again(tmp_path: Path) -> None:
@@ -135,11 +135,14 @@ def test_what_cannot_be_undone_is_for_a_person(tmp_path: Path) -> None:
     assert allowed.success
     refused = run(tmp_path / "c", Told(RIGHT), Knows(irreversible=True), person=lambda step, verdict: False)
     assert refused.steps == 0  # the least bad is not done either
+    again = run(tmp_path / "d", Told(RIGHT, WRONG, RIGHT), Knows(irreversible=True), insist=True)
+    assert (again.success, again.steps, again.proposals) == (True, 1, 3)  # who insists decides
 
 
 def test_malformed_actions_are_objections_not_crashes(tmp_path: Path) -> None:
-    result = run(tmp_path, Told("click(500, 20)", "key('nonsense')", RIGHT), Knows())
-    assert result.success
+    agent = Told("click(500, 20)", "key('nonsense')", RIGHT)
+    assert run(tmp_path, agent, Knows()).success
+    assert [each.verdict.error for each in agent.heard] == [ErrorClass.MALFORMED] * 2
     events = [event for event in read_events(tmp_path) if event["event"] == "proposed"]
     assert [event["verdict"]["error"] for event in events] == ["malformed_action", "malformed_action", None]
     assert "not on the screen" in events[0]["verdict"]["explanation"]

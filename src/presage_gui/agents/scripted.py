@@ -1,7 +1,7 @@
 """`scripted`: does what the oracle of the environment says, with a share of errors on purpose.
 
-What it proposes depends only on the seed, the number of the step and the number of the attempt, so that an episode can
-be continued. After an objection it takes the critic's fix, if there is one; otherwise it tries again.
+What it proposes depends only on the goal, the seed, the number of the step and the number of the attempt, so that an
+episode can be continued. After an objection it takes the critic's fix, if there is one; otherwise it tries again.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Scripted(Agent):
     def propose(self, goal: str, history: History, screen: Screen, objections: Sequence[Objection] = ()) -> Step:
         if objections and (fix := objections[-1].verdict.fix):
             return fix
-        rng = random.Random(f"{self._seed}:{len(history)}:{len(objections)}")
+        rng = random.Random(f"{goal}:{self._seed}:{len(history)}:{len(objections)}")
         self._guide.rng = rng
         right = self._guide.right()
         if not right:

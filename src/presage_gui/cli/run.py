@@ -52,9 +52,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--ask",
-        choices=("refuse", "allow", "person"),
+        choices=("refuse", "allow", "person", "insist"),
         default="refuse",
-        help="who decides on steps that a person has to decide on (default: refuse: the episode ends)",
+        help="who decides on steps that a person has to decide on (default: refuse: the episode ends; "
+        "insist: the agent, by proposing it again)",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON document a line, for each episode")
 
@@ -62,16 +63,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     limits = Limits(arguments.steps, arguments.revisions, arguments.checks, arguments.seconds)
     critic, gate = critic_of(arguments), gate_of(arguments)
-    person = {"refuse": None, "allow": lambda step, verdict: True, "person": _ask}[arguments.ask]
+    people = {"refuse": None, "allow": lambda step, verdict: True, "person": _ask, "insist": None}
+    person, insist = people[arguments.ask], arguments.ask == "insist"
     results = []
     with make(ENVIRONMENTS, arguments.env) as environment:
         agent = make(AGENTS, arguments.agent, environment)
         for seed in range(arguments.seed, arguments.seed + arguments.episodes):
             folder = arguments.out / f"{arguments.env.replace(':', '-').replace('/', '-')}-{seed}"
             with Episode(folder, _configuration(arguments, seed)) as episode:
-                result = Loop(environment, agent, critic, gate, episode, limits, person, not arguments.no_fixes).run(
-                    seed
+                loop = Loop(
+                    environment, agent, critic, gate, episode, limits, person, not arguments.no_fixes, insist=insist
                 )
+                result = loop.run(seed)
                 goal = episode.state.goal
             write_page(folder)
             results.append(result)

@@ -12,6 +12,7 @@ from presage import PresageError
 from presage.core.recalibration import from_log_odds, log_odds
 from presage_gui.critic import Critic, Verdict
 from presage_gui.history import History
+from presage_gui.reading import Reader
 from presage_gui.screen import Screen
 from presage_gui.step import Step
 
@@ -40,6 +41,10 @@ class Blend(Critic):
     def weights(self) -> dict[str, float]:
         """What each member's word counts, when all have one."""
         return dict(zip(self._members, self._weights.tolist(), strict=True))
+
+    @property
+    def reader(self) -> Reader | None:
+        return next((member.reader for member in self._members.values() if member.reader), None)
 
     def check(self, goal: str, history: History, screen: Screen, step: Step) -> Verdict:
         said = [member.check(goal, history, screen, step) for member in self._members.values()]

@@ -17,11 +17,12 @@ from presage_gui.critics.wording import is_committing
 from presage_gui.history import History
 from presage_gui.screen import Screen
 from presage_gui.sight.scene import Viewer
+from presage_gui.sight.text import Reader
 from presage_gui.step import Step
 
 _DOUBTED = 0.5
 """Below this probability an error is named, and a fix looked for."""
-_FIX = 0.7
+_FIX = 0.85
 """A fix must be this likely right."""
 _MALFORMED = 0.005
 
@@ -30,11 +31,19 @@ class Pixels(Critic):
     """`fixes`: whether a step of its own is offered apart from the explanation; `online`: whether it learns from
     outcomes."""
 
-    def __init__(self, fixes: bool = True, online: bool = True, weights: tuple[Weights, Weights] | None = None) -> None:
+    def __init__(
+        self, fixes: bool = True, online: bool = True, weights: tuple[Weights, Weights] | None = None,
+        reader: Reader | None = None,
+    ) -> None:  # fmt: skip
         self._fixes, self._learns = fixes, online
         self._weights = weights
-        self._viewer = Viewer()
+        self._reader = reader or Reader()
+        self._viewer = Viewer(self._reader)
         self._online = Online()
+
+    @property
+    def reader(self) -> Reader:
+        return self._reader
 
     def check(self, goal: str, history: History, screen: Screen, step: Step) -> Verdict:
         try:

@@ -26,13 +26,15 @@ RISING = (
     "i_hit", "i_exact_hit", "i_partly", "i_colour", "i_role_fits", "i_verb_fits", "i_fits", "relative_margin", "margin",
     "g_own", "g_lead", "g_word_here", "g_colour", "t_in_goal", "t_is_quoted", "t_is_phrase", "t_intent_exact",
     "t_intent_likeness", "t_focused", "d_i_way", "d_g_way", "s_i_way", "s_g_way", "h_finished", "e_pressed",
-    "i_row", "i_asked", "i_pending", "g_row", "t_ready",
+    "i_row", "i_asked", "i_pending", "g_row", "t_ready", "t_caret_or_ring",
 )  # fmt: skip
 """More of it never makes a step less likely to be right."""
 FALLING = (
     "i_gap", "i_distance", "i_across", "i_along", "g_across", "i_early", "i_done",
     "p_same_fruitless", "h_same_fruitless", "h_last_same", "on_banner", "t_repeats", "e_no_steps",
     "e_pending", "t_meant_slip", "k_leaves", "p_same_place", "d_repeats", "s_fruitless",
+    "c_ends_ready", "c_ends_unworked", "t_cut", "t_more", "t_other_case", "t_caret_away", "t_caret_from_meant",
+    "x_done",
 )  # fmt: skip
 _ROUNDS = 120
 _PARAMETERS: dict[str, Any] = {

@@ -72,6 +72,11 @@ class State:
         """What was carried out before, with the effects as they truly were."""
         return History(tuple(self._entry(kept) for kept in self._history))
 
+    @property
+    def says_what_was_meant(self) -> bool:
+        """Whether the effects of its history are relative to what each step says; older recordings do not know."""
+        return bool(self._history) and all("error" in kept for kept in self._history)
+
     def _entry(self, kept: Mapping[str, Any]) -> Entry:
         step = Step(Action.parse(kept["action"]), kept["intent"])
         before, after = self._source.screen(kept["before"]), self._source.screen(kept["after"])

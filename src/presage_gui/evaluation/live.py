@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from presage.core.scoring import bootstrap
+from presage_gui.agent import Agent
 from presage_gui.agents.scripted import Scripted
 from presage_gui.baselines import Chance, Nothing, Unchanged
 from presage_gui.critic import Critic, ErrorClass, Verdict
@@ -20,6 +22,9 @@ from presage_gui.history import History
 from presage_gui.loop import Limits, Loop
 from presage_gui.screen import Screen
 from presage_gui.step import Step
+
+FIRST_SEED = 1000
+"""No recorded state has a seed from here on."""
 
 
 class Ideal(Critic):
@@ -34,38 +39,62 @@ class Ideal(Critic):
         return Verdict(1.0) if fine else Verdict(0.0, ErrorClass.MEANING, "the oracle says so")
 
 
+@dataclass(frozen=True)
+class Played:
+    """One episode, as it came out."""
+
+    success: bool
+    steps: int
+    proposals: int
+    seconds: float
+    """Of the processor, without the browser's."""
+
+
+def players(environment: MiniWob, critics: Mapping[str, Critic], gate: Gate) -> dict[str, tuple[Critic, Gate]]:
+    """The critics to compare with, around those that are given."""
+    return {
+        "none": (Nothing(), Pass()),
+        **{name: (critic, gate) for name, critic in critics.items()},
+        "unchanged": (Unchanged(), Threshold()),
+        "random": (Chance(), Threshold()),
+        "ideal": (Ideal(environment), Threshold()),
+    }
+
+
+def play(
+    environment: MiniWob, agent: Agent, critic: Critic, gate: Gate, seed: int, folder: Path,
+    revisions: int = 2, fixes: bool = True,
+) -> Played:  # fmt: skip
+    """One episode. Nobody is there: what a person would decide passes when the agent proposes it again."""
+    began = time.process_time()
+    with Episode(folder, {}) as episode:
+        limits = Limits(steps=20, revisions=revisions)
+        result = Loop(environment, agent, critic, gate, episode, limits, fixes=fixes, insist=True).run(seed)
+    return Played(result.success, result.steps, result.proposals, time.process_time() - began)
+
+
 def compare(
     tasks: Sequence[str], episodes: int, errors: float, critics: Mapping[str, Critic], gate: Gate, folder: Path,
     revisions: int = 2, fixes: bool = True,
 ) -> dict[str, Any]:  # fmt: skip
     """The share of episodes that succeed, for each critic, on the same seeds; gains over no critic, with intervals over
-    tasks. What the gate would ask a person about is sent back, for nobody is there."""
+    tasks."""
     environment = MiniWob(tasks[0])
     with environment:
-        all_critics: dict[str, tuple[Critic, Gate]] = {
-            "none": (Nothing(), Pass()),
-            **{name: (critic, gate) for name, critic in critics.items()},
-            "unchanged": (Unchanged(), Threshold()),
-            "random": (Chance(), Threshold()),
-            "ideal": (Ideal(environment), Threshold()),
-        }
+        all_critics = players(environment, critics, gate)
         agent = Scripted(environment, errors)
         success: dict[str, list[float]] = {name: [] for name in all_critics}
         seconds: dict[str, float] = dict.fromkeys(all_critics, 0.0)
         names: list[str] = []
         for task in tasks:
             environment.switch(task)
-            for seed in range(1000, 1000 + episodes):
+            for seed in range(FIRST_SEED, FIRST_SEED + episodes):
                 names.append(task)
                 for name, (critic, its_gate) in all_critics.items():
-                    began = time.process_time()
-                    with Episode(folder / name / f"{task}-{seed}", {}) as episode:
-                        loop = Loop(
-                            environment, agent, critic, its_gate, episode, Limits(steps=20, revisions=revisions),
-                            lambda step, verdict: False, fixes,
-                        )  # fmt: skip
-                        success[name].append(float(loop.run(seed).success))
-                    seconds[name] += time.process_time() - began
+                    place = folder / name / f"{task}-{seed}"
+                    played = play(environment, agent, critic, its_gate, seed, place, revisions, fixes)
+                    success[name].append(float(played.success))
+                    seconds[name] += played.seconds
     return _summary(success, seconds, names)
 
 

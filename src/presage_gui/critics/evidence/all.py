@@ -4,20 +4,29 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from presage_gui.action import ENDING, POINTING, Kind
 from presage_gui.critics.evidence.moving import moving
 from presage_gui.critics.evidence.pointing import pointing
+from presage_gui.critics.evidence.progress import progress
 from presage_gui.critics.evidence.situation import Situation
 from presage_gui.critics.evidence.writing import writing
 from presage_gui.critics.wording import WAITING, is_finishing
+from presage_gui.screen import Pixels
 from presage_gui.sight.matching import contained
 
 
 def evidence(s: Situation) -> dict[str, float]:
     """Numbers with names."""
-    return {**_kind(s), **_state(s), **_history(s), **pointing(s), **writing(s), **moving(s), **_ending(s)}
+    return {
+        **_kind(s),
+        **_state(s),
+        **_history(s),
+        **pointing(s),
+        **writing(s),
+        **moving(s),
+        **_ending(s),
+        **progress(s),
+    }
 
 
 def _kind(s: Situation) -> dict[str, float]:
@@ -37,8 +46,14 @@ def _state(s: Situation) -> dict[str, float]:
     found = {"is_waiting": float(any(word in shown for word in WAITING)), "is_empty": float(len(s.scene.elements) < 2)}
     if s.last is not None and s.last.entry.after.size == s.scene.screen.size:
         after, now = s.last.entry.after.pixels, s.scene.screen.pixels
-        found["h_changed_share"] = float(np.any(after != now, axis=2).mean())
+        found["h_changed_share"] = 0.0 if after is now else _differing(after, now)
     return found
+
+
+def _differing(a: Pixels, b: Pixels) -> float:
+    """The share of pixels that differ."""
+    unlike = a != b
+    return float((unlike[..., 0] | unlike[..., 1] | unlike[..., 2]).mean())
 
 
 def _history(s: Situation) -> dict[str, float]:
