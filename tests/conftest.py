@@ -17,6 +17,7 @@ from hypothesis import HealthCheck, settings
 from programs import warmed
 
 from presage import StaticReport
+from presage.devices import exclusive
 from presage.static.report import LaunchReport
 
 settings.register_profile("presage", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
@@ -37,6 +38,15 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         patch.setenv(
             "PRESAGE_CACHE_DIR", str((folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) / "cache")
         )
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def own_lane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Tests that run side by side do not wait for each other's measurements: their times are not looked at."""
+    with pytest.MonkeyPatch.context() as patch:
+        if "PYTEST_XDIST_WORKER" in os.environ:
+            patch.setattr(exclusive, "PLACES", (str(tmp_path_factory.getbasetemp()),))
         yield
 
 

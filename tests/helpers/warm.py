@@ -12,7 +12,14 @@ import socket
 import sys
 
 PROGRAMS = {"presage": "presage.cli.main", "presage-gui": "presage_gui.cli.main"}
-OFTEN_NEEDED = ("lightgbm", "pyarrow.parquet", "presage.api", "presage.report.frozen", "presage.forecasters.learned")
+OFTEN_NEEDED = (
+    "presage.devices.exclusive",
+    "lightgbm",
+    "pyarrow.parquet",
+    "presage.api",
+    "presage.report.frozen",
+    "presage.forecasters.learned",
+)
 
 
 def serve(path: str) -> None:
@@ -22,6 +29,7 @@ def serve(path: str) -> None:
 
     for name in (*PROGRAMS.values(), *OFTEN_NEEDED):
         importlib.import_module(name)
+    sys.modules["presage.devices.exclusive"].PLACES = (os.path.dirname(path),)  # nobody waits for others' measurements
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(path)
