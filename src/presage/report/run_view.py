@@ -214,7 +214,7 @@ class RunView:
     def refresh(self, store: Store) -> bool:
         """Take in the events that are new; whether there were any."""
         before = self.seq
-        with readable(self.folder), _no_collecting():
+        with readable(self.folder), no_collecting():
             for seq, at, kind, text in store.texts(after=self.seq):
                 self.apply(Event(seq, float(at), str(kind), self._payload(kind, text)))
             names = store.names(self._unnamed) if self._unnamed else {}
@@ -381,8 +381,8 @@ def readable(folder: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _no_collecting() -> Iterator[None]:
-    """Folding makes no cycles, and looking for some would take half of its time."""
+def no_collecting() -> Iterator[None]:
+    """Folding events and building pages make no cycles, and looking for some would take up to half of the time."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

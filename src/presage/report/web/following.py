@@ -6,7 +6,6 @@ search is never kept waiting, and its files are as they would be if nobody looke
 
 from __future__ import annotations
 
-import gc
 import os
 import threading
 import time
@@ -19,7 +18,7 @@ from presage.core.errors import PresageError
 from presage.core.text import one_line
 from presage.report import frozen
 from presage.report.run_page import Standing
-from presage.report.run_view import RunView, readable
+from presage.report.run_view import RunView, no_collecting, readable
 from presage.report.runs_page import Summary, summary
 from presage.searches.run import folders
 from presage.store.store import FILE, LOCK, Store
@@ -56,18 +55,6 @@ def is_alive(folder: Path) -> bool:
         return False
 
 
-@contextmanager
-def _no_collections() -> Iterator[None]:
-    """Without the search for garbage: where 100,000 kernels are read it takes a quarter of the time, and finds none."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
-
-
 class Followed:
     """One run: its view, refreshed when it has changed. Several threads may ask."""
 
@@ -81,7 +68,7 @@ class Followed:
     @contextmanager
     def reading(self) -> Iterator[tuple[RunView, Standing, Store]]:
         """What is known now, and the store to read more from. Others wait meanwhile: the view must not change."""
-        with self._lock, _no_collections(), Store(self.folder, writes=False) as store, readable(self.folder):
+        with self._lock, no_collecting(), Store(self.folder, writes=False) as store, readable(self.folder):
             now, is_running = signature(self.folder), is_alive(self.folder)
             view = self._view = self._view or RunView(self.folder)
             if now != self._signature:
