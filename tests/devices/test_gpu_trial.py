@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from types import SimpleNamespace
 
 import pytest
@@ -9,7 +10,8 @@ import pytest
 pytest.importorskip("torch")
 
 from presage import Case, Effort, Kernel, Problem, Status
-from presage.devices.child import Window
+from presage.devices.child import VerdictError, Window
+from presage.devices.gpu_memory import GIB, CrowdedError
 from presage.devices.gpu_observation import (
     LEAST_HOLD_NS,
     MOST_HOLD_NS,
@@ -85,6 +87,38 @@ def judged(windows: list[Window], asking_us: float = 5.0) -> tuple[Status, str]:
 def test_nothing_may_run_on(tail_us: float, asking_us: float, status: Status) -> None:
     got, reason = judged([window(100, tail_us=tail_us)] * 6, asking_us)
     assert got == status, reason
+
+
+def test_where_this_process_has_no_memory_left_the_others_go_on() -> None:
+    """Whatever it was about to do: the kernel can be tried again."""
+
+    def hide() -> None:
+        raise RuntimeError("CUDA out of memory. Tried to allocate 13.88 GiB.")
+
+    trial = GpuTrial(ADDITION, BARE, Effort(rounds=ROUNDS))
+    trial.room, trial.memory = GIB, lambda: (GIB, 2 * GIB)
+    trial.attempt(hide)
+    assert isinstance(trial.verdict, CrowdedError)
+
+
+def test_what_a_failed_trial_worked_with_is_let_go() -> None:
+    """Inputs may take gigabytes."""
+    inputs = {1, 2, 3}
+    known = weakref.ref(inputs)
+
+    def judge(values: list[set[int]]) -> None:
+        values = [values.pop()]
+        try:
+            raise ValueError("an answer that cannot be read")
+        except ValueError as error:
+            raise VerdictError(Status.CHEATING, f"forged: {len(values)}") from error
+
+    trial = GpuTrial(ADDITION, BARE, Effort(rounds=ROUNDS))
+    holder = [inputs]
+    del inputs
+    trial.attempt(judge, holder)
+    assert trial.verdict is not None
+    assert known() is None
 
 
 def test_what_cannot_be_so_fast_is_not() -> None:

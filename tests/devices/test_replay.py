@@ -216,7 +216,9 @@ def test_a_caller_waits_for_slow_host_code(device: CudaDevice) -> None:
 def test_the_share_of_its_own_kernels(device: CudaDevice) -> None:
     shares = []
     for source in (TORCH, TRITON, MIXED):
-        (trace,) = _measured(device, from_source(source, ".py", "k.py")).facts["traces"].values()
+        found = _measured(device, from_source(source, ".py", "k.py"))
+        assert found.believed == "replay", found.not_replayed
+        (trace,) = found.facts["traces"].values()
         shares.append(trace["own_share"])
     assert shares[0] == 0
     assert shares[1] == 1

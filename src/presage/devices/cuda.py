@@ -502,6 +502,8 @@ class CudaDevice(Device):
                 if stage is not examine or not trial.live:
                     for child in trial.release():
                         self._let_go(child, trial)
+            for arena in arenas:
+                arena.unhide()
             self._arenas += arenas
             self._give_back(trials[0])
 
@@ -565,6 +567,8 @@ class CudaDevice(Device):
         try:
             return GpuArena(size)
         except NoRoomError:
+            while self._arenas:  # which are all too small
+                self._arenas.pop().free()
             self._torch.cuda.empty_cache()
             return GpuArena(size)
 

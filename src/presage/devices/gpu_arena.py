@@ -43,7 +43,10 @@ class GpuArena:
         self._guard = secrets.randbelow(256)
 
     def close(self) -> None:
-        return
+        """Its children end before it does."""
+
+    def free(self) -> None:
+        self._driver.cuMemFree(self._pointer)
 
     def lay_out(self, problem: Problem, case: Case, calls: int, outputs: bool = True) -> None:
         self._inputs = len(problem.inputs)
@@ -52,7 +55,11 @@ class GpuArena:
 
     def hide(self) -> None:
         """From here on the child has inputs that are written after `show`, and we have what it writes after `take`."""
+        self.unhide()
         self._bytes = torch.empty(self.slots[-1][-1].end, dtype=torch.uint8, device="cuda")
+
+    def unhide(self) -> None:
+        self._bytes = self._shared
 
     def show(self) -> None:
         """Put inputs where the child finds them, and nothing of them into the cache. Returns when they are there."""

@@ -186,6 +186,18 @@ class GpuTrial(Trial):
             "on_gpu": True,
         }
 
+    def attempt(self, action: Callable[..., None], *arguments: Any) -> None:
+        super().attempt(self._with_memory, action, *arguments)
+
+    def _with_memory(self, action: Callable[..., None], *arguments: Any) -> None:
+        """Where this process runs out of the GPU's memory, others may have it."""
+        try:
+            action(*arguments)
+        except RuntimeError as error:  # torch says so in several ways
+            if not is_shortage(str(error)):
+                raise
+            raise CheckingError from error
+
     # -- windows ------------------------------------------------------------------------------------------------------
 
     def warm_up(self, case: Case) -> None:
@@ -205,12 +217,7 @@ class GpuTrial(Trial):
     def run(self, case: Case, inputs: Inputs, checked: int, timed: bool) -> Window:
         if self.is_own and not checked and not any(array.written for array in self.problem.inputs):
             return self._window(len(self._child.arena.slots))  # on what the window before has left there
-        try:
-            return super().run(case, inputs, checked, timed)
-        except RuntimeError as error:  # torch says so in several ways
-            if not is_shortage(str(error)):
-                raise
-            raise CheckingError from error
+        return super().run(case, inputs, checked, timed)
 
     def _window(self, calls: int) -> Window:
         child = self._child

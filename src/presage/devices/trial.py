@@ -188,6 +188,7 @@ class Trial:
         try:
             action(*arguments)
         except VerdictError as verdict:
+            _forget_frames(verdict)
             self.end(verdict)
 
     def end(self, verdict: VerdictError) -> None:
@@ -499,6 +500,12 @@ class Trial:
         """What else is worth keeping of how it was measured."""
         notes = self.problem.notes.values()
         return {"tolerance": "; ".join(notes)} if notes else {}
+
+
+def _forget_frames(error: BaseException | None) -> None:
+    """What functions worked with when they failed lives as long as their frames: on a GPU, gigabytes of inputs."""
+    while error is not None:
+        error.__traceback__, error = None, error.__cause__ or error.__context__
 
 
 def conduct(trials: Sequence[Trial], plan: Plan, roof: Roof, effort: Effort, progress: Progress) -> None:
