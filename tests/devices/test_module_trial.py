@@ -78,14 +78,23 @@ class FakeArena:
 
 
 class FakeProcess:
-    """A child that adds, at some speed, and may be wrong, or fail when it is told something."""
+    """A child that adds, at some speed, and may be wrong, or fail when it is told something. Its host may be slower
+    than its GPU, and its first call than the others."""
 
     trusted, laid_out, sandbox = False, None, {"seccomp": True}
 
     def __init__(
-        self, arena: FakeArena, scratch: Path, call_us: float = 100, wrong: bool = False, **fails: str
+        self,
+        arena: FakeArena,
+        scratch: Path,
+        call_us: float = 100,
+        host_us: float = 0,
+        first_us: float = 0,
+        wrong: bool = False,
+        **fails: str,
     ) -> None:
         self.arena, self.scratch, self.call_us, self.wrong, self.fails = arena, str(scratch), call_us, wrong, fails
+        self.host_us, self.first_us = host_us, first_us
         self.told: list[str] = []
         self.trace: Any = SUM
         self.is_dead = False
@@ -105,8 +114,9 @@ class FakeProcess:
         for slot in range(calls):
             x, y = self.arena.values.get(slot, (torch.zeros(1), torch.zeros(1)))
             self.arena.made[slot] = x + y + (1 if self.wrong else 0)
-        clock.now += int(calls * details.get("repeats", 1) * self.call_us * US)
-        answer = {"samples_ns": [self.call_us * US] * calls, "tails_ns": [5 * US] * calls, "queued_ns": 10 * US}
+        clock.now += int(calls * details.get("repeats", 1) * max(self.call_us, self.host_us) * US)
+        samples = [max(self.call_us, self.first_us) * US] + [self.call_us * US] * (calls - 1)
+        answer = {"samples_ns": samples, "tails_ns": [5 * US] * calls, "queued_ns": 10 * US}
         return Window(0, 0, 0, calls, answer | {"outputs": [[RIGHT]] * calls})
 
     def output(self) -> str:
@@ -227,6 +237,12 @@ def test_a_slow_host_is_no_reason_not_to_replay(settled: Callable[..., ModuleTri
     trial = settled({"call_us": 400})
     assert trial.believed == "replay"
     assert trial.waits_ns[CASE.name] == pytest.approx(400 * US, rel=0.01)
+
+
+def test_nor_is_a_slow_host_of_the_replay(settled: Callable[..., ModuleTrial]) -> None:
+    """What counts is what the GPU needs for it."""
+    trial = settled({"call_us": 19}, {"call_us": 17, "host_us": 27, "first_us": 28})
+    assert trial.believed == "replay", trial.not_replayed
 
 
 def test_a_module_that_is_wrong_itself_is_to_blame(settled: Callable[..., ModuleTrial]) -> None:

@@ -223,13 +223,18 @@ class ModuleTrial(GpuTrial):
         least = (1 - MISSED_SHARE) * replay_ns - MISSED_NS
         if module_ns >= least:
             return
-        with self._as_replay("its replay cannot be timed"):  # it may be that what is in the cache makes the difference
-            again_ns = self._throughput(case, replay_ns)
+        with self._as_replay("its replay cannot be timed"):
+            again_ns = min(self._throughput(case, replay_ns), self._replay_ns(case))
         if module_ns < (1 - MISSED_SHARE) * again_ns - MISSED_NS:
             raise NotReplayedError(
                 f"the module itself is faster than its replay: {module_ns / 1e3:.1f} us a call against"
                 f" {min(again_ns, replay_ns) / 1e3:.1f} us (case {case.name}), so its trace does not have all it does"
             )
+
+    def _replay_ns(self, case: Case) -> float:
+        """What a replay takes on the GPU, of many: however slow its host is today, and whatever the first one met."""
+        self.lay_out(case, min(WINDOW_CALLS, self._room_for_calls(case)))
+        return float(median(self.run(case, self.draw(case), checked=1, timed=True).answer["samples_ns"]))
 
     # -- the parent's clock -------------------------------------------------------------------------------------------
 
