@@ -245,6 +245,20 @@ def test_nor_is_a_slow_host_of_the_replay(settled: Callable[..., ModuleTrial]) -
     assert trial.believed == "replay", trial.not_replayed
 
 
+def test_by_the_parents_clock_the_last_output_is_waited_for(settled: Callable[..., ModuleTrial]) -> None:
+    """Who answers before its work is done has not done the last call's. Nobody knows which others are looked at."""
+    trial = settled(trace={"version": 0})
+    drawn = set()
+    for checked in (1, 2, 8):
+        trial._witnessed = True
+        trial._child.arena.slots = [[]] * 20
+        trial._looked_at = trial._choose(range(20), checked)
+        assert len(set(trial._looked_at)) == checked
+        assert trial._taken_at_once[0] == 19
+        drawn |= set(trial._looked_at)
+    assert len(drawn) >= 8
+
+
 def test_a_module_that_is_wrong_itself_is_to_blame(settled: Callable[..., ModuleTrial]) -> None:
     trial = settled({"wrong": True}, {"wrong": True})
     trial.attempt(trial.warm_up, CASE)

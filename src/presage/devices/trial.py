@@ -240,11 +240,15 @@ class Trial:
         for slot in slots:
             child.arena.write_inputs(slot, inputs[slot])
             child.arena.poison(slot)
-        self._looked_at = _secret.sample(slots, min(checked, len(slots)))
+        self._looked_at = self._choose(slots, min(checked, len(slots)))
         window = self._window(len(slots))
         for slot in self._looked_at:
             self._check(case, inputs, slot, window, timed)
         return window
+
+    def _choose(self, slots: Sequence[int], checked: int) -> list[int]:
+        """The slots of a window that will be checked."""
+        return _secret.sample(slots, checked)
 
     def _check(self, case: Case, inputs: Inputs, slot: int, window: Window, timed: bool) -> None:
         outputs = self._outputs(case, slot, window, timed)
