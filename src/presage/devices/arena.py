@@ -68,6 +68,13 @@ def place_slots(problem: Problem, case: Case, calls: int, outputs: bool, limit: 
     return slots
 
 
+def _are_equal(one: np.ndarray, other: np.ndarray) -> bool:
+    """Whether two rows of bytes are the same; by words, which takes a third of the time."""
+    whole = one.size // 8 * 8
+    parts = (slice(whole), np.int64), (slice(whole, None), np.uint8)
+    return one.size == other.size and all(np.array_equal(one[p].view(t), other[p].view(t)) for p, t in parts)
+
+
 class Arena:
     """Maps the shared memory on the parent's side; the child maps the same file by its descriptor."""
 
@@ -126,7 +133,7 @@ class Arena:
         for array, place, values in zip(problem.inputs, self.slots[slot], inputs, strict=False):
             written = self._bytes[place.offset : place.offset + place.bytes]
             right = np.ascontiguousarray(values).reshape(-1).view(np.uint8)
-            if not array.written and not np.array_equal(written, right):
+            if not array.written and not _are_equal(written, right):
                 return f"changed its input {array.name}"
         for name, place in zip(names, self.slots[slot], strict=False):
             end = place.offset + place.bytes

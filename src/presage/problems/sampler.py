@@ -39,10 +39,13 @@ class Sampler:
         return self._rng.integers(low, high, size=shape, dtype=dtype)
 
     def _uniform(self, shape: tuple[int, ...]) -> np.ndarray:
-        values = self._rng.random(shape, dtype=np.float32)
-        values -= np.float32(0.5)
-        values *= np.float32(_UNIFORM_SPAN)
-        return values
+        """From integers, two of 64 random bits: nearly twice as fast as the generator's own floats."""
+        size = math.prod(shape)
+        bits = self._rng.integers(-(1 << 63), 1 << 63, size=-(-size // 2), dtype=np.int64).view(np.int32)[:size]
+        values = bits.view(np.float32)
+        np.copyto(values, bits, casting="unsafe")
+        values *= np.float32(_UNIFORM_SPAN / (1 << 32))
+        return values.reshape(shape)
 
     def _normal(self, shape: tuple[int, ...]) -> np.ndarray:
         return self._rng.standard_normal(shape, dtype=np.float32)
