@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from types import ModuleType
 from typing import Any
 
@@ -10,6 +11,8 @@ import numpy as np
 import pytest
 
 from presage import Array, Case, Problem, Tolerance
+from presage.problems import compare as comparing
+from presage.problems import registry
 from presage.problems.compare import difference, solve
 from presage.problems.sampler import Sampler
 
@@ -104,3 +107,24 @@ def test_half_precision_overflows_at_its_own_range() -> None:
     right, finite = np.array([2.0, np.inf], dtype=np.float16), np.array([2.0, 65504.0], dtype=np.float16)
     assert difference(problem, case, answer, (right, np.array([2]))) is None
     assert "y[1] is 65504, not inf" in str(difference(problem, case, answer, (finite, np.array([2]))))
+
+
+ELEMENTWISE = [name for name in registry.names() if registry.get(name).elementwise]
+
+
+@pytest.mark.parametrize("name", ELEMENTWISE)
+@pytest.mark.parametrize("style", ["normal", "large", "zeros"])
+def test_what_is_solved_in_pieces_is_solved_as_a_whole(name: str, style: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = registry.get(name)
+    case = replace(problem.checks[0], dims={"n": 103}, values=style)
+    inputs = problem.make_inputs(case, Sampler(5, style))
+    whole = solve(problem, case, inputs)
+    monkeypatch.setattr(comparing, "_SOLVED", 25)
+    pieces = solve(problem, case, inputs)
+    for one, other in ((whole.expected, pieces.expected), (whole.allowed, pieces.allowed)):
+        for a, b in zip(one, other, strict=True):
+            np.testing.assert_array_equal(np.broadcast_to(a, (103,)), b)
+
+
+def test_most_maps_are_elementwise() -> None:
+    assert len(ELEMENTWISE) > 30

@@ -147,6 +147,9 @@ class Problem(Shown, ABC):
     adds_up: ClassVar[bool] = True
     """Whether an output may be a sum of many terms."""
 
+    elementwise: ClassVar[bool] = False
+    """Whether all arrays have one shape, and an element of an output depends only on what lies at its place."""
+
     def __init__(self, name: str = "") -> None:
         if name:
             self.name = name

@@ -24,6 +24,7 @@ class Map(Operation):
     """outputs[i] = f(inputs[i])."""
 
     adds_up = False
+    elementwise = True
 
     def __init__(
         self,
