@@ -112,7 +112,10 @@ class Configuration:
         if "proposer" not in given:
             self._refuse_unrecorded(device, is_recorded)
             if self.kernels and _name(proposer) != "knobs":
-                raise PresageError(f"kernels that are named are searched by knobs; leave out --proposer {proposer}")
+                raise PresageError(
+                    f"kernels that are named are searched by knobs; leave out --proposer {proposer}, or write"
+                    f" --anchor {self.kernels[0]} to have it start from that one"
+                )
             if is_recorded and proposer != "pool":
                 raise PresageError(
                     f"{device} can measure only what was recorded; leave out --proposer, or write 'pool'"
