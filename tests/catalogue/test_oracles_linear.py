@@ -164,7 +164,7 @@ def test_float32_sums_in_order_are_admitted(name: str) -> None:
         output = IN_ORDER[name](case, *inputs)
         assert difference(problem, case, answer, (output,)) is None, case.name
         if case in problem.timed["cpu"]:
-            assert np.all(4 * np.abs(output - answer.expected[0]) <= answer.allowed[0]), case.name
+            assert np.all(3 * np.abs(output - answer.expected[0]) <= answer.allowed[0]), case.name
 
 
 @pytest.mark.parametrize("rounding", ROUNDINGS)

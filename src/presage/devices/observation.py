@@ -11,9 +11,10 @@ from typing import ClassVar
 from presage.devices.child import Window
 
 CHECKED_SHARE = 0.25
-WHOLE_CALLS = 24
+WHOLE_CALLS, MOST_WHOLE = 24, 128
 """The share of the later windows of which calls are checked. Of the first rounds each is, and of them so many wholly
-that they have about so many calls."""
+that they have about so many calls. Of a window with very many calls this many are: who leaves out three in a hundred
+is found out 98 times in a hundred."""
 SURPRISES, SURPRISING_SHARE = 2, 0.1
 """After so many of the first windows, and such a share of all, there is one on inputs of other styles. It is no sample,
 so that times are those of one kind of input."""
@@ -48,7 +49,7 @@ class Observation:
     @property
     def whole(self) -> int:
         """How many calls of a window are checked when it is checked wholly."""
-        return self.calls
+        return min(self.calls, MOST_WHOLE)
 
     @property
     def whole_windows(self) -> int:
