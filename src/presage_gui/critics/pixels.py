@@ -16,7 +16,7 @@ from presage_gui.critics.weights import Weights, shipped
 from presage_gui.critics.wording import is_committing
 from presage_gui.history import History
 from presage_gui.screen import Screen
-from presage_gui.sight.matching import tokens
+from presage_gui.sight.matching import likeness, tokens
 from presage_gui.sight.scene import Viewer
 from presage_gui.sight.text import Reader
 from presage_gui.step import Step
@@ -28,6 +28,8 @@ _FIX = 0.85
 _MALFORMED = 0.005
 _READ = 0.85
 """A label this much like what is meant is the one."""
+_PLAIN = 12
+"""A surface that spreads less is plain: there is nothing there that could be meant."""
 _NAME = 2
 """So many words may name something without quotes; more describe it."""
 
@@ -94,14 +96,15 @@ class Pixels(Critic):
 
 
 def _cannot_judge(s: Situation, seen: dict[str, float]) -> bool:
-    """Nothing ties the place to the words: what is meant is not read anywhere, and the place has no label either,
-    or the words describe something without naming it."""
+    """Nothing ties the place to the words: what is meant is not read anywhere, and the place is an icon or a picture,
+    or the words describe something without naming it, or they are the goal's own and say nothing more."""
     if s.action.kind not in POINTING or not s.meant or _speaks_for_itself(seen):
         return False
     if max(seen.get("i_best", 0.0), seen.get("i_partly", 0.0)) >= _READ:
         return False
-    is_name = bool(s.intent.quoted) or len(tokens(s.meant)) <= _NAME
-    return not (is_name and seen.get("is_named", 0.0))
+    pictured = not seen.get("is_named", 0.0) and seen.get("spread", 0.0) > _PLAIN
+    described = not s.intent.quoted and len(tokens(s.meant)) > _NAME
+    return pictured or described or likeness(s.goal.text, s.intent.text) >= _READ
 
 
 def _speaks_for_itself(seen: dict[str, float]) -> bool:

@@ -38,11 +38,12 @@ FALLING = (
     "x_done", "n_short", "n_ends_open", "n_ends_kinds", "n_ends_hidden", "w_conflict", "w_value_across", "f_written",
     "v_other_case", "v_cased_oddly", "v_unquoted", "v_label_other",
 )  # fmt: skip
-_ROUNDS = 120
+_ROUNDS = 250
 _PARAMETERS: dict[str, Any] = {
     "objective": "binary", "learning_rate": 0.1, "num_leaves": 15, "min_data_in_leaf": 25, "feature_fraction": 0.5,
     "bagging_fraction": 0.7, "bagging_freq": 1, "lambda_l2": 5.0, "num_threads": 1, "seed": 0, "deterministic": True,
     "force_row_wise": True, "verbosity": -1, "monotone_constraints_method": "intermediate", "max_bin": 63,
+    "extra_trees": True,
 }  # fmt: skip
 
 
