@@ -16,6 +16,7 @@ from presage_gui.critics.weights import Weights, shipped
 from presage_gui.critics.wording import is_committing
 from presage_gui.history import History
 from presage_gui.screen import Screen
+from presage_gui.sight.matching import likeness, tokens
 from presage_gui.sight.scene import Viewer
 from presage_gui.sight.text import Reader
 from presage_gui.step import Step
@@ -25,6 +26,12 @@ _DOUBTED = 0.5
 _FIX = 0.85
 """A fix must be this likely right."""
 _MALFORMED = 0.005
+_READ = 0.85
+"""A label this much like what is meant is the one."""
+_PLAIN = 12
+"""A surface that spreads less is plain: there is nothing there that could be meant."""
+_NAME = 2
+"""So many words may name something without quotes; more describe it."""
 
 
 class Pixels(Critic):
@@ -89,11 +96,20 @@ class Pixels(Critic):
 
 
 def _cannot_judge(s: Situation, seen: dict[str, float]) -> bool:
-    """What is meant is not found, and what is under the place has no label that can be read: an icon, a picture."""
-    if s.action.kind not in POINTING or not s.meant:
+    """Nothing ties the place to the words: what is meant is not read anywhere, and the place is an icon or a picture,
+    or the words describe something without naming it, or they are the goal's own and say nothing more."""
+    if s.action.kind not in POINTING or not s.meant or _speaks_for_itself(seen):
         return False
-    blind = not seen.get("is_named", 0.0) and seen.get("spread", 0.0) > 12
-    return bool(blind and seen.get("i_best", 0.0) < 0.7 and seen.get("i_best_partly", 0.0) < 0.8)
+    if max(seen.get("i_best", 0.0), seen.get("i_partly", 0.0)) >= _READ:
+        return False
+    pictured = not seen.get("is_named", 0.0) and seen.get("spread", 0.0) > _PLAIN
+    described = not s.intent.quoted and len(tokens(s.meant)) > _NAME
+    return pictured or described or likeness(s.goal.text, s.intent.text) >= _READ
+
+
+def _speaks_for_itself(seen: dict[str, float]) -> bool:
+    """What tells without any label: a step repeated in vain, a colour that is named."""
+    return bool(seen.get("h_same_fruitless") or seen.get("p_same_fruitless")) or "i_colour" in seen
 
 
 def _is_irreversible(s: Situation) -> bool:

@@ -76,6 +76,10 @@ def _typing(s: Situation, seen: Evidence) -> Reason | None:
         return Reason(ErrorClass.PREREQUISITE, "no field on the screen has the focus")
     if not _value(seen, "t_in_goal") and _value(seen, "t_near_phrase") > 0.6:
         return Reason(ErrorClass.CONSTRAINT, "the text is nearly, but not exactly, what the goal says")
+    if _value(seen, "v_case_fits", 1.0) == 0:
+        return Reason(ErrorClass.CONSTRAINT, "the letters are not as the goal wants them: capital or small")
+    if _value(seen, "v_label_other"):
+        return Reason(ErrorClass.MEANING, "the goal names another value beside the label of this field")
     return Reason(ErrorClass.MEANING, "the text is not what the goal asks for here")
 
 
@@ -112,6 +116,8 @@ def _meaning(s: Situation, seen: Evidence) -> Reason | None:
     if _value(seen, "is_finishing") and (s.pending or not s.past):
         error = ErrorClass.CONSTRAINT if s.past else ErrorClass.PREREQUISITE
         return Reason(error, "this comes last, and something the goal names is not dealt with yet")
+    if any(_value(seen, name, 1.0) == 0 for name in ("o_g_fits", "m_fits")):
+        return Reason(ErrorClass.CONSTRAINT, "among its like it is not the one that the goal picks out")
     if _value(seen, "p_same_element") or _value(seen, "p_same_name"):
         return Reason(ErrorClass.DETOUR, "this element was used before")
     return Reason(ErrorClass.MEANING, "the element at this place is not what the goal speaks of")

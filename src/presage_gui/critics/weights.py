@@ -27,6 +27,7 @@ RISING = (
     "g_own", "g_lead", "g_word_here", "g_colour", "t_in_goal", "t_is_quoted", "t_is_phrase", "t_intent_exact",
     "t_intent_likeness", "t_focused", "d_i_way", "d_g_way", "s_i_way", "s_g_way", "h_finished", "e_pressed",
     "i_row", "i_asked", "i_pending", "g_row", "t_ready", "t_caret_or_ring",
+    "o_g_fits", "o_i_fits", "m_fits", "v_ordinal", "v_case_fits", "w_ordinal", "w_value_hit",
 )  # fmt: skip
 """More of it never makes a step less likely to be right."""
 FALLING = (
@@ -34,13 +35,15 @@ FALLING = (
     "p_same_fruitless", "h_same_fruitless", "h_last_same", "on_banner", "t_repeats", "e_no_steps",
     "e_pending", "t_meant_slip", "k_leaves", "p_same_place", "d_repeats", "s_fruitless",
     "c_ends_ready", "c_ends_unworked", "t_cut", "t_more", "t_other_case", "t_caret_away", "t_caret_from_meant",
-    "x_done",
+    "x_done", "n_short", "n_ends_open", "n_ends_kinds", "n_ends_hidden", "w_conflict", "w_value_across", "f_written",
+    "v_other_case", "v_cased_oddly", "v_unquoted", "v_label_other",
 )  # fmt: skip
-_ROUNDS = 120
+_ROUNDS = 250
 _PARAMETERS: dict[str, Any] = {
     "objective": "binary", "learning_rate": 0.1, "num_leaves": 15, "min_data_in_leaf": 25, "feature_fraction": 0.5,
     "bagging_fraction": 0.7, "bagging_freq": 1, "lambda_l2": 5.0, "num_threads": 1, "seed": 0, "deterministic": True,
     "force_row_wise": True, "verbosity": -1, "monotone_constraints_method": "intermediate", "max_bin": 63,
+    "extra_trees": True,
 }  # fmt: skip
 
 

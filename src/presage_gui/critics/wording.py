@@ -13,11 +13,12 @@ _QUOTED = re.compile(r"\"([^\"]+)\"|“([^”]+)”|(?<!\w)'([^']+)'(?!\w)")
 _NUMBER = re.compile(r"(?<![\w.])[-+]?\$?\d[\d.,:/%-]*")
 
 
-def _words(text: str) -> frozenset[str]:
+def word_set(text: str) -> frozenset[str]:
+    """The words of a list that is written as one text."""
     return frozenset(text.split())
 
 
-FILLERS = _words("""
+FILLERS = word_set("""
     a an and any are as at be by for from in into is it its of on or so that the their them then there this to until
     when where which with you your all each every below above shown following please just now task screen page
     window click press tap select choose pick hit open close type enter write fill input find locate use set move
@@ -60,12 +61,12 @@ VERBS = {
     Kind.ANSWER: ("answer", "say", "report"),
     Kind.TERMINATE: ("end", "done", "finish", "stop", "complete", "terminate"),
 }
-COMMITTING = _words("""
+COMMITTING = word_set("""
     submit send pay buy order purchase delete remove confirm checkout book transfer post publish forward reply trash
     erase format uninstall unsubscribe sign agree accept place donate discard overwrite reset
 """)
 """Names of what cannot be taken back, or not easily."""
-FINISHING = _words("""
+FINISHING = word_set("""
     submit ok done search go send save login confirm finish apply continue buy book order next
 """)
 """Names of buttons that come after the rest of a form."""

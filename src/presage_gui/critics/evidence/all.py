@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from presage_gui.action import ENDING, POINTING, Kind
+from presage_gui.critics.evidence.conditions import conditions
 from presage_gui.critics.evidence.moving import moving
 from presage_gui.critics.evidence.pointing import pointing
 from presage_gui.critics.evidence.progress import progress
@@ -26,6 +27,7 @@ def evidence(s: Situation) -> dict[str, float]:
         **moving(s),
         **_ending(s),
         **progress(s),
+        **conditions(s),
     }
 
 

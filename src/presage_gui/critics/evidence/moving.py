@@ -38,6 +38,7 @@ def _scroll(s: Situation) -> dict[str, float]:
     same_way = [each for each in scrolls if each.action.dy * s.action.dy > 0]
     return {
         "s_amount": abs(s.action.dy),
+        "s_pages": abs(s.action.dy) / max(40.0, inside[0].height if inside else s.scene.screen.height / 2),
         "s_down": float(s.action.dy > 0),
         "s_in_box": float(bool(inside)),
         "s_i_way": _way(s.intent, s.action.dx, s.action.dy),
@@ -86,6 +87,17 @@ def _drag(s: Situation, at: Point, to: Point) -> dict[str, float]:
         "d_g_number": float(any(phrase.lstrip("-").isdigit() for phrase in s.goal.phrases)),
         "d_g_whole_text": float("highlight" in s.goal.words or "select" in s.goal.words),
     }
+    containers = [box for box in s.scene.boxes if box.holds(to.x, to.y) and not box.holds(at.x, at.y)]
+    found |= {
+        "d_into": float(bool(containers)),
+        "d_steps": math.hypot(dx, dy) / max(8.0, math.sqrt(source.area.area) if source else 40.0),
+        "d_to_pages": max(abs(dx) / s.scene.screen.width, abs(dy) / s.scene.screen.height),
+        "d_worked": float(any(each.action.kind is Kind.DRAG and each.had_effect for each in s.past)),
+    }
+    if source is not None and source.name:
+        found["d_g_source"] = contained(source.name, s.goal.text)
+    if target is not None and target.name:
+        found["d_g_end"] = contained(target.name, s.goal.text)
     if s.intent.text:
         found["d_i_way"] = _way(s.intent, dx, dy)
         _, _, after = s.intent.text.rpartition(" to ")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -60,7 +61,7 @@ class Situation:
         """What the intent names: its quotes, or what is left without instructions at its ends."""
         if self.intent.quoted:
             return self.intent.quoted[0]
-        return core(self.intent.text)
+        return core(self.intent.text) or field_of(self.intent.text)
 
     # -- what is done -------------------------------------------------------------------------------------------------
 
@@ -124,6 +125,16 @@ def core(text: str) -> str:
     while words and words[-1] in ends:
         words = words[:-1]
     return " ".join(words)
+
+
+def field_of(text: str) -> str:
+    """The name of a field, where it is a word of instructions.
+
+    >>> field_of("Focus the to field"), field_of("Click the text field")
+    ('to', '')
+    """
+    match = re.search(r"\bthe (\w+) field\b", text.casefold())
+    return match[1] if match and match[1] not in ("text", "input", "first", "last", "next") else ""
 
 
 def _past(viewer: Viewer, goal: str, entry: Entry) -> Past:
