@@ -59,4 +59,3 @@ def test_ordinals_and_names_of_fields() -> None:
     assert ordinals(Wording("Open the 12th mail and the fourth one")) == (12, 4)
     assert field_of("Put the cursor into the to field") == "to"
     assert field_of("Put the cursor into the text field") == ""
-
