@@ -46,6 +46,7 @@ class GpuArena:
         """Its children end before it does."""
 
     def free(self) -> None:
+        """Give the memory back to the GPU. Nobody may use the arena after that."""
         self._driver.cuMemFree(self._pointer)
 
     def lay_out(self, problem: Problem, case: Case, calls: int, outputs: bool = True) -> None:
@@ -59,6 +60,7 @@ class GpuArena:
         self._bytes = torch.empty(self.slots[-1][-1].end, dtype=torch.uint8, device="cuda")
 
     def unhide(self) -> None:
+        """Inputs and outputs are what the child has, again; the memory of our copy is let go."""
         self._bytes = self._shared
 
     def show(self) -> None:

@@ -41,7 +41,7 @@ FRESH_CHECKS = 4
 MAX_CALLS, MAX_MODULE_CALLS = 512, 128
 """A module's calls are fewer, since what each has returned must be described."""
 SURPRISING_CALLS, SURPRISING_INPUTS = 3, 6
-"""Of a window on inputs of other styles, so many calls are checked."""
+"""Of a window on inputs of other styles, so many calls are checked, and so many inputs are made."""
 PATIENCE = 3
 """On a machine too busy for the clocks to agree, keep trying for this many times the rounds and the time cap."""
 STEADY = 1.5
