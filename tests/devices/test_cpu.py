@@ -119,7 +119,7 @@ def test_two_measurements_take_turns(addition: Problem, naive: Kernel, monkeypat
         (measured,) = device.measure(addition, [naive], Effort(1.0, 20.0), tell)
         holder.join()
     assert (measured.status, measured.reason) == (Status.OK, "")
-    assert loaded == ["compiling"]
+    assert set(loaded) == {"compiling"}  # twice where the machine disturbed the first try
     assert said[:3] == ["compiling", "waiting for another measurement on this machine", "checking"]
 
 
