@@ -13,10 +13,11 @@ from typing import Any
 import pytest
 
 from presage import Case, Effort, Kernel, Measurement, Problem, Status
-from presage.devices import cuda, exclusive
+from presage.devices import cuda, exclusive, gpu_arenas
 from presage.devices.base import CaseTiming, speedup
 from presage.devices.child import VerdictError
 from presage.devices.cuda import CudaDevice
+from presage.devices.gpu_arenas import Arenas
 from presage.devices.gpu_memory import CrowdedError, NoRoomError
 from presage.devices.trial import Plan, clock, conduct, examine
 from presage.problems import registry
@@ -296,6 +297,55 @@ def test_a_module_whose_replay_failed_is_tried_again_in_its_worker() -> None:
     assert len(reasons) == 1 + Effort().processes
 
 
+# -- processes that modules have in turn ------------------------------------------------------------------------------
+
+
+class FakeProcess:
+    """A replayer that closes what it had, or cannot."""
+
+    sandbox = {"landlock": True}
+    served = 0
+    is_dead = False
+
+    def __init__(self, trusted: bool, fails: bool = False) -> None:
+        self.trusted, self._fails = trusted, fails
+
+    def command(self, do: str) -> None:
+        assert do == "close"
+        if self._fails:
+            raise VerdictError(Status.RUNTIME_ERROR, "CUDA_ERROR_ILLEGAL_ADDRESS")
+
+    def kill(self) -> None:
+        self.is_dead = True
+
+
+def let_go(child: FakeProcess, verdict: VerdictError | None = None) -> list[Any]:
+    """What the next module can have after this one."""
+    device = object.__new__(CudaDevice)
+    device._workers, device._replayers, device._undertaker = [], [], ThreadPoolExecutor(1)
+    device._let_go(child, SimpleNamespace(verdict=verdict, is_own=False))
+    device._undertaker.shutdown()
+    assert device._workers == []
+    assert child.is_dead == (not device._replayers)
+    return device._replayers
+
+
+def test_a_replayer_is_the_next_module_s_if_nothing_went_wrong() -> None:
+    child = FakeProcess(trusted=True)
+    assert let_go(child) == [child]
+    wrong = VerdictError(Status.WRONG_RESULT, "z is wrong")
+    assert let_go(FakeProcess(trusted=True), wrong) == []
+    assert let_go(FakeProcess(trusted=True, fails=True)) == []
+    assert let_go(FakeProcess(trusted=False)) == [], "foreign host code has run in it"
+
+
+def test_a_replayer_is_not_kept_for_ever() -> None:
+    child, modules = FakeProcess(trusted=True), 1
+    while let_go(child):
+        modules += 1
+    assert modules == cuda._REPLAYED
+
+
 # -- memory that others have ------------------------------------------------------------------------------------------
 
 GIB = 1 << 30
@@ -310,11 +360,9 @@ class CrowdedDevice(FakeDevice):
         super().__init__()
         self.properties = SimpleNamespace(total_memory=80 * GIB, uuid="test")
         self._free, self._more = free_gib * GIB, more_gib * GIB
-        self._arenas: list[Any] = []
         nothing = {name: lambda: 0 for name in ("memory_reserved", "memory_allocated")}
-        self._torch = SimpleNamespace(
-            cuda=SimpleNamespace(mem_get_info=self._look, empty_cache=lambda: None, **nothing)
-        )
+        torch = SimpleNamespace(cuda=SimpleNamespace(mem_get_info=self._look, empty_cache=lambda: None, **nothing))
+        self._arenas = Arenas(torch, 80 * GIB)
         self.made: list[int] = []
 
     def _look(self) -> tuple[int, int]:
@@ -330,7 +378,7 @@ class CrowdedDevice(FakeDevice):
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(cuda, "_LOOK_AGAIN", 0.001)
+    monkeypatch.setattr(gpu_arenas, "LOOK_AGAIN", 0.001)
     monkeypatch.setattr(exclusive, "PLACES", (str(tmp_path),))
 
 
@@ -355,7 +403,7 @@ def test_memory_that_others_have_is_waited_for_outside_of_the_lane() -> None:
 
 @pytest.mark.usefixtures("impatient")
 def test_memory_is_not_waited_for_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cuda, "MEMORY_SECONDS", 0.05)
+    monkeypatch.setattr(gpu_arenas, "MEMORY_SECONDS", 0.05)
     device = CrowdedDevice(free_gib=0.25)
     task = SimpleNamespace(problem=ADDITION, kernel=FAST)
     device._conduct([FakeTrial(task, 0, 1.0, OK)], PLAN, Effort(), lambda doing, share: None)
@@ -370,7 +418,7 @@ def test_where_there_is_no_room_at_last_that_is_the_devices_fault(room: str) -> 
         raise NoRoomError("the GPU has no 512 MiB left for inputs and outputs")
 
     measured = SimpleNamespace(measure=no_room if room == "peaks" else lambda problem: None, bandwidth=1.0)
-    device.peaks, device._arena_for = measured, no_room  # type: ignore[method-assign]
+    device.peaks, device._arenas.take = measured, no_room  # type: ignore[method-assign]
     device.nvml = SimpleNamespace(read=dict)  # type: ignore[assignment]
     trial = FakeTrial(SimpleNamespace(problem=ADDITION, kernel=FAST), 0, 1.0, OK)
     CudaDevice._conduct_alone(device, [trial], PLAN, Effort(), lambda doing, share: None, conduct)

@@ -17,7 +17,8 @@ on_gpu = pytest.importorskip("presage.static.tracing.on_gpu")
 from presage.devices.worker import gpu as gpu_side  # noqa: E402
 from presage.devices.worker import tensors  # noqa: E402
 from presage.devices.worker.gpu import Gpu, IdleRunner, TorchRunner  # noqa: E402
-from presage.devices.worker.replay import ReplayRunner  # noqa: E402
+from presage.devices.worker.replay import Launcher, ReplayRunner  # noqa: E402
+from presage.static.tracing.recorder import current_flags, set_flags  # noqa: E402
 
 N = 64
 BYTES = 4 * N
@@ -50,6 +51,7 @@ class Driver:
     def __init__(self) -> None:
         self.blocks: dict[int, Any] = {}
         self.mapped: list[int] = []
+        self.unloaded: list[Any] = []
         self.CUipcMemHandle = SimpleNamespace
 
     def cuMemAlloc(self, size: int) -> Any:  # noqa: N802
@@ -78,6 +80,10 @@ class Driver:
 
     def cuMemGetAddressRange(self, address: int) -> Any:  # noqa: N802
         return 0, address, len(self.blocks[address])
+
+    def cuModuleUnload(self, module: Any) -> Any:  # noqa: N802
+        self.unloaded.append(module)
+        return (0,)
 
     def cuCtxSynchronize(self) -> Any:  # noqa: N802
         return (0,)
@@ -160,6 +166,26 @@ def test_a_module_is_recorded_and_replayed_in_another_process(gpu: HostGpu, aren
     assert gpu.leads == [5000] * 4
     with pytest.raises(KeyError):
         replayer.lay_out(layout(1, program="another case"))
+
+
+def test_a_replayer_leaves_nothing_of_a_module_for_the_next(gpu: HostGpu, arena: Any, tmp_path: Path) -> None:
+    before = current_flags()
+    worker = TorchRunner({"records": True}, gpu)
+    worker.lay_out(layout(1))
+    fill(arena, 1)
+    answer = worker.record({"path": str(tmp_path / "trace.json")})
+    replayer = ReplayRunner({}, gpu)
+    replayer.program({"name": "a case", "path": str(tmp_path / "trace.json"), "handle": answer["handle"]})
+    replayer.lay_out(layout(1, program="a case"))
+    launcher = Launcher(gpu, [])
+    launcher._modules[0] = "machine code"
+    replayer._launchers.append(launcher)
+    set_flags({name: not flag for name, flag in before.items()})  # as a program does
+    replayer.close({})
+    assert gpu.driver.unloaded == ["machine code"]
+    assert current_flags() == before
+    with pytest.raises(KeyError):
+        replayer.lay_out(layout(1, program="a case"))
 
 
 def test_a_module_in_its_worker_is_only_run(gpu: HostGpu, arena: Any) -> None:

@@ -85,7 +85,9 @@ class Child:
     laid_out: Any = None
     """What an idle worker has last been told to lay out."""
     trusted = False
-    """Whether only kernels of our own run in it: then it need not be stopped while it waits for the next command."""
+    """Whether no host code runs in it but our own: then it need not be stopped while it waits for the next command."""
+    served = 0
+    """How many kernels it has had before the one that it has now."""
 
     stop_ns: ClassVar[int] = 0
     """How long a stop takes that is not counted as the kernel's time."""

@@ -16,10 +16,11 @@ from typing import Any
 
 from presage.core import machine
 from presage.core.errors import PresageError
-from presage.devices import exclusive
+from presage.devices import exclusive, gpu_arenas
 from presage.devices.base import CaseTiming, Device, Effort, Measurement, Progress
 from presage.devices.child import ChildLostError, TimingError, VerdictError
-from presage.devices.gpu_memory import GIB, CrowdedError, NoRoomError
+from presage.devices.gpu_arenas import WORKER_BYTES, Arenas
+from presage.devices.gpu_memory import CrowdedError, NoRoomError
 from presage.devices.nvml import Nvml
 from presage.devices.posing import Posing
 from presage.devices.status import Status
@@ -40,16 +41,12 @@ _IMPORTS = (
     *("presage.devices.worker.main", "presage.devices.worker.triton_launches:warm_up"),
     *("presage.devices.worker.replay", "presage.static.tracing.recorder:warm_up"),
 )
-_ARENA_SHARE, _ARENA_LEAST, _ARENA_MOST, _ARENA_CALLS = 0.1, 512 << 20, 16 << 30, 64
-"""Of the GPU's memory, for what kernels read and write: no more than is of use, since others may measure there, too."""
 OWN_CHECKS = 3
 """Few, since Triton compiles a kernel anew for most shapes; an odd size finds most of what a family can do wrong."""
 OWN_EFFORT = Effort(0.02, case_seconds=0.02, timeout=60.0, rounds=2, checks=OWN_CHECKS, further_processes=0)
 """For kernels of our own: 16 calls a case, fewer of long ones. What a search finds is checked wholly at its end."""
 _AHEAD = 2
 """How many kernels are being made ready, a core: Triton keeps a core for seconds, while the lane needs its next."""
-_WORKER_BYTES = 1 << 30
-"""Of the GPU's memory, for a worker's context and what its kernel takes while it is made ready."""
 _HOARD_SHARE, _FOREIGN_HOARD_SHARE = 0.125, 0.0625
 """Of the GPU's memory, what torch may keep in this process for the next kernel. Foreign kernels may need more memory
 than our own, so less is kept beside them. Giving it back takes a tenth of a second."""
@@ -57,12 +54,8 @@ _HARMLESS = (Status.OK, Status.WRONG_RESULT, Status.COMPILE_ERROR)
 """After which a worker is as good as before, if the kernel was our own."""
 _OWN_PROBLEMS = 2
 """Of so many problems the inputs are kept on the GPU for the next kernel of our own."""
-MEMORY_SECONDS = 300.0
-"""How long to wait for memory that other processes have."""
-_LOOK_AGAIN = 1.0
-_CHECKING = 8
-"""So many times what a call takes is needed to make its inputs and check its outputs: in double precision, and beside
-them what comes up on the way."""
+_REPLAYED = 16
+"""So many modules are replayed in one process, one after the other."""
 _IDLE_SECONDS = 24 * 3600.0
 _CHOICE = ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "CUDA_MPS_PIPE_DIRECTORY", "LD_LIBRARY_PATH")
 """What workers must know of the caller's environment to find the GPU that it has found."""
@@ -147,9 +140,11 @@ class CudaDevice(Device):
         self.properties = torch.cuda.get_device_properties(0)
         self.nvml = Nvml(self.properties.uuid)
         self.cores = machine.cores()
-        self._arenas: list[Any] = []
+        self._arenas = Arenas(torch, int(self.properties.total_memory))
         self._workers: list[Any] = []
         """Which kernels of our own share."""
+        self._replayers: list[Any] = []
+        """In which no foreign host code has run; modules have them in turn."""
         self._posed: dict[str, tuple[Plan, dict[str, Any]]] = {}
         """Of problems whose kernels of our own were measured last: the questions, and inputs with their answers."""
         self._preparing: set[Any] = set()
@@ -157,7 +152,7 @@ class CudaDevice(Device):
 
     def close(self) -> None:
         """End the workers that are kept warm."""
-        for child in self._workers:
+        for child in (*self._workers, *self._replayers):
             self._undertaker.submit(child.kill)
         self._undertaker.shutdown()
         if "_idle" in self.__dict__:
@@ -332,7 +327,7 @@ class CudaDevice(Device):
 
     def _room(self, each: int, workers: int = 1) -> int:
         """How many kernels are made ready at a time: so many a core, while their workers fit into half the GPU."""
-        return max(1, min(each * self.cores, int(self.properties.total_memory) // (2 * workers * _WORKER_BYTES)))
+        return max(1, min(each * self.cores, int(self.properties.total_memory) // (2 * workers * WORKER_BYTES)))
 
     def _foreign(
         self, work: Iterable[tuple[Problem, Kernel]], effort: Effort, posing: Posing
@@ -380,7 +375,7 @@ class CudaDevice(Device):
         finally:
             for child in trial.release():
                 child.kill()
-            self._arenas.append(arena)
+            self._arenas.give_back(arena)
 
     @contextmanager
     def _examiner_child(self) -> Iterator[Any]:
@@ -389,7 +384,11 @@ class CudaDevice(Device):
             yield child
         finally:
             child.kill()
-            self._arenas += [child.arena] if child.arena else []
+            if child.arena:
+                self._arenas.give_back(child.arena)
+
+    def _examiner_arena(self, problem: Problem) -> Any:
+        return self._arenas.take_for_calls(problem, self._tell)
 
     def _get_ready(self, kernels: Sequence[Kernel]) -> None:
         """Refuse what cannot run here, and make what threads will share before there are any."""
@@ -414,8 +413,7 @@ class CudaDevice(Device):
             trial = ModuleTrial(task.problem, task.kernel, task.effort, task.not_replayed)
             trial.hardware, trial.l2_bytes = self.hardware, self.peaks.l2_bytes
             if not trial.not_replayed:
-                trial.replayer = self.start_child()
-                trial.replayer.trusted = True
+                trial.replayer = self._replayer()
         else:
             trial = GpuTrial(task.problem, task.kernel, task.effort, task.draws)
         if trial.is_own:
@@ -424,14 +422,23 @@ class CudaDevice(Device):
         if trial.child is None:
             trial.child = self.start_child(with_torch=trial.is_own or not task.kernel.is_bare)
             trial.child.trusted = trial.is_own
-        children, trial.memory = set(trial.children), self._memory
-        trial.room, _ = self._memory()
+        children, trial.memory = set(trial.children), self._arenas.memory
+        trial.room, _ = self._arenas.memory()
         self._preparing |= children
         try:
             trial.attempt(trial.prepare, self.compiler, plan)
         finally:
             self._preparing -= children
         return trial
+
+    def _replayer(self) -> Any:
+        """One that another module has had, or a new one. A GPU makes contexts one after the other, which takes longer
+        than most measurements."""
+        with suppress(IndexError):  # which others take from, too
+            return self._replayers.pop()
+        child = self.start_child()
+        child.trusted = True
+        return child
 
     def _settled(self, trial: Any, task: _Task, plan: Plan) -> Any:
         """The trial, or a second, lone one where the machine may have been what disturbed its times, or others had the
@@ -453,32 +460,16 @@ class CudaDevice(Device):
     ) -> None:
         """Have the lane for a stage of the trials, by default all of them; other processes of ours on this GPU wait
         meanwhile. Memory that they have, too, is waited for outside of it, so that they can come to their end."""
-        patience = time.monotonic() + MEMORY_SECONDS
+        patience = time.monotonic() + gpu_arenas.MEMORY_SECONDS
         while True:
             with exclusive.only(
                 self.properties.uuid, lambda: progress("waiting for another measurement on this GPU", 0.0)
             ):
-                short = self._short_of(trials[0].problem, len(trials))
-                if not short or time.monotonic() > patience:
+                missing = self._arenas.missing(trials[0].problem, len(trials))
+                if not missing or time.monotonic() > patience:
                     self._conduct_alone(trials, plan, effort, progress, stage)
                     return
-            progress(f"waiting for {short / GIB:.1f} GiB of the GPU's memory, which other processes have", 0.0)
-            time.sleep(_LOOK_AGAIN)
-
-    def _short_of(self, problem: Problem, kernels: int) -> int:
-        """How many bytes are missing to check and time so many kernels. What more than half the GPU is needed for, is
-        not waited for: it has to be tried."""
-        call, arena = self._sizes(problem)
-        kept = len([each for each in self._arenas if each.size >= arena])
-        needed = max(0, kernels - kept) * arena + _CHECKING * call + _WORKER_BYTES
-        free, total = self._memory()
-        cached = int(self._torch.cuda.memory_reserved() - self._torch.cuda.memory_allocated())
-        return max(0, min(needed, total // 2) - free - cached)
-
-    def _memory(self) -> tuple[int, int]:
-        """How many bytes are free, and how many there are."""
-        free, total = self._torch.cuda.mem_get_info()
-        return int(free), int(total)
+            gpu_arenas.wait_for_others(missing, progress)
 
     def _conduct_alone(
         self, trials: Sequence[Any], plan: Plan, effort: Effort, progress: Progress, stage: _Stage
@@ -487,7 +478,7 @@ class CudaDevice(Device):
         try:
             self.peaks.measure(trials[0].problem)
             for trial in trials:
-                arenas.append(self._arena_for(trial.problem))
+                arenas.append(self._arenas.take(trial.problem))
                 trial.idle = self._idle
                 trial.attempt(trial.enter_lane, arenas[-1])
             if any(trial.live for trial in trials):
@@ -504,73 +495,36 @@ class CudaDevice(Device):
                         self._let_go(child, trial)
             for arena in arenas:
                 arena.unhide()
-            self._arenas += arenas
+                self._arenas.give_back(arena)
             self._give_back(trials[0])
 
     def _give_back(self, trial: Any) -> None:
         """What this process has kept for the next kernel, where it is much."""
         share = _HOARD_SHARE if trial.is_own else _FOREIGN_HOARD_SHARE
-        if self._torch.cuda.memory_reserved() > share * self.properties.total_memory:
-            self._torch.cuda.empty_cache()
+        self._arenas.trim(share * self.properties.total_memory)
         if isinstance(trial.problem, ExternalProblem):
             with suppress(PresageError):  # its child has ended
                 trial.problem.let_go()
 
     def _let_go(self, child: Any, trial: Any) -> None:
-        """The next kernel of our own can have the worker, unless this one has left it or the GPU unusable."""
+        """The next kernel of our own can have the worker, unless this one has left it or the GPU unusable; and the next
+        module a replayer in which nothing went wrong."""
         status = trial.verdict.status if trial.verdict else Status.OK
+        child.served += 1
+        kept: list[Any] | None = None
         if trial.is_own and status in _HARMLESS:
-            try:
+            kept = self._workers
+        elif child.trusted and status is Status.OK and child.served < _REPLAYED:
+            kept = self._replayers
+        if kept is not None:
+            with suppress(VerdictError):
                 child.command("close")
-                self._workers.append(child)
+                kept.append(child)
                 return
-            except VerdictError:
-                pass
         if status is Status.TIMEOUT:
             child.kill()
         else:  # it has nothing on the GPU, and its end need not be waited for
             self._undertaker.submit(child.kill)
-
-    def _sizes(self, problem: Problem) -> tuple[int, int]:
-        """How many bytes the largest call takes, and an arena with room for a window of any case, or for a call where
-        that would be much of the GPU."""
-        from presage.devices.arena import place_slots
-
-        total = int(self.properties.total_memory)
-        cases = {case.name: case for case in (*problem.checks, *problem.timed[self.kind])}.values()
-        call = max(place_slots(problem, case, 1, True, total)[-1][-1].end for case in cases)
-        return call, max(call, min(_ARENA_LEAST + _ARENA_CALLS * call, _ARENA_MOST, int(total * _ARENA_SHARE)))
-
-    def _arena_for(self, problem: Problem) -> Any:
-        """The one used last, if it will do, since shared workers have that open."""
-        return self._arena(self._sizes(problem)[1])
-
-    def _examiner_arena(self, problem: Problem) -> Any:
-        """For one call at a time. There is no lane to be had for that, but others may have to let go of memory."""
-        size, patience = self._sizes(problem)[0], time.monotonic() + MEMORY_SECONDS
-        while True:
-            try:
-                return self._arena(size)
-            except NoRoomError:
-                if time.monotonic() > patience:
-                    raise
-            self._tell(f"waiting for {size / GIB:.1f} GiB of the GPU's memory, which other processes have", 0.0)
-            time.sleep(_LOOK_AGAIN)
-
-    def _arena(self, size: int) -> Any:
-        from presage.devices.gpu_arena import GpuArena
-
-        for arena in reversed(self._arenas):
-            if arena.size >= size:
-                self._arenas.remove(arena)
-                return arena
-        try:
-            return GpuArena(size)
-        except NoRoomError:
-            while self._arenas:  # which are all too small
-                self._arenas.pop().free()
-            self._torch.cuda.empty_cache()
-            return GpuArena(size)
 
     def _measurement(self, task: _Task) -> Measurement:
         """What its first process says, and the times of all; but what it is to blame for in any of them counts."""

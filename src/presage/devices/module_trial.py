@@ -107,7 +107,8 @@ class ModuleTrial(GpuTrial):
     def prepare(self, compiler: Mapping[str, Any], plan: Plan) -> None:
         super().prepare(compiler, plan)
         if self.replayer is not None:
-            self.replayer.wait_ready()
+            if not self.replayer.sandbox:  # it has not been heard of yet
+                self.replayer.wait_ready()
             self.replayer.give(self.effort.timeout)
             self.replayer.command("load", kind="replay")
 

@@ -27,7 +27,7 @@ from presage.static.trace import (
     tensors_in,
 )
 from presage.static.tracing import arguments
-from presage.static.tracing.recorder import set_flags
+from presage.static.tracing.recorder import current_flags, set_flags
 
 _OPERATOR = re.compile(r"aten::(\w+)\.(\w+)")
 _ALIGN = 256
@@ -348,6 +348,12 @@ class Launcher:
             gpu(driver.cuFuncSetAttribute(function, wide, 1))
         return function
 
+    def close(self) -> None:
+        """Unload the machine code. What was prepared cannot run any more."""
+        for module in self._modules.values():
+            self._gpu(self._driver.cuModuleUnload(module))
+        self._modules, self._functions = {}, {}
+
     def _hidden(self, function: Any, launch: Launch) -> int:
         """How many parameters the kernel has that the trace does not name. Those that it names must be long enough."""
         try:
@@ -372,19 +378,33 @@ class Launcher:
 
 
 class ReplayRunner(TensorRunner):
-    """Programs by name, on inputs in the arena."""
+    """Programs of one module by name, on inputs in the arena. The process can be another module's after that."""
 
     def __init__(self, command: dict[str, Any], gpu: Gpu) -> None:
         super().__init__(gpu)
         self._torch.set_grad_enabled(False)
+        self._flags = current_flags()
         self._programs: dict[str, Program] = {}
+        self._program: Program | None = None
+        self._launchers: list[Launcher] = []
+
+    def close(self, command: dict[str, Any]) -> None:
+        """Leave the process as it was before: no machine code, no tensors, and torch's settings as they were."""
+        self._gpu(self._gpu.driver.cuCtxSynchronize())
+        self._programs, self._program, self._slots = {}, None, []
+        for launcher in self._launchers:
+            launcher.close()
+        self._launchers = []
+        set_flags(self._flags)
+        self._torch.cuda.empty_cache()
 
     def program(self, command: dict[str, Any]) -> None:
         """Take a trace from a file, and its constants from memory that another process shares."""
         with open(command["path"], "rb") as file:
             trace = Trace.from_document(json.load(file))
         found = self._constants(trace, command["handle"])
-        self._programs[command["name"]] = Program(trace, found, self._torch, Launcher(self._gpu, trace.cubins))
+        self._launchers.append(Launcher(self._gpu, trace.cubins))
+        self._programs[command["name"]] = Program(trace, found, self._torch, self._launchers[-1])
 
     def _constants(self, trace: Trace, handle: str) -> list[Any]:
         _, size = placed(trace)
@@ -407,4 +427,5 @@ class ReplayRunner(TensorRunner):
         self._program = self._programs[layout["program"]]
 
     def _call(self, slot: Any) -> Any:
+        assert self._program is not None
         return self._program(slot.views)
