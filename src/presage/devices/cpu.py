@@ -49,6 +49,7 @@ class CpuDevice(Device):
     def __init__(self, compiler: str | None = None) -> None:
         if platform.system() != "Linux":
             raise PresageError("the cpu device needs Linux: it stops, confines and reads its workers as only Linux can")
+        machine.keep_memory()
         self._named_compiler = compiler
         self.threads = machine.cores()
         self._idles: dict[str, Child] = {}
