@@ -100,7 +100,7 @@ class Folder:
     """Where a page's examples run. `presage` and `./presage` are the one under test, `python` runs the tests."""
 
     def __init__(self, path: Path, programs: Sequence[str]) -> None:
-        self.path, bin = path, path / ".bin"
+        self.path, self._programs, bin = path, programs, path / ".bin"
         bin.mkdir()
         begun = {name: [*programs, name] for name in ("presage", "presage-gui")} | {"python": [sys.executable]}
         for name, command in begun.items():
@@ -125,7 +125,7 @@ class Folder:
         return self.run("sh", "-eu", "-c", text)
 
     def python(self, text: str) -> str:
-        return self.run(sys.executable, "-c", text)
+        return self.run(*self._programs, "python", text)
 
 
 def printed(folder: Folder, page: list[Block]) -> Iterator[tuple[str, str, str]]:

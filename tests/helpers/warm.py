@@ -3,7 +3,7 @@
     python warm.py serve SOCKET                 until its standard input is closed
     python -IS warm.py SOCKET PROGRAM ARGUMENTS what PROGRAM does with these arguments, in this folder and environment
 
-Pages of the docs and tests of plugins call `presage` some two hundred times, and importing takes half of that time.
+PROGRAM is presage, presage-gui, or python with a text to run as its argument. Pages of the docs and tests of plugins call `presage` some two hundred times, and importing takes half of that time.
 """
 
 import json
@@ -68,10 +68,27 @@ def answer(connection: socket.socket) -> None:
     told = bytearray([1])
     atexit.register(lambda: (sys.stdout.flush(), sys.stderr.flush(), connection.sendall(told)))  # after all others
     try:
+        if asked["program"] == "python":
+            sys.exit(run(*asked["arguments"]))
         sys.exit(importlib.import_module(PROGRAMS[asked["program"]]).main(asked["arguments"]))
     except SystemExit as ended:
         told[0] = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
         raise
+
+
+def run(text: str) -> int:
+    """What `python -c` does."""
+    import traceback
+    import types
+
+    sys.argv, sys.modules["__main__"] = ["-c"], types.ModuleType("__main__")
+    sys.path.insert(0, "")
+    try:
+        exec(compile(text, "<string>", "exec"), vars(sys.modules["__main__"]))
+    except Exception:
+        traceback.print_exc()
+        return 1
+    return 0
 
 
 def call(path: str, program: str, arguments: list[str]) -> int:
