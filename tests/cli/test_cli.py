@@ -17,11 +17,11 @@ from presage import __version__
 
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(str(package.__file__)).parents[1])}
 SLOW_SUM = """
-// presage: problem mul
-// presage: entry mul
-void mul(const float *a, const float *b, float *y, int n) {
-    for (int r = 0; r < 20; r++) {
-        for (int i = 0; i < n; i++) y[i] = a[i] * b[i];
+// presage: problem relu
+// presage: entry relu
+void relu(const float *x, float *y, int n) {
+    for (int r = 0; r < 200; r++) {
+        for (int i = 0; i < n; i++) y[i] = x[i] > 0 ? x[i] : 0;
         __asm__ volatile("" ::: "memory");
     }
 }
@@ -178,12 +178,12 @@ def check_measurement(document: dict[str, Any]) -> None:
 
 
 def test_one_kernel_is_one_json_document(presage: Any) -> None:
-    done = presage("measure", "mul", "threads.c@THREADS=1", "--json", *QUICK)
+    done = presage("measure", "relu", "threads.c@THREADS=1", "--json", *QUICK)
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)
     (found,) = document["measurements"]
     check_measurement(found)
-    assert (document["problem"], document["device"], found["status"]) == ("mul", "cpu", "ok")
+    assert (document["problem"], document["device"], found["status"]) == ("relu", "cpu", "ok")
     assert found["kernel"]["language"] == "c"
     assert found["kernel"]["values"]["THREADS"] == 1
     assert [case["case"] for case in found["cases"]] == ["n=131072", "n=500003"]
@@ -195,9 +195,9 @@ def test_one_kernel_is_one_json_document(presage: Any) -> None:
 @pytest.mark.alone
 def test_two_kernels_are_compared(tmp_path: Path, ran: Any) -> None:
     (tmp_path / "slow.c").write_text(SLOW_SUM)
-    (tmp_path / "broken.c").write_text("// presage: entry mul\nvoid mul(void) { oops }\n")
+    (tmp_path / "broken.c").write_text("// presage: entry relu\nvoid relu(void) { oops }\n")
     specs = ("naive.c", str(tmp_path / "slow.c"), str(tmp_path / "broken.c"))
-    document = json.loads(ran("measure", "mul", *specs, "--anchor", "none", "--json", *QUICK))
+    document = json.loads(ran("measure", "relu", *specs, "--anchor", "none", "--json", *QUICK))
     naive, slow, broken = document["measurements"]
     assert [m["status"] for m in (naive, slow, broken)] == ["ok", "ok", "compile_error"]
     assert "broken.c:2" in broken["reason"] or "kernel.c:2" in broken["reason"]
@@ -211,7 +211,7 @@ def test_two_kernels_are_compared(tmp_path: Path, ran: Any) -> None:
 
 def test_people_get_a_table_and_a_sentence(tmp_path: Path, ran: Any) -> None:
     (tmp_path / "wrong.py").write_text("def custom_kernel(data):\n    return data[0] * 2\n")
-    text = ran("measure", "mul", "naive.c", str(tmp_path / "wrong.py"), *QUICK)
+    text = ran("measure", "relu", "naive.c", str(tmp_path / "wrong.py"), *QUICK)
     header, anchor, *_ = text.splitlines()
     assert header.split() == ["file", "status", "case", "median", "95", "%", "roofline"]
     assert anchor.split()[:4] == ["anchor", "naive.c", "ok", "n=131072"]

@@ -33,12 +33,12 @@ void scale(const float *x, float *y, int n) {
     for (int i = 0; i < n; i++) y[i] = 2.0f * x[i];
 }
 """
-MULTIPLY = """\
-// presage: problem mul
-// presage: entry mul
+RELU = """\
+// presage: problem relu
+// presage: entry relu
 // presage: tune ORDER = 0, 1
-void mul(const float *a, const float *b, float *y, int n) {
-    for (int i = 0; i < n; i++) y[i] = a[i] * b[i];
+void relu(const float *x, float *y, int n) {
+    for (int i = 0; i < n; i++) y[i] = x[i] > 0 ? x[i] : 0;
 }
 """
 FUNCTION = """\
@@ -56,7 +56,7 @@ MODULE = "import torch\n\ndef custom_kernel(data):\n    return torch.relu(data[0
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
-    for name, text in (("own.c", OWN), ("mine.c", MULTIPLY), ("mine.py", FUNCTION), ("module.py", MODULE)):
+    for name, text in (("own.c", OWN), ("mine.c", RELU), ("mine.py", FUNCTION), ("module.py", MODULE)):
         (tmp_path / name).write_text(text)
     return tmp_path
 
@@ -81,18 +81,18 @@ def test_search_tunes_a_kernel_for_a_problem_of_the_catalogue(here: Path, presag
     done = presage("search", "mine.c", "--budget", "4", "--forecaster", "none", "--seconds", "0.1", "--json")
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
-    assert (told["problem"], told["device"]) == ("mul", "cpu")
+    assert (told["problem"], told["device"]) == ("relu", "cpu")
     assert told["measurements"] == 3, "the anchor and both configurations"
-    beside = presage("search", "mul", "mine.c", "--budget", "4", "--forecaster", "none", "--seconds", "0.1")
+    beside = presage("search", "relu", "mine.c", "--budget", "4", "--forecaster", "none", "--seconds", "0.1")
     assert "only was True, is False" in beside.stderr
 
 
 @pytest.mark.parametrize(
     ("words", "families"),
     [
-        (("mul", "mine.c"), {"mine.c", "threads.c"}),
-        (("mul", "mine.c", "--only"), {"mine.c"}),
-        (("--problem", "mul", "mine.c", "--only"), {"mine.c"}),
+        (("relu", "mine.c"), {"mine.c", "threads.c"}),
+        (("relu", "mine.c", "--only"), {"mine.c"}),
+        (("--problem", "relu", "mine.c", "--only"), {"mine.c"}),
         (("mine.c",), {"mine.c"}),
         (("own.c",), {"own.c"}),
         (("--problem", "mine.py", "module.py"), {"module.py"}),
@@ -118,14 +118,14 @@ def test_what_is_searched(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ("search mul mine.c --device recorded:h200", "not kernels of your own; name a device that can run it"),
+        ("search relu mine.c --device recorded:h200", "not kernels of your own; name a device that can run it"),
         ("search mine.py --device recorded:h200", "can measure only what was recorded, and not mine.py"),
         (
-            "search mul mine.c --proposer llm",
+            "search relu mine.c --proposer llm",
             "kernels that are named are searched by knobs; leave out --proposer",
         ),
         ("search softmax --only", "--only searches kernels that are named"),
-        ("search softmax mine.c", "mine.c says it solves 'mul', not 'softmax'"),
+        ("search softmax mine.c", "mine.c says it solves 'relu', not 'softmax'"),
         ("search mine.py mine.c", "kernels for a one-file problem are Python modules"),
         ("search mine.py --device cpu", "no base URL is set"),
         ("search softmax block_row.cu --device cpu", "block_row.cu is cuda; the cpu device runs c"),

@@ -3,7 +3,8 @@
     python warm.py serve SOCKET                 until its standard input is closed
     python -IS warm.py SOCKET PROGRAM ARGUMENTS what PROGRAM does with these arguments, in this folder and environment
 
-PROGRAM is presage, presage-gui, or python with a text to run as its argument. Pages of the docs and tests of plugins call `presage` some two hundred times, and importing takes half of that time.
+PROGRAM is presage, presage-gui, or python with a text to run as its argument. Pages of the docs and tests of plugins
+call `presage` some two hundred times, and importing takes half of that time.
 """
 
 import json

@@ -33,8 +33,9 @@ def memory() -> int:
 
 
 def keep_memory() -> None:
-    """Have the C library keep what large arrays gave back, up to a quarter of a gigabyte, for the next. Memory that comes
-    from the system anew takes as long to get as to fill. Nothing changes where the C library has no such setting."""
+    """Have the C library keep what large arrays gave back, up to a quarter of a gigabyte, for the next ones. Memory
+    that comes from the system anew takes as long to get as to fill. A C library without such a setting stays as it is.
+    """
     with contextlib.suppress(AttributeError, OSError):
         change = ctypes.CDLL(None).mallopt
         change(_TRIM_THRESHOLD, 256 << 20)
