@@ -17,7 +17,7 @@ on_gpu = pytest.importorskip("presage.static.tracing.on_gpu")
 from presage.devices.worker import gpu as gpu_side  # noqa: E402
 from presage.devices.worker import tensors  # noqa: E402
 from presage.devices.worker.gpu import Gpu, IdleRunner, TorchRunner  # noqa: E402
-from presage.devices.worker.replay import Launcher, ReplayRunner  # noqa: E402
+from presage.devices.worker.replay import MachineCode, ReplayRunner  # noqa: E402
 from presage.static.tracing.recorder import current_flags, set_flags  # noqa: E402
 
 N = 64
@@ -177,9 +177,9 @@ def test_a_replayer_leaves_nothing_of_a_module_for_the_next(gpu: HostGpu, arena:
     replayer = ReplayRunner({}, gpu)
     replayer.program({"name": "a case", "path": str(tmp_path / "trace.json"), "handle": answer["handle"]})
     replayer.lay_out(layout(1, program="a case"))
-    launcher = Launcher(gpu, [])
-    launcher._modules[0] = "machine code"
-    replayer._launchers.append(launcher)
+    code = MachineCode(gpu, [])
+    code._modules[0] = "machine code"
+    replayer._loaded.append(code)
     set_flags({name: not flag for name, flag in before.items()})  # as a program does
     replayer.close({})
     assert gpu.driver.unloaded == ["machine code"]

@@ -17,7 +17,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from presage.devices import recorded_call  # noqa: E402
-from presage.devices.worker.replay import Launcher, Program, constants, placed, span  # noqa: E402
+from presage.devices.worker.replay import MachineCode, Program, constants, placed, span  # noqa: E402
 from presage.static.trace import TensorSpec, Trace, TraceError  # noqa: E402
 from presage.static.tracing.recorder import current_flags, set_flags  # noqa: E402
 
@@ -318,7 +318,7 @@ def launched(sizes: Sequence[int], parameters: list[dict[str, Any]], **more: Any
     steps = [step("aten::empty_like.default", at(0), results=at(1), kind="allocation"), launch]
     trace = Trace.from_document(document(2, [0], steps, at(1), cubins=[CODE]))
     gpu: Any = FakeGpu(sizes)
-    run = Program(trace, [], torch, Launcher(gpu, trace.cubins), "cpu")
+    run = Program(trace, [], torch, MachineCode(gpu, trace.cubins), "cpu")
     return run, gpu.driver, trace
 
 

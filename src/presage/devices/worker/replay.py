@@ -268,7 +268,7 @@ def constants(trace: Trace, block: Any, torch: Any, device: str = "cuda") -> lis
 # -- launches ---------------------------------------------------------------------------------------------------------
 
 
-class Launcher:
+class MachineCode:
     """Loads a trace's machine code and prepares its launches, on the current stream."""
 
     def __init__(self, gpu: Gpu, cubins: Sequence[bytes]) -> None:
@@ -386,15 +386,15 @@ class ReplayRunner(TensorRunner):
         self._flags = current_flags()
         self._programs: dict[str, Program] = {}
         self._program: Program | None = None
-        self._launchers: list[Launcher] = []
+        self._loaded: list[MachineCode] = []
 
     def close(self, command: dict[str, Any]) -> None:
         """Leave the process as it was before: no machine code, no tensors, and torch's settings as they were."""
         self._gpu(self._gpu.driver.cuCtxSynchronize())
         self._programs, self._program, self._slots = {}, None, []
-        for launcher in self._launchers:
-            launcher.close()
-        self._launchers = []
+        for code in self._loaded:
+            code.close()
+        self._loaded = []
         set_flags(self._flags)
         self._torch.cuda.empty_cache()
 
@@ -403,8 +403,8 @@ class ReplayRunner(TensorRunner):
         with open(command["path"], "rb") as file:
             trace = Trace.from_document(json.load(file))
         found = self._constants(trace, command["handle"])
-        self._launchers.append(Launcher(self._gpu, trace.cubins))
-        self._programs[command["name"]] = Program(trace, found, self._torch, self._launchers[-1])
+        self._loaded.append(MachineCode(self._gpu, trace.cubins))
+        self._programs[command["name"]] = Program(trace, found, self._torch, self._loaded[-1])
 
     def _constants(self, trace: Trace, handle: str) -> list[Any]:
         _, size = placed(trace)

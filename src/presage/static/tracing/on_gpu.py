@@ -21,7 +21,7 @@ def install(recorder: Recorder, driver: Any) -> None:
     """From now on, for as long as the process lives. `driver` is that of cuda.bindings."""
     major, minor = torch.cuda.get_device_capability()
     arch = f"sm_{major}{minor}{'a' if major >= 9 else ''}"
-    inline_cuda.install(CudaLaunches(recorder, Launcher(driver)), target_arch=arch, has_gpu=True)
+    inline_cuda.install(CudaLaunches(recorder, LoadedKernels(driver)), target_arch=arch, has_gpu=True)
     _listen_to_triton(recorder)
     _listen_to_graphs(recorder)
     synchronize = torch.cuda.synchronize
@@ -90,7 +90,7 @@ def _listen_to_graphs(recorder: Recorder) -> None:
     kind.capture_begin, kind.capture_end, kind.replay = capture_begin, capture_end, replayed
 
 
-class Launcher:
+class LoadedKernels:
     """Launches kernels of machine code that is given as bytes, each loaded once."""
 
     def __init__(self, driver: Any) -> None:
