@@ -152,9 +152,10 @@ class CudaDevice(Device):
 
     def close(self) -> None:
         """End the workers that are kept warm."""
-        for child in (*self._workers, *self._replayers):
-            self._undertaker.submit(child.kill)
-        self._undertaker.shutdown()
+        self._undertaker.shutdown()  # which may still keep some
+        with ThreadPoolExecutor(2) as pool:
+            for child in (*self._workers, *self._replayers):
+                pool.submit(child.kill)
         if "_idle" in self.__dict__:
             self._idle.kill()
         if "zygote" in self.__dict__:
@@ -440,6 +441,14 @@ class CudaDevice(Device):
         child.trusted = True
         return child
 
+    def _keep_replayer(self, child: Any) -> None:
+        """Beside the lane: clearing it takes a while."""
+        try:
+            child.command("close")
+            self._replayers.append(child)
+        except VerdictError:
+            child.kill()
+
     def _settled(self, trial: Any, task: _Task, plan: Plan) -> Any:
         """The trial, or a second, lone one where the machine may have been what disturbed its times, or others had the
         memory that it needed, or its replay failed."""
@@ -511,16 +520,14 @@ class CudaDevice(Device):
         module a replayer in which nothing went wrong."""
         status = trial.verdict.status if trial.verdict else Status.OK
         child.served += 1
-        kept: list[Any] | None = None
         if trial.is_own and status in _HARMLESS:
-            kept = self._workers
-        elif child.trusted and status is Status.OK and child.served < _REPLAYED:
-            kept = self._replayers
-        if kept is not None:
             with suppress(VerdictError):
                 child.command("close")
-                kept.append(child)
+                self._workers.append(child)
                 return
+        elif child.trusted and status is Status.OK and child.served < _REPLAYED:
+            self._undertaker.submit(self._keep_replayer, child)
+            return
         if status is Status.TIMEOUT:
             child.kill()
         else:  # it has nothing on the GPU, and its end need not be waited for

@@ -6,6 +6,7 @@ Everything that can be worked out before a call is: a call is a list of closures
 from __future__ import annotations
 
 import ctypes
+import gc
 import json
 import re
 from collections.abc import Callable, Sequence
@@ -396,6 +397,7 @@ class ReplayRunner(TensorRunner):
             code.close()
         self._loaded = []
         set_flags(self._flags)
+        gc.collect()  # programs refer to themselves, and hold a module's weights
         self._torch.cuda.empty_cache()
 
     def program(self, command: dict[str, Any]) -> None:
