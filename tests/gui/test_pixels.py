@@ -40,6 +40,14 @@ def test_a_hit_is_likelier_right_than_a_near_miss(critic: Pixels) -> None:
     assert hit.irreversible
 
 
+def test_a_fix_is_what_is_meant_and_leads_to_the_goal(critic: Pixels) -> None:
+    beside = click(SUBMIT.middle[0], SUBMIT.bottom + 12, 'Click the "Submit" button')
+    assert critic.check(GOAL, DONE, FILLED, beside.bare).fix is None, "nobody says what is meant"
+    too_early = critic.check(GOAL, History(), EMPTY, beside)
+    assert too_early.probability < 0.5
+    assert too_early.fix is None, "the button is meant, and is not the next step to the goal"
+
+
 def test_the_explanation_is_apart_from_the_fix(critic: Pixels) -> None:
     step = click(SUBMIT.middle[0], SUBMIT.bottom + 12, 'Click the "Submit" button')
     told = Pixels(fixes=False, online=False).check(GOAL, DONE, FILLED, step)

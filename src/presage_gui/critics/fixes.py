@@ -15,7 +15,7 @@ _MOST = 4
 
 
 def candidates(s: Situation) -> list[Step]:
-    """A few, the likeliest first. Their intents are those of the step, so that they mean the same."""
+    """A few, the likeliest first, of a step whose intent is known: theirs is the same."""
     if s.action.kind is Kind.TYPE:
         return [*_other_text(s), *_focus_first(s)][:_MOST]
     if s.action.kind in POINTING or s.action.at is None:
@@ -30,12 +30,8 @@ def _other_place(s: Situation) -> list[Step]:
         matches = s.scene.find(s.meant, _ALIKE)
         best = [match for match in matches if match.score >= matches[0].score - 0.02]
         areas = [match.area for match in best]
-    elif "field" in s.intent.roles:
-        areas = [each.area for each in _fields(s)]
-    elif not s.intent.text:
-        areas = [match.area for phrase in s.pending for match in s.scene.find(phrase, _ALIKE)[:1]]
     else:
-        areas = []
+        areas = [each.area for each in _fields(s)] if "field" in s.intent.roles else []
     return [Step(_click(area), s.step.intent) for area in _apart(areas)]
 
 
@@ -50,9 +46,7 @@ def _focus_first(s: Situation) -> list[Step]:
     fields = _fields(s)
     named = [each for each in fields if each.name and each.name.casefold().strip(" :") in s.intent.text.casefold()]
     chosen = named or (fields if len(fields) == 1 else [])
-    return [
-        Step(_click(each.area), f"Click the {each.name or 'text'} field" if s.intent.text else "") for each in chosen
-    ]
+    return [Step(_click(each.area), f"Click the {each.name or 'text'} field") for each in chosen]
 
 
 def _fields(s: Situation) -> list[Element]:

@@ -23,8 +23,8 @@ from presage_gui.step import Step
 
 _DOUBTED = 0.5
 """Below this probability an error is named, and a fix looked for."""
-_FIX = 0.85
-"""A fix must be this likely right."""
+_FIX = 0.7
+"""A fix must be this likely right, as what is meant and as a step to the goal."""
 _MALFORMED = 0.005
 _READ = 0.85
 """A label this much like what is meant is the one."""
@@ -70,7 +70,7 @@ class Pixels(Critic):
         if probability >= _DOUBTED:
             return verdict
         why = reason(situation, seen)
-        fix = self._fix(goal, history, screen, situation) if self._fixes else None
+        fix = self._fix(goal, history, screen, situation) if self._fixes and step.intent else None
         return Verdict(
             probability, why.error, why.words, verdict.expected, fix, verdict.abstains, verdict.irreversible,
             evidence=verdict.evidence,
@@ -89,10 +89,12 @@ class Pixels(Critic):
         steps = [step for step in candidates(situation) if step.action != situation.action]
         if not steps:
             return None
-        rows = [evidence(Situation.of(self._viewer, goal, history, screen, step)) for step in steps]
-        chances = self._weigh(bool(steps[0].intent), rows)
-        best = max(range(len(steps)), key=lambda i: chances[i])
-        return steps[best] if chances[best] >= _FIX else None
+        pairs = [(step, step.bare) for step in steps]
+        seen = [[evidence(Situation.of(self._viewer, goal, history, screen, each)) for each in pair] for pair in pairs]
+        meant = self._weigh(True, [with_intent for with_intent, _ in seen])
+        wanted = self._weigh(False, [bare for _, bare in seen])
+        best = max(range(len(steps)), key=lambda i: meant[i])
+        return steps[best] if min(meant[best], wanted[best]) >= _FIX else None
 
 
 def _cannot_judge(s: Situation, seen: dict[str, float]) -> bool:
