@@ -303,7 +303,6 @@ def test_a_module_whose_replay_failed_is_tried_again_in_its_worker() -> None:
 class FakeProcess:
     """A replayer that closes what it had, or cannot."""
 
-    sandbox = {"landlock": True}
     served = 0
     is_dead = False
 

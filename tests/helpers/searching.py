@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +42,21 @@ class InterruptionError(Exception):
     pass
 
 
-def stopping_after(count: int) -> Callable[[Event, State], None]:
+def interrupted(
+    folder: Path, make: Callable[[], Parts], budget: Budget, batch: int, after: int = 2, until: float | None = None
+) -> Iterator[int]:
+    """Run a search so many events at a time, each time in a process of its own as it were; count the interruptions."""
+    for number in itertools.count(1):
+        with Store(folder) as store:
+            try:
+                Search(store, make(), budget, batch, watch=_stopping_after(after), until=until).run()
+            except InterruptionError:
+                yield number
+            else:
+                return
+
+
+def _stopping_after(count: int) -> Callable[[Event, State], None]:
     seen = itertools.count(1)
 
     def watch(event: Event, state: State) -> None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from searching import InterruptionError, MakeParts, events, finish, of_kind, stopping_after
+from searching import MakeParts, events, finish, interrupted, of_kind
 
 from presage import (
     Candidate,
@@ -20,23 +19,11 @@ from presage import (
     Task,
 )
 from presage.forecasters.blend import BlendForecaster
+from presage.forecasters.surrogate import SurrogateForecaster
 from presage.llm.cost import Cost
 from presage.searches.budget import Budget
-from presage.searches.loop import Search
 from presage.searches.session import Parts
 from presage.store.store import Store
-
-
-def interrupted(folder: Path, make: Callable[[], Parts], budget: Budget, batch: int) -> Iterator[int]:
-    """Run it one event at a time, each in a process of its own as it were; count them."""
-    for number in itertools.count(1):
-        with Store(folder) as store:
-            try:
-                Search(store, make(), budget, batch, watch=stopping_after(2)).run()
-            except InterruptionError:
-                yield number
-            else:
-                return
 
 
 @pytest.mark.parametrize(
@@ -58,6 +45,18 @@ def test_a_search_interrupted_after_every_event_ends_as_one_that_was_not(
     assert events(tmp_path / "cut") == events(tmp_path / "whole")
     asked = [hash for forecaster in forecasters for hash in forecaster.asked]
     assert asked == whole.asked
+
+
+def test_one_that_sees_the_whole_space_goes_on_as_if_it_had_not_been_interrupted(
+    tmp_path: Path, make_parts: MakeParts
+) -> None:
+    """The surrogate learns from one measurement to the next; what it must know again is kept with the forecasts."""
+    finish(tmp_path / "whole", make_parts(SurrogateForecaster(), "risk"), Budget(30))
+    proposed = of_kind(tmp_path / "whole", "proposed")
+    assert len(proposed[0]["candidates"]) > 40, "all at once"
+    assert all(len(each["hopes"]) <= 1 for each in of_kind(tmp_path / "whole", "forecast"))
+    list(interrupted(tmp_path / "cut", lambda: make_parts(SurrogateForecaster(), "risk"), Budget(30), 8, after=7))
+    assert events(tmp_path / "cut") == events(tmp_path / "whole")
 
 
 def test_a_blend_goes_on_with_the_weights_it_had(tmp_path: Path, make_parts: MakeParts, knowing: Any) -> None:

@@ -20,6 +20,7 @@ from presage import (
     Kernel,
     Measurement,
     Prediction,
+    PresageError,
     Problem,
     Recording,
     StaticReport,
@@ -370,3 +371,29 @@ def test_what_the_finals_changed_is_kept(
     assert note.endswith(
         "it failed" if again is None else f"it was {finished['favourite']['again']:.3g}x and this one faster"
     )
+
+
+def test_an_anchor_that_fails_is_an_error(folder: Path, make_parts: MakeParts) -> None:
+    parts = make_parts()
+    broken = parts.device.kernel(parts.problem, "toy.c@A=32,B=1")
+    with pytest.raises(PresageError, match=r"the anchor toy.c@A=32,B=1 is wrong_result: y\[0\] is 1"):
+        finish(folder, replace(parts, anchor=broken), Budget(8))
+
+
+def test_a_fault_of_the_machine_teaches_the_policy_nothing(folder: Path, make_parts: MakeParts, toy: Recording) -> None:
+    class Faulty(RecordedDevice):
+        def measure(
+            self, problem: Problem, kernels: Sequence[Kernel], effort: Effort, progress: Progress
+        ) -> list[Measurement]:
+            measured = super().measure(problem, kernels, effort, progress)
+            ok = measured[0].kernel.values["A"] != 4
+            return measured if ok else [replace(measured[0], status=Status.DEVICE_FAULT, reason="hot", cases=())]
+
+    parts = make_parts(device=Faulty(toy))
+    observed: list[float | None] = []
+    parts.policy.observe = lambda f, d, s, log2_S: observed.append(log2_S)  # type: ignore[method-assign]
+    search = finish(folder, parts, Budget(64))
+    faults = [told for told in of_kind(folder, "measured") if told["status"] == "device_fault"]
+    assert faults
+    assert len(observed) == len(of_kind(folder, "measured")) - len(faults) - 1
+    assert search.state.spent.measurements <= 64

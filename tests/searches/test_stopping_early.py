@@ -2,29 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from searching import InterruptionError, MakeParts, events, finish, of_kind, stopping_after
+from searching import MakeParts, events, interrupted, of_kind
 
 from presage import (
     Candidate,
-    Effort,
     Forecast,
-    Kernel,
-    Measurement,
     Prediction,
-    PresageError,
-    Problem,
-    Recording,
-    Status,
 )
-from presage.devices.base import Progress
-from presage.devices.recorded import RecordedDevice
-from presage.forecasters.surrogate import SurrogateForecaster
 from presage.searches import words
 from presage.searches.budget import Budget
 from presage.searches.loop import Search
@@ -118,59 +106,6 @@ def test_one_that_stops_early_goes_on_as_if_it_had_not_been_interrupted(
     tmp_path: Path, make_parts: MakeParts, sure: Any
 ) -> None:
     whole = stop_early(tmp_path / "whole", make_parts(sure(0.05), "risk"))
-    for _ in range(200):
-        with Store(tmp_path / "cut") as store:
-            search = Search(store, make_parts(sure(0.05), "risk"), Budget(64), 60, watch=stopping_after(2), until=0.05)
-            try:
-                search.run()
-            except InterruptionError:
-                continue
-            break
+    list(interrupted(tmp_path / "cut", lambda: make_parts(sure(0.05), "risk"), Budget(64), 60, until=0.05))
     assert events(tmp_path / "cut") == events(tmp_path / "whole")
     assert whole["early_stop"]["stopped"]
-
-
-def test_one_that_sees_the_whole_space_goes_on_as_if_it_had_not_been_interrupted(
-    tmp_path: Path, make_parts: MakeParts
-) -> None:
-    """The surrogate learns from one measurement to the next; what it must know again is kept with the forecasts."""
-    with Store(tmp_path / "whole") as store:
-        Search(store, make_parts(SurrogateForecaster(), "risk"), Budget(30), 8).run()
-    proposed = of_kind(tmp_path / "whole", "proposed")
-    assert len(proposed[0]["candidates"]) > 40, "all at once"
-    assert all(len(each["hopes"]) <= 1 for each in of_kind(tmp_path / "whole", "forecast"))
-    for _ in range(200):
-        with Store(tmp_path / "cut") as store:
-            search = Search(store, make_parts(SurrogateForecaster(), "risk"), Budget(30), 8, watch=stopping_after(7))
-            try:
-                search.run()
-            except InterruptionError:
-                continue
-            break
-    assert events(tmp_path / "cut") == events(tmp_path / "whole")
-
-
-def test_an_anchor_that_fails_is_an_error(folder: Path, make_parts: MakeParts) -> None:
-    parts = make_parts()
-    broken = parts.device.kernel(parts.problem, "toy.c@A=32,B=1")
-    with pytest.raises(PresageError, match=r"the anchor toy.c@A=32,B=1 is wrong_result: y\[0\] is 1"):
-        finish(folder, replace(parts, anchor=broken), Budget(8))
-
-
-def test_a_fault_of_the_machine_teaches_the_policy_nothing(folder: Path, make_parts: MakeParts, toy: Recording) -> None:
-    class Faulty(RecordedDevice):
-        def measure(
-            self, problem: Problem, kernels: Sequence[Kernel], effort: Effort, progress: Progress
-        ) -> list[Measurement]:
-            measured = super().measure(problem, kernels, effort, progress)
-            ok = measured[0].kernel.values["A"] != 4
-            return measured if ok else [replace(measured[0], status=Status.DEVICE_FAULT, reason="hot", cases=())]
-
-    parts = make_parts(device=Faulty(toy))
-    observed: list[float | None] = []
-    parts.policy.observe = lambda f, d, s, log2_S: observed.append(log2_S)  # type: ignore[method-assign]
-    search = finish(folder, parts, Budget(64))
-    faults = [told for told in of_kind(folder, "measured") if told["status"] == "device_fault"]
-    assert faults
-    assert len(observed) == len(of_kind(folder, "measured")) - len(faults) - 1
-    assert search.state.spent.measurements <= 64
