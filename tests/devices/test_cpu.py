@@ -88,9 +88,12 @@ def test_progress_is_told(addition: Problem, naive: Kernel) -> None:
     with contextlib.closing(CpuDevice()) as device:
         device.measure(addition, [naive], Effort(1.0, 20.0), lambda doing, share: told.append((doing, share)))
     assert told[0] == ("compiling", 0.0)
-    assert told[-1] == ("done", 1.0)
+    assert told[-1] in [("done", 1.0), ("done, second try", 1.0)]
     assert "timing n=200000" in [doing for doing, _ in told]
-    assert [share for _, share in told] == sorted(share for _, share in told)
+    # A machine that disturbed the first try has a second, which begins at nought and says so.
+    for second in (False, True):
+        shares = [share for doing, share in told if doing.endswith("second try") is second]
+        assert shares == sorted(shares)
 
 
 @alone

@@ -173,7 +173,7 @@ class CpuDevice(Device):
         """
         trial = Trial(problem, kernel, effort)
         _kill(self._idles)  # it may have been one of them that was killed
-        self._conduct(problem, [trial], effort, progress)
+        self._conduct(problem, [trial], effort, lambda doing, share: progress(f"{doing}, second try", share))
         if isinstance(trial.verdict, ChildLostError):
             _kill(self._idles)
             try:
