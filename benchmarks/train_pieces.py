@@ -187,12 +187,14 @@ def _limit(place: Place, piece: Piece) -> int:
 def read_out(place: Place, piece: Piece) -> dict[str, Any]:
     import torch
 
+    from presage.forecasters import llm_question
     from presage.train import sft
 
     folder = place.work / piece.folder
     questions = place.questions("train", _limit(place, piece))
     start = time.monotonic()
-    result = sft.train(config(place, piece, "readout"), questions, folder)
+    conversations = [question.conversation("readout") for question in questions]
+    result = sft.train(config(place, piece, "readout"), conversations, llm_question.ANSWERS, folder)
     seconds = time.monotonic() - start
     log = _log(folder)
     told = {
@@ -226,7 +228,7 @@ def asked(place: Place, piece: Piece, model: str, adapter: Path | None = None) -
     logs = _read(reader, [question.text for question in held])
     seconds = time.monotonic() - start
     probabilities = scores.warmed(logs, 1.0)
-    temperature = scores.fit_temperature(probabilities, held)
+    temperature = scores.fit_temperature(probabilities, [question.truth for question in held])
     for split in piece.splits:
         write_answers(place, piece, reader, split, temperature)
     return {
@@ -283,7 +285,8 @@ def spoken(place: Place, piece: Piece) -> dict[str, Any]:
     from presage.train import sft
 
     folder = place.work / piece.folder
-    sft.train(config(place, piece, "spoken"), place.questions("train", _limit(place, piece)), folder)
+    conversations = [each.conversation("spoken") for each in place.questions("train", _limit(place, piece))]
+    sft.train(config(place, piece, "spoken"), conversations, (), folder)
     return {"log": _log(folder)}
 
 

@@ -12,6 +12,7 @@ import pytest
 from presage import PresageError
 from presage_gui import ErrorClass, Screen
 from presage_gui.cli.main import main
+from presage_gui.critics.vlm_prompt import ANSWERS, parse
 from presage_gui.data.dataset import SHIPPED, State, load
 from presage_gui.data.packing import pack
 from presage_gui.data.splits import SPLITS, families, tasks, where
@@ -86,18 +87,26 @@ def test_screens_and_histories_are_there(states: list[State]) -> None:
             assert (entry.before == entry.after) == (entry.effect == "nothing")
 
 
-def test_questions_for_a_vision_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["export", "train", "--out", str(tmp_path), "--most", "12"]) == 0
+@pytest.mark.parametrize("mode", ["readout", "spoken"])
+def test_questions_for_a_vision_model(tmp_path: Path, capsys: pytest.CaptureFixture[str], mode: str) -> None:
+    assert main(["export", "train", "--out", str(tmp_path), "--mode", mode, "--most", "12"]) == 0
     assert "12 questions" in capsys.readouterr().out
-    for line in (tmp_path / "questions.jsonl").read_text().splitlines():
+    tasks = set()
+    for line in (tmp_path / "train.jsonl").read_text().splitlines():
         question = json.loads(line)
         system, user, assistant = question["messages"]
-        image, text = user["content"]
-        assert Screen.from_file(tmp_path / image["image"]).size == (320, 320)
-        assert text["text"].startswith("Goal: ")
-        assert json.loads(assistant["content"])["good"] == bool(question["label"])
+        text, image = user["content"]
+        assert Screen.from_file(tmp_path / image["image_url"]["url"]).size == (320, 320)
+        assert json.loads(text["text"].partition("\n")[2])["goal"]
         assert "never an instruction" in system["content"]
         assert question["split"] == "train"
+        tasks.add(question["group"])
+        if mode == "readout":
+            assert assistant["content"] in ANSWERS
+        else:
+            opinion = parse(assistant["content"])
+            assert (opinion.probability < 0.5) == (opinion.error is not None)
+    assert len(tasks) > 4, "a few are drawn from all tasks"
 
 
 def test_a_set_is_packed_again(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from presage.kernels.kernel import from_source
 from presage.problems import registry
 from presage.train import questions
 from presage.train.config import Questions
-from presage.train.sft import spoken_answer
+from presage.train.questions import spoken_answer
 
 OPERATIONS = (("vector_add", "train"), ("gelu", "train"), ("relu", "train"), ("sum", "validation"))
 

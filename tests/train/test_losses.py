@@ -14,7 +14,8 @@ import torch
 from presage.core import scoring
 from presage.llm.readout import by_length
 from presage.train import readout
-from presage.train.sft import order, schedule, spoken_answer
+from presage.train.questions import spoken_answer
+from presage.train.sft import order, schedule
 
 
 def drawn(n: int = 64) -> tuple[np.ndarray, np.ndarray]:

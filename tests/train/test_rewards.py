@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from presage import Forecast, PresageError
 from presage.core import scale
 from presage.train import rewards
-from presage.train.sft import spoken_answer
+from presage.train.questions import spoken_answer
 
 weights = st.lists(st.integers(0, 20), min_size=9, max_size=9).filter(lambda found: sum(found[1:]) > 0)
 

@@ -32,6 +32,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     llm = parser.add_argument_group("a language model (needs the extra train)")
     llm.add_argument("--config", metavar="NAME|FILE", help="how to train: a shipped configuration or a TOML file")
+    llm.add_argument(
+        "--questions", type=Path, metavar="FOLDER", help="learn from conversations of your own, not from recordings"
+    )
     llm.add_argument("--list", action="store_true", help="list the shipped configurations and what they cost")
     llm.add_argument(
         "--stage", action="append", default=[], choices=_STAGES, help="only this stage; may be repeated (default: all)"
@@ -49,7 +52,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 _STAGES = ("questions", "sft", "grpo")
 _REWARDS = ("correctness", "correctness+brier", "correctness+rps")
-_ONLY_LLM = ("config", "stage", "model", "mode", "steps", "limit", "loss", "reward", "lora_rank", "seed", "merge")
+_ONLY_LLM = (
+    "config",
+    "questions",
+    "stage",
+    "model",
+    "mode",
+    "steps",
+    "limit",
+    "loss",
+    "reward",
+    "lora_rank",
+    "seed",
+    "merge",
+)
 
 
 def _whole(text: str) -> int:
@@ -118,9 +134,15 @@ def _train_llm(arguments: argparse.Namespace, into: Path, say: Callable[[str], N
         grpo__reward=arguments.reward, sft__lora_rank=arguments.lora_rank, **seeds,
     )  # fmt: skip
     names = arguments.recording or recorded.packaged()
-    if not names:
+    if arguments.questions:
+        for name in ("recording", "stage", "reward"):
+            if getattr(arguments, name):
+                raise PresageError(f"--{name} is for questions made from recordings, not for --questions")
+        stages.run_own(chosen, arguments.questions, into, say)
+    elif not names:
         raise PresageError("no recording is installed; name one with --recording FILE.parquet")
-    stages.run(chosen, [recorded.find(name) for name in names], into, arguments.stage, say)
+    else:
+        stages.run(chosen, [recorded.find(name) for name in names], into, arguments.stage, say)
     if arguments.merge:
         merging.merge(into, say)
 

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from presage.llm.weights import Weights, all_prompt_ids, answer_ids, import_libraries
+from presage.llm.prompts import Messages, Prompt, answer_ids, beside, padded, prompts
+from presage.llm.weights import Weights, import_libraries
 
 Floats = npt.NDArray[np.float64]
 
@@ -25,42 +26,37 @@ class ReadOut:
         self.weights = weights
         self._answers = answer_ids(weights.tokenizer, answers)
         self._batch_tokens = batch_tokens
-        self._known: dict[tuple[int, ...], Floats] = {}
+        self._known: dict[Prompt, Floats] = {}
 
-    def log_probabilities(self, questions: Sequence[Sequence[Mapping[str, str]]]) -> Floats:
+    def log_probabilities(self, questions: Sequence[Messages]) -> Floats:
         """Natural logarithms, shape (questions, answers), of each answer among all tokens that could come."""
-        asked = [tuple(ids) for ids in all_prompt_ids(self.weights.tokenizer, questions)]
+        asked = prompts(self.weights, questions)
         if len(self._known) > _KEPT:
             self._known.clear()
-        new = list(dict.fromkeys(ids for ids in asked if ids not in self._known))
-        for batch in by_length([len(ids) for ids in new], self._batch_tokens):
-            found = log_probabilities(self.weights.model, [new[i] for i in batch], self._answers)
+        new = list(dict.fromkeys(each for each in asked if each not in self._known))
+        for batch in by_length([len(each) for each in new], self._batch_tokens):
+            found = self._pass([new[i] for i in batch])
             self._known.update(zip((new[i] for i in batch), found, strict=True))
-        return np.array([self._known[ids] for ids in asked]).reshape(len(asked), len(self._answers))
+        return np.array([self._known[each] for each in asked]).reshape(len(asked), len(self._answers))
+
+    def _pass(self, asked: Sequence[Prompt]) -> Floats:
+        torch, _ = import_libraries()
+        with torch.inference_mode():
+            besides = [beside(self.weights, each) for each in asked]
+            logits = last_logits(self.weights.model, [each.ids for each in asked], besides=besides)[:, 0]
+            found = torch.log_softmax(logits.float(), -1)[:, self._answers]
+        return np.asarray(found.cpu().numpy(), dtype=np.float64)
 
 
-def log_probabilities(model: Any, prompts: Sequence[Sequence[int]], answers: Sequence[int]) -> Floats:
-    """The same of prompts as tokens, in one pass."""
-    torch, _ = import_libraries()
-    with torch.inference_mode():
-        logits = last_logits(model, prompts)[:, 0]
-        found = torch.log_softmax(logits.float(), -1)[:, list(answers)]
-    return np.asarray(found.cpu().numpy(), dtype=np.float64)
-
-
-def last_logits(model: Any, prompts: Sequence[Sequence[int]], last: int = 1) -> Any:
-    """What the model says after the last tokens of each prompt: (prompts, last, vocabulary). Padding is on the left, so
-    that all prompts end together."""
-    torch, _ = import_libraries()
-    longest = max(map(len, prompts))
-    device = next(model.parameters()).device
-    ids = torch.zeros((len(prompts), longest), dtype=torch.long)
-    mask = torch.zeros((len(prompts), longest), dtype=torch.long)
-    for row, prompt in enumerate(prompts):
-        ids[row, longest - len(prompt) :] = torch.as_tensor(list(prompt))
-        mask[row, longest - len(prompt) :] = 1
-    places = (mask.cumsum(-1) - 1).clamp(min=0)
-    told = {"input_ids": ids.to(device), "attention_mask": mask.to(device), "position_ids": places.to(device)}
+def last_logits(
+    model: Any, rows: Sequence[Sequence[int]], last: int = 1, besides: Sequence[Mapping[str, Any]] = ()
+) -> Any:
+    """What the model says after the last tokens of each row: (rows, last, vocabulary)."""
+    weight = next(model.parameters())
+    told = {
+        name: value.to(weight.device, weight.dtype if value.is_floating_point() else None)
+        for name, value in padded(rows, besides).items()
+    }
     return model(**told, use_cache=False, logits_to_keep=last).logits
 
 

@@ -18,8 +18,9 @@ from types import TracebackType
 from typing import Any
 
 from presage.core.errors import PresageError
+from presage.llm.prompts import prompt_ids
 from presage.llm.readout import BATCH_TOKENS, by_length, last_logits
-from presage.llm.weights import Weights, import_libraries, prompt_ids
+from presage.llm.weights import Weights, import_libraries
 
 _LARGEST = 8 << 20
 _MOST_LIKELIEST = 20

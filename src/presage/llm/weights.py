@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,6 +33,8 @@ class Description:
     """How it was trained to answer: `readout` or `spoken`."""
     temperature: float = 1.0
     """What the logarithms of its probabilities are to be divided by: what fitted on the validation split."""
+    answers: tuple[str, ...] = ()
+    """What it chooses among, where it was trained on other questions than those about kernels."""
 
     def write(self, folder: Path) -> None:
         write_whole(folder / DESCRIPTION, json.dumps(vars(self), indent=1) + "\n")
@@ -45,7 +46,8 @@ class Description:
         if not file.is_file():
             return None
         try:
-            return cls(**json.loads(file.read_text(encoding="utf-8")))
+            told = json.loads(file.read_text(encoding="utf-8"))
+            return cls(**told | {"answers": tuple(told.get("answers", ()))})
         except (TypeError, ValueError) as error:
             raise PresageError(f"{file} is not a description of a model: {error}; train it again") from error
 
@@ -58,17 +60,22 @@ class Weights:
     tokenizer: Any
     name: str
     description: Description
+    processor: Any = None
+    """Of a model that sees: what makes tokens and pixels of a conversation with pictures."""
 
     @property
     def device(self) -> Any:
         return next(self.model.parameters()).device
 
 
-def load(spec: str, adapter: Path | None = None, *, precision: str = "", trainable: bool = False) -> Weights:
+def load(
+    spec: str, adapter: Path | None = None, *, precision: str = "", trainable: bool = False, sees: bool = False
+) -> Weights:
     """A model by its folder, GGUF file or name at a hub, on the GPU if there is one. An adapter's folder is added.
 
     precision: `bf16` or `fp32`; by default bf16 on a GPU and fp32 on a CPU. trainable: leave an adapter apart from the
-    weights, so that it can be trained further. Raises PresageError if it cannot be loaded.
+    weights, so that it can be trained further. sees: it must take pictures, too. Raises PresageError if it cannot be
+    loaded.
     """
     torch, _ = import_libraries()
     told = described(spec)
@@ -78,10 +85,11 @@ def load(spec: str, adapter: Path | None = None, *, precision: str = "", trainab
     dtype = {"bf16": torch.bfloat16, "fp32": torch.float32, "": torch.bfloat16 if device == "cuda" else torch.float32}
     if precision not in dtype:
         raise PresageError(f"the precision is bf16 or fp32, not '{precision}'")
-    model, tokenizer = _plain(source, dtype[precision])
+    model, reader = _plain(source, dtype[precision], sees)
     if added:
         model = _with_adapter(model, added, trainable)
-    return Weights(model.to(device), tokenizer, Path(spec).stem or spec, told)
+    tokenizer = reader.tokenizer if sees else reader
+    return Weights(model.to(device), tokenizer, Path(spec).stem or spec, told, reader if sees else None)
 
 
 def described(spec: str) -> Description:
@@ -89,8 +97,14 @@ def described(spec: str) -> Description:
     return (Description.read(Path(spec)) if Path(spec).is_dir() else None) or Description(spec)
 
 
-def _plain(spec: str, dtype: Any) -> tuple[Any, Any]:
+def _plain(spec: str, dtype: Any, sees: bool) -> tuple[Any, Any]:
+    """The model, and its tokenizer or, of one that sees, its processor."""
     _, transformers = import_libraries()
+    reads, kind = (
+        (transformers.AutoProcessor, transformers.AutoModelForImageTextToText)
+        if sees
+        else (transformers.AutoTokenizer, transformers.AutoModelForCausalLM)
+    )
     path = local.find_weights() if spec == local.MODEL else Path(spec)
     place: dict[str, Any]
     if path.is_file():
@@ -105,12 +119,14 @@ def _plain(spec: str, dtype: Any) -> tuple[Any, Any]:
         place = {"pretrained_model_name_or_path": spec}
     safe = {} if "gguf_file" in place else {"use_safetensors": True}
     try:
-        tokenizer = transformers.AutoTokenizer.from_pretrained(**place)
-        model = transformers.AutoModelForCausalLM.from_pretrained(**place, **safe, dtype=dtype)
+        reader = reads.from_pretrained(**place)
+        if sees and not hasattr(reader, "image_processor"):
+            raise PresageError(f"{spec} takes no pictures: it has no image processor")
+        model = kind.from_pretrained(**place, **safe, dtype=dtype)
     except (OSError, ValueError, KeyError, ImportError, NotImplementedError) as error:
         raise PresageError(f"cannot load {spec}: {_first_line(error)}") from error
     model.config.use_cache = True
-    return model, tokenizer
+    return model, reader
 
 
 def _with_adapter(model: Any, folder: Path, trainable: bool) -> Any:
@@ -122,38 +138,6 @@ def _with_adapter(model: Any, folder: Path, trainable: bool) -> Any:
     except (OSError, ValueError, RuntimeError) as error:
         raise PresageError(f"the adapter {folder} does not fit the model: {_first_line(error)}") from error
     return adapted if trainable else adapted.merge_and_unload()
-
-
-def prompt_ids(tokenizer: Any, messages: Sequence[Mapping[str, str]]) -> list[int]:
-    """The tokens of a conversation up to where the model answers, in the model's own template if it has one."""
-    return all_prompt_ids(tokenizer, [messages])[0]
-
-
-def all_prompt_ids(tokenizer: Any, conversations: Sequence[Sequence[Mapping[str, str]]]) -> list[list[int]]:
-    """The same of many, which takes all cores."""
-    if not conversations:
-        return []
-    has_template = bool(getattr(tokenizer, "chat_template", None))
-    texts = [prompt_text(tokenizer, messages) for messages in conversations]
-    found: list[list[int]] = tokenizer(texts, add_special_tokens=not has_template)["input_ids"]
-    return found
-
-
-def prompt_text(tokenizer: Any, messages: Sequence[Mapping[str, str]]) -> str:
-    """The text of a conversation up to where the model answers."""
-    if getattr(tokenizer, "chat_template", None):
-        told = tokenizer.apply_chat_template(list(messages), tokenize=False, add_generation_prompt=True)
-        return str(told)
-    return "\n\n".join(message["content"] for message in messages) + "\n\nAnswer: "
-
-
-def answer_ids(tokenizer: Any, answers: Iterable[str]) -> list[int]:
-    """The one token of each short answer. Raises PresageError where one has none of its own."""
-    found = [tokenizer.encode(answer, add_special_tokens=False)[-1:] for answer in answers]
-    tokens = [ids[0] for ids in found if ids]
-    if len(set(tokens)) < len(found) or tokenizer.unk_token_id in tokens:
-        raise PresageError("this model cannot be read out: its tokenizer has no token of its own for each digit")
-    return tokens
 
 
 def import_libraries() -> tuple[Any, Any]:

@@ -16,13 +16,12 @@ FILE = "README.md"
 _TEXT = """---
 license: {licence}
 base_model: {base}
-{library}tags: [presage, forecasting, gpu, kernels]
+{library}tags: [presage, forecasting{tags}]
 ---
 
-# A forecaster of kernel speedups
+# {title}
 
-Trained by `presage train llm` from `{base}`, to answer {manner}. It forecasts S, the speedup of a kernel over a
-measured anchor, as probabilities of eight ranges and of failure.
+Trained by `presage train llm` from `{base}`, to answer {manner}. {purpose}
 
 ## Data
 {data}
@@ -35,27 +34,44 @@ measured anchor, as probabilities of eight ranges and of failure.
 
 ## Use
 ```sh
-presage forecast PROBLEM KERNEL --forecaster llm:model={folder}
-presage llm serve --model {folder}
+{use}
 ```
 
 ## Limits
-It knows the hardware and the kinds of kernels of its recordings. A forecast is not a measurement. How good it is on
-operations that it has never met: `presage evaluate llm:model={folder} learned`.
+{limits}
 
 ## Licence
 That of the base: {licence_text}.
 """
+_KERNELS = {
+    "tags": ", gpu, kernels",
+    "title": "A forecaster of kernel speedups",
+    "purpose": "It forecasts S, the speedup of a kernel over a\nmeasured anchor, as probabilities of eight ranges and "
+    "of failure.",
+    "use": "presage forecast PROBLEM KERNEL --forecaster llm:model={folder}\npresage llm serve --model {folder}",
+    "limits": "It knows the hardware and the kinds of kernels of its recordings. A forecast is not a measurement. How "
+    "good it is on\noperations that it has never met: `presage evaluate llm:model={folder} learned`.",
+}
+_OWN = {
+    "tags": "",
+    "title": "A model for questions of one kind",
+    "purpose": "It answers questions like those it was trained on.",
+    "use": "presage train llm --questions QUESTIONS --config CONFIG --into {folder}  # goes on, or scores it again",
+    "limits": "It knows questions like these, and no others. Scores are of the validation split, on which its "
+    "temperature was\nfitted, too: each half of its groups with the temperature of the other.",
+}
 
 
 def write(folder: Path, config: Config, facts: Mapping[str, Any]) -> None:
-    """Write the card into the folder of a training. facts: `recordings`, `questions`, `scores`, `stages`, `machine`."""
-    manner = "read out, by the probabilities of nine digits" if config.mode == "readout" else "spoken, as a JSON object"
+    """Write the card into the folder of a training. facts: `recordings` or `own`, `questions`, `scores`, `stages`,
+    `machine`."""
+    manner = "read out, by the probabilities of its answers" if config.mode == "readout" else "spoken"
+    kind = {key: text.format(folder=folder.name) for key, text in (_OWN if "own" in facts else _KERNELS).items()}
     base = Path(config.model).name if Path(config.model).exists() else config.model
     write_whole(
         folder / FILE,
         _TEXT.format(
-            licence=config.licence or "unknown", base=base, manner=manner, folder=folder.name,
+            licence=config.licence or "unknown", base=base, manner=manner, **kind,
             library="library_name: peft\n" if config.sft.lora_rank else "", data=_data(facts),
             scores=_scores(facts.get("scores") or {}), cost=_cost(config, facts),
             licence_text=config.licence or "look it up before you pass this on",
@@ -66,7 +82,8 @@ def write(folder: Path, config: Config, facts: Mapping[str, Any]) -> None:
 def _data(facts: Mapping[str, Any]) -> str:
     counts = ", ".join(f"{count:,} of the {split} split" for split, count in (facts.get("questions") or {}).items())
     recordings = ", ".join(facts.get("recordings") or ()) or "unknown"
-    return f"Recordings: {recordings}. Questions: {counts or 'none'}. Test splits were not looked at."
+    source = f"Questions of {facts['own']}" if "own" in facts else f"Recordings: {recordings}. Questions"
+    return f"{source}: {counts or 'none'}. Test splits were not looked at."
 
 
 def _scores(columns: Mapping[str, Mapping[str, float]]) -> str:

@@ -16,7 +16,8 @@ from typing import Any
 
 from presage.core.errors import PresageError, install
 from presage.forecasters import llm_question
-from presage.llm.weights import Weights, import_libraries, load, prompt_text
+from presage.llm.prompts import prompt_text
+from presage.llm.weights import Weights, import_libraries, load
 from presage.train import rewards
 from presage.train.config import Config, Grpo
 from presage.train.questions import Question, claim

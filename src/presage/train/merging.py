@@ -19,7 +19,8 @@ def merge(folder: Path, say: Callable[[str], None] = print) -> Path:
         raise PresageError(f"{folder} has no adapter to merge")
     into = folder / FOLDER
     if not (into / "done").exists():
-        loaded = load(str(folder), precision="fp32")
+        sees = (folder / told.adapter / "processor_config.json").exists()
+        loaded = load(str(folder), precision="fp32", sees=sees)
         write_result(loaded.model, loaded, into)
     say(f"merged: {into}")
     return into

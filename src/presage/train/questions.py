@@ -15,6 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from presage.core import scale
 from presage.core.errors import PresageError
 from presage.core.files import write_whole
 from presage.devices.recorded import RecordedDevice
@@ -23,11 +26,14 @@ from presage.forecasters import llm_question
 from presage.forecasters.base import Candidate, Measured, Task
 from presage.llm.anonymise import Unreadable
 from presage.train.config import Config, Questions
+from presage.train.conversations import Conversation
 
 FACTS = "facts.json"
 SPLITS = ("train", "validation")
 _BASELINES = ("eager.py", "compiled.py")
 """PyTorch's own kernels, which nobody forecasts."""
+_TRUTH, _BESIDE, _ANY = 0.6, 0.15, 0.02
+"""The probabilities of the answers that a spoken model copies: of what came true, of the bins beside, of others."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +51,11 @@ class Question:
     """0 for a kernel that failed, else 1 + the bin of its speedup: the number of the right answer."""
     log2_speedup: float | None
     text: str
+
+    def conversation(self, mode: str) -> Conversation:
+        """It and its right answer, as a model that answers in this manner is asked."""
+        answer = llm_question.ANSWERS[self.truth] if mode == "readout" else spoken_answer(self.truth)
+        return Conversation(llm_question.conversation(self.text, mode), answer, self.problem)
 
 
 def make(config: Config, recordings: Sequence[Recording], folder: Path, say: Callable[[str], None] = print) -> None:
@@ -109,6 +120,25 @@ def read(folder: Path, split: str, limit: int = 0, seed: int = 0) -> list[Questi
         raise PresageError(f"{folder} has no questions of the {split} split; the recordings have no such kernels")
     random.Random(seed).shuffle(found)
     return found[:limit] if limit else found
+
+
+def spoken_answer(truth: int) -> str:
+    """What a spoken model copies: a hump about what came true. It teaches the form of an answer, not how sure to be.
+
+    >>> spoken_answer(4)
+    '{"reason":"","p1":0.02,"p2":0.02,"p3":0.15,"p4":0.6,"p5":0.15,"p6":0.02,"p7":0.02,"p8":0.02,"p_fail":0.02}'
+    """
+    bins = np.full(scale.BINS, _ANY)
+    if truth == 0:
+        bins[:] = 1 / scale.BINS
+    else:
+        bins[max(0, truth - 2) : truth + 1] = _BESIDE
+        bins[truth - 1] = _TRUTH
+    cumulated = np.round(np.cumsum(bins / bins.sum()), 2)
+    told = np.diff(np.concatenate(([0.0], cumulated)))
+    values = {key: round(float(p), 2) for key, p in zip(scale.KEYS, told, strict=True)}
+    answer = {"reason": "", **values, "p_fail": round(1 - 2 * _BESIDE, 2) if truth == 0 else _ANY}
+    return json.dumps(answer, separators=(",", ":"))
 
 
 def claim(file: Path, digest: str, what: str, **more: Any) -> None:

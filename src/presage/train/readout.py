@@ -1,9 +1,9 @@
-"""The losses of a model that is read out: how far the probabilities of its nine answers are from what was measured.
+"""The losses of a model that is read out: how far the probabilities of its answers are from what was measured.
 
 Each is a proper score, so that the least loss on average is the honest answer: `log` is the logarithm of the
 probability of what came true; `brier` and `rps` are the squared error of the probability of failure and, for kernels
 that work, half the Brier score or the ranked probability score of the bins. They are those of `core.scoring`, on
-tensors.
+tensors. Of a yes or no, `brier` and `rps` are the squared error.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from typing import Any
 from presage.core.errors import PresageError, hint
 
 _ELSEWHERE = 0.1
-"""The weight of the logarithm of what all nine answers have together. It keeps a model from other words, so that any
+"""The weight of the logarithm of what all answers have together. It keeps a model from other words, so that any
 endpoint that tells the likeliest tokens tells these."""
 _LEAST = 1e-6
 
 
 def log(q: Any, truth: Any) -> Any:
-    """-ln of the probability of what came true; q (n, 9), truth (n,) with 0 for a failure, else 1 + the bin."""
+    """-ln of the probability of what came true; q (n, answers), truth (n,) with 0 for a failure, else 1 + the bin."""
     return -q.gather(1, truth[:, None])[:, 0].clamp(min=_LEAST).log()
 
 
@@ -31,7 +31,7 @@ def brier(q: Any, truth: Any) -> Any:
 
 def rps(q: Any, truth: Any) -> Any:
     gap = (_given_works(q) - _one_hot(truth, q)).cumsum(1)[:, :-1]
-    return _failure(q, truth) + (truth > 0) * (gap**2).mean(1)
+    return _failure(q, truth) + (truth > 0) * (gap**2).sum(1) / max(1, gap.shape[1])
 
 
 LOSSES: Mapping[str, Callable[[Any, Any], Any]] = {"log": log, "brier": brier, "rps": rps}
@@ -59,7 +59,7 @@ def _given_works(q: Any) -> Any:
 
 
 def _one_hot(truth: Any, q: Any) -> Any:
-    """Of the bins (n, 8); all 0 for a failure."""
+    """Of the bins; all 0 for a failure."""
     hot = q.new_zeros(q.shape)
     hot.scatter_(1, truth[:, None], 1.0)
     return hot[:, 1:]

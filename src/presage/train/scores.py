@@ -44,9 +44,23 @@ def score(probabilities: Floats, questions: Sequence[Question]) -> dict[str, flo
     }
 
 
-def fit_temperature(probabilities: Floats, questions: Sequence[Question]) -> float:
+def score_answers(probabilities: Floats, truth: Sequence[int]) -> dict[str, float]:
+    """Of answers to questions of any kind, as probabilities (n, answers); of a yes or no, also the area under the curve
+    of the last answer."""
+    which = np.array(truth)
+    told = {
+        "questions": float(len(which)),
+        "exact": scoring.exact(probabilities, which),
+        "ece": scoring.ece(probabilities.max(axis=1), scoring.hits(probabilities, which)),
+        "half_brier": scoring.half_brier(probabilities, which),
+        "nll": scoring.nll(probabilities, which),
+    }
+    return told | ({"auroc": scoring.auroc(probabilities[:, 1], which == 1)} if probabilities.shape[1] == 2 else {})
+
+
+def fit_temperature(probabilities: Floats, truth: Sequence[int] | npt.NDArray[np.intp]) -> float:
     """The temperature under which these answers are likeliest to have been right."""
-    return Temperature.fit(probabilities, [question.truth for question in questions]).T
+    return Temperature.fit(probabilities, truth).T
 
 
 def warmed(log_probabilities: Floats, temperature: float) -> Floats:

@@ -1,7 +1,7 @@
 """The second stage: supervised training, in plain PyTorch, of a model that is read out or that speaks.
 
-A model that is read out learns to give the nine answers probabilities of least loss. A model that speaks learns the
-form of an answer, word by word; how sure to be is left to the third stage. Under `accelerate launch` every process
+A model that is read out learns to give the possible answers probabilities of least loss. A model that speaks learns
+an answer word by word: its form; how sure to be is left to the third stage. Under `accelerate launch` every process
 takes its share of each step's questions.
 """
 
@@ -17,22 +17,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from presage.core import scale
 from presage.core.errors import PresageError, install
 from presage.core.files import write_whole
-from presage.forecasters import llm_question
+from presage.llm.prompts import Prompt, answer_ids, beside, prompts
 from presage.llm.readout import by_length, last_logits
-from presage.llm.weights import Description, Weights, all_prompt_ids, answer_ids, import_libraries, import_peft, load
+from presage.llm.weights import Description, Weights, import_libraries, import_peft, load
 from presage.train import checkpoint, readout
 from presage.train.config import Config
-from presage.train.questions import Question, claim
+from presage.train.conversations import Conversation
+from presage.train.questions import claim
 
 RESULT = "result"
 LOG = "log.jsonl"
-_TRUTH, _BESIDE, _ANY = 0.6, 0.15, 0.02
-"""The probabilities of the answers that a spoken model copies: of what came true, of the bins beside, of others."""
 _CLIP = 1.0
 
 
@@ -40,33 +36,47 @@ _CLIP = 1.0
 class Example:
     """A question as tokens, and what is to be learned of it."""
 
-    prompt: list[int]
+    prompt: Prompt
     truth: int
-    answer: list[int]
+    """The number of the right answer, for a model that is read out."""
+    answer: tuple[int, ...]
     """The tokens to say; none for a model that is read out."""
+
+    @property
+    def ids(self) -> tuple[int, ...]:
+        return self.prompt.ids + self.answer
 
     def __len__(self) -> int:
         return len(self.prompt) + len(self.answer)
 
 
-def train(config: Config, questions: Sequence[Question], folder: Path, say: Callable[[str], None] = print) -> Path:
-    """Train, or go on where a checkpoint stands, and write the adapter or the weights; returns their folder."""
+def train(
+    config: Config,
+    conversations: Sequence[Conversation],
+    answers: Sequence[str],
+    folder: Path,
+    say: Callable[[str], None] = print,
+    source: str = "",
+) -> Path:
+    """Train, or go on where a checkpoint stands, and write the adapter or the weights; returns their folder. answers:
+    all that a model that is read out can give; source: a digest of the questions that is not in the settings."""
     result = folder / RESULT
     folder.mkdir(parents=True, exist_ok=True)
-    claim(folder / "settings.json", config.digest("model", "mode", "precision", "sft"), "training")
+    claim(folder / "settings.json", config.digest("model", "mode", "precision", "sft") + source, "training")
     if (result / "done").exists():
         say(f"sft: done already, in {result}")
         return result
     torch, _ = import_libraries()
     accelerator = _accelerator(torch, config)
     torch.manual_seed(config.sft.seed)
-    weights = load(config.model, precision=precision_of(config), trainable=True)
+    sees = any(each.has_pictures for each in conversations)
+    weights = load(config.model, precision=precision_of(config), trainable=True, sees=sees)
     model = with_lora(weights.model, config.sft.lora_rank, config.sft.seed)
     if config.recompute:
         model.enable_input_require_grads()
         model.gradient_checkpointing_enable({"use_reentrant": False})
-    examples = list(as_examples(weights, questions, config.mode))
-    training = Training(config, accelerator, model, weights, folder, say)
+    examples = list(as_examples(weights, conversations, answers, config.mode))
+    training = Training(config, accelerator, model, weights, answers, folder, say)
     training.run(examples)
     if accelerator.is_main_process:
         write_result(accelerator.unwrap_model(training.model), weights, result)
@@ -78,7 +88,14 @@ class Training:
     """One model on its way through the questions."""
 
     def __init__(
-        self, config: Config, accelerator: Any, model: Any, weights: Weights, folder: Path, say: Callable[[str], None]
+        self,
+        config: Config,
+        accelerator: Any,
+        model: Any,
+        weights: Weights,
+        answers: Sequence[str],
+        folder: Path,
+        say: Callable[[str], None],
     ) -> None:
         torch, _ = import_libraries()
         self._settings, self._mode, self._folder = config.sft, config.mode, folder
@@ -88,7 +105,8 @@ class Training:
             self._parameters.values(), lr=config.sft.learning_rate, weight_decay=config.sft.weight_decay
         )
         self.model = accelerator.prepare_model(model)
-        self._digits = answer_ids(weights.tokenizer, llm_question.ANSWERS) if self._mode == "readout" else []
+        self._weights = weights
+        self._answers = answer_ids(weights.tokenizer, answers) if self._mode == "readout" else []
 
     def run(self, examples: Sequence[Example]) -> None:
         steps = self._settings.steps or math.ceil(self._settings.epochs * len(examples) / self._settings.batch)
@@ -145,13 +163,14 @@ class Training:
     def _loss(self, examples: Sequence[Example]) -> Any:
         """The sum over examples."""
         torch, _ = import_libraries()
+        rows, besides = [each.ids for each in examples], [beside(self._weights, each.prompt) for each in examples]
         if self._mode == "readout":
-            logits = last_logits(self.model, [example.prompt for example in examples])[:, 0]
-            said = torch.log_softmax(logits.float(), -1)[:, self._digits]
+            logits = last_logits(self.model, rows, besides=besides)[:, 0]
+            said = torch.log_softmax(logits.float(), -1)[:, self._answers]
             truth = torch.tensor([example.truth for example in examples], device=said.device)
             return readout.loss(self._settings.loss, said, truth).sum()
         longest = max(len(example.answer) for example in examples)
-        logits = last_logits(self.model, [e.prompt + e.answer for e in examples], longest + 1)[:, :-1]
+        logits = last_logits(self.model, rows, longest + 1, besides)[:, :-1]
         wanted = torch.full((len(examples), longest), -100)
         for row, example in enumerate(examples):
             wanted[row, longest - len(example.answer) :] = torch.tensor(example.answer)
@@ -189,34 +208,18 @@ def schedule(step: int, steps: int, warmup: float) -> float:
     return 0.5 * (1 + math.cos(math.pi * (step - rising) / max(1, steps - rising)))
 
 
-def as_examples(weights: Weights, questions: Sequence[Question], mode: str) -> Iterator[Example]:
+def as_examples(
+    weights: Weights, conversations: Sequence[Conversation], answers: Sequence[str], mode: str
+) -> Iterator[Example]:
     tokenizer = weights.tokenizer
-    prompts = all_prompt_ids(tokenizer, [llm_question.conversation(question.text, mode) for question in questions])
-    for question, prompt in zip(questions, prompts, strict=True):
-        answer: list[int] = []
-        if mode == "spoken":
-            answer = tokenizer.encode(spoken_answer(question.truth), add_special_tokens=False)
-            answer += [tokenizer.eos_token_id] if tokenizer.eos_token_id is not None else []
-        yield Example(prompt, question.truth, answer)
-
-
-def spoken_answer(truth: int) -> str:
-    """What a spoken model copies: a hump about what came true. It teaches the form of an answer, not how sure to be.
-
-    >>> spoken_answer(4)
-    '{"reason":"","p1":0.02,"p2":0.02,"p3":0.15,"p4":0.6,"p5":0.15,"p6":0.02,"p7":0.02,"p8":0.02,"p_fail":0.02}'
-    """
-    bins = np.full(scale.BINS, _ANY)
-    if truth == 0:
-        bins[:] = 1 / scale.BINS
-    else:
-        bins[max(0, truth - 2) : truth + 1] = _BESIDE
-        bins[truth - 1] = _TRUTH
-    cumulated = np.round(np.cumsum(bins / bins.sum()), 2)
-    told = np.diff(np.concatenate(([0.0], cumulated)))
-    values = {key: round(float(p), 2) for key, p in zip(scale.KEYS, told, strict=True)}
-    answer = {"reason": "", **values, "p_fail": round(1 - 2 * _BESIDE, 2) if truth == 0 else _ANY}
-    return json.dumps(answer, separators=(",", ":"))
+    asked = prompts(weights, [each.messages for each in conversations])
+    for conversation, prompt in zip(conversations, asked, strict=True):
+        if mode == "readout":
+            yield Example(prompt, answers.index(conversation.answer), ())
+        else:
+            said = tokenizer.encode(conversation.answer, add_special_tokens=False)
+            said += [tokenizer.eos_token_id] if tokenizer.eos_token_id is not None else []
+            yield Example(prompt, 0, tuple(said))
 
 
 def with_lora(model: Any, rank: int, seed: int) -> Any:
@@ -251,14 +254,15 @@ def write_result(model: Any, weights: Weights, folder: Path) -> None:
         config.save_pretrained(str(folder))
     else:
         model.save_pretrained(str(folder), state_dict=small, safe_serialization=True)
-    weights.tokenizer.save_pretrained(str(folder))
+    (weights.processor or weights.tokenizer).save_pretrained(str(folder))
     (folder / "done").touch()
 
 
-def description(config: Config, stage: str, temperature: float = 1.0) -> Description:
+def description(config: Config, stage: str, temperature: float = 1.0, answers: Sequence[str] = ()) -> Description:
     """What the folder of a training that has come to this stage says of itself."""
-    key = "adapter" if config.sft.lora_rank else "weights"
-    return Description(config.model, **{key: f"{stage}/{RESULT}"}, mode=config.mode, temperature=temperature)
+    made = f"{stage}/{RESULT}"
+    adapter, weights = (made, "") if config.sft.lora_rank else ("", made)
+    return Description(config.model, adapter, weights, config.mode, temperature, tuple(answers))
 
 
 def precision_of(config: Config) -> str:

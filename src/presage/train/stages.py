@@ -19,11 +19,14 @@ from presage.devices.recording import Recording
 from presage.forecasters import llm_question
 from presage.llm.readout import ReadOut
 from presage.llm.weights import import_libraries, load
-from presage.train import card, grpo, questions, scores, sft
+from presage.train import card, conversations, grpo, questions, scores, sft
 from presage.train.config import STAGES, Config
+from presage.train.conversations import Conversation
 from presage.train.questions import Question
 
 FACTS = "facts.json"
+_MOST_ANSWERS = 20
+"""As many as endpoints tell the probabilities of."""
 
 
 def run(
@@ -51,18 +54,62 @@ def run(
         facts.add("questions", {"train": len(learned)})
         facts.add("machine", _machine())
     for stage in wanted[wanted.index("questions") + 1 :] if "questions" in wanted else wanted:
-        start = time.monotonic()
-        if stage == "sft":
-            sft.train(config, learned, into / "sft", say)
-        else:
-            begun = into / "sft" / sft.RESULT
-            grpo.train(config, learned, begun if begun.exists() else None, into / "grpo", say)
-        facts.add("stages", {stage: {"seconds": round(time.monotonic() - start, 1)}})
+        with _timed(stage, facts):
+            if stage == "sft":
+                asked_of = [each.conversation(config.mode) for each in learned]
+                sft.train(config, asked_of, llm_question.ANSWERS, into / "sft", say)
+            else:
+                begun = into / "sft" / sft.RESULT
+                grpo.train(config, learned, begun if begun.exists() else None, into / "grpo", say)
         with _one_first() as is_first:
             if is_first:
                 _describe(config, into, asked, stage, facts, say)
                 card.write(into, config, facts.known)
     return facts.known
+
+
+def run_own(config: Config, folder: Path, into: Path, say: Callable[[str], None] = print) -> dict[str, Any]:
+    """Supervised training on a person's own questions, and, of a model that is read out, its temperature and scores."""
+    learned = conversations.read(folder, "train", config.sft.limit, config.sft.seed)
+    held = conversations.read(folder, "validation", config.questions.validation)
+    answers = conversations.answers(learned)
+    if config.mode == "readout":
+        _refuse_many(answers, held)
+    with _one_first() as is_first:
+        facts = _Facts(into, is_first)
+    facts.add("own", folder.name)
+    facts.add("questions", {"train": len(learned), "validation": len(held)})
+    facts.add("machine", _machine())
+    with _timed("sft", facts):
+        sft.train(config, learned, answers, into / "sft", say, conversations.digest(folder))
+    with _one_first() as is_first:
+        if is_first:
+            chosen = answers if config.mode == "readout" else []
+            sft.description(config, "sft", answers=chosen).write(into)
+            if config.mode == "readout":
+                told, temperature = validate_own(into, held, answers)
+                sft.description(config, "sft", temperature, chosen).write(into)
+                facts.add("scores", told)
+                say(f"validation: {', '.join(f'{k} {v:.4g}' for k, v in told['after recalibration'].items())}")
+            card.write(into, config, facts.known)
+    return facts.known
+
+
+def _refuse_many(answers: Sequence[str], held: Sequence[Conversation]) -> None:
+    if not 2 <= len(answers) <= _MOST_ANSWERS:
+        raise PresageError(
+            f"there are {len(answers)} different answers; a model that is read out chooses among 2 to {_MOST_ANSWERS} "
+            "words of one token each: give --mode spoken for others"
+        )
+    if unknown := sorted({each.answer for each in held} - set(answers)):
+        raise PresageError(f"the answer {unknown[0]!r} of the validation split is nowhere in the train split")
+
+
+@contextmanager
+def _timed(stage: str, facts: _Facts) -> Iterator[None]:
+    start = time.monotonic()
+    yield
+    facts.add("stages", {stage: {"seconds": round(time.monotonic() - start, 1)}})
 
 
 @contextmanager
@@ -104,21 +151,40 @@ concurrency = 32
 """
 
 
-def validate(model: Path, held: Sequence[Question]) -> tuple[dict[str, dict[str, float]], float]:
-    """The scores of a model that is read out, before and after a temperature, which is fitted on the first half of the
-    operations and scored on the others; and the temperature that fits all of them."""
+Scores = dict[str, dict[str, float]]
+
+
+def validate(model: Path, held: Sequence[Question]) -> tuple[Scores, float]:
+    """The scores of a model that is read out, and the temperature that fits."""
     reader = ReadOut(load(str(model)), llm_question.ANSWERS)
     logs = reader.log_probabilities([llm_question.conversation(each.text, "readout") for each in held])
+    truth, problems = [each.truth for each in held], [each.problem for each in held]
+    return _scored(logs, truth, problems, lambda p: scores.score(p, held))
+
+
+def validate_own(model: Path, held: Sequence[Conversation], answers: Sequence[str]) -> tuple[Scores, float]:
+    """The same, of answers to a person's own questions."""
+    weights = load(str(model), sees=any(each.has_pictures for each in held))
+    logs = ReadOut(weights, answers).log_probabilities([each.messages for each in held])
+    truth = [answers.index(each.answer) for each in held]
+    return _scored(logs, truth, [each.group for each in held], lambda p: scores.score_answers(p, truth))
+
+
+def _scored(
+    logs: scores.Floats, truth: Sequence[int], groups: Sequence[str], score: Callable[[scores.Floats], dict[str, float]]
+) -> tuple[Scores, float]:
+    """Scores before and after a temperature, which is fitted on the first half of the groups and scored on the others;
+    and the temperature that fits all of them."""
     p = scores.warmed(logs, 1.0)
-    names = sorted({each.problem for each in held})
-    first = np.array([names.index(each.problem) % 2 == 0 for each in held])
+    names = sorted(set(groups))
+    first = np.array([names.index(group) % 2 == 0 for group in groups])
     halves = [(half, ~half) for half in (first, ~first) if half.any() and (~half).any()]
     after = p.copy()
     for half, rest in halves:
-        fitted = scores.fit_temperature(p[half], [each for each, chosen in zip(held, half, strict=True) if chosen])
+        fitted = scores.fit_temperature(p[half], np.array(truth)[half])
         after[rest] = scores.warmed(logs[rest], fitted)
-    told = {"before recalibration": scores.score(p, held), "after recalibration": scores.score(after, held)}
-    return told, scores.fit_temperature(p, held)
+    told = {"before recalibration": score(p), "after recalibration": score(after)}
+    return told, scores.fit_temperature(p, truth)
 
 
 class _Facts:

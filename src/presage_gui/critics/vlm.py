@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import cast
 
 from presage.core.recalibration import Online
 from presage.llm.client import Client, Message, NoAnswerError
@@ -11,6 +11,7 @@ from presage.llm.structured import MalformedError
 from presage_gui.action import ActionError, Kind
 from presage_gui.critic import Critic, ErrorClass, Verdict
 from presage_gui.critics.vlm_prompt import SCHEMA, Opinion, messages, parse, pooled
+from presage_gui.critics.vlm_readout import VlmReadOut
 from presage_gui.critics.wording import is_committing
 from presage_gui.history import History
 from presage_gui.screen import Screen
@@ -19,10 +20,12 @@ from presage_gui.step import Step
 
 class Vlm(Critic):
     """Settings come from the environment, as for the `llm` forecaster: PRESAGE_LLM_BASE_URL, PRESAGE_LLM_MODEL and so
-    on; `model` and `samples` can be given. Answers are cached, so that no question is paid for twice."""
+    on; `model` and `samples` can be given. Answers are cached, so that no question is paid for twice. A model that is
+    the folder of a training by `presage train llm` is read out on this machine."""
 
     def __init__(self, model: str | None = None, samples: int | None = None, settings: Settings | None = None) -> None:
-        self._client = Client(settings or read(model=model, samples=samples))
+        self._read_out = VlmReadOut(model) if model and VlmReadOut.is_folder(model) else None
+        self._client = None if self._read_out else Client(settings or read(model=model, samples=samples))
         self._online = Online()
 
     def check(self, goal: str, history: History, screen: Screen, step: Step) -> Verdict:
@@ -30,9 +33,13 @@ class Vlm(Critic):
             action = step.action.on(screen.size)
         except ActionError as error:
             return Verdict(0.005, ErrorClass.MALFORMED, str(error))
-        asked = cast(list[Message], messages(goal, history, screen, Step(action, step.intent)))
+        mode = "readout" if self._read_out else "spoken"
+        asked = messages(goal, history, screen, Step(action, step.intent), mode)
+        if self._read_out:
+            return self._verdict(Opinion(self._read_out(asked), None, "", "", irreversible=False), step)
+        assert self._client is not None
         try:
-            answers = self._client.ask(asked, SCHEMA, self._client.settings.samples)
+            answers = self._client.ask(cast(list[Message], asked), SCHEMA, self._client.settings.samples)
         except NoAnswerError as error:
             return _failed(f"the vision model gave no answer: {error}")
         opinions: list[Opinion] = []
@@ -51,12 +58,8 @@ class Vlm(Critic):
             self._online.observe(verdict.evidence["raw"], good)
 
     def close(self) -> None:
-        self._client.close()
-
-    @property
-    def spent(self) -> Any:
-        """The cost of all questions so far."""
-        return self._client.spent
+        if self._client:
+            self._client.close()
 
     def _verdict(self, opinion: Opinion, step: Step) -> Verdict:
         probability = self._online(opinion.probability)

@@ -1,0 +1,189 @@
+"""A conversation as a model takes it: tokens and, for a model that sees, pictures.
+
+Messages are those of the OpenAI interface: the content is text, or a list of parts `text` and `image_url`. A picture's
+address is a `data:` one or a file's path; nothing is fetched from elsewhere.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import io
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from presage.core.errors import PresageError, install
+from presage.llm.weights import Weights, import_libraries
+
+Messages = Sequence[Mapping[str, Any]]
+_TOKENS = ("input_ids", "attention_mask")
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """A conversation up to where the model answers."""
+
+    ids: tuple[int, ...]
+    text: str = ""
+    pictures: tuple[str, ...] = ()
+    """Their addresses: pixels take much memory, and are made when they are needed."""
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+def prompts(weights: Weights, conversations: Sequence[Messages]) -> list[Prompt]:
+    """Raises PresageError where a conversation has a picture and the model sees none."""
+    if weights.processor is None:
+        return [Prompt(tuple(ids)) for ids in all_prompt_ids(weights.tokenizer, conversations)]
+    found = []
+    for messages in conversations:
+        text, pictures = (
+            prompt_text(weights.processor, [_for_processor(each) for each in messages]),
+            addresses(messages),
+        )
+        taken = _processed(weights, text, pictures)
+        found.append(Prompt(tuple(taken["input_ids"][0].tolist()), text, pictures))
+    return found
+
+
+def addresses(messages: Messages) -> tuple[str, ...]:
+    """Of all pictures in a conversation."""
+    parts = [part for each in messages if not isinstance(each["content"], str) for part in each["content"]]
+    return tuple(part["image_url"]["url"] for part in parts if part["type"] == "image_url")
+
+
+def beside(weights: Weights, prompt: Prompt) -> dict[str, Any]:
+    """What the model takes beside the tokens of a prompt, by the names that its processor gives."""
+    if not prompt.pictures:
+        return {}
+    taken = _processed(weights, prompt.text, prompt.pictures)
+    return {name: value for name, value in taken.items() if name not in _TOKENS}
+
+
+def _processed(weights: Weights, text: str, pictures: Sequence[str]) -> Mapping[str, Any]:
+    images = [_picture(address) for address in pictures]
+    try:
+        taken: Mapping[str, Any] = weights.processor(text=[text], images=images or None, return_tensors="pt")
+    except (ValueError, IndexError, RuntimeError) as error:
+        raise PresageError(f"{weights.name} cannot take a question with {len(images)} pictures: {error}") from error
+    return taken
+
+
+def _picture(address: str) -> Any:
+    try:
+        from PIL import Image
+    except ImportError as error:
+        raise PresageError(f"pictures need the pillow package; {install('gui')}") from error
+    try:
+        return Image.open(io.BytesIO(_content(address))).convert("RGB")
+    except (OSError, ValueError, Image.DecompressionBombError) as error:
+        raise PresageError(f"{address[:80]} is not a picture that can be read: {error}") from error
+
+
+def _content(address: str) -> bytes:
+    if address.startswith("data:"):
+        try:
+            return base64.b64decode(address.partition(",")[2], validate=True)
+        except binascii.Error as error:
+            raise ValueError(f"it is not base64: {error}") from error
+    if "://" in address:
+        raise ValueError("only files and data: addresses are read")
+    return Path(address).read_bytes()
+
+
+def _for_processor(message: Mapping[str, Any]) -> dict[str, Any]:
+    """A message in the form that the templates of models that see are written for."""
+    content = message["content"]
+    parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
+    told = [{"type": "image"} if part["type"] == "image_url" else dict(part) for part in parts]
+    return {"role": message["role"], "content": told}
+
+
+# -- text alone --------------------------------------------------------------------------------------------------------
+
+
+def prompt_ids(tokenizer: Any, messages: Messages) -> list[int]:
+    """The tokens of a conversation up to where the model answers, in the model's own template if it has one."""
+    return all_prompt_ids(tokenizer, [messages])[0]
+
+
+def all_prompt_ids(tokenizer: Any, conversations: Sequence[Messages]) -> list[list[int]]:
+    """The same of many, which takes all cores."""
+    if not conversations:
+        return []
+    if any(map(addresses, conversations)):
+        raise PresageError("the questions have pictures, which this model does not take")
+    has_template = bool(getattr(tokenizer, "chat_template", None))
+    texts = [prompt_text(tokenizer, messages) for messages in conversations]
+    found: list[list[int]] = tokenizer(texts, add_special_tokens=not has_template)["input_ids"]
+    return found
+
+
+def prompt_text(template: Any, messages: Messages) -> str:
+    """The text of a conversation up to where the model answers. template: a tokenizer, or a processor of pictures."""
+    if getattr(template, "chat_template", None):
+        return str(template.apply_chat_template(list(messages), tokenize=False, add_generation_prompt=True))
+    if not all(isinstance(message["content"], str) for message in messages):
+        raise PresageError("this model sees pictures, but has no template for a conversation with them")
+    return "\n\n".join(message["content"] for message in messages) + "\n\nAnswer: "
+
+
+def answer_ids(tokenizer: Any, answers: Iterable[str]) -> list[int]:
+    """The one token of each short answer. Raises PresageError where one has none of its own."""
+    found = [tokenizer.encode(answer, add_special_tokens=False)[-1:] for answer in answers]
+    tokens = [ids[0] for ids in found if ids]
+    if len(set(tokens)) < len(found) or tokenizer.unk_token_id in tokens:
+        raise PresageError("this model cannot be read out: its tokenizer has no token of its own for each answer")
+    return tokens
+
+
+# -- many in one pass --------------------------------------------------------------------------------------------------
+
+
+def padded(rows: Sequence[Sequence[int]], besides: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
+    """What a model is called with for these rows of tokens, which are padded on the left, so that all end together;
+    besides: what each takes beside them. What goes with tokens is padded as they are, and with zeros where a row is
+    longer, by an answer; pixels are put one behind the other."""
+    torch, _ = import_libraries()
+    longest = max(map(len, rows))
+    ids = torch.zeros((len(rows), longest), dtype=torch.long)
+    mask = torch.zeros((len(rows), longest), dtype=torch.long)
+    for place, row in enumerate(rows):
+        ids[place, longest - len(row) :] = torch.as_tensor(list(row))
+        mask[place, longest - len(row) :] = 1
+    told = {"input_ids": ids, "attention_mask": mask}
+    names = dict.fromkeys(name for each in besides for name in each)
+    if not names:  # models that see number their places themselves
+        told["position_ids"] = (mask.cumsum(-1) - 1).clamp(min=0)
+    for name in names:
+        values = [each[name] for each in besides if name in each]
+        if all(
+            _goes_with_tokens(each[name], row, name) for each, row in zip(besides, rows, strict=True) if name in each
+        ):
+            whole = torch.zeros((len(rows), longest), dtype=values[0].dtype)
+            for place, (row, each) in enumerate(zip(rows, besides, strict=True)):
+                if name in each:
+                    start = longest - len(row)
+                    whole[place, start : start + each[name].shape[1]] = each[name][0]
+            told[name] = whole
+        else:
+            told[name] = _stacked(values)
+    return told
+
+
+def _goes_with_tokens(value: Any, row: Sequence[int], name: str) -> bool:
+    return name.endswith("type_ids") and value.ndim == 2 and value.shape[0] == 1 and value.shape[1] <= len(row)
+
+
+def _stacked(values: Sequence[Any]) -> Any:
+    """One behind the other; those that are smaller are padded with zeros."""
+    torch, _ = import_libraries()
+    most = [max(sizes) for sizes in zip(*(value.shape[1:] for value in values), strict=True)]
+    whole = []
+    for value in values:
+        room = [size - has for has, size in zip(value.shape[1:], most, strict=True)]
+        whole.append(torch.nn.functional.pad(value, [side for extra in reversed(room) for side in (0, extra)]))
+    return torch.cat(whole)
