@@ -65,7 +65,7 @@ def rehearser() -> Iterator[Rehearser]:
 
 def rehearse(rehearser: Rehearser, name: str) -> None:
     problem, family = representatives()[name]
-    (found,) = rehearser.rehearse(problem, [family.render()])
+    (found,) = rehearser.rehearse(problem, [family.render()], 60.0)
     if found.status == "untried":
         pytest.skip(found.reason)
     assert found.status == "right", found.reason

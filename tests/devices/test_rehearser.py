@@ -43,7 +43,7 @@ def rehearser() -> Iterator[Rehearser]:
 
 @pytest.fixture
 def rehearse(rehearser: Rehearser, tmp_path: Path) -> object:
-    def rehearsed(problem: str, text: str, name: str = "mine.cu", seconds: float = 10.0) -> Rehearsal:
+    def rehearsed(problem: str, text: str, name: str = "mine.cu", seconds: float = 60.0) -> Rehearsal:
         known = load_problem(problem)
         (found,) = rehearser.rehearse(known, [written(tmp_path / name, known, text)], seconds)
         return found
@@ -167,4 +167,4 @@ extern "C" __global__ void scale(const float *x, float *y, int n) {
     problem = load_problem(path)
     (family,) = problem.families
     kernels = [family.render({"FACTOR": factor, "SPREAD": 1}) for factor in (2, 3)]
-    assert [each.status for each in rehearser.rehearse(problem, kernels)] == ["right", "wrong"]
+    assert [each.status for each in rehearser.rehearse(problem, kernels, 60.0)] == ["right", "wrong"]

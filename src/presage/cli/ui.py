@@ -49,7 +49,6 @@ def run(arguments: argparse.Namespace) -> int:
             webbrowser.open(address)
 
     serving.serve(arguments.folder, arguments.host, arguments.port, started)
-    return 0
 
 
 def _port(text: str) -> int:

@@ -7,6 +7,7 @@ import socket
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import NoReturn
 
 import uvicorn
 
@@ -18,8 +19,9 @@ _NICE = 10
 """A search on the same machine comes first."""
 
 
-def serve(folder: Path, host: str, port: int, started: Callable[[str], None]) -> None:
-    """Serve a folder's runs. `started` is called with the address once it is known; port 0 takes any that is free."""
+def serve(folder: Path, host: str, port: int, started: Callable[[str], None]) -> NoReturn:
+    """Serve a folder's runs until the user stops it, and raise KeyboardInterrupt then. `started` is called with the
+    address once it is known; port 0 takes any that is free."""
     listener = _listener(host, port)
     with suppress(OSError):
         os.nice(_NICE)
@@ -38,6 +40,7 @@ def serve(folder: Path, host: str, port: int, started: Callable[[str], None]) ->
         shown = "localhost" if host in ("127.0.0.1", "::1") else f"[{host}]" if ":" in host else host
         started(f"http://{shown}:{listener.getsockname()[1]}/")
         server.run(sockets=[listener])
+    raise KeyboardInterrupt  # nothing else ends it, and uvicorn does not always pass the signal on
 
 
 def _listener(host: str, port: int) -> socket.socket:
