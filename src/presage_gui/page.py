@@ -86,8 +86,9 @@ def _proposal(folder: Path, proposal: Proposal) -> str:
         f'<b class="{proposal.choice}">{proposal.choice}</b>: {escape(proposal.reason)}',
         f"right with probability {verdict.probability:.2f}" if not verdict.abstains else "the critic cannot judge it",
     ]
-    if verdict.error:
-        lines.append(f"{escape(verdict.error.value.replace('_', ' '))}: {escape(verdict.explanation)}")
+    if verdict.error or verdict.explanation:
+        named = f"{verdict.error.value.replace('_', ' ')}: " if verdict.error else ""
+        lines.append(escape(f"{named}{verdict.explanation}"))
     if verdict.fix:
         lines.append(f"the critic would: {escape(verdict.fix.words)}")
     lines.append(f'<span class="note">{proposal.seconds:.2f} s</span>')

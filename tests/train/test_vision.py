@@ -133,7 +133,28 @@ def test_a_model_that_sees_is_read_out_trained_and_a_critic(
     ]
     assert all(0 < chance < 1 for chance in chances)
     assert len(set(chances)) > 1, "it sees where the step is marked"
+    clicked = next(each.step for each in state.proposals if each.step and each.step.action.at and each.step.intent)
+    told = [critic.check(state.goal, state.history, state.screen, step) for step in (clicked, clicked.bare)]
+    assert [verdict.irreversible for verdict in told] == [False, True], "a digit does not say what can be undone"
+    assert all(verdict.error is None for verdict in told), "nor what is wrong"
+
+    def lacks_memory(*_: object) -> None:
+        raise RuntimeError("out of memory\x1b[2J")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ReadOut, "log_probabilities", lacks_memory)
+        failed = critic.check(state.goal, state.history, state.screen, clicked)
+    assert failed.failed, "a person decides"
+    assert failed.explanation == "the vision model failed: out of memory [2J"
     critic.close()
+
+
+def test_an_answer_of_several_tokens_cannot_be_read_out(sees: Path) -> None:
+    weights = load(str(sees), sees=True)
+    with pytest.raises(PresageError, match="no one token for 'zebra fish'"):
+        ReadOut(weights, ["0", "zebra fish"])
+    with pytest.raises(PresageError, match="no one token for '0'"):
+        ReadOut(weights, ["0", "0"])
 
 
 def test_a_model_that_sees_learns_to_speak_with_an_adapter_and_is_merged(sees: Path, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from presage.core.errors import PresageError, install
+from presage.core.text import one_line
 from presage.llm.weights import Weights, import_libraries
 
 Messages = Sequence[Mapping[str, Any]]
@@ -40,10 +41,8 @@ def prompts(weights: Weights, conversations: Sequence[Messages]) -> list[Prompt]
         return [Prompt(tuple(ids)) for ids in all_prompt_ids(weights.tokenizer, conversations)]
     found = []
     for messages in conversations:
-        text, pictures = (
-            prompt_text(weights.processor, [_for_processor(each) for each in messages]),
-            addresses(messages),
-        )
+        text = prompt_text(weights.processor, [_for_processor(each) for each in messages])
+        pictures = addresses(messages)
         taken = _processed(weights, text, pictures)
         found.append(Prompt(tuple(taken["input_ids"][0].tolist()), text, pictures))
     return found
@@ -80,7 +79,7 @@ def _picture(address: str) -> Any:
     try:
         return Image.open(io.BytesIO(_content(address))).convert("RGB")
     except (OSError, ValueError, Image.DecompressionBombError) as error:
-        raise PresageError(f"{address[:80]} is not a picture that can be read: {error}") from error
+        raise PresageError(f"{one_line(address, 80)} is not a picture that can be read: {error}") from error
 
 
 def _content(address: str) -> bytes:
@@ -132,11 +131,14 @@ def prompt_text(template: Any, messages: Messages) -> str:
 
 
 def answer_ids(tokenizer: Any, answers: Iterable[str]) -> list[int]:
-    """The one token of each short answer. Raises PresageError where one has none of its own."""
-    found = [tokenizer.encode(answer, add_special_tokens=False)[-1:] for answer in answers]
-    tokens = [ids[0] for ids in found if ids]
-    if len(set(tokens)) < len(found) or tokenizer.unk_token_id in tokens:
-        raise PresageError("this model cannot be read out: its tokenizer has no token of its own for each answer")
+    """The one token of each short answer; some tokenizers put one for a space before it. Raises PresageError where an
+    answer has none of its own."""
+    tokens: list[int] = []
+    for answer in answers:
+        *_, last = tokenizer.encode(answer, add_special_tokens=False) or [None]
+        if last is None or last in tokens or tokenizer.decode([last]).strip() != answer.strip():
+            raise PresageError(f"this model cannot be read out: its tokenizer has no one token for {answer[:40]!r}")
+        tokens.append(last)
     return tokens
 
 
@@ -145,8 +147,8 @@ def answer_ids(tokenizer: Any, answers: Iterable[str]) -> list[int]:
 
 def padded(rows: Sequence[Sequence[int]], besides: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
     """What a model is called with for these rows of tokens, which are padded on the left, so that all end together;
-    besides: what each takes beside them. What goes with tokens is padded as they are, and with zeros where a row is
-    longer, by an answer; pixels are put one behind the other."""
+    besides: what each takes beside them. The kinds of tokens are padded as they are; pixels are put one behind the
+    other."""
     torch, _ = import_libraries()
     longest = max(map(len, rows))
     ids = torch.zeros((len(rows), longest), dtype=torch.long)
@@ -159,23 +161,22 @@ def padded(rows: Sequence[Sequence[int]], besides: Sequence[Mapping[str, Any]] =
     if not names:  # models that see number their places themselves
         told["position_ids"] = (mask.cumsum(-1) - 1).clamp(min=0)
     for name in names:
-        values = [each[name] for each in besides if name in each]
-        if all(
-            _goes_with_tokens(each[name], row, name) for each, row in zip(besides, rows, strict=True) if name in each
-        ):
-            whole = torch.zeros((len(rows), longest), dtype=values[0].dtype)
-            for place, (row, each) in enumerate(zip(rows, besides, strict=True)):
-                if name in each:
-                    start = longest - len(row)
-                    whole[place, start : start + each[name].shape[1]] = each[name][0]
-            told[name] = whole
+        if name.endswith("type_ids"):
+            told[name] = _along(ids, rows, [each.get(name) for each in besides])
         else:
-            told[name] = _stacked(values)
+            told[name] = _stacked([each[name] for each in besides if name in each])
     return told
 
 
-def _goes_with_tokens(value: Any, row: Sequence[int], name: str) -> bool:
-    return name.endswith("type_ids") and value.ndim == 2 and value.shape[0] == 1 and value.shape[1] <= len(row)
+def _along(ids: Any, rows: Sequence[Sequence[int]], kinds: Sequence[Any]) -> Any:
+    """A number for each token, 0 for those of answers and of rows without pictures."""
+    torch, _ = import_libraries()
+    whole = torch.zeros_like(ids)
+    for place, (row, kind) in enumerate(zip(rows, kinds, strict=True)):
+        if kind is not None:
+            start = ids.shape[1] - len(row)
+            whole[place, start : start + kind.shape[1]] = kind[0]
+    return whole
 
 
 def _stacked(values: Sequence[Any]) -> Any:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from presage.core.errors import PresageError
+from presage.core.text import one_line
 from presage.llm.prompts import Messages, addresses
 
 _ROLES = ("system", "user", "assistant")
@@ -39,10 +40,11 @@ def read(folder: Path, split: str, limit: int = 0, seed: int = 0) -> list[Conver
     """A person's own, in a random order that does not depend on the limit: fewer are the first of more."""
     file = folder / f"{split}.jsonl"
     try:
-        lines = file.read_text(encoding="utf-8").splitlines()
+        lines = file.read_text(encoding="utf-8").rstrip("\n").split("\n")
     except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else error
         raise PresageError(
-            f"cannot read {file}: {error}; a folder of questions has train.jsonl and validation.jsonl"
+            f"cannot read {file}: {why}; a folder of questions has train.jsonl and validation.jsonl"
         ) from error
     found = []
     for number, line in enumerate(lines, 1):
@@ -50,11 +52,9 @@ def read(folder: Path, split: str, limit: int = 0, seed: int = 0) -> list[Conver
             found.append(_conversation(json.loads(line), folder, f"{split}:{number}"))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise PresageError(
-                f"{file}, line {number}: {error}; each line is a JSON object with the list 'messages', of which the "
-                "last is the assistant's"
+                f"{file}, line {number}: {one_line(str(error), 200)}; each line is a JSON object with the list "
+                "'messages', of which the last is the assistant's"
             ) from error
-    if not found:
-        raise PresageError(f"{file} has no questions")
     random.Random(seed).shuffle(found)
     return found[:limit] if limit else found
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import cast
+from dataclasses import replace
+from typing import Any, cast
 
 from presage.core.recalibration import Online
+from presage.core.text import one_line
 from presage.llm.client import Client, Message, NoAnswerError
 from presage.llm.settings import Settings, read
 from presage.llm.structured import MalformedError
@@ -16,6 +18,8 @@ from presage_gui.critics.wording import is_committing
 from presage_gui.history import History
 from presage_gui.screen import Screen
 from presage_gui.step import Step
+
+_NO_WORDS = "the vision model doubts this step; it was trained to give a number and no reason"
 
 
 class Vlm(Critic):
@@ -33,11 +37,10 @@ class Vlm(Critic):
             action = step.action.on(screen.size)
         except ActionError as error:
             return Verdict(0.005, ErrorClass.MALFORMED, str(error))
-        mode = "readout" if self._read_out else "spoken"
+        mode = "spoken" if self._client else "readout"
         asked = messages(goal, history, screen, Step(action, step.intent), mode)
-        if self._read_out:
-            return self._verdict(Opinion(self._read_out(asked), None, "", "", irreversible=False), step)
-        assert self._client is not None
+        if self._client is None:
+            return self._read(asked, step)
         try:
             answers = self._client.ask(cast(list[Message], asked), SCHEMA, self._client.settings.samples)
         except NoAnswerError as error:
@@ -52,6 +55,16 @@ class Vlm(Critic):
         if not opinions:
             return _failed(f"the vision model's answer cannot be used: {wrong[:200]}")
         return self._verdict(pooled(opinions), step)
+
+    def _read(self, asked: list[dict[str, Any]], step: Step) -> Verdict:
+        """A digit names no class, and does not say whether a step can be undone: one without an intent is held to be
+        one that cannot."""
+        assert self._read_out is not None
+        try:
+            opinion = Opinion(self._read_out(asked), None, "", _NO_WORDS, irreversible=not step.intent)
+        except RuntimeError as error:  # torch's, of memory that is lacking, too
+            return _failed(f"the vision model failed: {one_line(str(error), 200)}")
+        return replace(self._verdict(opinion, step), error=None)
 
     def observe(self, verdict: Verdict, good: bool) -> None:
         if "raw" in verdict.evidence:

@@ -25,14 +25,16 @@ class VlmReadOut:
             raise PresageError(f"{folder} was not trained on questions of 'presage-gui export', which answer 0 or 1")
 
     @staticmethod
-    def is_folder(model: str | None) -> bool:
-        return bool(model) and Path(model or "", weights.DESCRIPTION).is_file()
+    def is_folder(model: str) -> bool:
+        return Path(model, weights.DESCRIPTION).is_file()
 
     @cached_property
     def _reader(self) -> ReadOut:
         return ReadOut(weights.load(self._folder, sees=True), ANSWERS)
 
     def __call__(self, asked: Sequence[dict[str, Any]]) -> float:
-        """The probability that the step is good."""
+        """The probability that the step is good. Raises RuntimeError where the model gives none."""
         bad, good = self._reader.log_probabilities([asked])[0] / self._told.temperature
+        if not math.isfinite(bad - good):
+            raise RuntimeError(f"its answers have the log-probabilities {bad:g} and {good:g}")
         return float(1 / (1 + math.exp(min(bad - good, 700.0))))
