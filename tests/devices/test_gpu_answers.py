@@ -22,7 +22,7 @@ ADDITION = registry.get("vector_add")
 CASE = Case({"n": 1000})
 EAGER = from_source("import torch\ndef custom_kernel(data):\n    return data[0] + data[1]\n", ".py", "k.py")
 BARE = registry.find_kernel(ADDITION, "naive.cu").render()
-ANSWER = {"samples_ns": [1e5] * CALLS, "tails_ns": [5e3] * CALLS, "queued_ns": 1e4}
+ANSWER = {"samples_ns": [1e5] * CALLS, "tails_ns": [5e3] * CALLS, "queued_ns": [1e4] * CALLS}
 """An honest answer: eight calls of 100 us."""
 RIGHT = {
     "type": "torch.Tensor",
@@ -98,7 +98,7 @@ class FakeChild:
         pytest.param({"tails_ns": []}, id="no tails"),
         pytest.param({"tails_ns": [[]] * CALLS}, id="tails that are lists"),
         pytest.param({"queued_ns": None}, id="not queued"),
-        pytest.param({"queued_ns": float("nan")}, id="queued for no time"),
+        pytest.param({"queued_ns": [float("nan")] * CALLS}, id="queued for no time"),
     ],
 )
 def test_a_forged_answer_is_refused(forged: dict[str, Any]) -> None:

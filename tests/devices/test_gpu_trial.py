@@ -35,7 +35,8 @@ BARE = registry.find_kernel(ADDITION, "naive.cu").render()
 
 def window(call_us: float = 100, tail_us: float = 5, parent_us: float = 1400) -> Window:
     """Eight calls of so long, and what passed."""
-    answer = {"samples_ns": [call_us * US] * CALLS, "tails_ns": [tail_us * US] * CALLS, "queued_ns": 10 * US}
+    answer = {"samples_ns": [call_us * US] * CALLS, "tails_ns": [tail_us * US] * CALLS}
+    answer |= {"queued_ns": [10 * US] * CALLS, "hold_ns": 20 * US}
     return Window(int(CALLS * call_us * US), int(parent_us * US), 0, CALLS, answer)
 
 
@@ -198,15 +199,37 @@ def test_a_slow_kernel_has_short_windows(call_ms: float, calls: int) -> None:
 def test_the_lead_holds_the_gpu_until_a_call_is_queued() -> None:
     hold = Hold()
     for queued in (30_000_000, 200_000, 180_000, 180_000):  # the first call makes room
-        hold.learn(queued)
-    assert hold.ns == 270_000
+        hold.learn([queued] * 8)
+    assert hold.ns == 360_000
     assert not hold.waits
+
+
+def test_a_busy_host_is_no_wait_for_the_gpu() -> None:
+    hold = Hold()
+    for queued in (50_000, 120_000, 60_000, 150_000, 50_000):
+        hold.learn([queued] * 7 + [5_000_000])  # the last call was interrupted
+        assert not hold.waits
+    assert hold.ns == 100_000
+
+
+@pytest.mark.parametrize(
+    ("queued_us", "samples"),
+    [
+        pytest.param([50, 10, 10, 10], [101, 102, 103], id="late calls do not count"),
+        pytest.param([21, 10, 10, 10], [100, 101, 102, 103], id="unless it is by little"),
+        pytest.param([50, 50, 50, 50], [100, 101, 102, 103], id="nor where all are late"),
+    ],
+)
+def test_calls_that_are_queued_in_time_are_samples(queued_us: list[int], samples: list[int]) -> None:
+    answer = {"samples_ns": [(100 + call) * US for call in range(4)], "tails_ns": [0] * 4}
+    answer |= {"queued_ns": [us * US for us in queued_us], "hold_ns": 20 * US}  # type: ignore[dict-item]
+    assert list(observed([Window(0, 0, 0, 4, answer)]).samples().values()) == [us * US for us in samples]
 
 
 def test_a_call_that_waits_for_the_gpu_is_not_held_up() -> None:
     hold = Hold()
     for _ in range(4):
-        hold.learn(300_000 + hold.ns)
+        hold.learn([300_000 + hold.ns] * 8)
     assert hold.waits
     assert hold.ns == LEAST_HOLD_NS
 
@@ -214,7 +237,7 @@ def test_a_call_that_waits_for_the_gpu_is_not_held_up() -> None:
 @pytest.mark.parametrize("queued", [0, 10**12])
 def test_there_is_an_end_to_holding(queued: int) -> None:
     hold = Hold()
-    hold.learn(queued)
+    hold.learn([queued])
     assert LEAST_HOLD_NS <= hold.ns <= MOST_HOLD_NS
 
 
@@ -233,7 +256,7 @@ def test_a_worker_is_believed_no_less_than_the_parents_clock_says(
     claimed: float, clocked: tuple[float, ...], typical: float
 ) -> None:
     observation = WorkerObservation(2, ROUNDS, clocked_ns=tuple(us * US for us in clocked))
-    answer = {"samples_ns": [claimed * US] * 2, "tails_ns": [0] * 2}
+    answer = {"samples_ns": [claimed * US] * 2, "tails_ns": [0] * 2, "queued_ns": [0] * 2, "hold_ns": US}
     observation.windows, observation.rounds = [Window(0, 0, 0, 2, answer)] * 3, [3, 4, 5]
     assert observation.typical_ns() == typical * US
 

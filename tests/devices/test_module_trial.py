@@ -116,7 +116,7 @@ class FakeProcess:
             self.arena.made[slot] = x + y + (1 if self.wrong else 0)
         clock.now += int(calls * details.get("repeats", 1) * max(self.call_us, self.host_us) * US)
         samples = [max(self.call_us, self.first_us) * US] + [self.call_us * US] * (calls - 1)
-        answer = {"samples_ns": samples, "tails_ns": [5 * US] * calls, "queued_ns": 10 * US}
+        answer = {"samples_ns": samples, "tails_ns": [5 * US] * calls, "queued_ns": [10 * US] * calls}
         return Window(0, 0, 0, calls, answer | {"outputs": [[RIGHT]] * calls})
 
     def output(self) -> str:

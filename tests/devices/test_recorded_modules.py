@@ -41,6 +41,31 @@ class Tied(nn.Module):  # type: ignore[misc]
         return x @ self.weight @ self.weight.t()
 
 
+class Flat(nn.Module):  # type: ignore[misc]
+    """Its weights lie in one piece of memory, which it also takes as one, as cuDNN's recurrent layers do."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.memory = torch.randn(600)
+        self.first, self.second = self.memory[8:264].view(16, 16), self.memory[264:520].view(16, 16)
+        self.rest = self.memory[592:]
+
+    def forward(self, x: Any) -> Any:
+        y = x @ self.first @ self.second
+        whole = torch.empty(0).set_(self.first.untyped_storage(), 0, (600,), (1,))
+        self.rest.copy_(x[0, :8])
+        return y + whole[300] + whole[592:].sum()
+
+
+class Scripted(nn.Module):  # type: ignore[misc]
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = torch.jit.script(nn.Sequential(nn.Linear(16, 16), nn.Tanh(), nn.Sigmoid()))
+
+    def forward(self, x: Any) -> Any:
+        return self.inner(x)
+
+
 def views(x: Any) -> Any:
     parts = x.reshape(4, 2, 16).transpose(0, 1).chunk(2, dim=2)
     return torch.cat([part.contiguous() for part in parts], dim=1)
@@ -72,7 +97,7 @@ MODULES: list[Callable[[], Any]] = [
     lambda: nn.Sequential(nn.Unflatten(1, (1, 16)), nn.Conv1d(1, 3, 3), nn.BatchNorm1d(3).eval(), nn.ReLU()),
     lambda: nn.LayerNorm(16),
     lambda: nn.GRU(16, 8),
-    Counted, Tied,
+    Counted, Tied, Flat, Scripted,
     *(lambda function=function: function for function in (views, in_place, several, masked, attention)),
 ]  # fmt: skip
 
@@ -110,3 +135,40 @@ def test_a_program_does_what_the_module_did(make: Callable[[], Any]) -> None:
         for one, other in zip(right, got, strict=True):
             assert one.dtype == other.dtype
             assert torch.allclose(one, other, atol=1e-6)
+
+
+def test_what_a_launch_takes_is_kept_and_not_part_of_the_call() -> None:
+    """A weight that has other memory than when it was made, and that no operator takes."""
+    recorder = recording.Recorder(has_gpu=True)
+    with recorder:
+        layer = nn.Linear(16, 16, bias=False)
+        layer.weight.data = layer.weight.data.double()
+        recorder.is_memory = lambda address: True
+        recorder.begin([torch.randn(8)])
+        parameter = recorder.parameter(layer.weight.data_ptr().to_bytes(8, "little"))
+        document, contents = recorder.end(None)
+    assert (document["steps"], document["lacks"]) == ([], None)
+    ((_, number, offset),) = parameter.pointers
+    assert (offset, recorder._specs[number].dtype) == (0, "float64")
+    assert not contents  # no step takes it
+
+
+def test_memory_of_no_tensor_is_told() -> None:
+    recorder = recording.Recorder(has_gpu=True)
+    with recorder:
+        recorder.is_memory = lambda address: True
+        recorder.begin([])
+        assert not recorder.parameter((1 << 40).to_bytes(8, "little")).pointers
+        document, _ = recorder.end(None)
+    assert "belongs to no tensor" in document["lacks"]
+
+
+def test_a_result_that_nothing_has_made_is_told() -> None:
+    recorder = recording.Recorder(has_gpu=True)
+    x = torch.randn(8)
+    with recorder:
+        recorder.begin([x])
+        with torch._C._DisableTorchDispatch():  # as kernels do that torch does not dispatch
+            result = x + 1
+        document, _ = recorder.end(result)
+    assert "nothing has made" in document["lacks"]

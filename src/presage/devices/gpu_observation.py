@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median, quantiles
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from presage.devices.observation import Observation
 
 WINDOW_CALLS = 8
 LEAST_HOLD_NS, MOST_HOLD_NS = 20_000, 50_000_000
 """How long the lead holds the GPU while a call is queued behind it. No foreign host code can use that time."""
+LATE_SHARE = 0.01
+"""A call that was queued later than the GPU was held still counts if that is no more of its time."""
 CLOCKED_NS, SPREADS = 3_000_000, 30
 """A window by the parent's clock is so long, or so many times what windows with nothing in them differ by: what is
 uncertain of subtracting those is then under 3 % of it."""
@@ -50,12 +52,16 @@ class GpuObservation(Observation):
         return False
 
     def samples(self) -> dict[int, float]:
-        """Each call's own time: one that something else on the GPU delayed is an outlier and says nothing of others."""
-        return {
-            self.rounds[i] * WINDOW_CALLS + call: float(ns)
-            for i, window in enumerate(self.windows)
-            for call, ns in enumerate(window.answer["samples_ns"])
-        }
+        """Each call's own time: one that something else on the GPU delayed is an outlier and says nothing of others.
+        Calls that were not queued in time do not count where others were."""
+        every, in_time = {}, set()
+        for number, window in zip(self.rounds, self.windows, strict=True):
+            late = are_late(window.answer)
+            for call, ns in enumerate(window.answer["samples_ns"]):
+                every[number * WINDOW_CALLS + call] = float(ns)
+                if not late[call]:
+                    in_time.add(number * WINDOW_CALLS + call)
+        return {key: ns for key, ns in every.items() if key in in_time} if in_time else every
 
     def tail_ns(self) -> float:
         """How long the GPU goes on after a call's own stream has finished."""
@@ -96,25 +102,37 @@ def clocked_calls(call_ns: float, empty_ns: Sequence[float], room: int, least_ns
     return max(1, min(MOST_CALLS, room, round(wanted + 0.5)))
 
 
+def are_late(answer: Mapping[str, Any]) -> list[bool]:
+    """Which calls of a window were still being queued when the GPU was no longer held, so that it may have waited for
+    the host."""
+    calls = zip(answer["queued_ns"], answer["samples_ns"], strict=True)
+    return [queued - answer["hold_ns"] > LATE_SHARE * ns for queued, ns in calls]
+
+
 @dataclass
 class Hold:
-    """How long the lead holds the GPU for the next call: as long as queueing the last one took, and half as much again.
-    A call that waits for the GPU is not queued sooner for that, and is told by it."""
+    """How long the lead holds the GPU for the next call: twice as long as queueing one took the last time. A call that
+    waits for the GPU is not queued sooner for that, and is told by it if it happens twice: the host may be busy."""
 
     most_ns: int = MOST_HOLD_NS
     ns: int = LEAST_HOLD_NS
     waits: bool = False
     """Whether calls wait for the GPU, so that the host's time is part of their own."""
-    _before: tuple[int, int] | None = None
+    _before: tuple[int, float] | None = None
+    _followed: int = 0
 
-    def learn(self, queued_ns: int) -> None:
+    def learn(self, queued_ns: Sequence[float]) -> None:
+        """From the calls of a window."""
         if self.waits:
             return
+        typical = median(queued_ns) if queued_ns else 0.0
         if self._before is not None:
             held, queued = self._before
             longer = self.ns - held
-            if longer > LEAST_HOLD_NS and queued_ns - queued > 0.5 * longer:
+            follows = longer > LEAST_HOLD_NS and typical - queued > 0.5 * longer
+            self._followed = self._followed + 1 if follows else 0
+            if self._followed == 2:
                 self.waits, self.ns = True, LEAST_HOLD_NS
                 return
-        self._before = self.ns, queued_ns
-        self.ns = max(LEAST_HOLD_NS, min(self.most_ns, int(1.5 * queued_ns)))
+        self._before = self.ns, typical
+        self.ns = max(LEAST_HOLD_NS, min(self.most_ns, int(2 * typical)))

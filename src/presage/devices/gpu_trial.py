@@ -6,6 +6,7 @@ This is enough for bare kernels and for kernels of our own: no foreign host code
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -222,14 +223,15 @@ class GpuTrial(Trial):
     def _window(self, calls: int) -> Window:
         child = self._child
         child.arena.settle()
-        window = child.window(calls, hold_ns=self._hold.ns)
-        samples, tails, queued = (window.answer.get(name) for name in ("samples_ns", "tails_ns", "queued_ns"))
-        for numbers in (samples, tails, [queued] * len(child.arena.slots)):
+        hold = self._hold
+        window = child.window(calls, hold_ns=hold.ns)
+        for numbers in (window.answer.get(name) for name in ("samples_ns", "tails_ns", "queued_ns")):
             if not isinstance(numbers, list) or len(numbers) != len(child.arena.slots):
                 raise VerdictError(Status.CHEATING, "the worker's answer was forged: it does not time every call")
             if not all(type(n) in (int, float) and 0 <= n < 1e15 for n in numbers):
                 raise VerdictError(Status.CHEATING, "the worker's answer was forged: its times are no times")
-        self._hold.learn(int(window.answer["queued_ns"]))
+        window.answer["hold_ns"] = math.inf if hold.waits else hold.ns
+        hold.learn(window.answer["queued_ns"])
         return window
 
     def _outputs(self, case: Case, slot: int, window: Window, timed: bool) -> tuple[Any, ...]:

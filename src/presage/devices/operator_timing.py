@@ -193,7 +193,7 @@ class GpuTimer(OperatorTimer):
         for attempt in range(_TRIES):
             held = hold.ns
             ns, queued, _ = self._gpu.timed(run, None, _ignored, held)
-            hold.learn(queued)
+            hold.learn([queued])
             if queued <= held or hold.waits or attempt >= _TRIES - LEAST_SAMPLES:
                 samples.append(ns)
             late = time.perf_counter() - begun > _CALL_SECONDS

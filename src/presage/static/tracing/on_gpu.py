@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import ctypes
 import importlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -21,6 +21,7 @@ def install(recorder: Recorder, driver: Any) -> None:
     """From now on, for as long as the process lives. `driver` is that of cuda.bindings."""
     major, minor = torch.cuda.get_device_capability()
     arch = f"sm_{major}{minor}{'a' if major >= 9 else ''}"
+    recorder.is_memory = _memory_of(driver)
     inline_cuda.install(CudaLaunches(recorder, LoadedKernels(driver)), target_arch=arch, has_gpu=True)
     _listen_to_triton(recorder)
     _listen_to_graphs(recorder)
@@ -31,6 +32,17 @@ def install(recorder: Recorder, driver: Any) -> None:
         synchronize(*args, **named)
 
     torch.cuda.synchronize = noted
+
+
+def _memory_of(driver: Any) -> Callable[[int], bool]:
+    kind = driver.CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMORY_TYPE
+    on_device = int(driver.CUmemorytype.CU_MEMORYTYPE_DEVICE)
+
+    def is_memory(address: int) -> bool:
+        code, found = driver.cuPointerGetAttribute(kind, address)
+        return not int(code) and int(found) == on_device
+
+    return is_memory
 
 
 def _listen_to_triton(recorder: Recorder) -> None:

@@ -7,9 +7,10 @@ It sees every operator of torch's through torch's own dispatch mode, and is told
 from __future__ import annotations
 
 import contextlib
+import gc
 import struct
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -29,6 +30,8 @@ _OVERWRITES = ("copy_", "fill_", "zero_", "normal_", "uniform_", "bernoulli_", "
 """They do not read what they write over."""
 _READ_IN_PART = ("embedding", "index_select", "gather", "index")
 """They read as much as they return, and their indices."""
+_MOST_SHARED = 1 << 30
+"""Bytes of memory that constants may share; in more than that each is kept by itself."""
 _PRECISIONS = {"float16": "fp16", "bfloat16": "bf16", "float64": "fp64", "float32": "fp32"}
 
 
@@ -49,6 +52,8 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         self.has_gpu = has_gpu
         self.codes: list[bytes] = []
         self.notes: dict[str, None] = {}
+        self.is_memory: Callable[[int], bool] = lambda address: False
+        """Whether a number is an address in the GPU's memory, where that can be told."""
         self._specs: list[TensorSpec] = []
         self._numbers = WeakIdKeyDictionary()
         self._places: dict[int, tuple[int, weakref.ref[torch.Tensor]]] = {}
@@ -67,6 +72,9 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         self._tainted: set[int] = set()
         """What depends on the inputs' values."""
         self._constants: dict[int, torch.Tensor | None] = {}
+        self._bases: dict[int, int] = {}
+        """By where memory begins that is more than one constant's: the constant that is all of it."""
+        self._searched = False
         self._lacks: str | None = None
 
     # -- a call -------------------------------------------------------------------------------------------------------
@@ -114,11 +122,15 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         self._reset()
 
     def _written(self, result: Any) -> Any:
+        known = len(self._specs)
         try:
-            return arguments.encode(result, self._read)
+            written = arguments.encode(result, self._read)
         except UnwritableError as error:
             self.lack(f"it returns {error}")
             return None
+        if self.has_gpu and any(number >= known for number in tensors_in([written])):
+            self.lack("it returns a tensor that nothing has made that was recorded")
+        return written
 
     def lack(self, reason: str) -> None:
         """The call cannot be repeated from its trace."""
@@ -204,15 +216,60 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         if self._steps is None or self._paused or number in self._there:
             return
         self._there.add(number)
-        self._constants[number] = content_of(tensor) if self.has_gpu else None
+        if self._is_part(tensor):
+            self._add(self._part(tensor, number))
+        else:
+            self._constants[number] = self._content(tensor)
+
+    def _content(self, tensor: torch.Tensor) -> torch.Tensor | None:
+        with self.pausing():  # nor is it part of the call that it is kept
+            return content_of(tensor) if self.has_gpu else None
+
+    def _is_part(self, tensor: torch.Tensor) -> bool:
+        """Whether there is more in its memory than itself, which other constants may be."""
+        size = tensor.untyped_storage().nbytes() if self.has_gpu else 0
+        return span_of(tensor) * tensor.element_size() < size <= _MOST_SHARED and not size % tensor.element_size()
+
+    def _part(self, tensor: torch.Tensor, number: int) -> Step:
+        """The view that gives a tensor from all of the memory that it lies in, which is a constant."""
+        storage, size = tensor.untyped_storage(), tensor.element_size()
+        begin = storage.data_ptr()
+        if begin not in self._bases or self._specs[self._bases[begin]].dtype != spec_of(tensor).dtype:
+            with self.pausing():
+                whole = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
+                whole = whole.set_(storage, 0, (storage.nbytes() // size,), (1,))
+            self._bases[begin] = base = self.number(whole)
+            self._there.add(base)
+            self._constants[base] = self._content(whole)
+        lies = ({"list": [*tensor.shape]}, {"list": [*tensor.stride()]}, tensor.storage_offset())
+        return Step("view", "aten::as_strided.default", ({"tensor": self._bases[begin]}, *lies), {}, {"tensor": number})
 
     def at(self, address: int) -> tuple[int, int] | None:
         """The number of a tensor in whose memory this address lies, and how far from the tensor's first element."""
+        found = self._tensor_at(address)
+        if found is None and self.is_memory(address):
+            self._search()
+            found = self._tensor_at(address)
+            if found is None:
+                self.lack("it gives a kernel memory that belongs to no tensor")
+        return None if found is None else (self._read(found), address - found.data_ptr())
+
+    def _tensor_at(self, address: int) -> torch.Tensor | None:
         for begin, (size, reference) in self._places.items():
             tensor = reference()
             if tensor is not None and begin <= address < begin + max(1, size):
-                return self._read(tensor), address - tensor.data_ptr()
+                return tensor
         return None
+
+    def _search(self) -> None:
+        """Know every tensor that there is. A module's weights get other memory when it is moved to the GPU, and host
+        code may take their addresses without asking torch for anything."""
+        if self._searched:
+            return
+        self._searched = True
+        for each in gc.get_objects():
+            if issubclass(type(each), torch.Tensor):  # nothing else is asked anything
+                self._meet(each)
 
     # -- steps --------------------------------------------------------------------------------------------------------
 
@@ -269,6 +326,8 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
                 if result is not NotImplemented:
                     return result
         name = func._schema.name
+        if func is _SET:
+            return self._given_memory(func(*args, **kwargs))
         try:
             taken = tuple(arguments.encode(value, self._read) for value in args)
             named = {key: arguments.encode(value, self._read) for key, value in kwargs.items()}
@@ -286,6 +345,16 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         except UnwritableError as error:
             self.lack(f"{name} returns {error}")
         return result
+
+    def _given_memory(self, tensor: torch.Tensor) -> torch.Tensor:
+        """It is a view now, of memory that another tensor had."""
+        number = self.number(tensor)
+        self._there.add(number)
+        if self.has_gpu and tensor.untyped_storage().data_ptr() in self._bases:
+            self._add(self._part(tensor, number))
+        else:
+            self.lack("it gives a tensor memory that no constant has")
+        return tensor
 
     def _value_of(self, tensor: torch.Tensor) -> Any:
         """The number in a tensor, which host code asks for. What does not depend on inputs is the same at each call;
@@ -307,6 +376,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
 
 _LEAST_ADDRESS = 1 << 20
 _ITEM = torch.ops.aten._local_scalar_dense.default
+_SET = torch.ops.aten.set_.source_Storage_storage_offset
 
 
 def warm_up() -> None:
@@ -325,9 +395,14 @@ def spec_of(tensor: torch.Tensor) -> TensorSpec:
 
 def content_of(tensor: torch.Tensor) -> torch.Tensor:
     """A copy of the bytes from a tensor's first element to its last."""
-    span = 1 + sum((size - 1) * step for size, step in zip(tensor.shape, tensor.stride(), strict=True))
-    span = span if tensor.numel() else 0
-    return tensor.detach().as_strided((span,), (1,), tensor.storage_offset()).view(torch.uint8).clone()
+    flat = tensor.detach().as_strided((span_of(tensor),), (1,), tensor.storage_offset())
+    return flat.view(torch.uint8).clone()
+
+
+def span_of(tensor: torch.Tensor) -> int:
+    """How many elements lie from its first to its last."""
+    steps = ((size - 1) * step for size, step in zip(tensor.shape, tensor.stride(), strict=True))
+    return 1 + sum(steps) if tensor.numel() else 0
 
 
 def current_flags() -> dict[str, bool]:
