@@ -246,6 +246,23 @@ def test_an_honest_kernel_is_held_to_no_more_than_it_can_reach(
     assert measured["wrong"].status is Status.WRONG_RESULT
 
 
+ROUNDED = "(x.half().to(x.dtype) if x.dtype == torch.float32 else x) * 8"
+"""A reference that computes with fewer digits than its answer has, as torch does with TF32."""
+
+
+@needs_torch
+def test_a_kernel_may_be_as_inexact_as_the_reference(device: Device, tmp_path: Path) -> None:
+    path = tmp_path / "wide.py"
+    path.write_text(WIDE.replace("{result}", ROUNDED).replace("{columns}", "4096"))
+    sources = {
+        "other digits": "(0.999 * x).half().float() * (8 / 0.999)",
+        "fewer": "x.bfloat16().float() * 8",
+    }
+    measured = measure(device, path, {name: MODEL_NEW.replace("{result}", it) for name, it in sources.items()})
+    assert [measured[name].status for name in ("reference", "other digits")] == [Status.OK] * 2, measured
+    assert measured["fewer"].status is Status.WRONG_RESULT
+
+
 @needs_torch
 def test_where_the_tolerance_does_not_matter_nothing_is_said(device: Device, tmp_path: Path) -> None:
     path = tmp_path / "linear.py"

@@ -1,4 +1,4 @@
-"""ChildExaminer: the parent\'s handle on the child that runs the code of a problem from elsewhere."""
+"""ChildExaminer: the parent's handle on the child that runs the code of a problem from elsewhere."""
 
 from __future__ import annotations
 
@@ -12,6 +12,9 @@ from presage.devices.status import Status
 from presage.problems.base import Case
 from presage.problems.external import ExternalProblem, Layout
 from presage.static.trace import TensorSpec
+
+TOGETHER, TOGETHER_BYTES = 64, 64 << 20
+"""The inputs of so many calls are made at a time, if they and their outputs take no more than this."""
 
 
 class CheckingError(VerdictError):
@@ -59,18 +62,25 @@ class ChildExaminer:
         """Have the child give back memory that it keeps for later, which others may need meanwhile."""
         self._ask("let go")
 
-    def make(self, case: Case, seed: int) -> tuple[Any, ...]:
-        arena = self._child.arena
+    def make(self, case: Case, seeds: Sequence[int]) -> list[tuple[Any, ...]]:
+        """As many at a time as there is room for: asking takes longer than making small ones."""
+        arena, found = self._child.arena, []
         arena.lay_out(self._problem, case, 1, outputs=True)
-        self._ask("make", case=dict(case.dims), seed=seed, **self._tensors(case, outputs=False))
-        return tuple(arena.inputs(0))
+        room = max(1, min(TOGETHER, TOGETHER_BYTES // arena.slots[0][-1].end))
+        for begin in range(0, len(seeds), room):
+            some = list(seeds[begin : begin + room])
+            arena.lay_out(self._problem, case, len(some), outputs=True)
+            self._ask("make", case=dict(case.dims), seeds=some, **self._tensors(case, outputs=False))
+            found += [arena.inputs(slot) for slot in range(len(some))]
+        return found
 
     def difference(self, case: Case, inputs: Sequence[Any], outputs: Sequence[Any]) -> str | None:
         arena = self._child.arena
         arena.lay_out(self._problem, case, 1, outputs=True)
         arena.write_inputs(0, (*inputs, *outputs))
         arena.settle()
-        answer = self._ask("check", case=dict(case.dims), **self._tensors(case, outputs=True))
+        details = self._tensors(case, outputs=True)
+        answer = self._ask("check", case=dict(case.dims), **details | {"offsets": details["offsets"][0]})
         if answer.get("note"):
             self._problem.notes[case.name] = str(answer["note"])
         wrong = answer["wrong"]
@@ -79,11 +89,11 @@ class ChildExaminer:
     def _tensors(self, case: Case, outputs: bool) -> dict[str, Any]:
         """What the child is told of the tensors, and where they lie."""
         layout, problem = self._problem.layouts[case.name], self._problem
-        places = self._child.arena.slots[0]
+        count = None if outputs else len(layout.inputs)
         found = {
             "data": layout.data,
             "inputs": [tensor.layout for tensor in layout.inputs],
-            "offsets": [place.offset for place in places[: None if outputs else len(layout.inputs)]],
+            "offsets": [[place.offset for place in slot[:count]] for slot in self._child.arena.slots],
         }
         if outputs:  # as the parent has put them there, which is row by row
             found["outputs"] = [

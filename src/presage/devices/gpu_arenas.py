@@ -7,6 +7,7 @@ from typing import Any
 
 from presage.devices.arena import place_slots
 from presage.devices.base import Progress
+from presage.devices.examiner import TOGETHER_BYTES
 from presage.devices.gpu_memory import GIB, NoRoomError
 from presage.problems.base import Problem
 
@@ -49,8 +50,9 @@ class Arenas:
         return self._take(self._sizes(problem)[1])
 
     def take_for_calls(self, problem: Problem, progress: Progress) -> Any:
-        """For one call at a time. There is no lane to be had for that, but others may have to let go of memory."""
-        size, patience = self._sizes(problem)[0], time.monotonic() + MEMORY_SECONDS
+        """For one call at a time, or several small ones. There is no lane to be had for that, but others may have to
+        let go of memory."""
+        size, patience = max(self._sizes(problem)[0], TOGETHER_BYTES), time.monotonic() + MEMORY_SECONDS
         while True:
             try:
                 return self._take(size)

@@ -31,6 +31,7 @@ from presage.problems.backend import NUMPY, Backend
 from presage.problems.base import Array, Case, Problem, storage
 from presage.problems.compare import Answer, difference, solve
 from presage.problems.external import ExternalProblem
+from presage.problems.sampler import Sampler
 
 WINDOW_NS = 3_000_000
 TALKS = 40
@@ -90,9 +91,18 @@ class Inputs:
     def __getitem__(self, slot: int) -> tuple[Any, ...]:
         while len(self._inputs) <= slot:
             case = self.case(len(self._inputs))
-            sampler = self._backend.sampler(secrets.randbits(63), case.values)
-            self._inputs.append(self._problem.make_inputs(case, sampler))
+            self._inputs.append(self._problem.make_inputs(case, self._sampler(case)))
         return self._inputs[slot]
+
+    def _sampler(self, case: Case) -> Sampler:
+        sampler: Sampler = self._backend.sampler(secrets.randbits(63), case.values)
+        return sampler
+
+    def reserve(self, slots: int) -> None:
+        """Make the inputs of so many slots, where it is quicker to make them at once."""
+        if isinstance(self._problem, ExternalProblem) and (missing := slots - len(self._inputs)) > 0:
+            samplers = [self._sampler(self._case) for _ in range(missing)]
+            self._inputs += self._problem.make_several(self._case, samplers)
 
     def answer(self, slot: int) -> Answer:
         if slot not in self._answers:
@@ -244,6 +254,7 @@ class Trial:
             child.command("forget")
         room = len(child.arena.slots)
         slots = range(_secret.randint(math.ceil(self.least_share * room), room))
+        inputs.reserve(len(slots))
         for slot in slots:
             child.arena.write_inputs(slot, inputs[slot])
             child.arena.poison(slot)

@@ -54,8 +54,8 @@ class Layout:
 class Examiner(Protocol):
     """Makes a problem's inputs and says which outputs are wrong, by the problem's own code."""
 
-    def make(self, case: Case, seed: int) -> tuple[Any, ...]:
-        """The input tensors of one call."""
+    def make(self, case: Case, seeds: Sequence[int]) -> list[tuple[Any, ...]]:
+        """The input tensors of a call for each seed."""
 
     def difference(self, case: Case, inputs: Sequence[Any], outputs: Sequence[Any]) -> str | None:
         """Why these outputs are wrong, or None when they are right."""
@@ -182,7 +182,10 @@ class ExternalProblem(Problem):
         return {"inputs": inputs, "data": layout.data, "any_order": True}
 
     def make_inputs(self, case: Case, sampler: Sampler) -> tuple[Any, ...]:
-        return self._asked.make(case, int(sampler.integers((), 0, _SEEDS, "int64")))
+        return self.make_several(case, [sampler])[0]
+
+    def make_several(self, case: Case, samplers: Sequence[Sampler]) -> list[tuple[Any, ...]]:
+        return self._asked.make(case, [int(sampler.integers((), 0, _SEEDS, "int64")) for sampler in samplers])
 
     def difference(self, case: Case, inputs: Sequence[Any], outputs: Sequence[Any]) -> str | None:
         """Why these outputs are wrong by the problem's own rules, or None."""
