@@ -171,4 +171,4 @@ def test_a_result_that_nothing_has_made_is_told() -> None:
         with torch._C._DisableTorchDispatch():  # as kernels do that torch does not dispatch
             result = x + 1
         document, _ = recorder.end(result)
-    assert "nothing has made" in document["lacks"]
+    assert "no recorded step has made" in document["lacks"]

@@ -6,6 +6,7 @@ whatever could be asked here: the parent holds its own clock over many of its ca
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import json
 import sys
@@ -63,9 +64,7 @@ class Gpu:
         self._clock = time.perf_counter_ns
         self.arena, self._arena_handle = 0, ""
         if settings["torch"]:
-            import torch
-
-            torch.zeros(1, device="cuda")
+            _wake_libraries()
 
     def load(self, command: dict[str, Any]) -> Any:
         if command["kind"] == "replay":
@@ -160,6 +159,17 @@ class Gpu:
             if paced:
                 self(self._synchronise())
         self(self._synchronise())
+
+
+def _wake_libraries() -> None:
+    """What torch and its libraries do at their first calls is done here, where no lane waits for it."""
+    import torch
+
+    small = torch.ones(1, 1, 8, 8, device="cuda")
+    with contextlib.suppress(RuntimeError):  # a library that is not there is not missed
+        torch.matmul(small, small)
+        torch.conv2d(small, small)
+    torch.cuda.synchronize()
 
 
 class GpuRunner:
@@ -371,8 +381,7 @@ class TorchRunner(TensorRunner):
         (slot,) = self._slots
         self._recorder.begin(slot.views)
         try:
-            with self._torch.jit.optimized_execution(False):  # kernels that TorchScript fuses are no operators
-                result = self._function(slot.data)
+            result = self._function(slot.data)
         except BaseException:
             self._recorder.stop()
             raise

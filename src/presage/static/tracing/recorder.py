@@ -129,7 +129,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
             self.lack(f"it returns {error}")
             return None
         if self.has_gpu and any(number >= known for number in tensors_in([written])):
-            self.lack("it returns a tensor that nothing has made that was recorded")
+            self.lack("it returns a tensor that no recorded step has made, as functions do that TorchScript has fused")
         return written
 
     def lack(self, reason: str) -> None:
@@ -326,7 +326,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
                 if result is not NotImplemented:
                     return result
         name = func._schema.name
-        if func is _SET:
+        if func.overloadpacket is torch.ops.aten.set_:
             return self._given_memory(func(*args, **kwargs))
         try:
             taken = tuple(arguments.encode(value, self._read) for value in args)
@@ -376,7 +376,6 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
 
 _LEAST_ADDRESS = 1 << 20
 _ITEM = torch.ops.aten._local_scalar_dense.default
-_SET = torch.ops.aten.set_.source_Storage_storage_offset
 
 
 def warm_up() -> None:
