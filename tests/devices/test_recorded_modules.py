@@ -108,6 +108,10 @@ def replayed(module: Any, recorder: Any) -> Any:
     with torch.no_grad(), recorder:
         recorder.begin([x])
         document, contents = recorder.end(module(x))
+    return program_of(document, contents)
+
+
+def program_of(document: Any, contents: Any) -> Any:
     trace = Trace.from_document(json.loads(json.dumps(document)))
     assert trace.lacks is None
     offsets, size = placed(trace)
@@ -172,3 +176,19 @@ def test_a_result_that_nothing_has_made_is_told() -> None:
             result = x + 1
         document, _ = recorder.end(result)
     assert "no recorded step has made" in document["lacks"]
+
+
+def test_what_a_graph_captures_of_shared_memory() -> None:
+    recorder, x = recording.Recorder(has_gpu=True), torch.randn(8, 16)
+    with torch.no_grad(), recorder:
+        module, static = Flat(), torch.zeros(8, 16)
+        recorder.begin_capture()
+        result = module(static)
+        capture = recorder.end_capture()
+        recorder.begin([x])
+        static.copy_(x)
+        recorder.replay(capture)
+        document, contents = recorder.end(result)
+    program = program_of(document, contents)
+    other = torch.randn(8, 16)
+    assert torch.allclose(program([other]), module(other), atol=1e-6)

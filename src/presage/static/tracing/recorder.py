@@ -60,6 +60,8 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         """By where a piece of memory begins: its size, and a tensor in it."""
         self._steps: list[Step] | None = None
         self._captures: list[Capture] = []
+        self._wholes: dict[tuple[int, torch.dtype], torch.Tensor] = {}
+        """By where memory begins that is more than one tensor's: all of it, as elements of one type."""
         self._paused = self._calls = 0
         self._noted: dict[str, None] = {}
         self._reset()
@@ -72,8 +74,8 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         self._tainted: set[int] = set()
         """What depends on the inputs' values."""
         self._constants: dict[int, torch.Tensor | None] = {}
-        self._bases: dict[int, int] = {}
-        """By where memory begins that is more than one constant's: the constant that is all of it."""
+        self._before: set[int] = set()
+        """Where memory begins that was there before the call."""
         self._searched = False
         self._lacks: str | None = None
 
@@ -88,6 +90,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         self.notes.update(self._noted)
         self._calls += 1
         self._steps = []
+        self._before = {begin for begin, (_, tensor) in self._places.items() if tensor() is not None}
         self._inputs = [self.number(tensor) for tensor in tensors]
         self._there.update(self._inputs)
         self._tainted.update(self._inputs)
@@ -217,13 +220,12 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
             return
         self._there.add(number)
         if self._is_part(tensor):
+            whole = self._whole(tensor)
+            self._need(self.number(whole), whole)
             self._add(self._part(tensor, number))
-        else:
-            self._constants[number] = self._content(tensor)
-
-    def _content(self, tensor: torch.Tensor) -> torch.Tensor | None:
-        with self.pausing():  # nor is it part of the call that it is kept
-            return content_of(tensor) if self.has_gpu else None
+            return
+        with self.pausing():  # that its content is kept is not part of the call
+            self._constants[number] = content_of(tensor) if self.has_gpu else None
 
     def _is_part(self, tensor: torch.Tensor) -> bool:
         """Whether there is more in its memory than itself, which other constants may be."""
@@ -231,18 +233,19 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         return span_of(tensor) * tensor.element_size() < size <= _MOST_SHARED and not size % tensor.element_size()
 
     def _part(self, tensor: torch.Tensor, number: int) -> Step:
-        """The view that gives a tensor from all of the memory that it lies in, which is a constant."""
-        storage, size = tensor.untyped_storage(), tensor.element_size()
-        begin = storage.data_ptr()
-        if begin not in self._bases or self._specs[self._bases[begin]].dtype != spec_of(tensor).dtype:
+        """The view that gives a tensor from all of the memory that it lies in."""
+        lies = ({"list": [*tensor.shape]}, {"list": [*tensor.stride()]}, tensor.storage_offset())
+        whole = self.number(self._whole(tensor))
+        return Step("view", "aten::as_strided.default", ({"tensor": whole}, *lies), {}, {"tensor": number})
+
+    def _whole(self, tensor: torch.Tensor) -> torch.Tensor:
+        storage = tensor.untyped_storage()
+        key = storage.data_ptr(), tensor.dtype
+        if key not in self._wholes:
             with self.pausing():
                 whole = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
-                whole = whole.set_(storage, 0, (storage.nbytes() // size,), (1,))
-            self._bases[begin] = base = self.number(whole)
-            self._there.add(base)
-            self._constants[base] = self._content(whole)
-        lies = ({"list": [*tensor.shape]}, {"list": [*tensor.stride()]}, tensor.storage_offset())
-        return Step("view", "aten::as_strided.default", ({"tensor": self._bases[begin]}, *lies), {}, {"tensor": number})
+                self._wholes[key] = whole.set_(storage, 0, (storage.nbytes() // tensor.element_size(),), (1,))
+        return self._wholes[key]
 
     def at(self, address: int) -> tuple[int, int] | None:
         """The number of a tensor in whose memory this address lies, and how far from the tensor's first element."""
@@ -348,12 +351,13 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
 
     def _given_memory(self, tensor: torch.Tensor) -> torch.Tensor:
         """It is a view now, of memory that another tensor had."""
-        number = self.number(tensor)
-        self._there.add(number)
-        if self.has_gpu and tensor.untyped_storage().data_ptr() in self._bases:
-            self._add(self._part(tensor, number))
-        else:
-            self.lack("it gives a tensor memory that no constant has")
+        if not self.has_gpu or not (self._captures or tensor.untyped_storage().data_ptr() in self._before):
+            self.lack("it gives a tensor memory that was not there before the call")
+            return tensor
+        number, whole = self.number(tensor), self._whole(tensor)
+        if not self._captures:
+            self._need(self.number(whole), whole)
+        self._add(self._part(tensor, number))
         return tensor
 
     def _value_of(self, tensor: torch.Tensor) -> Any:
