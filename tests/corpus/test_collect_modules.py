@@ -71,6 +71,7 @@ def folder(tmp_path: Path) -> Path:
         (place / f"{name}.py").write_text(problem)
         (place / name / "right.py").write_text(NEW)
     (place / "first" / "wrong.py").write_text(NEW.replace("torch.relu(", "torch.tanh("))
+    (place / "second" / "twin.py").write_text(NEW)
     (place / "notes.txt").write_text("no problem")
     return place
 

@@ -157,6 +157,18 @@ def test_what_a_launch_takes_is_kept_and_not_part_of_the_call() -> None:
     assert not contents  # no step takes it
 
 
+def test_memory_that_a_tensor_once_had_is_not_its_own() -> None:
+    recorder = recording.Recorder(has_gpu=True)
+    with recorder:
+        weight, other = torch.randn(16), torch.randn(16)
+        old = weight.data_ptr()
+        weight.data = torch.randn(16)
+        recorder._places[old] = 64, recorder._places[weight.data_ptr()][1]  # as if nobody else had it since
+        recorder.begin([])
+        assert not recorder.parameter(old.to_bytes(8, "little")).pointers
+        assert recorder.parameter(other.data_ptr().to_bytes(8, "little")).pointers
+
+
 def test_memory_of_no_tensor_is_told() -> None:
     recorder = recording.Recorder(has_gpu=True)
     with recorder:

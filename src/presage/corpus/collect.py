@@ -87,16 +87,17 @@ def _shuffled(problem: Problem, family: Kernel) -> list[dict[str, Value]]:
 
 def modules(folder: Path, device: Device) -> Iterator[PlannedKernel]:
     """For each problem from elsewhere in a folder (`NAME.py`, or a folder with a task): its reference, and the modules
-    in the folder `NAME` beside a file, or in `modules` inside a folder. What is no problem is left out."""
+    in the folder `NAME` beside a file, or in `modules` inside a folder, each once. What is no problem is left out."""
     for path in sorted(folder.iterdir(), key=lambda path: hashlib.sha256(path.name.encode()).digest()):
         if path.suffix != ".py" and not (path / "task.yml").is_file():
             continue
         problem = external.read(path)
-        yield PlannedKernel(problem, problem.reference_kernel())
-        for file in sorted((path / "modules" if path.is_dir() else path.with_suffix("")).glob("*.py")):
-            kernel = problem.candidate(read_kernel(file))
-            if kernel.language in device.languages:
-                yield PlannedKernel(problem, kernel)
+        files = sorted((path / "modules" if path.is_dir() else path.with_suffix("")).glob("*.py"))
+        kernels = [problem.reference_kernel(), *(problem.candidate(read_kernel(file)) for file in files)]
+        once: dict[str, Kernel] = {}
+        for kernel in kernels:
+            once.setdefault(kernel.hash, kernel)
+        yield from (PlannedKernel(problem, kernel) for kernel in once.values() if kernel.language in device.languages)
 
 
 def collect_modules(

@@ -195,9 +195,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
             self._specs.append(spec)
         elif self._specs[known] != spec:  # resized or given other memory
             self._specs[known] = spec
-        storage = tensor.untyped_storage()
-        begin = tensor.data_ptr() - tensor.storage_offset() * tensor.element_size()
-        self._places[begin] = storage.nbytes(), weakref.ref(tensor)
+        self._places[_begin(tensor)] = tensor.untyped_storage().nbytes(), weakref.ref(tensor)
         self._keep(tensor)
         return known
 
@@ -259,9 +257,10 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
 
     def _tensor_at(self, address: int) -> torch.Tensor | None:
         for begin, (size, reference) in self._places.items():
-            tensor = reference()
-            if tensor is not None and begin <= address < begin + max(1, size):
-                return tensor
+            if begin <= address < begin + max(1, size):
+                tensor = reference()
+                if tensor is not None and _begin(tensor) == begin:  # it may have been given other memory since
+                    return tensor
         return None
 
     def _search(self) -> None:
@@ -351,7 +350,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
 
     def _given_memory(self, tensor: torch.Tensor) -> torch.Tensor:
         """It is a view now, of memory that another tensor had."""
-        if not self.has_gpu or not (self._captures or tensor.untyped_storage().data_ptr() in self._before):
+        if not self.has_gpu or (not self._captures and self._is_new(tensor)):
             self.lack("it gives a tensor memory that was not there before the call")
             return tensor
         number, whole = self.number(tensor), self._whole(tensor)
@@ -359,6 +358,12 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
             self._need(self.number(whole), whole)
         self._add(self._part(tensor, number))
         return tensor
+
+    def _is_new(self, tensor: torch.Tensor) -> bool:
+        """Whether the memory that a tensor was given is that of one that the call has made."""
+        others = [each for each in self._alive if each is not tensor and _begin(each) == _begin(tensor)]
+        made = any(self._numbers[each] in self._there and self._numbers[each] not in self._constants for each in others)
+        return made and _begin(tensor) not in self._before
 
     def _value_of(self, tensor: torch.Tensor) -> Any:
         """The number in a tensor, which host code asks for. What does not depend on inputs is the same at each call;
@@ -386,6 +391,11 @@ def warm_up() -> None:
     """Do once what torch does at the first operator under such a mode: it imports its compiler, for seconds."""
     with Recorder(has_gpu=True):
         torch.zeros(1).add(1)
+
+
+def _begin(tensor: torch.Tensor) -> int:
+    """Where its memory begins."""
+    return int(tensor.data_ptr() - tensor.storage_offset() * tensor.element_size())
 
 
 def spec_of(tensor: torch.Tensor) -> TensorSpec:
