@@ -35,6 +35,16 @@ RIGHT = {
 }
 
 
+class Nothing:
+    """Inputs of a call that takes none."""
+
+    def __getitem__(self, slot: int) -> tuple[()]:
+        return ()
+
+    def reserve(self, slots: int) -> None:
+        return
+
+
 @pytest.mark.parametrize(
     ("outputs", "timed", "status"),
     [
@@ -170,7 +180,7 @@ def test_who_is_to_blame_when_a_kernel_runs_out_of_memory(
 )
 def test_who_is_to_blame_when_a_kernel_cannot_be_checked(held_gib: int, room_gib: int, status: Status) -> None:
     trial = short_of_memory(held_gib, room_gib)
-    trial.attempt(trial.run, CASE, [()] * CALLS, 1, True)
+    trial.attempt(trial.run, CASE, Nothing(), 1, True)
     assert trial.verdict is not None
     assert trial.verdict.status is status
     assert "cannot be checked" in trial.verdict.reason
@@ -186,4 +196,4 @@ def test_what_is_not_about_memory_is_not_caught() -> None:
     trial = short_of_memory(1, 5)
     trial.child.no_room = trial.child.arena.write_inputs = None  # type: ignore[union-attr]
     with pytest.raises(TypeError):
-        trial.attempt(trial.run, CASE, [()] * CALLS, 1, True)
+        trial.attempt(trial.run, CASE, Nothing(), 1, True)

@@ -43,6 +43,7 @@ def custom_kernel(data):
     x, = data
     image, ones = x.reshape(8, 4, 16, 16), torch.ones(4, device=x.device)
     y = F.batch_norm(image, ones, ones, ones, ones, training=True)
+    y = F.rms_norm(y, (16,), torch.ones(16, device=x.device), 1e-6)
     y = y + F.scaled_dot_product_attention(y, y, y)
     half = y.half()
     half = F.scaled_dot_product_attention(half, half, half, is_causal=True)
@@ -121,6 +122,7 @@ def test_operators_are_those_that_torch_takes_on_a_gpu(traced: Any) -> None:
     fused = [name for name in found if "norm" in name or "attention" in name]
     assert fused == [
         "cudnn_batch_norm",
+        "_fused_rms_norm",
         "_scaled_dot_product_efficient_attention",
         "_scaled_dot_product_flash_attention",
         "_native_batch_norm_legit",  # of no image

@@ -26,6 +26,7 @@ from presage.devices.gpu_observation import (
 from presage.devices.observation import CLOCK_SLACK, Observation
 from presage.devices.status import Status
 from presage.devices.trial import Inputs, Plan, Roof, Trial, worker_settings
+from presage.devices.worker.tensors import is_dense
 from presage.kernels import expression
 from presage.kernels.kernel import Kernel
 from presage.problems.base import Array, Case, Problem
@@ -263,6 +264,8 @@ class GpuTrial(Trial):
         if part["on_gpu"] is not True:
             raise VerdictError(Status.WRONG_RESULT, f"returned {array.name} in the host's memory; it must be the GPU's")
         order = self._order(array, shape, part)
+        if order and not is_dense(shape, tuple(int(step) for step in part["stride"])):
+            raise ValueError("strides of what is not whole")
         if part["is_input"] and timed:
             raise VerdictError(Status.CHEATING, f"returned a view of its input as {array.name}")
         return order

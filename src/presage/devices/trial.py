@@ -25,7 +25,6 @@ from presage.devices.base import CaseTiming, Effort, Measurement, Progress
 from presage.devices.child import Child, TimingError, VerdictError, Window
 from presage.devices.observation import Observation
 from presage.devices.status import Status
-from presage.devices.worker.tensors import is_dense
 from presage.kernels.kernel import Kernel
 from presage.problems.backend import NUMPY, Backend
 from presage.problems.base import Array, Case, Problem, storage
@@ -43,6 +42,8 @@ MAX_CALLS, MAX_MODULE_CALLS = 512, 128
 """A module's calls are fewer, since what each has returned must be described."""
 SURPRISING_CALLS, SURPRISING_INPUTS = 3, 6
 """Of a window on inputs of other styles, so many calls are checked, and so many inputs are made."""
+MOST_SPANNED = 1 << 30
+"""Bytes from an output's first element to its last, where there may be gaps between them."""
 PATIENCE = 3
 """On a machine too busy for the clocks to agree, keep trying for this many times the rounds and the time cap."""
 STEADY = 1.5
@@ -318,8 +319,13 @@ class Trial:
         address, order = int(part["address"]), self._order(array, shape, part)
         if timed:
             self._refuse_aliases(array.name, index, slot, address, described)
-        data = self._child.read_memory(address, math.prod(shape) * dtype.itemsize).view(dtype).reshape(shape)
-        return self._ordered(data, order) if order else data
+        if not order:
+            return self._child.read_memory(address, math.prod(shape) * dtype.itemsize).view(dtype).reshape(shape)
+        span = 1 + sum((size - 1) * step for size, step in zip(shape, order, strict=True)) if math.prod(shape) else 0
+        if span * dtype.itemsize > MOST_SPANNED:
+            raise VerdictError(Status.WRONG_RESULT, f"returned {array.name} as a strided view of more than 1 GiB")
+        data = self._child.read_memory(address, span * dtype.itemsize).view(dtype)
+        return self._ordered(data, shape, order)
 
     def _refuse_unlike(self, array: Array, part: dict[str, Any], shape: tuple[int, ...], dtype: str) -> None:
         """Refuse what is not a plain array of its language's, of this shape and type."""
@@ -338,14 +344,14 @@ class Trial:
         if not self.problem.any_order:
             return ()
         stride = tuple(int(step) for step in part["stride"])
-        if not is_dense(shape, stride):
+        if len(stride) != len(shape) or min(stride, default=0) < 0:
             raise ValueError("strides that do not fit the shape")
         return tuple(step if size > 1 else 1 for step, size in zip(stride, shape, strict=True))
 
-    def _ordered(self, data: np.ndarray, order: tuple[int, ...]) -> Any:
+    def _ordered(self, data: np.ndarray, shape: tuple[int, ...], order: tuple[int, ...]) -> np.ndarray:
         """The values that lie in memory in this order."""
         strides = [step * data.itemsize for step in order]
-        return np.lib.stride_tricks.as_strided(data, data.shape, strides)
+        return np.lib.stride_tricks.as_strided(data, shape, strides)
 
     def _refuse_aliases(self, name: str, index: int, slot: int, address: int, described: list[Any]) -> None:
         start = self._child.arena_address

@@ -83,8 +83,7 @@ def describe_arrays(problem: Problem, case: Case) -> str:
         ", ".join(f"{a.name} {problem.dtype(a, case)}{list(problem.shape(a, case))}" for a in arrays)
         for arrays in (problem.inputs, problem.outputs)
     )
-    cost = problem.cost(case)
-    return f"{inputs} -> {outputs}; at least {cost.bytes:,} bytes moved and {cost.flops:,} operations"
+    return f"{inputs} -> {outputs}; at least {problem.bytes(case):,} bytes moved and {problem.flops(case):,} operations"
 
 
 def describe_hardware(hardware: Hardware | None, kind: str) -> str:

@@ -181,8 +181,7 @@ def _arrays(task: Task, case: Case) -> str:
         ", ".join(f"{problem.dtype(a, case)}[{'x'.join(map(str, problem.shape(a, case)))}]" for a in arrays)
         for arrays in (problem.inputs, problem.outputs)
     )
-    cost = problem.cost(case)
-    return f"{inputs} -> {outputs}; {cost.bytes / 1e6:.3g} MB, {cost.flops / 1e9:.3g} Gflop"
+    return f"{inputs} -> {outputs}; {problem.bytes(case) / 1e6:.3g} MB, {problem.flops(case) / 1e9:.3g} Gflop"
 
 
 def _anchor(task: Task) -> str:

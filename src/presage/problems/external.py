@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Protocol
 from presage.core.errors import PresageError
 from presage.kernels.kernel import Kernel, from_source
 from presage.problems import task_file
-from presage.problems.base import Array, Case, Problem, Tolerance
+from presage.problems.base import Array, Case, Cost, Problem, Tolerance
 from presage.problems.sampler import Sampler
 from presage.static.report import StaticReport
 from presage.static.trace import TensorSpec, Trace, tensors_in
@@ -220,6 +220,11 @@ class ExternalProblem(Problem):
     def bytes(self, case: Case) -> int:
         arrays = [array for array in self.inputs if not array.written]
         return sum(self.array_bytes(array, case) for array in (*arrays, *self.outputs))
+
+    def cost(self, case: Case) -> Cost:
+        """What nobody can do without: outputs are written. Of inputs a module need read only what they depend on, such
+        as some rows of a table, or a cache as far as it is filled."""
+        return Cost(sum(self.array_bytes(array, case) for array in self.outputs), 0)
 
     def flops(self, case: Case) -> int:
         """Unknown, so that the roofline is that of the bytes alone."""

@@ -291,12 +291,14 @@ class TensorRunner(GpuRunner):
         described = []
         with self._plainly():
             for part, expected, offset in zip_longest(parts, self._outputs, slot.offsets):
-                description = self._describe(part)
+                description, whole = self._describe(part), part
+                if self._any_order and description.get("contiguous") is False:
+                    whole, description["contiguous"] = self._base.contiguous(part), True
                 if description == expected:
-                    pointer = self._base.data_ptr(part)
-                    self._gpu(self._copy(self._gpu.arena + offset, pointer, self._base.nbytes.__get__(part), 0))
-                    description["is_input"] = pointer in slot.inputs
-                    description["stride"] = list(self._base.stride(part))
+                    size = self._base.nbytes.__get__(whole)
+                    self._gpu(self._copy(self._gpu.arena + offset, self._base.data_ptr(whole), size, 0))
+                    description["is_input"] = self._base.data_ptr(part) in slot.inputs
+                    description["stride"] = list(self._base.stride(whole))
                 described.append(description)
         self._described.append(described[: len(parts)])
 

@@ -144,7 +144,7 @@ class TorchRunner(ModuleRunner):
         return (part.dtype, part.shape, part.stride(), part.is_cpu), part.data_ptr()
 
     def _describe_array(self, part: Any) -> dict[str, Any]:
-        whole = part.is_contiguous() or (self._any_order and tensors.is_dense(part.shape, part.stride()))
+        whole = self._any_order or part.is_contiguous()
         return tensors.describe(part) | {"type": "torch.Tensor", "contiguous": bool(whole and part.is_cpu)}
 
 

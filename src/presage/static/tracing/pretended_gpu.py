@@ -199,6 +199,7 @@ def pretend(request: Mapping[str, Any], recorder: Recorder, driver: RecordingDri
     _leave_uncompiled()
     _use_cudnn()
     _use_fused_attention()
+    torch.rms_norm = _rms_norm(torch.rms_norm)
     _tune_without_timing(recorder, driver)
     torch.Tensor.to = _move_tensors(torch.Tensor.to)
     torch.Tensor.cuda = lambda self, *_, **__: self.to("cuda")
@@ -248,6 +249,17 @@ def _batch_norm(original: Callable[..., Any]) -> Callable[..., Any]:
 
 def _is_single(tensor: Any) -> bool:
     return tensor is not None and tensor.dtype is torch.float32
+
+
+def _rms_norm(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Normalisations by the root mean square, for which torch has a kernel on a GPU where all is of one type."""
+
+    def rms_norm(x: Any, shape: Any, weight: Any = None, eps: float | None = None) -> Any:
+        if weight is not None and weight.dtype is not x.dtype:
+            return original(x, shape, weight, eps)
+        return torch.ops.aten._fused_rms_norm(x, list(shape), weight, eps)[0]
+
+    return rms_norm
 
 
 def _use_fused_attention() -> None:

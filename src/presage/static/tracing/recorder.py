@@ -323,7 +323,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
     def _recorded(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Do what is asked for, and write it down."""
         with self:  # an operator that is made of others is left to them
-            if func is not torch.ops.prim.device.default:
+            if func is not torch.ops.prim.device.default and not self._has_kernel(func, args):
                 result = func.decompose(*args, **kwargs)
                 if result is not NotImplemented:
                     return result
@@ -347,6 +347,13 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         except UnwritableError as error:
             self.lack(f"{name} returns {error}")
         return result
+
+    def _has_kernel(self, func: Any, args: Any) -> bool:
+        """Whether torch has a kernel of its own on this device for an operator that it could make of others."""
+        if not self.has_gpu:
+            return func._schema.name in _WITH_KERNELS
+        on_gpu = any(isinstance(leaf, torch.Tensor) and leaf.is_cuda for leaf in tree_leaves(args))
+        return bool(torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), "CUDA" if on_gpu else "CPU"))
 
     def _given_memory(self, tensor: torch.Tensor) -> torch.Tensor:
         """It is a view now, of memory that another tensor had."""
@@ -384,6 +391,8 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
 
 
 _LEAST_ADDRESS = 1 << 20
+_WITH_KERNELS = ("aten::_fused_rms_norm",)
+"""What torch has kernels for on a GPU, and makes of others elsewhere."""
 _ITEM = torch.ops.aten._local_scalar_dense.default
 
 
