@@ -199,7 +199,7 @@ def pretend(request: Mapping[str, Any], recorder: Recorder, driver: RecordingDri
     _leave_uncompiled()
     _use_cudnn()
     _use_fused_attention()
-    torch.rms_norm = _rms_norm(torch.rms_norm)
+    torch.rms_norm = _rms_norm(torch.rms_norm, recorder)
     _tune_without_timing(recorder, driver)
     torch.Tensor.to = _move_tensors(torch.Tensor.to)
     torch.Tensor.cuda = lambda self, *_, **__: self.to("cuda")
@@ -251,13 +251,17 @@ def _is_single(tensor: Any) -> bool:
     return tensor is not None and tensor.dtype is torch.float32
 
 
-def _rms_norm(original: Callable[..., Any]) -> Callable[..., Any]:
-    """Normalisations by the root mean square, for which torch has a kernel on a GPU where all is of one type."""
+def _rms_norm(original: Callable[..., Any], recorder: Recorder) -> Callable[..., Any]:
+    """Normalisations by the root mean square, for which torch has a kernel on a GPU where all is of one type. Here it
+    makes them of other operators."""
 
     def rms_norm(x: Any, shape: Any, weight: Any = None, eps: float | None = None) -> Any:
         if weight is not None and weight.dtype is not x.dtype:
             return original(x, shape, weight, eps)
-        return torch.ops.aten._fused_rms_norm(x, list(shape), weight, eps)[0]
+        with recorder.pausing():
+            made = torch.ops.aten._fused_rms_norm(x, list(shape), weight, eps)
+        recorder.operator("operator", "aten::_fused_rms_norm.default", (x, list(shape), weight, eps), {}, made)
+        return made[0]
 
     return rms_norm
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import math
 import struct
 import weakref
 from collections.abc import Callable, Iterator, Sequence
@@ -282,7 +283,11 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         """A step that torch's dispatcher has not seen."""
         taken = tuple(arguments.encode(value, self._read) for value in values)
         options = {key: arguments.encode(value, self._read) for key, value in named.items()}
-        self._add(Step(kind, name, taken, options, arguments.encode(results, self.number)))
+        made = arguments.encode(results, self.number)
+        tensors = {*tensors_in([*taken, *options.values(), made])} if kind == "operator" else ()
+        size = sum(self._specs[number].bytes for number in tensors)
+        flops = float(max((math.prod(self._specs[number].shape) for number in tensors), default=0))
+        self._add(Step(kind, name, taken, options, made, bytes=size, flops=flops))
 
     def memory(self, name: str, written: Sequence[Any], size: int) -> None:
         """Bytes that are copied or filled; the arguments are written already."""
@@ -351,7 +356,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
     def _has_kernel(self, func: Any, args: Any) -> bool:
         """Whether torch has a kernel of its own on this device for an operator that it could make of others."""
         if not self.has_gpu:
-            return func._schema.name in _WITH_KERNELS
+            return False
         on_gpu = any(isinstance(leaf, torch.Tensor) and leaf.is_cuda for leaf in tree_leaves(args))
         return bool(torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), "CUDA" if on_gpu else "CPU"))
 
@@ -391,8 +396,6 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
 
 
 _LEAST_ADDRESS = 1 << 20
-_WITH_KERNELS = ("aten::_fused_rms_norm",)
-"""What torch has kernels for on a GPU, and makes of others elsewhere."""
 _ITEM = torch.ops.aten._local_scalar_dense.default
 
 
