@@ -72,6 +72,7 @@ def folder(tmp_path: Path) -> Path:
         (place / name / "right.py").write_text(NEW)
     (place / "first" / "wrong.py").write_text(NEW.replace("torch.relu(", "torch.tanh("))
     (place / "second" / "twin.py").write_text(NEW)
+    (place / "second" / "nothing.py").write_text("None\n")
     (place / "notes.txt").write_text("no problem")
     return place
 
@@ -89,8 +90,10 @@ def test_modules_are_collected_and_a_broken_problem_is_left_out(folder: Path, tm
         ("first", "wrong.py"): "wrong_result",
         ("second", "second.py"): "runtime_error",
         ("second", "right.py"): "runtime_error",
+        ("second", "nothing.py"): "runtime_error",
     }
-    assert (count, again) == (5, 0)
+    assert (count, again) == (6, 0)
+    assert {state.render(each)[1].hash for each in state.kernels.values()} == {each.hash for each in state.kernels.values()}
     assert any("broken is left out: its reference failed" in line for line in said)
     lines = [json.loads(line) for file in into.glob("*.jsonl") for line in file.read_text().splitlines()]
     assert {line["kind"] for line in lines} == {"run", "problem", "family", "kernel"}
@@ -108,7 +111,7 @@ def test_modules_are_packed_with_splits_by_problem_and_without_the_texts_of_othe
     (others / "first" / "right.py").write_text(NEW + "\n# the same but for a comment\n")
     found = pack.pack(into, tmp_path / "modules.parquet", "modules", "a GPU", without=others)
     rows = {(row.problem, row.family): row for row in found.rows()}
-    assert len(rows) == 5
+    assert len(rows) == 6
     assert {row.room for row in rows.values()} == {"KernelBench"}
     assert {row.split for row in rows.values() if row.problem == "first"} == {splits.of_problem("first")}
     assert [rows["first", name].source for name in ("first.py", "right.py")] == ["", ""]
