@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from presage.forecasters import features
 from presage.forecasters.features import Row
+from presage.static import walk
 from presage.static.hardware import Hardware
 from presage.static.report import LaunchReport, StaticReport
 from presage.static.trace import LAUNCHES, Step
@@ -36,7 +37,7 @@ def launch_times(report: StaticReport, hardware: Hardware, model: Trees) -> dict
     for number, step in enumerate(report.trace.steps):
         if step.kind in LAUNCHES and step.launch is not None:
             launch = known.get((step.name, step.launch.grid, step.launch.block))
-            if launch is not None and launch.executed is not None and step.bytes:
+            if launch is not None and _is_known(launch) and step.bytes:
                 found[number] = described(step, launch, report, hardware)
     if not found:
         return {}
@@ -46,6 +47,11 @@ def launch_times(report: StaticReport, hardware: Hardware, model: Trees) -> dict
         number: (math.log2(1e9 * floor) + float(mean), _MISSED * prior * float(spread))
         for (number, (_, floor)), mean, spread in zip(found.items(), answers.mean, answers.spread, strict=True)
     }
+
+
+def _is_known(launch: LaunchReport) -> bool:
+    """Whether it was walked, and no loop in it ends by what lies in memory."""
+    return launch.executed is not None and not walk.parted(launch.executed)[1]
 
 
 def described(step: Step, launch: LaunchReport, report: StaticReport, hardware: Hardware) -> tuple[Row, float]:

@@ -26,6 +26,8 @@ from presage.static.tracing.cuda_launches import CudaLaunches
 from presage.static.tracing.recorder import Recorder
 from presage.static.tracing.triton_driver import RecordingDriver
 
+_CALLS = 2
+"""The last is traced: in the first a module may tune, capture, or make what it keeps."""
 _NEEDS_VALUES = ("DataDependentOutputException", "DynamicOutputShapeException", "UnsupportedFakeTensorException")
 _NEEDS_GPU = ("Torch not compiled with CUDA", "no fake impl or Meta kernel", "arguments from the 'CUDA' backend")
 
@@ -70,15 +72,18 @@ def _run_case(
     built: CudaLaunches,
     fakes: FakeTensorMode,
 ) -> dict[str, Any]:
+    document: dict[str, Any] = {}
     try:
-        with fakes, recorder, pretended_gpu.WithoutGpu():
-            data = reference.data(case["arguments"]) if reference else host_code.data_of(case)
-            recorder.begin([leaf for leaf in tree_leaves(data) if isinstance(leaf, torch.Tensor)])
-            document, _ = recorder.end(call(data))
+        for _ in range(_CALLS):
+            with fakes, recorder, pretended_gpu.WithoutGpu():
+                data = reference.data(case["arguments"]) if reference else host_code.data_of(case)
+                recorder.begin([leaf for leaf in tree_leaves(data) if isinstance(leaf, torch.Tensor)])
+                document, _ = recorder.end(call(data))
     except BaseException as error:
         notes = [*recorder.notes, *inline_cuda.failures()]
         recorder.stop()
-        return {"status": _status(error), "error": _explain(error), "notes": notes}
+        if not document:
+            return {"status": _status(error), "error": _explain(error), "notes": notes}
     failures = [f"could not be built here: {why}" for why in inline_cuda.failures()]
     document["notes"] = [one_line(note, 500) for note in (*document["notes"], *inline_cuda.notes(), *failures)]
     executed = [_walked(document, step, built.texts) for step in document["steps"]]
