@@ -24,6 +24,7 @@ from presage.kernels.kernel import LANGUAGES, Kernel
 from presage.plugins.group import RECORDINGS
 from presage.problems import registry as problems
 from presage.problems.base import Array, Case, Cost, Problem, Tolerance
+from presage.problems.external import CONVENTIONS
 from presage.problems.kernel_file import KernelProblem
 from presage.problems.sampler import Sampler
 from presage.static import hardware, roofline
@@ -184,6 +185,7 @@ class RecordedProblem(Problem):
         rows = device.rows(name)
         some = next((row for row in rows.values() if row.cases), next(iter(rows.values())))
         self.name, self.room = name, some.room
+        self.is_foreign = some.room in CONVENTIONS
         self.summary = f"recorded on {device.recording.facts.get('hardware', 'an unknown device')}"
         dims: list[dict[str, int]] = [{}] * len(some.cases)
         if some.kernel.header.outputs and some.kernel.header.launches:

@@ -15,7 +15,6 @@ from presage.forecasters.base import Candidate, Prediction, Task
 from presage.forecasters.uniform import NOTHING_KNOWN
 from presage.kernels.kernel import Kernel
 from presage.problems.base import Problem
-from presage.problems.external import ExternalProblem
 from presage.static.hardware import WARP
 from presage.static.report import LaunchReport, StaticReport
 
@@ -97,7 +96,7 @@ def find(task: Task, candidate: Candidate) -> Fault | None:
 
 def _traced(task: Task, candidate: Candidate) -> Fault | None:
     """What a module's traces show, beside the shapes of the problem's outputs or those that its reference returns."""
-    wanted = task.anchor.reports if isinstance(task.problem, ExternalProblem) else [None] * len(task.cases)
+    wanted = task.anchor.reports if task.problem.is_foreign else [None] * len(task.cases)
     for case, report, anchor in zip(task.cases, candidate.reports, wanted, strict=False):
         trace, expected = report.trace, None
         if trace is None or trace.lacks:

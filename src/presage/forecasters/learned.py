@@ -29,7 +29,6 @@ from presage.forecasters.base import Candidate, Forecaster, Measured, Prediction
 from presage.forecasters.features import LEARNED_ARCH, Row, busiest, case_rows, floor_seconds
 from presage.forecasters.trees import digest, matrix
 from presage.plugins.group import MODELS
-from presage.problems.external import ExternalProblem
 
 Floats = npt.NDArray[np.float64]
 Leaves = npt.NDArray[np.uint8]
@@ -81,7 +80,7 @@ class LearnedForecaster(Forecaster):
         self._models: dict[str, Model] = {}
 
     def forecast(self, task: Task, candidates: Sequence[Candidate]) -> list[Prediction]:
-        if isinstance(task.problem, ExternalProblem):
+        if task.problem.is_foreign:
             said = self._of_modules(task, candidates)
             return [faults.warned(task, candidate, each) for candidate, each in zip(candidates, said, strict=True)]
         kinds = [self._kind_of(task, candidate) for candidate in candidates]
@@ -101,7 +100,7 @@ class LearnedForecaster(Forecaster):
 
     def is_sure(self, task: Task) -> bool:
         # Neither kernels for a CPU nor problems from elsewhere were tried.
-        return task.hardware is not None and not isinstance(task.problem, ExternalProblem)
+        return task.hardware is not None and not task.problem.is_foreign
 
     def _predict(self, task: Task, candidates: Sequence[Candidate], kind: str) -> list[Prediction]:
         floors = case_floors(task)

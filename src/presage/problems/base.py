@@ -138,6 +138,8 @@ class Problem(Shown, ABC):
     """Cases that are only checked: odd sizes, sizes of 1, extreme values."""
     split: str = "train"
     """Which part of a recording its kernels belong to, one of `SPLITS`."""
+    is_foreign: bool = False
+    """Whether it was written for another harness, or is a user's own: its kernels are whole modules."""
     any_order: ClassVar[bool] = False
     """Whether a module's outputs may lie in memory in any order of their dimensions, and not only row by row."""
 

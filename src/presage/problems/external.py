@@ -25,7 +25,7 @@ from presage.problems.sampler import Sampler
 from presage.static.report import StaticReport
 from presage.static.trace import TensorSpec, Trace, tensors_in
 
-KERNELBENCH, GPU_MODE, ONE_FILE = "KernelBench", "GPU MODE", "one-file"
+CONVENTIONS = KERNELBENCH, GPU_MODE, ONE_FILE = "KernelBench", "GPU MODE", "one-file"
 _DEFINES = {
     ONE_FILE: ("reference", "inputs"),
     KERNELBENCH: ("Model", "get_inputs", "get_init_inputs"),
@@ -68,6 +68,7 @@ class ExternalProblem(Problem):
     """A problem whose reference was written for another harness. `described` gives one that can be measured."""
 
     any_order: ClassVar[bool] = True
+    is_foreign = True
     inputs: tuple[Array, ...] = ()
     outputs: tuple[Array, ...] = ()
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 from presage.static.hardware import WARP, Hardware
 from presage.static.report import StaticReport
 from presage.static.trace import FREE, LAUNCHES, Step, Trace
+from presage.static.warp import UNBOUNDED
 
 HOST_BANDWIDTH = 64e9
 """Bytes a second between host and GPU: sixteen lanes of PCIe 5. That of the GPUs' tables is of their own memory."""
@@ -55,9 +56,11 @@ def _flops(executed: Mapping[str, float], warps: int) -> float:
 
 def priced(step: Step, executed: Mapping[str, float] | None) -> Step:
     """A launch with its bytes and operations as walking its code counts them. It moves no more than the tensors that it
-    is given hold, if each is read or written once; a walk counts what is moved again."""
+    is given hold, if each is read or written once; a walk counts what is moved again, and not what memory decides."""
     if step.kind not in LAUNCHES or step.launch is None or executed is None:
         return step
+    if any(name.startswith(UNBOUNDED) for name in executed):
+        return step  # what a loop moves that memory ends is not known, so it is all
     warps = _warps(step.launch.grid, step.launch.block)
     sectors = sum(executed.get(f"{what}_sectors", 0.0) for what in ("load", "store", "atomic"))
     moved = int(min(_SECTOR * sectors * warps, 1 << 60))
