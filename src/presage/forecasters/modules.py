@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from statistics import NormalDist, fmean, median
 
 from presage.core.forecast import Forecast
+from presage.forecasters import module_failures
 from presage.forecasters.base import Candidate, Measured, Prediction, Task
 from presage.forecasters.launch_times import Trees, launch_times
 from presage.forecasters.module_time import ModuleTime, StepTime, module_time
@@ -29,9 +30,8 @@ _COMPILED = 0.8
 _MEASURED, _SURE_OF_SHARE, _IS_FAR = 4, 8, 0.5
 """So many measured modules of a problem count as much as what was known before of where its modules lie, and of how
 many are far off: by more than so many octaves."""
-_FAILS = 0.25
-"""The chance to fail where nobody has measured anything, guessed; it counts as four measurements."""
-_TRIED = 4
+_TRIED = 8
+"""So many measured modules of a problem count as much as the chance to fail that a module's trace tells."""
 _OWN_SHARE = 0.8
 """Of the least time that a module's steps need; where its own kernels have less of it, it is the sum of its steps."""
 _LEVELS = tuple(level / 40 for level in range(1, 40))
@@ -94,8 +94,9 @@ def forecast(task: Task, candidates: Sequence[Candidate], trees: Callable[[], Tr
     middle = median(residuals) if residuals else 0.0
     shift, far = middle * len(residuals) / (len(residuals) + _MEASURED), _far_share(residuals, middle)
     failed = sum(each.status != "ok" for each in task.neighbours)
-    p_fail = (_FAILS * _TRIED + failed) / (_TRIED + len(task.neighbours))
-    return [_prediction(times, each, shift, far, p_fail) for each in candidates]
+    chances = (module_failures.chance(each.reports, task.anchor.reports) for each in candidates)
+    p_fail = [(chance * _TRIED + failed) / (_TRIED + len(task.neighbours)) for chance in chances]
+    return [_prediction(times, each, shift, far, p) for each, p in zip(candidates, p_fail, strict=True)]
 
 
 def _far_share(residuals: Sequence[float], middle: float) -> float:

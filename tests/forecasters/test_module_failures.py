@@ -1,0 +1,64 @@
+"""Signs that a module will fail: what it does otherwise than its reference."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from presage import StaticReport
+from presage.forecasters import module_failures
+from presage.static.trace import Launch, Step, TensorSpec, Trace
+
+IMAGE, BY_CHANNEL = TensorSpec((8, 16, 32, 32), "float32"), TensorSpec((8, 16, 32, 32), "float32", (16384, 1, 512, 16))
+FLAGS = {"cudnn_benchmark": False, "matmul_tf32": False}
+
+
+def step(name: str, **more: Any) -> Step:
+    return Step("operator", f"aten::{name}.default", ({"tensor": 0},), {}, {"tensor": 1}, **{"flags": FLAGS, **more})
+
+
+def report(*steps: Step, image: TensorSpec = IMAGE, made: str = "float32", lacks: str | None = None) -> StaticReport:
+    trace = Trace((image, replace(IMAGE, dtype=made)), (0,), (), steps, {"tensor": 1}, lacks=lacks)
+    return StaticReport("h200", "sm_90a", "ok", "torch", trace=trace)
+
+
+CONVOLUTION, NORM, PRODUCT = step("convolution"), step("cudnn_batch_norm"), step("mm")
+KERNEL = Step("triton", "mine", launch=Launch(0, (1, 1, 1), (128, 1, 1), 0, ()))
+REFERENCE = [report(CONVOLUTION, NORM, PRODUCT)]
+
+
+@pytest.mark.parametrize(
+    ("module", "signs"),
+    [
+        pytest.param(report(CONVOLUTION, NORM, PRODUCT), set(), id="the same"),
+        pytest.param(report(CONVOLUTION, PRODUCT), {"no batch norms"}, id="as if it were trained"),
+        pytest.param(report(CONVOLUTION, NORM, replace(PRODUCT, precision="tf32")), {"products in TF32"}, id="TF32"),
+        pytest.param(report(CONVOLUTION, NORM, PRODUCT, made="float16"), {"half precision"}, id="half"),
+        pytest.param(report(CONVOLUTION, NORM, image=BY_CHANNEL), {"channels last"}, id="another layout"),
+        pytest.param(
+            report(replace(CONVOLUTION, flags=FLAGS | {"cudnn_benchmark": True}), NORM), {"tuned convolutions"},
+            id="tuned",
+        ),
+        pytest.param(report(KERNEL, NORM), {"its own kernels", "no convolutions"}, id="a kernel of its own"),
+        pytest.param(
+            report(replace(KERNEL, precision="fp16"), CONVOLUTION, NORM),
+            {"its own kernels", "tensor cores in its kernels"},
+            id="tensor cores",
+        ),
+        pytest.param(report(CONVOLUTION, NORM, lacks="it waits"), {"lacks"}, id="not all is known"),
+        pytest.param(StaticReport("h200", "sm_90a", "unknown", "torch"), {"not traced"}, id="nothing is known"),
+    ],
+)  # fmt: skip
+def test_what_it_does_otherwise(module: StaticReport, signs: set[str]) -> None:
+    assert module_failures.signs([module], REFERENCE) == signs
+    usual, found = (module_failures.chance([each], REFERENCE) for each in (REFERENCE[0], module))
+    assert 0.1 < usual < 0.3
+    assert found == usual or (found > usual) is (signs != {"its own kernels"})
+
+
+def test_a_reference_that_has_it_too_is_no_sign() -> None:
+    half = report(CONVOLUTION, NORM, PRODUCT, made="float16")
+    assert module_failures.signs([half], [half]) == set()
+    assert module_failures.signs([half], []) == {"half precision"}
