@@ -9,15 +9,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from presage.devices.worker import swallowed, tensors
+from presage.devices.worker.exactness import is_as_exact
 from presage.devices.worker.module import as_data, initial_inputs, load_reference, set_seed, to_device
 
 _SEED_OF_OTHERS = 7_182_818
 """For inputs whose answer is no answer to any that are asked about."""
-
-
-_AS_EXACT, _MOST_OFF = 2.0, 0.01
-"""An output may be so many times as far off as the reference is anywhere, if that is no larger share of the standard
-deviation of the right one."""
 
 
 class ExaminerRunner:
@@ -190,17 +186,15 @@ class KernelBench:
         return found
 
     def _are_as_exact(self, expected: Sequence[Any], exact: Sequence[Any], outputs: Sequence[Any]) -> bool:
-        """Whether every output is about as near to the exact one as the reference's. Where that is off by much of what
-        the output differs by, or the tolerance swallows the output, nothing is told by it."""
-        for number, (right, true, output) in enumerate(zip(expected, exact, outputs, strict=True)):
-            if number in self._bounds or not right.is_floating_point() or right.shape != output.shape:
-                return False
-            allowed = _AS_EXACT * (right.double() - true).abs().max()
-            if not bool(allowed <= _MOST_OFF * true.std()) or not bool(
-                ((output.double() - true).abs() <= allowed).all()
-            ):
-                return False
-        return True
+        """Whether every output is about as near to the exact one as the reference's. Where the tolerance swallows an
+        output, or there is no memory to tell, nothing is told by it."""
+        try:
+            return all(
+                number not in self._bounds and is_as_exact(right, true, output)
+                for number, (right, true, output) in enumerate(zip(expected, exact, outputs, strict=True))
+            )
+        except self._torch.OutOfMemoryError:
+            return False
 
     def _answer_in_double(self, data: Any) -> list[Any]:
         """Empty where the model cannot be turned into one of doubles."""
