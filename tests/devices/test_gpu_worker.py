@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -28,25 +28,44 @@ def runner(expected: dict[str, Any]) -> tuple[TorchRunner, list[tuple[int, int, 
 HERE = {"type": "torch.Tensor", "dtype": "float32", "shape": [4, 3], "contiguous": True, "on_gpu": False}
 
 
-def collected(result: Any, inputs: set[int]) -> tuple[list[Any], list[tuple[int, int, int]]]:
+def collected(
+    result: Any, inputs: Sequence[range] = (), any_order: bool = False
+) -> tuple[list[Any], list[tuple[int, int, int]]]:
     made, copied = runner(HERE)
-    made._collect(result, Slot((), [], [256], inputs))
+    made._any_order = any_order
+    made._collect(result, Slot((), [], [256], list(inputs)))
     return made._described, copied
 
 
 def test_what_is_returned_is_copied_and_described() -> None:
     x = torch.rand(4, 3)
-    described, copied = collected(x, set())
+    described, copied = collected(x)
     assert described == [[HERE | {"is_input": False, "stride": [3, 1]}]]
     assert copied == [((1 << 20) + 256, x.data_ptr(), 48)]
-    assert collected((x,), {x.data_ptr()})[0][0][0]["is_input"] is True
+
+
+def test_a_view_of_an_input_is_told_wherever_it_begins() -> None:
+    x = torch.rand(6, 3)
+    addresses = range(x.data_ptr(), x.data_ptr() + x.nbytes)
+    for view in (x[:4], x[2:]):
+        assert collected((view,), [addresses])[0][0][0]["is_input"] is True
+    assert collected((torch.rand(4, 3),), [addresses])[0][0][0]["is_input"] is False
+
+
+def test_an_output_with_gaps_is_copied_without_them_where_that_is_allowed() -> None:
+    gaps = torch.rand(4, 6)[:, ::2]
+    assert collected(gaps)[1] == []
+    described, ((_, source, size),) = collected(gaps, any_order=True)
+    assert described == [[HERE | {"is_input": False, "stride": [3, 1]}]]
+    assert source != gaps.data_ptr()
+    assert size == 48
 
 
 @pytest.mark.parametrize(
     "result", [torch.zeros(4, 4), torch.zeros(4, 3).half(), torch.nn.Parameter(torch.zeros(4, 3)), None, 5, ()]
 )
 def test_what_is_not_as_expected_is_not_copied(result: Any) -> None:
-    assert collected(result, set())[1] == []
+    assert collected(result)[1] == []
 
 
 @contextmanager
@@ -74,6 +93,6 @@ def test_nothing_foreign_runs_while_outputs_are_collected(attack: Any) -> None:
     made, copied = runner(HERE)
     x = torch.rand(4, 3)
     with attack(lambda: asked.append(1)):
-        made._collect(x, Slot((), [], [256], set()))
+        made._collect(x, Slot((), [], [256], []))
     assert asked == []
     assert len(copied) == 1

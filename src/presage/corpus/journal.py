@@ -77,7 +77,7 @@ class State:
         if record is None:
             raise PresageError(f"the source of {found.problem} {found.hash} is not in the journals: a file is missing")
         family = from_source(record["source"], Path(record["name"]).suffix, record["name"])
-        family = replace(family, language=found.language)  # of what says nothing of it itself, its problem does
+        family = replace(family, language=found.language)  # one that imports nothing has its problem's
         kernel = family.render(found.values) if found.values else family
         if kernel.hash != found.hash:
             raise PresageError(f"{found.problem} {family.name} renders to {kernel.hash}; {found.hash} was measured")

@@ -54,14 +54,13 @@ class GpuObservation(Observation):
     def samples(self) -> dict[int, float]:
         """Each call's own time: one that something else on the GPU delayed is an outlier and says nothing of others.
         Calls that were not queued in time do not count where others were."""
-        every, in_time = {}, set()
-        for number, window in zip(self.rounds, self.windows, strict=True):
-            late = are_late(window.answer)
-            for call, ns in enumerate(window.answer["samples_ns"]):
-                every[number * WINDOW_CALLS + call] = float(ns)
-                if not late[call]:
-                    in_time.add(number * WINDOW_CALLS + call)
-        return {key: ns for key, ns in every.items() if key in in_time} if in_time else every
+        calls = [
+            (number * WINDOW_CALLS + call, float(ns), is_late)
+            for number, window in zip(self.rounds, self.windows, strict=True)
+            for call, (ns, is_late) in enumerate(zip(window.answer["samples_ns"], are_late(window.answer), strict=True))
+        ]
+        in_time = {key: ns for key, ns, is_late in calls if not is_late}
+        return in_time or {key: ns for key, ns, _ in calls}
 
     def tail_ns(self) -> float:
         """How long the GPU goes on after a call's own stream has finished."""

@@ -37,7 +37,7 @@ _OWN_SHARE = 0.8
 _LEVELS = tuple(level / 40 for level in range(1, 40))
 _HALVINGS = 20
 SUM = "the sum of its steps, as its trace has them"
-COMPILED = "torch compiles its functions, and the trace has what they are made from"
+COMPILED = "torch compiles its functions; the sum is of the operators before that"
 
 
 @dataclass

@@ -186,6 +186,7 @@ class ExternalProblem(Problem):
         return self.make_several(case, [sampler])[0]
 
     def make_several(self, case: Case, samplers: Sequence[Sampler]) -> list[tuple[Any, ...]]:
+        """The inputs of a call from each sampler, which is quicker than asking for one after the other."""
         return self._asked.make(case, [int(sampler.integers((), 0, _SEEDS, "int64")) for sampler in samplers])
 
     def difference(self, case: Case, inputs: Sequence[Any], outputs: Sequence[Any]) -> str | None:
@@ -223,8 +224,8 @@ class ExternalProblem(Problem):
         return sum(self.array_bytes(array, case) for array in (*arrays, *self.outputs))
 
     def cost(self, case: Case) -> Cost:
-        """What nobody can do without: outputs are written. Of inputs a module need read only what they depend on, such
-        as some rows of a table, or a cache as far as it is filled."""
+        """What nobody can do without: outputs are written. A module need only read the inputs that they depend on,
+        such as some rows of a table, or a cache as far as it is filled."""
         return Cost(sum(self.array_bytes(array, case) for array in self.outputs), 0)
 
     def flops(self, case: Case) -> int:

@@ -240,12 +240,13 @@ class CudaRunner(GpuRunner):
 
 @dataclass(frozen=True)
 class Slot:
-    """One call: its data, the tensors in it in their order, where its outputs go, and which inputs are not outputs."""
+    """One call: its data, the tensors in it in their order, where its outputs go, and the addresses of inputs that are
+    not outputs."""
 
     data: Any
     views: list[Any]
     offsets: list[int]
-    inputs: set[int]
+    inputs: list[range]
 
 
 class TensorRunner(GpuRunner):
@@ -272,7 +273,11 @@ class TensorRunner(GpuRunner):
         self._slots = []
         for slot in layout["slots"]:
             views = [self._view(offset, array) for offset, array in zip(slot, inputs, strict=False)]
-            kept = {x.data_ptr() for x, array in zip(views, inputs, strict=True) if not array.get("written")}
+            kept = [
+                range(self._gpu.arena + offset, self._gpu.arena + offset + tensors.size_of(array, self._torch))
+                for offset, array in zip(slot, inputs, strict=False)
+                if not array.get("written")
+            ]
             data = tensors.arrange(layout, views, self._torch)
             self._slots.append(Slot(data, views, slot[len(inputs) :], kept))
 
@@ -297,7 +302,8 @@ class TensorRunner(GpuRunner):
                 if description == expected:
                     size = self._base.nbytes.__get__(whole)
                     self._gpu(self._copy(self._gpu.arena + offset, self._base.data_ptr(whole), size, 0))
-                    description["is_input"] = self._base.data_ptr(part) in slot.inputs
+                    pointer = self._base.data_ptr(part)
+                    description["is_input"] = any(pointer in addresses for addresses in slot.inputs)
                     description["stride"] = list(self._base.stride(whole))
                 described.append(description)
         self._described.append(described[: len(parts)])

@@ -133,7 +133,9 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
             self.lack(f"it returns {error}")
             return None
         if self.has_gpu and any(number >= known for number in tensors_in([written])):
-            self.lack("it returns a tensor that no recorded step has made, as functions do that TorchScript has fused")
+            self.lack(
+                "it returns a tensor that no recorded step has made; kernels that TorchScript fuses are not recorded"
+            )
         return written
 
     def lack(self, reason: str) -> None:
