@@ -78,6 +78,8 @@ class _Task:
     """One for each process that it has been in."""
     not_replayed: str = ""
     """Why it is timed in its worker, once that is known."""
+    is_rehearsed: bool = True
+    """Whether it can be called with no launches, on blank inputs."""
 
     @property
     def to_time(self) -> tuple[Case, ...]:
@@ -406,6 +408,15 @@ class CudaDevice(Device):
     def _prepared(self, task: _Task, plan: Plan) -> Any:
         """A trial whose kernel is loaded and compiled, waiting for the lane. Beside a foreign module's process there is
         one in which what it does is repeated without it."""
+        from presage.devices.gpu_trial import RehearsalError
+
+        trial = self._prepared_trial(task, plan)
+        if not isinstance(trial.verdict, RehearsalError):
+            return trial
+        task.is_rehearsed = False
+        return self._prepared_trial(task, plan)
+
+    def _prepared_trial(self, task: _Task, plan: Plan) -> Any:
         from presage.devices.gpu_trial import GpuTrial
         from presage.devices.module_trial import ModuleTrial
 
@@ -417,6 +428,7 @@ class CudaDevice(Device):
                 trial.replayer = self._replayer()
         else:
             trial = GpuTrial(task.problem, task.kernel, task.effort, task.draws)
+        trial.is_rehearsed = task.is_rehearsed
         if trial.is_own:
             with suppress(IndexError):  # which others take from, too
                 trial.child = self._workers.pop()

@@ -12,6 +12,7 @@ import json
 import sys
 import time
 from dataclasses import dataclass
+from functools import partial
 from itertools import zip_longest
 from typing import Any
 
@@ -358,23 +359,36 @@ class TorchRunner(TensorRunner):
         self._torch.set_grad_enabled(False)
         self._block = 0
         self._recorder: Any = None
+        self._kernels: Any = None
         if command.get("records"):
             from presage.static.tracing import on_gpu
             from presage.static.tracing.recorder import Recorder
 
             self._recorder = Recorder(has_gpu=True)
-            on_gpu.install(self._recorder, gpu.driver)
+            self._kernels = on_gpu.install(self._recorder, gpu.driver)
             self._recorder.__enter__()  # it must have seen the module's tensors made
-        self._function: Any = load_candidate(command, "cuda")
+        self._load = partial(load_candidate, command, "cuda")
+        self._function: Any = self._load()
 
     def close(self, command: dict[str, Any]) -> None:
         self._function, self._slots = None, []
         self._torch.cuda.empty_cache()
 
     def prepare(self, command: dict[str, Any]) -> None:
-        """Compile for every shape without launching: Triton's launches are held back, its autotuners forget."""
-        with NoLaunches(self._torch.cuda.is_current_stream_capturing):
-            self.rehearse(command)
+        """Call it once for every shape without launching kernels of its own: they are compiled and loaded, and Triton's
+        autotuners forget. A module that chooses by times itself must do so when they are times: it is loaded anew."""
+        cudnn = self._torch.backends.cudnn
+        held_back = self._kernels.held_back() if self._kernels else contextlib.nullcontext()
+        chooses, cudnn.benchmark = cudnn.benchmark, False
+        try:
+            with NoLaunches(self._torch.cuda.is_current_stream_capturing), held_back:
+                self.rehearse(command)
+        finally:
+            cudnn.benchmark = chooses
+        if command.get("anew"):
+            self._function = None
+            self._function = self._load()
+        self._torch.cuda.empty_cache()  # others need the memory meanwhile
 
     def rehearse(self, command: dict[str, Any]) -> None:
         """Call it once for every shape, so that whatever compiles at a first call has compiled."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import ctypes
 import importlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -17,12 +18,14 @@ from presage.static.tracing.cuda_launches import CudaLaunches
 from presage.static.tracing.recorder import Recorder
 
 
-def install(recorder: Recorder, driver: Any) -> None:
-    """From now on, for as long as the process lives. `driver` is that of cuda.bindings."""
+def install(recorder: Recorder, driver: Any) -> LoadedKernels:
+    """From now on, for as long as the process lives. `driver` is that of cuda.bindings. Returns what launches the
+    module's own CUDA code."""
     major, minor = torch.cuda.get_device_capability()
     arch = f"sm_{major}{minor}{'a' if major >= 9 else ''}"
     recorder.is_memory = _memory_of(driver)
-    inline_cuda.install(CudaLaunches(recorder, LoadedKernels(driver)), target_arch=arch, has_gpu=True)
+    kernels = LoadedKernels(driver)
+    inline_cuda.install(CudaLaunches(recorder, kernels), target_arch=arch, has_gpu=True)
     _listen_to_triton(recorder)
     _listen_to_graphs(recorder)
     synchronize = torch.cuda.synchronize
@@ -32,6 +35,7 @@ def install(recorder: Recorder, driver: Any) -> None:
         synchronize(*args, **named)
 
     torch.cuda.synchronize = noted
+    return kernels
 
 
 def _memory_of(driver: Any) -> Callable[[int], bool]:
@@ -108,6 +112,16 @@ class LoadedKernels:
     def __init__(self, driver: Any) -> None:
         self._driver = driver
         self._functions: dict[tuple[bytes, str], Any] = {}
+        self._holds = False
+
+    @contextmanager
+    def held_back(self) -> Iterator[None]:
+        """Inside, kernels are loaded and not launched, unless they become part of a graph."""
+        self._holds = True
+        try:
+            yield
+        finally:
+            self._holds = False
 
     def __call__(
         self,
@@ -122,6 +136,8 @@ class LoadedKernels:
         held = [(ctypes.c_char * len(content)).from_buffer_copy(content) for content in parameters]
         pointers = (ctypes.c_void_p * max(1, len(held)))(*(ctypes.addressof(each) for each in held))
         function = self._function(code, name, shared)
+        if self._holds and not torch.cuda.is_current_stream_capturing():
+            return
         self._ask(self._driver.cuLaunchKernel(function, *grid, *block, shared, stream, ctypes.addressof(pointers), 0))
 
     def _function(self, code: bytes, name: str, shared: int) -> Any:
