@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import gc
 import json
 import sys
 import time
@@ -387,6 +388,7 @@ class TorchRunner(TensorRunner):
             cudnn.benchmark = chooses
         if command.get("anew"):
             self._function = None
+            gc.collect()  # a module and its functions hold each other, and what it has kept
             self._function = self._load()
         self._torch.cuda.empty_cache()  # others need the memory meanwhile
 
