@@ -11,7 +11,7 @@ import pytest
 
 from presage import Effort, Kernel, Measurement, Problem, Status
 from presage.corpus import collect, journal, pack
-from presage.devices.base import ProblemError
+from presage.devices.examiner import ProblemError
 from presage.problems import splits
 
 PROBLEM = """

@@ -14,7 +14,8 @@ from pathlib import Path
 from presage.core.errors import PresageError
 from presage.corpus import journal
 from presage.corpus.journal import Journal, State
-from presage.devices.base import Device, Effort, ProblemError
+from presage.devices.base import Device, Effort
+from presage.devices.examiner import ProblemError
 from presage.devices.status import Status
 from presage.kernels.header import Value
 from presage.kernels.kernel import Kernel

@@ -15,7 +15,7 @@ from presage.core.errors import PresageError
 from presage.core.shown import Shown
 from presage.core.statistics import Interval, Parts, median_of_processes, speedup_interval
 from presage.devices.child import VerdictError
-from presage.devices.examiner import ChildExaminer
+from presage.devices.examiner import ChildExaminer, ProblemError
 from presage.devices.status import Status
 from presage.kernels.kernel import Kernel
 from presage.problems import registry as problems
@@ -153,14 +153,6 @@ _TOGETHER = 8
 
 Progress = Callable[[str, float], None]
 """Called with what is being done and the share of the work that is done."""
-
-
-class ProblemError(PresageError):
-    """A problem from elsewhere whose own code fails, by its name."""
-
-    def __init__(self, problem: str, reason: str) -> None:
-        super().__init__(reason)
-        self.problem = problem
 
 
 class Device(ABC):

@@ -472,6 +472,7 @@ class CudaDevice(Device):
         if self._idle.is_gone:
             self._idle.kill()
             del self._idle
+        task.is_rehearsed = task.is_rehearsed and not isinstance(trial.verdict, CrowdedError)
         again = self._prepared(task, plan)
         self._conduct([again], plan, task.effort, _silent)
         return again

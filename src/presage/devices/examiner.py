@@ -17,6 +17,14 @@ TOGETHER, TOGETHER_BYTES = 64, 64 << 20
 """The inputs of so many calls are made at a time, if they and their outputs take no more than this."""
 
 
+class ProblemError(PresageError):
+    """A problem from elsewhere whose own code fails, by its name."""
+
+    def __init__(self, problem: str, reason: str) -> None:
+        super().__init__(reason)
+        self.problem = problem
+
+
 class CheckingError(VerdictError):
     """No memory was left to check a kernel's results with; whose fault that is, the device must find out."""
 
@@ -108,7 +116,9 @@ class ChildExaminer:
         except VerdictError as fault:
             if do in _BESIDE_A_KERNEL and "out of memory" in fault.reason:
                 raise CheckingError from fault
-            raise PresageError(f"{self._problem.path}: its reference failed: {fault.reason}") from fault
+            raise ProblemError(
+                self._problem.name, f"{self._problem.path}: its reference failed: {fault.reason}"
+            ) from fault
 
 
 _BESIDE_A_KERNEL = ("make", "check")

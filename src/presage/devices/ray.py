@@ -16,7 +16,8 @@ from typing import Any
 
 import presage
 from presage.core.errors import PresageError
-from presage.devices.base import COMPILING, Effort, Measurement, ProblemError, Progress
+from presage.devices.base import COMPILING, Effort, Measurement, Progress
+from presage.devices.examiner import ProblemError
 from presage.devices.pool import LOSSES, Outcome, Pool, given_up
 from presage.devices.ray_cluster import Cluster, LostError, Slot
 from presage.devices.ray_worker import About, Make, Refusal

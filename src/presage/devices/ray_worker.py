@@ -11,7 +11,8 @@ from typing import Any
 import presage
 from presage.core.errors import PresageError
 from presage.devices import registry
-from presage.devices.base import Device, Effort, Measurement, ProblemError
+from presage.devices.base import Device, Effort, Measurement
+from presage.devices.examiner import ProblemError
 from presage.kernels.kernel import Kernel
 from presage.problems.base import Problem
 from presage.static.hardware import Hardware

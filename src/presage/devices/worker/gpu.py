@@ -388,6 +388,7 @@ class TorchRunner(TensorRunner):
             cudnn.benchmark = chooses
         if command.get("anew"):
             self._function = None
+            sys.modules.pop("candidate", None)
             gc.collect()  # a module and its functions hold each other, and what it has kept
             self._function = self._load()
         self._torch.cuda.empty_cache()  # others need the memory meanwhile
