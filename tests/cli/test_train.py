@@ -7,12 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from presage import Status
+from presage import StaticReport, Status
 from presage.cli.main import main
+from presage.core.statistics import Interval
 from presage.devices import recording
 from presage.devices.recording import RecordedCase, Row
 from presage.kernels.kernel import from_source
 from presage.problems import registry
+from presage.static.trace import Step, TensorSpec, Trace
 
 
 def small_recording(path: Path) -> None:
@@ -63,3 +65,57 @@ def test_operators_are_learned_from_recordings_of_operators_only(
         == 2
     )
     assert "no recording of operators" in capsys.readouterr().err
+
+
+def traced(calls: int, name: str = "relu") -> tuple[StaticReport, ...]:
+    """A module that reads and writes 64 MB so many times."""
+    tensors = (TensorSpec((1 << 24,), "float32"),) * (calls + 1)
+    steps = tuple(
+        Step("operator", f"aten::{name}.default", ({"tensor": at},), {}, {"tensor": at + 1}, bytes=1 << 27)
+        for at in range(calls)
+    )
+    return (StaticReport("h200", "sm_90a", "ok", "none", trace=Trace(tensors, (0,), (), steps, {"tensor": calls})),)
+
+
+def module_recording(path: Path) -> None:
+    """Modules of three problems from elsewhere: each is as slow as it has steps, and the longest fail."""
+    rows = []
+    for problem, split in (("one", "train"), ("two", "train"), ("three", "test_problem")):
+        modules = [(from_source(f"x = {n}\n", ".py", f"{n}.py"), n) for n in range(1, 9)]
+        anchor = modules[3][0].hash
+        for kernel, calls in modules:
+            cases = (RecordedCase("as written", 1.0, (30_000.0 * calls,) * 3),)
+            value, fails = 4 / calls, calls > 6
+            row = Row(
+                problem, "KernelBench", split, kernel.name, "torch", kernel.hash, kernel.source, {},
+                Status.WRONG_RESULT if fails else Status.OK, "it is off" if fails else "", () if fails else cases,
+                anchor, None if fails else Interval(value, value, value), reports=traced(calls),
+            )  # fmt: skip
+            rows.append(row)
+    recording.write(path, rows, {"name": "some_modules", "kind": "gpu", "hardware": "h200"})
+
+
+def test_modules(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    module_recording(tmp_path / "some_modules.parquet")
+    command = ["train", "modules", "--recording", str(tmp_path / "some_modules.parquet"), "--into"]
+    made = []
+    for name in ("one", "two"):
+        assert main([*command, str(tmp_path / name)]) == 0
+        made.append((tmp_path / name / "modules.json").read_bytes())
+    told = capsys.readouterr().out
+    assert made[0] == made[1]
+    facts = json.loads(made[0])
+    assert (facts["modules"], facts["failed"], facts["recordings"]) == (14, 4, ["some_modules"])
+    assert "learning from 14 modules, of which 4 failed" in told
+
+
+@pytest.mark.parametrize(("named", "said"), [(True, "no modules with traces"), (False, "no recording of modules")])
+def test_no_modules_to_learn_from(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, named: bool, said: str
+) -> None:
+    small_recording(tmp_path / "small.parquet")
+    monkeypatch.setattr("presage.devices.recorded.packaged", list)
+    chosen = ["--recording", str(tmp_path / "small.parquet")] if named else []
+    assert main(["train", "modules", *chosen, "--into", str(tmp_path / "model")]) == 2
+    assert said in capsys.readouterr().err
+    assert not (tmp_path / "model" / "modules.json").exists()

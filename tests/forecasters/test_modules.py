@@ -13,7 +13,7 @@ from presage.forecasters.learned import LearnedForecaster
 from presage.kernels.kernel import from_source
 from presage.problems import registry
 from presage.static import hardware
-from presage.static.trace import Step, TensorSpec, Trace
+from presage.static.trace import COMPILED, Step, TensorSpec, Trace
 
 FILE = "def reference(x):\n    return x\n\n\ndef inputs():\n    return x\n"
 MB = 1 << 20
@@ -76,8 +76,10 @@ def test_a_step_that_nobody_knows_makes_it_unsure_and_is_named(task: Task) -> No
 
 
 def test_what_torch_compiles_is_less_sure(task: Task) -> None:
-    compiled = Candidate(from_source("import torch\nf = torch.compile(g)\n", ".py", "k.py"), traced(1))
-    usual, other = LearnedForecaster().forecast(task, [module(1, 1), compiled])
+    one = module(1, 1)
+    reports = tuple(replace(each, trace=replace(each.trace, notes=(COMPILED,))) for each in one.reports if each.trace)
+    compiled = Candidate(module(2, 1).kernel, reports)
+    usual, other = LearnedForecaster().forecast(task, [one, compiled])
     assert usual.forecast is not None
     assert other.forecast is not None
     assert other.forecast.confidence("width") < usual.forecast.confidence("width")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from presage.static.trace import Trace, tensors_in
+from presage.static.trace import COMPILED, Trace, tensors_in
 
 X = ((64, 128), "float32")
 
@@ -195,3 +195,20 @@ class ModelNew(torch.nn.Module):
 """
     report = inspect_source(HEAD + body, ".py", X)
     assert steps(report.trace, "operator") == ["addmm"]
+    assert COMPILED in report.trace.notes
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        pytest.param("@torch.compile\ndef f(x):\n    return x + 1\n", True, id="a function"),
+        pytest.param("f = torch.compile(torch.nn.ReLU())\n", True, id="a model"),
+        pytest.param("f = torch.nn.ReLU()\nf.compile()\n", True, id="a model that compiles itself"),
+        pytest.param("@torch.compile(mode='max-autotune')\ndef f(x):\n    return x + 1\n", True, id="with options"),
+        pytest.param("g = torch.compile(torch.relu)\ndef f(x):\n    return x + 1\n", False, id="never called"),
+    ],
+)
+def test_a_trace_says_that_torch_compiles_what_is_called(inspect_source: Any, body: str, told: bool) -> None:
+    call = "def custom_kernel(data):\n    return f(data[0])\n"
+    trace = inspect_source(HEAD + body + call, ".py", X).trace
+    assert (COMPILED in trace.notes) is told

@@ -1,4 +1,4 @@
-"""`presage train learned`, `presage train operators` and `presage train llm`."""
+"""`presage train learned`, `presage train operators`, `presage train modules` and `presage train llm`."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from presage.core.errors import PresageError
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "forecaster",
-        choices=["learned", "operators", "llm"],
-        help="what to train: the forecaster `learned`, its model of operators, or a language model",
+        choices=["learned", "operators", "modules", "llm"],
+        help="what to train: the forecaster `learned`, its model of operators, that of modules, or a language model",
     )
     parser.add_argument(
         "--recording",
@@ -89,7 +89,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.forecaster == "llm":
         _train_llm(arguments, into, say)
     else:
-        (_train_operators if arguments.forecaster == "operators" else _train_learned)(arguments.recording, into, say)
+        train = {"learned": _train_learned, "operators": _train_operators, "modules": _train_modules}
+        train[arguments.forecaster](arguments.recording, into, say)
     files = {str(file.relative_to(into)): file.stat().st_size for file in _files(into)}
     if arguments.json:
         seconds = time.monotonic() - start
@@ -167,3 +168,15 @@ def _train_operators(names: Sequence[str], into: Path, say: Callable[[str], None
         raise PresageError("no recording of operators is installed; name one with --recording FILE.parquet")
     timed = [each for name in names for each in operator_recording.read(operator_recording.find(name))]
     operator_training.train(timed, into, say)
+
+
+def _train_modules(names: Sequence[str], into: Path, say: Callable[[str], None]) -> None:
+    from presage.devices import recorded
+    from presage.forecasters import module_training
+    from presage.forecasters.learned import LearnedForecaster
+
+    recordings = [recorded.find(name) for name in names or recorded.packaged()]
+    with_modules = [each for each in recordings if names or module_training.has_modules(each)]
+    if not with_modules:
+        raise PresageError("no recording of modules is installed; name one with --recording FILE.parquet")
+    module_training.train(with_modules, into, LearnedForecaster().model("compiled"), say)

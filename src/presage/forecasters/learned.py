@@ -27,6 +27,7 @@ from presage.devices.status import Status
 from presage.forecasters import failure_model, faults, modules
 from presage.forecasters.base import Candidate, Forecaster, Measured, Prediction, Task
 from presage.forecasters.features import LEARNED_ARCH, Row, busiest, case_rows, floor_seconds
+from presage.forecasters.module_model import ModuleModel
 from presage.forecasters.trees import digest, matrix
 from presage.plugins.group import MODELS
 
@@ -96,7 +97,7 @@ class LearnedForecaster(Forecaster):
         return _MODULE if modules.is_mixed(candidate, task.hardware) else kind_of(task, candidate)
 
     def _of_modules(self, task: Task, candidates: Sequence[Candidate]) -> list[Prediction]:
-        return modules.forecast(task, candidates, lambda: self._model("compiled"))
+        return modules.forecast(task, candidates, self._module_model, lambda: self.model("compiled"))
 
     def is_sure(self, task: Task) -> bool:
         # Neither kernels for a CPU nor problems from elsewhere were tried.
@@ -106,7 +107,7 @@ class LearnedForecaster(Forecaster):
         floors = case_floors(task)
         if kind == "source" and not floors:
             return [Prediction(None, (_BLIND,))] * len(candidates)
-        model = self._model(kind)
+        model = self.model(kind)
         timed = [
             each
             for each in (task.anchor, *task.neighbours[:_MOST_NEIGHBOURS])
@@ -167,7 +168,12 @@ class LearnedForecaster(Forecaster):
         leaves = np.stack([each[4] for each in found]) if found else np.zeros((0, model.trees), dtype=np.uint8)
         return Answers(mean, spread, p_fail, busy, leaves)
 
-    def _model(self, kind: str) -> Model:
+    @cached_property
+    def _module_model(self) -> ModuleModel:
+        return ModuleModel.load()
+
+    def model(self, kind: str) -> Model:
+        """The trees of one kind, read once."""
         if kind not in self._models:
             self._models[kind] = Model.load(self.folder, kind)
         return self._models[kind]

@@ -127,7 +127,7 @@ def read(recording: Recording, kind: str, split: str) -> Iterator[Example]:
     device = RecordedDevice(recording)
     for problem in recording.counts:
         rows = [row for row in device.rows(problem).values() if row.split == split]
-        if not rows:
+        if not rows or device.problem(problem).is_foreign:
             continue
         task = task_of(device, problem, rows[0])
         floors = case_floors(task)

@@ -1,35 +1,27 @@
-"""The chance that a module fails, from what its trace does otherwise than the reference's: most that fail are wrong,
+"""What a module's trace does otherwise than the reference's that tells of failing: most modules that fail are wrong,
 and most of those compute with fewer digits, or not what the reference computes."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 from presage.static.report import StaticReport
 from presage.static.trace import LAUNCHES, Step, Trace
 
-_BIAS = -1.5
-_WEIGHTS = {
-    "lacks": 1.0,
-    "not traced": 1.0,
-    "its own kernels": -0.2,
-    "tensor cores in its kernels": 1.5,
-    "half precision": 1.1,
-    "tuned convolutions": 0.7,
-    "channels last": 0.95,
-    "products in TF32": 0.75,
-    "no batch norms": 2.1,
-    "no convolutions": 0.65,
-}
-"""Of a logistic regression on 327 measured modules of the train and validation splits, of which a quarter failed."""
+SIGNS = (
+    "lacks",
+    "not traced",
+    "its own kernels",
+    "tensor cores in its kernels",
+    "half precision",
+    "tuned convolutions",
+    "channels last",
+    "products in TF32",
+    "no batch norms",
+    "no convolutions",
+)
+"""What a model of modules has a weight for."""
 HALF = ("float16", "bfloat16")
-
-
-def chance(reports: Sequence[StaticReport], reference: Sequence[StaticReport]) -> float:
-    """Of a module with these reports, beside those of its reference: one for each case."""
-    found = signs(reports, reference)
-    return 1 / (1 + math.exp(-_BIAS - sum(_WEIGHTS[name] for name in found)))
 
 
 def signs(reports: Sequence[StaticReport], reference: Sequence[StaticReport]) -> set[str]:
@@ -44,8 +36,8 @@ def _signs(trace: Trace | None, reference: Trace | None) -> set[str]:
         return {"not traced"}
     ours, theirs = _about(trace), _about(reference) if reference else set()
     found = {f"its own {sign}" for sign in ours & {"kernels"}}
-    found |= {sign for sign in ours - theirs if sign in _WEIGHTS}
-    found |= {f"no {sign}" for sign in theirs - ours if f"no {sign}" in _WEIGHTS}
+    found |= {sign for sign in ours - theirs if sign in SIGNS}
+    found |= {f"no {sign}" for sign in theirs - ours if f"no {sign}" in SIGNS}
     return found | ({"lacks"} if trace.lacks else set())
 
 

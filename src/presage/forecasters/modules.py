@@ -1,30 +1,28 @@
 """What `learned` says of modules that are more than a kernel, whatever their problem: the time of the steps of their
 traces, beside that of the reference's steps, or of the reference as it was measured.
 
-Steps that both have are off by the same in both, so what they are off by cancels. Most modules are as near to the sum
-of their steps as the steps' own uncertainty says; one in eight is far from it, for a reason that its trace does not
-show. What a search measures moves all of a problem's modules.
+Steps that both have are off by the same in both, so what they are off by cancels. How far modules are from the sum of
+their steps was learned. What a search measures moves all of a problem's modules.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import NormalDist, fmean, median
 
 from presage.core.forecast import Forecast
 from presage.forecasters import module_failures
 from presage.forecasters.base import Candidate, Measured, Prediction, Task
 from presage.forecasters.launch_times import Trees, launch_times
+from presage.forecasters.module_model import ModuleModel
 from presage.forecasters.module_time import ModuleTime, StepTime, module_time
 from presage.forecasters.operator_model import OperatorModel
 from presage.static import roofline
 from presage.static.hardware import Hardware
+from presage.static.trace import COMPILED
 
-_NEAR, _FAR, _FAR_SHARE = 0.04, 1.5, 0.12
-"""Octaves: by how much more than their steps' uncertainty modules are off; and so are so many of them. Fitted to 228
-measured modules of the train and validation splits."""
 _COMPILED = 0.8
 """Octaves: what torch.compile makes of the operators that a trace has, guessed."""
 _MEASURED, _SURE_OF_SHARE, _IS_FAR = 4, 8, 0.5
@@ -37,7 +35,6 @@ _OWN_SHARE = 0.8
 _LEVELS = tuple(level / 40 for level in range(1, 40))
 _HALVINGS = 20
 SUM = "the sum of its steps, as its trace has them"
-COMPILED = "torch compiles its functions; the sum is of the operators before that"
 
 
 @dataclass
@@ -84,7 +81,9 @@ def is_mixed(candidate: Candidate, hardware: Hardware | None) -> bool:
     return False
 
 
-def forecast(task: Task, candidates: Sequence[Candidate], trees: Callable[[], Trees]) -> list[Prediction]:
+def forecast(
+    task: Task, candidates: Sequence[Candidate], model: ModuleModel, trees: Callable[[], Trees]
+) -> list[Prediction]:
     """One prediction per module: none where it, or the reference, could not be traced. `trees` is the model of compiled
     kernels."""
     times = Times(task, trees)
@@ -92,35 +91,37 @@ def forecast(task: Task, candidates: Sequence[Candidate], trees: Callable[[], Tr
         return [Prediction(None, (f"the reference was not traced: {why_not(task, task.anchor)}",))] * len(candidates)
     residuals = _residuals(times)
     middle = median(residuals) if residuals else 0.0
-    shift, far = middle * len(residuals) / (len(residuals) + _MEASURED), _far_share(residuals, middle)
+    shift, far = middle * len(residuals) / (len(residuals) + _MEASURED), _far_share(model, residuals, middle)
     failed = sum(each.status != "ok" for each in task.neighbours)
-    chances = (module_failures.chance(each.reports, task.anchor.reports) for each in candidates)
+    chances = (model.p_fail(module_failures.signs(each.reports, task.anchor.reports)) for each in candidates)
     p_fail = [(chance * _TRIED + failed) / (_TRIED + len(task.neighbours)) for chance in chances]
-    return [_prediction(times, each, shift, far, p) for each, p in zip(candidates, p_fail, strict=True)]
+    model = replace(model, far_share=far)
+    return [_prediction(times, each, shift, model, p) for each, p in zip(candidates, p_fail, strict=True)]
 
 
-def _far_share(residuals: Sequence[float], middle: float) -> float:
+def _far_share(model: ModuleModel, residuals: Sequence[float], middle: float) -> float:
     far = sum(abs(each - middle) > _IS_FAR for each in residuals)
-    return (_FAR_SHARE * _SURE_OF_SHARE + far) / (_SURE_OF_SHARE + len(residuals))
+    return (model.far_share * _SURE_OF_SHARE + far) / (_SURE_OF_SHARE + len(residuals))
 
 
-def _prediction(times: Times, candidate: Candidate, shift: float, far: float, p_fail: float) -> Prediction:
+def _prediction(times: Times, candidate: Candidate, shift: float, model: ModuleModel, p_fail: float) -> Prediction:
     found = times.of(candidate)
     if found is None:
         return Prediction(None, (f"it was not traced: {why_not(times.task, candidate)}",))
-    mean, deviation = _log2_speedup(times, found)
-    is_compiled = "torch.compile" in candidate.kernel.source
+    mean, deviation = log2_speedup(times, found)
+    is_compiled = any(report.trace is not None and COMPILED in report.trace.notes for report in candidate.reports)
     if is_compiled:
         deviation = math.hypot(deviation, _COMPILED)
-    values = _quantiles(mean + shift, deviation, far)
+    values = _quantiles(mean + shift, deviation, model)
     said = dict.fromkeys(time.note() for time in found if time.note())
     notes = (SUM, *([COMPILED] if is_compiled else []), *said)
     return Prediction(Forecast.from_quantiles(_LEVELS, values, p_fail), notes)
 
 
-def _quantiles(mean: float, deviation: float, share: float) -> list[float]:
+def _quantiles(mean: float, deviation: float, model: ModuleModel) -> list[float]:
     """Of two normal distributions about one mean: that of modules as they are expected, and that of the others."""
-    near, far = (NormalDist(0.0, math.hypot(deviation, more)) for more in (_NEAR, _FAR))
+    near, far = (NormalDist(0.0, math.hypot(deviation, more)) for more in (model.near, model.far))
+    share = model.far_share
 
     def quantile(level: float) -> float:
         low, high = sorted((near.inv_cdf(level), far.inv_cdf(level)))
@@ -133,7 +134,7 @@ def _quantiles(mean: float, deviation: float, share: float) -> list[float]:
     return [quantile(level) for level in _LEVELS]
 
 
-def _log2_speedup(times: Times, found: Sequence[ModuleTime]) -> tuple[float, float]:
+def log2_speedup(times: Times, found: Sequence[ModuleTime]) -> tuple[float, float]:
     """The mean and the standard deviation: over the reference as it was measured, or over what its steps take, by which
     is surer."""
     choices = []
@@ -182,7 +183,7 @@ def _residuals(times: Times) -> list[float]:
     for each in times.task.neighbours:
         S, steps = times.task.log2_speedup(each), times.of(each)
         if S is not None and steps is not None:
-            found.append(S - _log2_speedup(times, steps)[0])
+            found.append(S - log2_speedup(times, steps)[0])
     return found
 
 

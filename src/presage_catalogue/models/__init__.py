@@ -4,3 +4,4 @@ from pathlib import Path
 
 LEARNED = Path(__file__).with_name("learned")
 OPERATORS = Path(__file__).with_name("operators")
+MODULES = Path(__file__).with_name("modules")

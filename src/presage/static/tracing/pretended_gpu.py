@@ -5,10 +5,11 @@ from __future__ import annotations
 import contextlib
 import copy
 import ctypes
+import functools
 import importlib
 import os
 from collections.abc import Callable, Mapping
-from types import SimpleNamespace
+from types import FunctionType, MethodType, SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -17,6 +18,7 @@ from torch._subclasses import fake_tensor
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.overrides import TorchFunctionMode
 
+from presage.static.trace import COMPILED
 from presage.static.tracing.recorder import Capture
 
 if TYPE_CHECKING:
@@ -196,7 +198,7 @@ def pretend(request: Mapping[str, Any], recorder: Recorder, driver: RecordingDri
     torch.nn.Module._apply = _move_parameters
     torch.library.custom_op = torch.library.triton_op = _plain_operator
     torch.library.wrap_triton = lambda kernel: kernel
-    _leave_uncompiled()
+    _leave_uncompiled(recorder)
     _use_cudnn()
     _use_fused_attention()
     torch.rms_norm = _rms_norm(torch.rms_norm, recorder)
@@ -292,19 +294,38 @@ def _use_fused_attention() -> None:
 def _as_it_is(model: Any) -> Any:
     """A copy that has the same parts, and gets no others."""
     made = copy.copy(model)
-    for name in ("_modules", "_parameters", "_buffers"):
-        made.__dict__[name] = dict(model.__dict__[name])
+    for name in ("_modules", "_parameters", "_buffers", "_forward_pre_hooks"):
+        made.__dict__[name] = model.__dict__[name].copy()
     return made
 
 
-def _leave_uncompiled() -> None:
+def _told(function: Callable[..., Any], tell: Callable[[], None]) -> Callable[..., Any]:
+    """A function that tells of each call."""
+
+    @functools.wraps(function)
+    def called(*arguments: Any, **named: Any) -> Any:
+        tell()
+        return function(*arguments, **named)
+
+    return called
+
+
+def _leave_uncompiled(recorder: Recorder) -> None:
     """What compiles a function for later returns the function: its operators are seen then, as they would be computed
-    one by one. Of a model it is a copy, as what is compiled does not see what the model is given later."""
+    one by one, and the trace says so. Of a model it is a copy, as what is compiled does not see what the model is given
+    later."""
+
+    def tell(*_: Any) -> None:
+        recorder.notes[COMPILED] = None
 
     def same(function: Any = None, *_: Any, **__: Any) -> Any:
         if function is None:
             return same
-        return _as_it_is(function) if isinstance(function, torch.nn.Module) else function
+        if isinstance(function, torch.nn.Module):
+            made = _as_it_is(function)
+            made.register_forward_pre_hook(tell)
+            return made
+        return _told(function, tell) if isinstance(function, FunctionType | MethodType) else function
 
     torch.compile = torch.jit.script = torch.jit.trace = torch.jit.freeze = torch.jit.optimize_for_inference = same
 

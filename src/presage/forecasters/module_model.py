@@ -1,0 +1,68 @@
+"""What `presage train modules` has learned of modules beside the time of their steps: how far modules are from the sum
+of their steps, and what those that fail do."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from presage.core.errors import PresageError
+from presage.plugins.group import MODELS
+
+VERSION = 1
+FILE = "modules.json"
+
+
+@dataclass(frozen=True)
+class ModuleModel:
+    """Most modules are as near to the sum of their steps as the steps' own uncertainty says; some are far from it, for
+    a reason that their traces do not show."""
+
+    near: float
+    """Octaves: by how much more than their steps' uncertainty most modules are off."""
+    far: float
+    """And the others."""
+    far_share: float
+    """How many are others."""
+    bias: float
+    weights: Mapping[str, float]
+    """Of a logistic regression on the signs of `module_failures`: the chance to fail."""
+
+    def p_fail(self, signs: Collection[str]) -> float:
+        """The chance that a module with these signs fails."""
+        return 1 / (1 + math.exp(-self.bias - sum(self.weights.get(sign, 0.0) for sign in signs)))
+
+    @classmethod
+    def load(cls, folder: Path | None = None) -> ModuleModel:
+        """From a folder; by default, the model that is installed: the entry point `modules` in `presage.models`."""
+        folder = folder or Path(MODELS.load("modules"))
+        try:
+            facts = json.loads((folder / FILE).read_text())
+            if facts["version"] != VERSION:
+                raise PresageError(
+                    f"{folder} holds a model of version {facts['version']}, not {VERSION}; train it again"
+                )
+            numbers = {name: float(facts[name]) for name in ("near", "far", "far_share", "bias")}
+            weights = {name: float(weight) for name, weight in facts["weights"].items()}
+            if not all(map(math.isfinite, (*numbers.values(), *weights.values()))):
+                raise ValueError("a number in it is not finite")
+            if min(numbers["near"], numbers["far"]) <= 0 or not 0 <= numbers["far_share"] <= 1:
+                raise ValueError("near and far must be above 0, and far_share a share")
+            return cls(**numbers, weights=weights)
+        except FileNotFoundError as error:
+            raise PresageError(
+                f"there is no model of modules in {folder}; 'presage train modules' makes one from a recording"
+            ) from error
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise PresageError(
+                f"the model in {folder} cannot be read: {error}; 'presage train modules' makes one"
+            ) from error
+
+    def write(self, folder: Path, **facts: object) -> None:
+        """Beside what else is worth knowing of how it was made."""
+        folder.mkdir(parents=True, exist_ok=True)
+        document = {"version": VERSION, **asdict(self), **facts}
+        (folder / FILE).write_text(json.dumps(document, indent=1) + "\n")
