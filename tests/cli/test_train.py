@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from presage import StaticReport, Status
+from presage import Interval, StaticReport, Status
 from presage.cli.main import main
-from presage.core.statistics import Interval
 from presage.devices import recording
 from presage.devices.recording import RecordedCase, Row
 from presage.kernels.kernel import from_source
