@@ -167,4 +167,5 @@ extern "C" __global__ void scale(const float *x, float *y, int n) {
     problem = load_problem(path)
     (family,) = problem.families
     kernels = [family.render({"FACTOR": factor, "SPREAD": 1}) for factor in (2, 3)]
-    assert [each.status for each in rehearser.rehearse(problem, kernels, 60.0)] == ["right", "wrong"]
+    found = rehearser.rehearse(problem, kernels, 60.0)
+    assert [each.status for each in found] == ["right", "wrong"], found

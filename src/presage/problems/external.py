@@ -86,6 +86,8 @@ class ExternalProblem(Problem):
         self.keeps_tolerance = False
         """Whether KernelBench's own tolerance, or that of a file, holds even where it swallows the output."""
         self._tolerance = tolerance
+        self.slack = 1.0
+        """So many times its tolerance is allowed: more than once where arithmetic is not what it would be on a GPU."""
         self.notes: dict[str, str] = {}
         """What is odd about comparing the outputs of a case, by its name; known once some were compared."""
         self._examiner: Examiner | None = None
@@ -133,11 +135,12 @@ class ExternalProblem(Problem):
         """Puts the problem's files into a worker's folder; says how the worker finds its way in them."""
         for name, text in self.files.items():
             Path(folder, name).write_text(text)
+        own = dict.fromkeys(TOLERANCES, self._tolerance) if self._tolerance else TOLERANCES
         return {
             "convention": self.convention,
             "folder": folder,
             "seed": self.seed,
-            "tolerances": dict.fromkeys(TOLERANCES, self._tolerance) if self._tolerance else TOLERANCES,
+            "tolerances": {name: self.slack * tolerance for name, tolerance in own.items()},
             "keeps_tolerance": self.keeps_tolerance,
         }
 

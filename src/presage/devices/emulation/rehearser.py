@@ -1,17 +1,23 @@
 """Rehearser: a kernel for a GPU runs on the CPU, on small inputs, and what it computes is compared with what is right.
 
 CUDA C++ runs as fibres, Triton in its interpreter, PyTorch as it is; each in a confined child, as kernels for a CPU do.
-Threads run in one order and in the opposite one, so that a barrier that is missing shows. What cannot be run here is
-not judged, and neither are modules that fail, since they may have asked for a GPU.
+Threads run in one order and in the opposite one, so that a barrier that is missing shows. Problems from elsewhere are
+rehearsed at smaller sizes. What cannot be run here is not judged, and neither are modules that fail, since they may
+have asked for a GPU.
 """
 
 from __future__ import annotations
 
+import copy
 import importlib.util
 import os
+import re
 import sys
+import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -23,17 +29,31 @@ from presage.devices.child import Child, VerdictError
 from presage.devices.cpu import CpuDevice
 from presage.devices.emulation import cuda_on_cpu
 from presage.devices.emulation.cuda_on_cpu import ENTRY, Builder, EmulationError
+from presage.devices.emulation.sizes import Size, problem_sizes
 from presage.devices.rehearsal import Rehearsal
 from presage.devices.status import Status
 from presage.devices.trial import Trial, worker_settings
 from presage.kernels.kernel import Kernel
-from presage.problems.base import DTYPES, Case, Problem, storage
+from presage.problems.base import DTYPES, Case, Cost, Problem, storage
+from presage.problems.external import GPU_MODE, ExternalProblem
 from presage.sandbox import processes, rules
 
-SECONDS = 10.0
+SECONDS = 20.0
 """How long one kernel may run in all."""
 CASES = 6
 _MOST_BYTES, _MOST_FLOPS = 2 << 20, 8_000_000
+_COSTS = {
+    "triton": (Cost(4 << 20, 16_000_000), Cost(128 << 20, 512_000_000)),
+    "torch": (Cost(64 << 20, 1_000_000_000), Cost(1 << 30, 20_000_000_000)),
+}
+"""By the language of a module, of its reference: how much costs little, and how much is never exceeded. Triton's
+interpreter is slow."""
+_SMALLER = 2
+"""How often a smaller size is tried where one takes too long."""
+_SLACK = 10.0
+"""It also adds in another order than a GPU."""
+_ONLY = "it computes something else at a small size, which it may not be made for"
+_BRAIN = re.compile(r"bfloat16|bf16", re.IGNORECASE)
 _INTERPRETED = ("numpy", "torch", "presage.devices.worker.main")
 
 _NEEDED = {"triton": ("torch", "triton"), "torch": ("torch",)}
@@ -48,30 +68,79 @@ class Rehearser(CpuDevice):
     def rehearse(self, problem: Problem, kernels: Sequence[Kernel], seconds: float = SECONDS) -> list[Rehearsal]:
         """One rehearsal per kernel, in their order, on all cores. `seconds`: how long each may run in all."""
         try:
+            if isinstance(problem, ExternalProblem):
+                return self._modules(problem, kernels, seconds)
             with self.posed(problem, seconds) as posed, ThreadPoolExecutor(self.threads) as pool:
                 cases, effort = small_cases(posed), Effort(timeout=seconds)
-                return list(pool.map(lambda kernel: self._rehearsal(posed, kernel, effort, cases), kernels))
+                return list(pool.map(lambda kernel: self._rehearsal(posed, kernel, effort, cases).told, kernels))
         except PresageError as error:
             return [Rehearsal("untried", str(error))] * len(kernels)
 
-    def _rehearsal(self, problem: Problem, kernel: Kernel, effort: Effort, cases: Sequence[Case]) -> Rehearsal:
+    def _modules(self, problem: ExternalProblem, kernels: Sequence[Kernel], seconds: float) -> list[Rehearsal]:
+        """Each core has a child that answers for the problem."""
+        sizes = problem_sizes(problem)
+
+        def some(first: int) -> list[Rehearsal]:
+            with ExitStack() as stack:
+                posed = [_Posed(self, size, seconds, stack) for size in sizes]
+                return [self._module(posed, kernel, seconds) for kernel in kernels[first :: self.threads]]
+
+        with ThreadPoolExecutor(self.threads) as pool:
+            parts = [iter(part) for part in pool.map(some, range(self.threads))]
+        return [next(parts[at % self.threads]) for at in range(len(kernels))]
+
+    def _module(self, posed: Sequence[_Posed], kernel: Kernel, seconds: float) -> Rehearsal:
+        """At the largest size that costs little: smaller where that takes too long. It may be made for larger sizes, so
+        it is wrong only if it is wrong at two of them, or as the problem is written."""
+        end = time.monotonic() + seconds
+
+        def at(number: int, share: float = 0.5) -> _Ended:
+            effort = Effort(timeout=max(1.0, (end - time.monotonic()) * share))
+            return self._rehearsal_at(posed[number], kernel, effort)
+
+        least, most = _COSTS.get(kernel.language, _COSTS["torch"])
+        number = max((n for n, each in enumerate(posed) if each.size.costs_less(least)), default=0)
+        if not posed or not posed[number].size.costs_less(most):
+            return Rehearsal("untried", "the problem has no small case that can be computed here")
+        ended = at(number)
+        for _ in range(_SMALLER):
+            if ended.is_late and number > 0:
+                number -= 1
+                ended = at(number)
+        if ended.told.status != "wrong" or number + 1 == len(posed):
+            return ended.told
+        again = at(number + 1, 1.0).told if posed[number + 1].size.costs_less(most) else Rehearsal("untried")
+        return again if again.status != "untried" else Rehearsal("untried", f"{_ONLY}: {ended.told.reason}")
+
+    def _rehearsal_at(self, posed: _Posed, kernel: Kernel, effort: Effort) -> _Ended:
+        try:
+            problem = posed.problem(_SLACK if kernel.language == "triton" else 1.0)
+        except PresageError as error:
+            return _Ended(Rehearsal("untried", str(error)))
+        cases = small_cases(problem) if posed.size.problem.convention == GPU_MODE else problem.checks
+        ended = self._rehearsal(problem, kernel, effort, cases)
+        if ended.told.status == "wrong" and kernel.language == "triton" and _BRAIN.search(kernel.source):
+            return _Ended(Rehearsal("untried", "Triton's interpreter does not compute in bfloat16"))
+        return ended
+
+    def _rehearsal(self, problem: Problem, kernel: Kernel, effort: Effort, cases: Sequence[Case]) -> _Ended:
         if kernel.language not in self.languages:
-            return Rehearsal("untried", f"{kernel.language} kernels are not rehearsed")
+            return _Ended(Rehearsal("untried", f"{kernel.language} kernels are not rehearsed"))
         missing = [name for name in _NEEDED.get(kernel.language, ()) if importlib.util.find_spec(name) is None]
         if missing:
-            return Rehearsal("untried", f"{missing[0]} is not installed")
+            return _Ended(Rehearsal("untried", f"{missing[0]} is not installed"))
         if not cases:
-            return Rehearsal("untried", "the problem has no small case that can be computed here")
+            return _Ended(Rehearsal("untried", "the problem has no small case that can be computed here"))
         return self._rehearsed(problem, _RehearsedTrial(problem, kernel, effort, cases))
 
-    def _rehearsed(self, problem: Problem, trial: _RehearsedTrial) -> Rehearsal:
+    def _rehearsed(self, problem: Problem, trial: _RehearsedTrial) -> _Ended:
         try:
             trial.child = self._start_child(trial.kernel.language, 1)
             self._load(problem, [trial])
             trial.rehearse()
-            return trial.rehearsal()
+            return trial.ended()
         except (EmulationError, PresageError) as error:
-            return Rehearsal("untried", str(error))
+            return _Ended(Rehearsal("untried", str(error)))
         finally:
             trial.close()
 
@@ -81,7 +150,7 @@ class Rehearser(CpuDevice):
         if kernel.language != "cuda":
             path = Path(folder, "candidate.py")
             path.write_text(kernel.source)
-            return {"kind": "torch", "path": str(path)} | worker_settings(problem, folder)
+            return {"kind": "torch", "path": str(path), "pretends_gpu": True} | worker_settings(problem, folder)
         text = cuda_on_cpu.source(problem, kernel, small_cases(problem))
         return {
             "kind": "bare",
@@ -121,14 +190,40 @@ class _RehearsedTrial(Trial):
         for _ in range(2 if self.kernel.language == "cuda" else 1):
             self.run(case, inputs, checked=1, timed=False)
 
-    def rehearsal(self) -> Rehearsal:
+    def ended(self) -> _Ended:
         if self.verdict is None:
-            return Rehearsal("right", cases=self._right)
+            return _Ended(Rehearsal("right", cases=self._right))
         failed = self.verdict.status is Status.RUNTIME_ERROR
         is_telling = self.verdict.status is Status.WRONG_RESULT or (failed and self.kernel.is_bare)
         said = self.output.strip().splitlines()[-1:] if failed else []
         reason = ": ".join([self.verdict.reason, *said])[:500]
-        return Rehearsal("wrong" if is_telling else "untried", reason, self._right)
+        told = Rehearsal("wrong" if is_telling else "untried", reason, self._right)
+        return _Ended(told, self.verdict.status is Status.TIMEOUT)
+
+
+@dataclass(frozen=True)
+class _Ended:
+    """How one rehearsal has ended."""
+
+    told: Rehearsal
+    is_late: bool = False
+    """It took too long."""
+
+
+class _Posed:
+    """A problem from elsewhere at one size, described by its own code when it is first asked for."""
+
+    def __init__(self, device: Rehearser, size: Size, seconds: float, stack: ExitStack) -> None:
+        self.size = size
+        self._device, self._seconds, self._stack = device, seconds, stack
+        self._posed: dict[float, Problem] = {}
+
+    def problem(self, slack: float) -> Problem:
+        if slack not in self._posed:
+            problem = copy.copy(self.size.problem)
+            problem.slack = slack
+            self._posed[slack] = self._stack.enter_context(self._device.posed(problem, self._seconds))
+        return self._posed[slack]
 
 
 def small_cases(problem: Problem) -> tuple[Case, ...]:

@@ -7,6 +7,7 @@ while this process is stopped, and holds its own clock over every window.
 from __future__ import annotations
 
 import ctypes
+import importlib
 import mmap
 import os
 import re
@@ -126,6 +127,8 @@ class TorchRunner(ModuleRunner):
 
         self._torch, self._array, self._arena = torch, torch.Tensor, arena
         torch.set_grad_enabled(False)
+        if command.get("pretends_gpu"):
+            importlib.import_module("presage.devices.worker.pretended").install()
         self._function = load_candidate(command)
 
     def lay_out(self, layout: dict[str, Any]) -> None:

@@ -1,0 +1,41 @@
+"""The sizes that a problem from elsewhere can be rehearsed at, and what its reference costs at each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from presage.problems import static
+from presage.problems.base import Cost
+from presage.problems.external import GPU_MODE, ExternalProblem
+from presage.problems.smaller import smaller
+from presage.static import hardware
+
+_TARGET = "h200"
+"""References are traced for some GPU; what they cost is the same for all."""
+
+
+@dataclass(frozen=True)
+class Size:
+    """The problem at one size."""
+
+    problem: ExternalProblem
+    cost: Cost
+
+    def costs_less(self, limit: Cost) -> bool:
+        return self.cost.bytes <= limit.bytes and self.cost.flops <= limit.flops
+
+
+def problem_sizes(problem: ExternalProblem) -> Sequence[Size]:
+    """The smallest first; only those that the reference works at. A task of GPU MODE has tests for this."""
+    if problem.convention == GPU_MODE:
+        return [Size(problem, Cost(0, 0))]
+    made = list(smaller(problem))
+    wanted = [(each, each.reference_kernel(), each.timed["gpu"]) for each in made]
+    found = static.of_several(wanted, hardware.find(_TARGET))
+    traces = [reports[0].trace for reports in found]
+    return [
+        Size(each, Cost(sum(step.bytes for step in trace.steps), int(sum(step.flops for step in trace.steps))))
+        for each, trace in zip(made, traces, strict=True)
+        if trace is not None
+    ]

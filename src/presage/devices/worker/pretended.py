@@ -1,0 +1,104 @@
+"""A GPU for modules that are rehearsed: torch says that there is one, and what is put on it stays on the CPU."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+_PROPERTIES = SimpleNamespace(
+    name="NVIDIA H200",
+    major=9,
+    minor=0,
+    total_memory=140 << 30,
+    L2_cache_size=60 << 20,
+    warp_size=32,
+    multi_processor_count=132,
+    max_threads_per_multi_processor=2048,
+    regs_per_multiprocessor=65536,
+    shared_memory_per_block=48 << 10,
+    shared_memory_per_block_optin=227 << 10,
+    shared_memory_per_multiprocessor=228 << 10,
+)
+
+
+class _Stream(contextlib.nullcontext[Any]):
+    """Of which there is only one, where everything has happened."""
+
+    cuda_stream, device_index = 0, 0
+
+    def __init__(self, *_: Any, **__: Any) -> None:
+        super().__init__(self)
+
+    def nothing(self, *_: Any) -> None:
+        return
+
+    synchronize = wait_stream = wait_event = record = wait = record_event = nothing
+
+    def query(self) -> bool:
+        return True
+
+    def elapsed_time(self, _: Any) -> float:
+        return 0.0
+
+
+class _OnCpu(TorchFunctionMode):  # type: ignore[misc]
+    """Where a GPU is asked for, the CPU is taken."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        named = {name: _here(value) for name, value in (kwargs or {}).items()}
+        if func is torch.Tensor.cuda:
+            return args[0]
+        return func(*map(_here, args), **named)
+
+
+def _here(value: Any) -> Any:
+    is_gpu = isinstance(value, str | torch.device) and str(value).partition(":")[0] == "cuda"
+    return torch.device("cpu") if is_gpu else value
+
+
+class _Autocast(torch.autocast):  # type: ignore[misc]
+    def __init__(self, device_type: str, dtype: Any = None, *arguments: Any, **named: Any) -> None:
+        half = dtype or (torch.float16 if device_type == "cuda" else None)
+        super().__init__("cpu", half, *arguments, **named)
+
+
+def install() -> None:
+    """For the rest of this process. CUDA graphs cannot be had: a module that makes one fails, and is not judged."""
+    stream = _Stream()
+    answers: dict[str, Any] = {
+        "is_available": True,
+        "device_count": 1,
+        "current_device": 0,
+        "get_device_properties": _PROPERTIES,
+        "get_device_capability": (9, 0),
+        "get_device_name": _PROPERTIES.name,
+        "current_stream": stream,
+        "default_stream": stream,
+        "is_current_stream_capturing": False,
+        "mem_get_info": (140 << 30, 140 << 30),
+        "stream": stream,
+        **dict.fromkeys(("synchronize", "empty_cache", "set_device", "set_stream", "manual_seed", "manual_seed_all")),
+    }
+    for name, answer in answers.items():
+        setattr(torch.cuda, name, lambda *_, answer=answer, **__: answer)
+    torch.cuda.Stream = torch.cuda.Event = torch.cuda.device = _Stream
+    torch.Tensor.is_cuda = True
+    torch.nn.Module.cuda = lambda self, *_: self
+    torch.autocast = torch.amp.autocast = _Autocast
+    torch.cuda.amp.autocast = lambda enabled=True, dtype=None, cache=None: _Autocast("cuda", dtype, enabled, cache)
+    torch.use_deterministic_algorithms(True, warn_only=True)  # it fills memory that nobody has written with NaN
+    _OnCpu().__enter__()
+    with contextlib.suppress(ImportError):
+        _tune_nothing()
+
+
+def _tune_nothing() -> None:
+    """Of a kernel's configurations the first is taken: there is nothing to time them on."""
+    autotuner = importlib.import_module("triton.runtime.autotuner").Autotuner
+    prune = autotuner.prune_configs
+    autotuner.prune_configs = lambda self, named: prune(self, named)[:1]

@@ -1,0 +1,136 @@
+"""Modules for problems from elsewhere are rehearsed on the CPU, at sizes that cost little."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from presage import load_kernel, load_problem
+from presage.devices.emulation.rehearser import Rehearser
+from presage.devices.rehearsal import Rehearsal
+
+pytest.importorskip("torch")
+pytest.importorskip("triton")
+
+PROBLEM = """
+import torch
+
+class Model(torch.nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.layer = torch.nn.Linear(width, width)
+
+    def forward(self, x):
+        return torch.relu(self.layer(x))
+
+rows, width = 4096, 128
+
+def get_inputs():
+    return [torch.rand(rows, width)]
+
+def get_init_inputs():
+    return [width]
+"""
+HEAD = """
+import torch
+import triton
+import triton.language as tl
+
+class Layer(torch.nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.layer = torch.nn.Linear(width, width)
+"""
+TORCH = HEAD.replace("import triton\nimport triton.language as tl\n", "")
+FORWARD = "class ModelNew(Layer):\n    def forward(self, x):\n        "
+KERNEL = """
+@triton.jit
+def rectify(x, y, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y + at, tl.maximum(tl.load(x + at, mask=at < n, other=0.0), {least}){more}, mask=at < n)
+
+class ModelNew(Layer):
+    def forward(self, x):
+        x = self.layer(x)
+        y = torch.empty_like(x)
+        rectify[(triton.cdiv(x.numel(), {block}) - {less},)](x, y, x.numel(), BLOCK={block})
+        return y
+"""
+
+
+def kernel(least: str = "0.0", more: str = "", block: str = "1024", less: str = "0") -> str:
+    return HEAD + KERNEL.format(least=least, more=more, block=block, less=less)
+
+
+TUNED = "@triton.autotune([triton.Config({'BLOCK': 512}), triton.Config({'BLOCK': 64})], key=['n'])\n@triton.jit"
+MODULES = {
+    "torch": (TORCH + FORWARD + "return self.layer(x).clamp(min=0)\n", "right"),
+    "without the bias": (TORCH + FORWARD + "return torch.relu(x @ self.layer.weight.T)\n", "wrong"),
+    "in another's memory": (TORCH + FORWARD + "return torch.relu(self.layer(x.mul_(1.5)))\n", "wrong"),
+    "asks for a GPU": (
+        TORCH + FORWARD + "assert x.is_cuda and torch.cuda.is_available()\n"
+        "        with torch.cuda.stream(torch.cuda.Stream()):\n"
+        "            y = torch.zeros(1, device='cuda') + self.layer.cuda()(x.to('cuda:0', torch.float32))\n"
+        "        torch.cuda.synchronize()\n        return torch.relu(y)\n",
+        "right",
+    ),
+    "wrong on a GPU only": (
+        TORCH + FORWARD + "return self.layer(x) if x.is_cuda else torch.relu(self.layer(x))\n", "wrong",
+    ),
+    "half precision": (
+        TORCH + FORWARD + "with torch.autocast('cuda', dtype=torch.bfloat16):\n"
+        "            return torch.relu(self.layer(x)).float()\n",
+        "wrong",
+    ),
+    "a graph": (TORCH + FORWARD + "g = torch.cuda.CUDAGraph()\n        return torch.relu(self.layer(x))\n", "untried"),
+    "made for large sizes": (
+        TORCH + FORWARD + "y = torch.relu(self.layer(x))\n        return y if len(x) == 4096 else y + 1\n", "right",
+    ),
+    "Triton": (kernel(), "right"),
+    "Triton, wrong": (kernel(more=" + 1"), "wrong"),
+    "Triton, the last block is missing": (kernel(less="1"), "wrong"),
+    "Triton, tuned": (
+        kernel().replace("@triton.jit", TUNED).replace("1024) - 0,", "64),").replace(", BLOCK=1024)", ")"), "right",
+    ),
+    "Triton in bfloat16": (kernel(least="0.0", more=".to(tl.bfloat16) + 1.0"), "untried"),
+    "Triton, made for large sizes": (kernel().replace("return y", "return y if len(x) == 4096 else y + 1"), "right"),
+    "no module": ("x = 1\n", "untried"),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def rehearsed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Rehearsal]:
+    folder = tmp_path_factory.mktemp("modules")
+    (folder / "problem.py").write_text(PROBLEM)
+    problem, kernels = load_problem(folder / "problem.py"), []
+    for number, (text, _) in enumerate(MODULES.values()):
+        (folder / f"{number}.py").write_text(text)
+        kernels.append(load_kernel(problem, folder / f"{number}.py"))
+    rehearser = Rehearser()
+    found = rehearser.rehearse(problem, kernels, 60.0)
+    rehearser.close()
+    return dict(zip(MODULES, found, strict=True))
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_what_is_wrong_is_told(rehearsed: dict[str, Any], name: str) -> None:
+    assert rehearsed[name].status == MODULES[name][1], rehearsed[name].reason
+
+
+def test_a_problem_that_cannot_run_is_not_judged(tmp_path: Path) -> None:
+    (tmp_path / "problem.py").write_text(PROBLEM.replace("torch.relu(", "torch.no_such_function("))
+    (tmp_path / "mine.py").write_text(MODULES["torch"][0])
+    problem = load_problem(tmp_path / "problem.py")
+    (found,) = Rehearser().rehearse(problem, [load_kernel(problem, tmp_path / "mine.py")])
+    assert found.status == "untried"
+    assert found.reason
+
+
+def test_what_never_ends_is_not_judged(tmp_path: Path) -> None:
+    (tmp_path / "problem.py").write_text(PROBLEM)
+    (tmp_path / "mine.py").write_text(TORCH + FORWARD + "\n        while True: pass\n")
+    problem = load_problem(tmp_path / "problem.py")
+    (found,) = Rehearser().rehearse(problem, [load_kernel(problem, tmp_path / "mine.py")], 4.0)
+    assert found.status == "untried"
