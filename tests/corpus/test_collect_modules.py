@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from presage import Effort, Kernel, Measurement, Problem, Status
-from presage.corpus import collect, journal, pack
+from presage.corpus import check, collect, journal, pack
+from presage.devices import recording
 from presage.devices.examiner import ProblemError
+from presage.devices.recording import open_recording
 from presage.problems import splits
 
 PROBLEM = """
@@ -117,3 +120,7 @@ def test_modules_are_packed_with_splits_by_problem_and_without_the_texts_of_othe
     assert [rows["first", name].source for name in ("first.py", "right.py")] == ["", ""]
     assert rows["first", "wrong.py"].source
     assert rows["first", "right.py"].kernel.hash == rows["first", "right.py"].hash
+    assert check.check(found)["problems"] == []
+    wrong = [replace(row, split="train" if row.split != "train" else "validation") for row in rows.values()]
+    recording.write(tmp_path / "wrong.parquet", wrong, found.facts)
+    assert any("it belongs in" in each for each in check.check(open_recording(tmp_path / "wrong.parquet"))["problems"])

@@ -14,8 +14,9 @@ from presage.devices import recording
 from presage.devices.recording import Recording, Row
 from presage.devices.status import Status
 from presage.kernels.normalise import digest, normalise
-from presage.problems import registry
+from presage.problems import registry, splits
 from presage.problems.base import SPLITS
+from presage.problems.external import CONVENTIONS
 
 FLOOR_SHARE = 0.8
 """A time below this share of the roofline is impossible; measured peaks are more exact than that."""
@@ -126,8 +127,12 @@ def _splits(rows: Sequence[Row]) -> Iterator[str]:
     for row in rows:
         of_problem[row.problem].add(row.split)
         of_room[row.room].add(row.split)
-    if not any(row.split for row in rows):
-        return  # nothing is claimed
+    for row in rows:
+        if row.room in CONVENTIONS and row.split != splits.of_problem(row.problem):
+            yield f"{row.problem} is in {row.split}; it belongs in {splits.of_problem(row.problem)}"
+            return
+    if not any(row.split for row in rows if row.room not in CONVENTIONS):
+        return  # nothing else is claimed
     yield from (f"{name} is in {' and '.join(sorted(found))}" for name, found in of_problem.items() if len(found) > 1)
     for room, found in of_room.items():
         if "test_family" in found and len(found) > 1:
@@ -145,7 +150,7 @@ def _splits(rows: Sequence[Row]) -> Iterator[str]:
 def _likeness(rows: Sequence[Row]) -> Iterator[str]:
     """The first kernel of each family, compared with those of other splits; calls of PyTorch are alike everywhere."""
     firsts = {
-        (row.problem, row.family, row.language): row for row in reversed(rows) if row.language != "torch"
+        (row.problem, row.family, row.language): row for row in reversed(rows) if row.language != "torch" and row.source
     }.values()
     seen = [(row, _shingles(row)) for row in firsts if row.split in ("train", "validation")]
     for row in firsts:
@@ -178,15 +183,15 @@ def _are_alike(one: frozenset[int], other: frozenset[int], limit: float) -> bool
 
 def _hashes(rows: Sequence[Row]) -> Iterator[str]:
     for row in rows:
-        if digest(row.source, row.language) != row.hash:
+        if row.source and digest(row.source, row.language) != row.hash:
             yield f"{row.problem} {row.hash}: the source has another hash"
 
 
 def _words(rows: Sequence[Row]) -> Iterator[str]:
-    """A normalised source must not say how fast it is."""
+    """A normalised source must not say how fast it is. Those from elsewhere say what they say."""
     seen: set[tuple[str, str]] = set()
     for row in rows:
-        if (row.problem, row.family) in seen or row.room == "imported":
+        if (row.problem, row.family) in seen or row.room in ("imported", *CONVENTIONS):
             continue
         seen.add((row.problem, row.family))
         if told := _TOLD.search(normalise(row.source, row.language)):

@@ -70,7 +70,7 @@ def make(config: Config, recordings: Sequence[Recording], folder: Path, say: Cal
             if file.exists():
                 there += 1
                 continue
-            rows = [row for row in device.rows(problem).values() if row.family not in _BASELINES]
+            rows = [row for row in device.rows(problem).values() if row.source and row.family not in _BASELINES]
             drawn = list(draw(device, problem, rows, config.questions)) if rows and rows[0].split in SPLITS else []
             write_whole(file, "".join(json.dumps(dataclasses.asdict(each)) + "\n" for each in drawn))
             made += 1
