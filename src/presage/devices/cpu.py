@@ -34,7 +34,7 @@ FLOOR_MARGIN = 0.7
 _IDLE_SECONDS = 24 * 3600.0
 _IDLE_MODULE = Path(__file__).with_name("worker") / "idle.py"
 _WITH_TORCH = ("numpy", "torch")
-_IMPORTED_LATE = ("torch._subclasses.fake_tensor", "presage.devices.worker.main")
+_IMPORTED_LATE = ("torch._subclasses.fake_tensor", "torch._dynamo.config", "presage.devices.worker.main")
 _IMPORTS = {"torch": _WITH_TORCH, "numpy": ("numpy",)}
 """What a worker loads beforehand. For a bare kernel nothing, so that it has one thread, whose lies are easy to tell."""
 
