@@ -18,6 +18,7 @@ from programs import warmed
 
 from presage import StaticReport
 from presage.devices import exclusive
+from presage.sandbox import processes
 from presage.static.report import LaunchReport
 
 settings.register_profile("presage", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
@@ -47,6 +48,15 @@ def own_lane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         if "PYTEST_XDIST_WORKER" in os.environ:
             patch.setattr(exclusive, "PLACES", (str(tmp_path_factory.getbasetemp()),))
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def kept_zygotes() -> Iterator[None]:
+    """What one test's device has started workers from, which has torch loaded, is there for the next one's."""
+    end = processes.rest
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(processes, "rest", lambda *names: None if names and names[0].startswith("torch/") else end(*names))
         yield
 
 
