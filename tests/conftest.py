@@ -20,7 +20,7 @@ from hypothesis import HealthCheck, settings
 from programs import warmed
 
 from presage import StaticReport
-from presage.devices import exclusive
+from presage.devices import cpu, exclusive
 from presage.sandbox import processes
 from presage.static.inline_cuda import toolchain
 from presage.static.report import LaunchReport
@@ -74,6 +74,7 @@ def kept_zygotes() -> Iterator[None]:
     """What one test's device has started workers from, which has torch loaded, is there for the next one's."""
     end = processes.rest
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cpu, "_WITH_TORCH", (*cpu._WITH_TORCH, *cpu._FOR_EXAMINERS))
         patch.setattr(processes, "rest", lambda name="plain": None if name.startswith("torch/") else end(name))
         yield
 
