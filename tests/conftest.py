@@ -9,6 +9,9 @@ if "PYTEST_XDIST_WORKER" in os.environ:  # before anything imports numpy
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(name, "1")
 
+import contextlib
+import hashlib
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,7 +20,9 @@ from hypothesis import HealthCheck, settings
 from programs import warmed
 
 from presage import StaticReport
-from presage.devices import exclusive
+from presage.devices import cpu, exclusive
+from presage.sandbox import processes
+from presage.static.inline_cuda import toolchain
 from presage.static.report import LaunchReport
 
 settings.register_profile("presage", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
@@ -31,14 +36,28 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 @pytest.fixture(autouse=True, scope="session")
-def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def own_cache(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Iterator[None]:
     """What the user has in the cache is neither used nor changed. Tests that run side by side share one."""
     folder = tmp_path_factory.getbasetemp()
+    cache = (folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) / "cache"
+    cache.mkdir(exist_ok=True)
+    if pytestconfig.pluginmanager.has_plugin("cacheprovider"):
+        with contextlib.suppress(FileExistsError):
+            (cache / "inline_cuda").symlink_to(_headers(pytestconfig))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(
-            "PRESAGE_CACHE_DIR", str((folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) / "cache")
-        )
+        patch.setenv("PRESAGE_CACHE_DIR", str(cache))
         yield
+
+
+def _headers(config: pytest.Config) -> Path:
+    """Torch's headers, which take a minute to precompile, are kept from run to run until what makes them changes."""
+    assert config.cache
+    kept = config.cache.mkdir("inline_cuda")
+    now = kept / hashlib.sha256(Path(toolchain.__file__).read_bytes()).hexdigest()[:12]
+    for before in set(kept.iterdir()) - {now}:
+        shutil.rmtree(before, ignore_errors=True)
+    now.mkdir(exist_ok=True)
+    return now
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -47,6 +66,16 @@ def own_lane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         if "PYTEST_XDIST_WORKER" in os.environ:
             patch.setattr(exclusive, "PLACES", (str(tmp_path_factory.getbasetemp()),))
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def kept_zygotes() -> Iterator[None]:
+    """What one test's device has started workers from, which has torch loaded, is there for the next one's."""
+    end = processes.rest
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cpu, "_WITH_TORCH", (*cpu._WITH_TORCH, *cpu._FOR_EXAMINERS))
+        patch.setattr(processes, "rest", lambda name="plain": None if name.startswith("torch/") else end(name))
         yield
 
 

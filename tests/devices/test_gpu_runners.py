@@ -118,6 +118,7 @@ def gpu(arena: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[HostGpu]:
     monkeypatch.setattr(on_gpu, "install", lambda recorder, driver: None)
     yield HostGpu(arena)
     torch.set_grad_enabled(True)
+    assert not torch.utils._python_dispatch._get_current_dispatch_mode_stack(), "whoever records slows all that follows"
 
 
 EXPECTED = {"type": "torch.Tensor", "dtype": "float32", "shape": [N], "contiguous": True, "on_gpu": False}
@@ -176,6 +177,7 @@ def test_a_replayer_leaves_nothing_of_a_module_for_the_next(gpu: HostGpu, arena:
     answer = worker.record({"path": str(tmp_path / "trace.json")})
     replayer = ReplayRunner({}, gpu)
     replayer.program({"name": "a case", "path": str(tmp_path / "trace.json"), "handle": answer["handle"]})
+    worker.stop_recording({})
     replayer.lay_out(layout(1, program="a case"))
     code = MachineCode(gpu, [])
     code._modules[0] = "machine code"

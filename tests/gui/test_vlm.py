@@ -47,6 +47,14 @@ def critic(endpoint: Endpoint) -> Iterator[Vlm]:
     critic.close()
 
 
+@pytest.fixture
+def hasty(endpoint: Endpoint) -> Iterator[Vlm]:
+    """One that soon asks no more."""
+    critic = Vlm(settings=Settings(endpoint.base_url, "small", samples=1, timeout=3.0, patience=0.5))
+    yield critic
+    critic.close()
+
+
 def test_the_marked_screen_the_goal_and_the_action_are_sent(endpoint: Endpoint, critic: Vlm) -> None:
     verdict = critic.check("Close the dialog", History(), SCREEN, STEP)
     assert verdict.probability == pytest.approx(0.9)
@@ -64,9 +72,9 @@ def test_the_marked_screen_the_goal_and_the_action_are_sent(endpoint: Endpoint, 
     "behaviour",
     [fails(500), fails(400), body("nonsense"), body(b"\xff\xfe"), cuts, floods, says("I cannot say."), says("")],
 )
-def test_a_person_decides_when_the_endpoint_fails(endpoint: Endpoint, critic: Vlm, behaviour: Any) -> None:
+def test_a_person_decides_when_the_endpoint_fails(endpoint: Endpoint, hasty: Vlm, behaviour: Any) -> None:
     endpoint.otherwise = behaviour
-    verdict = critic.check("Close the dialog", History(), SCREEN, STEP)
+    verdict = hasty.check("Close the dialog", History(), SCREEN, STEP)
     assert verdict.failed
     assert Threshold().decide(verdict).choice is Choice.ASK
 

@@ -14,12 +14,12 @@ Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
 @pytest.fixture(scope="session")
-def install() -> Callable[[Path, Path], None]:
-    """install(package, target): what `pip install PACKAGE` does, without the network and into another folder."""
+def install() -> Callable[..., None]:
+    """install(target, *packages): what `pip install` does with them, without the network and into another folder."""
 
-    def run(package: Path, target: Path) -> None:
+    def run(target: Path, *packages: Path) -> None:
         options = ("--quiet", "--no-deps", "--no-index", "--no-build-isolation", "--target", str(target))
-        command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "install", *options, str(package)]
+        command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "install", *options, *map(str, packages)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
 

@@ -35,14 +35,14 @@ def recorded_rows(operation: str) -> list[Row]:
 
 
 @pytest.fixture(scope="module")
-def target(tmp_path_factory: pytest.TempPathFactory, install: Callable[[Path, Path], None]) -> Path:
+def target(tmp_path_factory: pytest.TempPathFactory, install: Callable[..., None]) -> Path:
     """The folder that the package is installed into, with its recording."""
     folder = tmp_path_factory.mktemp("tiny")
     package = shutil.copytree(Path(__file__).with_name("tiny_package"), folder / "package")
     rows = [row for operation in "abcdef" for row in recorded_rows(f"operation_{operation}")]
     facts = {"name": "tiny", "kind": "cpu", "hardware": "none"}
     recording.write(package / "presage_tiny" / "tiny.parquet", rows, facts)
-    install(package, folder / "site")
+    install(folder / "site", package)
     return folder / "site"
 
 

@@ -27,9 +27,8 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def target(written: Path, install: Callable[[Path, Path], None]) -> Path:
-    for name in GROUPS:
-        install(written / name, written / "site")
+def target(written: Path, install: Callable[..., None]) -> Path:
+    install(written / "site", *(written / name for name in GROUPS))
     return written / "site"
 
 

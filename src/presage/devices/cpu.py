@@ -35,6 +35,8 @@ _IDLE_SECONDS = 24 * 3600.0
 _IDLE_MODULE = Path(__file__).with_name("worker") / "idle.py"
 _WITH_TORCH = ("numpy", "torch")
 _IMPORTED_LATE = ("torch._subclasses.fake_tensor", "presage.devices.worker.main")
+_FOR_EXAMINERS = ("torch._dynamo.config",)
+"""Tensors without values need it, which examiners describe problems with: some 900 modules."""
 _IMPORTS = {"torch": _WITH_TORCH, "numpy": ("numpy",)}
 """What a worker loads beforehand. For a bare kernel nothing, so that it has one thread, whose lies are easy to tell."""
 
@@ -53,6 +55,7 @@ class CpuDevice(Device):
         self._named_compiler = compiler
         self.threads = machine.cores()
         self._idles: dict[str, Child] = {}
+        self._examines = False
         self._trampolines: dict[str, bytes] = {}
         """What is compiled for each problem, by its source: the same for all of its kernels."""
         weakref.finalize(self, _kill, self._idles)
@@ -189,7 +192,7 @@ class CpuDevice(Device):
         """A worker for kernels of this language. Importing torch takes seconds, so that is done once, for all."""
         zygote = None
         if language == "torch":
-            imports = (*_WITH_TORCH, *_IMPORTED_LATE)
+            imports = (*_WITH_TORCH, *(_FOR_EXAMINERS if self._examines else ()), *_IMPORTED_LATE)
             zygote = processes.zygote(self._torch_zygote, imports, rules.environment("/", self.threads))
         return Child(_IMPORTS.get(language, ()), threads, zygote)
 
@@ -231,6 +234,7 @@ class CpuDevice(Device):
     @contextmanager
     def _examiner_child(self) -> Iterator[Child]:
         _refuse_without_torch()
+        self._examines = True
         child = self._start_child("torch", self.threads)
         child.lenient = True  # its code is the user's own, and may try what is refused
         try:
