@@ -74,7 +74,7 @@ def kept_zygotes() -> Iterator[None]:
     """What one test's device has started workers from, which has torch loaded, is there for the next one's."""
     end = processes.rest
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cpu, "_WITH_TORCH", (*cpu._WITH_TORCH, *cpu._FOR_EXAMINERS))
+        patch.setattr(cpu, "_WITH_TORCH", (*cpu._WITH_TORCH, *cpu.FOR_EXAMINERS))
         patch.setattr(processes, "rest", lambda name="plain": None if name.startswith("torch/") else end(name))
         yield
 

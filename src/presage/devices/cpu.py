@@ -35,7 +35,7 @@ _IDLE_SECONDS = 24 * 3600.0
 _IDLE_MODULE = Path(__file__).with_name("worker") / "idle.py"
 _WITH_TORCH = ("numpy", "torch")
 _IMPORTED_LATE = ("torch._subclasses.fake_tensor", "presage.devices.worker.main")
-_FOR_EXAMINERS = ("torch._dynamo.config",)
+FOR_EXAMINERS = ("torch._dynamo.config",)
 """Tensors without values need it, which examiners describe problems with: some 900 modules."""
 _IMPORTS = {"torch": _WITH_TORCH, "numpy": ("numpy",)}
 """What a worker loads beforehand. For a bare kernel nothing, so that it has one thread, whose lies are easy to tell."""
@@ -192,7 +192,7 @@ class CpuDevice(Device):
         """A worker for kernels of this language. Importing torch takes seconds, so that is done once, for all."""
         zygote = None
         if language == "torch":
-            imports = (*_WITH_TORCH, *(_FOR_EXAMINERS if self._examines else ()), *_IMPORTED_LATE)
+            imports = (*_WITH_TORCH, *(FOR_EXAMINERS if self._examines else ()), *_IMPORTED_LATE)
             zygote = processes.zygote(self._torch_zygote, imports, rules.environment("/", self.threads))
         return Child(_IMPORTS.get(language, ()), threads, zygote)
 

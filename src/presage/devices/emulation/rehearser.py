@@ -26,7 +26,7 @@ from presage.core.errors import PresageError
 from presage.devices.base import Effort
 from presage.devices.c_compiler import trampoline_source
 from presage.devices.child import Child, VerdictError
-from presage.devices.cpu import CpuDevice
+from presage.devices.cpu import FOR_EXAMINERS, CpuDevice
 from presage.devices.emulation import cuda_on_cpu
 from presage.devices.emulation.cuda_on_cpu import ENTRY, Builder, EmulationError
 from presage.devices.emulation.sizes import Size, problem_sizes
@@ -167,7 +167,7 @@ class Rehearser(CpuDevice):
         if language == "cuda":
             return Child((), threads)
         environment = rules.environment("/", self.threads) | {"TRITON_INTERPRET": "1"}
-        imports = (*_INTERPRETED, *(["triton.language"] if importlib.util.find_spec("triton") else []))
+        imports = (*FOR_EXAMINERS, *_INTERPRETED, *(["triton.language"] if importlib.util.find_spec("triton") else []))
         name = f"triton interpreted/{os.pathsep.join(sys.path)}"
         return Child(("numpy", "torch"), threads, processes.zygote(name, imports, environment))
 
