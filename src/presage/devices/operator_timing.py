@@ -76,7 +76,6 @@ class OperatorTimer(abc.ABC):
             import torch
         except ImportError as error:
             raise PresageError(f"measuring operators needs torch; {toolkit.INSTALL}") from error
-        torch.set_grad_enabled(False)
         self._torch = torch
 
     @abc.abstractmethod
@@ -89,9 +88,14 @@ class OperatorTimer(abc.ABC):
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Other measurements of ours on this device wait meanwhile."""
-        with exclusive.only(self.place):
+        """Other measurements of ours on this device wait meanwhile, and torch keeps nothing for gradients."""
+        with exclusive.only(self._lane), self._torch.no_grad():
             yield
+
+    @property
+    def _lane(self) -> str:
+        """What others name this device by that measure on it."""
+        return self.place
 
     def _prepared(self, call: Trace) -> Run:
         """What runs the call on inputs of its own."""
@@ -136,10 +140,9 @@ class GpuTimer(OperatorTimer):
         self._total = int(self._device.properties.total_memory)
         self._graphs = _Graphs(self._torch, self._gpu)
 
-    @contextmanager
-    def alone(self) -> Iterator[None]:
-        with exclusive.only(self._device.properties.uuid):
-            yield
+    @property
+    def _lane(self) -> str:
+        return str(self._device.properties.uuid)
 
     def facts(self) -> dict[str, Any]:
         torch = self._torch
