@@ -226,3 +226,42 @@ def test_a_call_that_fails_while_it_is_recorded(gpu: HostGpu, tmp_path: Path) ->
     assert json.loads((tmp_path / "trace.json").read_text())["lacks"] is None
     worker.stop_recording({})
     worker.stop_recording({})
+
+
+def test_a_module_is_called_ahead_and_then_loaded_anew(gpu: HostGpu, monkeypatch: pytest.MonkeyPatch) -> None:
+    """cuDNN chooses no algorithm meanwhile, since other kernels are being timed; what the module has kept is gone."""
+    for name in ("synchronize", "empty_cache"):
+        monkeypatch.setattr(torch.cuda, name, lambda: None)
+    monkeypatch.setattr(TorchRunner, "_blank", lambda self, array: torch.zeros(array["shape"]))
+    monkeypatch.setattr(torch.backends.cudnn, "benchmark", True)
+    worker, seen = TorchRunner({}, gpu), []
+    first = worker._function.model
+    first.register_forward_pre_hook(lambda *_: seen.append(torch.backends.cudnn.benchmark))
+    worker.prepare({"layouts": [layout(1), layout(1)], "anew": True})
+    assert seen == [False, False]
+    assert torch.backends.cudnn.benchmark
+    assert (float(first.calls), float(worker._function.model.calls)) == (2, 0)
+
+
+def test_kernels_are_loaded_and_not_launched_while_they_are_held_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    done = list[str]()
+
+    def told(name: str) -> Any:
+        return lambda *_: (done.append(name), (0, name))[1]
+
+    driver = SimpleNamespace(
+        cuModuleLoadData=told("load"), cuModuleGetFunction=told("find"), cuLaunchKernel=told("launch")
+    )
+    captures = False
+    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: captures)
+    kernels = on_gpu.LoadedKernels(driver)
+    launch: Any = (b"code", "f", (1, 1, 1), (32, 1, 1), 0, [b"1234"], 0)
+    with kernels.held_back():
+        kernels(*launch)
+        assert done == ["load", "find"]
+        captures = True
+        kernels(*launch)
+        assert done == ["load", "find", "launch"], "a graph must have it"
+        captures = False
+    kernels(*launch)
+    assert done == ["load", "find", "launch", "launch"]

@@ -20,7 +20,7 @@ from presage.devices.gpu_observation import (
     WorkerObservation,
     clocked_calls,
 )
-from presage.devices.gpu_trial import GpuTrial
+from presage.devices.gpu_trial import CalledAheadError, GpuTrial
 from presage.devices.module_trial import ModuleTrial
 from presage.kernels.kernel import from_source
 from presage.problems import registry
@@ -88,6 +88,29 @@ def judged(windows: list[Window], asking_us: float = 5.0) -> tuple[Status, str]:
 def test_nothing_may_run_on(tail_us: float, asking_us: float, status: Status) -> None:
     got, reason = judged([window(100, tail_us=tail_us)] * 6, asking_us)
     assert got == status, reason
+
+
+@pytest.mark.parametrize(
+    ("status", "again"),
+    [
+        pytest.param(Status.RUNTIME_ERROR, True, id="blank inputs may not be for it"),
+        pytest.param(Status.CHEATING, False, id="what it tries is tried"),
+    ],
+)
+def test_what_fails_ahead_is_tried_again_without(status: Status, again: bool) -> None:
+    def command(what: str, **_: object) -> None:
+        asked.append(what)
+        raise VerdictError(status, "IndexError")
+
+    asked = list[str]()
+    trial = GpuTrial(ADDITION, EAGER, Effort(rounds=ROUNDS))
+    trial.child = SimpleNamespace(command=command, output=str, kill=lambda: None)  # type: ignore[assignment]
+    trial.attempt(trial._call_ahead, [])
+    assert isinstance(trial.verdict, CalledAheadError) is again
+    second = GpuTrial(ADDITION, EAGER, Effort(rounds=ROUNDS))
+    second.child, second.is_called_ahead = SimpleNamespace(command=command), False  # type: ignore[assignment]
+    second._call_ahead([])
+    assert asked == ["prepare"]
 
 
 def test_where_this_process_has_no_memory_left_the_others_go_on() -> None:

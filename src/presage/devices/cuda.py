@@ -78,7 +78,7 @@ class _Task:
     """One for each process that it has been in."""
     not_replayed: str = ""
     """Why it is timed in its worker, once that is known."""
-    is_rehearsed: bool = True
+    is_called_ahead: bool = True
     """Whether it can be called with no launches, on blank inputs."""
 
     @property
@@ -408,12 +408,12 @@ class CudaDevice(Device):
     def _prepared(self, task: _Task, plan: Plan) -> Any:
         """A trial whose kernel is loaded and compiled, waiting for the lane. Beside a foreign module's process there is
         one in which what it does is repeated without it."""
-        from presage.devices.gpu_trial import RehearsalError
+        from presage.devices.gpu_trial import CalledAheadError
 
         trial = self._prepared_trial(task, plan)
-        if not isinstance(trial.verdict, RehearsalError):
+        if not isinstance(trial.verdict, CalledAheadError):
             return trial
-        task.is_rehearsed = False
+        task.is_called_ahead = False
         return self._prepared_trial(task, plan)
 
     def _prepared_trial(self, task: _Task, plan: Plan) -> Any:
@@ -428,7 +428,7 @@ class CudaDevice(Device):
                 trial.replayer = self._replayer()
         else:
             trial = GpuTrial(task.problem, task.kernel, task.effort, task.draws)
-        trial.is_rehearsed = task.is_rehearsed
+        trial.is_called_ahead = task.is_called_ahead
         if trial.is_own:
             with suppress(IndexError):  # which others take from, too
                 trial.child = self._workers.pop()
@@ -472,7 +472,7 @@ class CudaDevice(Device):
         if self._idle.is_gone:
             self._idle.kill()
             del self._idle
-        task.is_rehearsed = task.is_rehearsed and not isinstance(trial.verdict, CrowdedError)
+        task.is_called_ahead = task.is_called_ahead and not isinstance(trial.verdict, CrowdedError)
         again = self._prepared(task, plan)
         self._conduct([again], plan, task.effort, _silent)
         return again

@@ -51,8 +51,8 @@ NOTHING: dict[str, Any] = {"slots": [[]], "inputs": [], "parameters": [], "outpu
 _LAUNCHING = "so that launching is not part of the time"
 
 
-class RehearsalError(VerdictError):
-    """A kernel failed before its first call that counts. It is tried again without a rehearsal."""
+class CalledAheadError(VerdictError):
+    """A kernel failed before its first call that counts. It is tried again without being called ahead."""
 
 
 class OwnInputs(Inputs):
@@ -73,7 +73,7 @@ class GpuTrial(Trial):
     least_share = 1.0  # each call's outputs are taken, so nothing can be put off
     believed, not_replayed = "replay", ""
     """No foreign host code runs in its worker."""
-    is_rehearsed: bool = True
+    is_called_ahead: bool = True
     """Whether a module is called before it enters the lane."""
     may_part: bool = False
     """Whether it may have to part with a process between its checks and its times."""
@@ -96,7 +96,7 @@ class GpuTrial(Trial):
         """How many were free when it was prepared, and again when it entered the lane."""
         self._draws, self.is_own = draws, draws is not None
         self.observation_type = OwnObservation if self.is_own else GpuObservation
-        self.rehearses = self.surprises = not self.is_own
+        self.warms_up = self.surprises = not self.is_own
         self._hold = Hold(OWN_HOLD_NS)
 
     def draw(self, case: Case) -> Inputs:
@@ -125,22 +125,22 @@ class GpuTrial(Trial):
         self._load_module(path)
         shapes = {replace(case, values="uniform").name: case for case in (*plan.checks, *plan.timed)}
         layouts = [self._shapes(case) for case in shapes.values()]
-        self._rehearse(layouts)
+        self._call_ahead(layouts)
 
-    def _rehearse(self, layouts: Sequence[dict[str, Any]]) -> None:
+    def _call_ahead(self, layouts: Sequence[dict[str, Any]]) -> None:
         """Call it once for every shape: what it compiles and loads at a first call takes seconds that the lane lacks.
         What comes of blank inputs, and of kernels that are not launched, is not held against it."""
         child, is_triton = self._child, self.kernel.language == "triton"
         if not is_triton and (self.is_own or "torch.compile" in self.kernel.source):
-            child.command("rehearse", layouts=layouts)
+            child.command("call ahead", layouts=layouts)
             return
-        if not self.is_rehearsed:
+        if not self.is_called_ahead:
             return
         try:
             child.command("prepare", layouts=layouts, anew=not is_triton)
         except VerdictError as verdict:
             if verdict.status is Status.RUNTIME_ERROR and not self.is_own:
-                raise RehearsalError(verdict.status, verdict.reason) from verdict
+                raise CalledAheadError(verdict.status, verdict.reason) from verdict
             raise
 
     def _load_module(self, path: Path, **more: Any) -> None:
@@ -294,7 +294,7 @@ class GpuTrial(Trial):
     def end(self, verdict: VerdictError) -> None:
         """What becomes of a worker that others share is not for one kernel to say; and that memory runs out is their
         common fault."""
-        if is_shortage(verdict.reason) and not isinstance(verdict, RehearsalError):
+        if is_shortage(verdict.reason) and not isinstance(verdict, CalledAheadError):
             verdict = VerdictError(Status.DEVICE_FAULT, verdict.reason) if self.is_own else self._blamed(verdict)
         self.verdict = verdict
         if not self.is_own:

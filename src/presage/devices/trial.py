@@ -172,7 +172,7 @@ class Trial:
 
     backend: ClassVar[Backend] = NUMPY
     observation_type: type[Observation] = Observation
-    rehearses = True
+    warms_up = True
     """Whether a window is run before the first that counts."""
     asked_twice: ClassVar[float] = 0.6
     """The share of checks that are followed by another call of the same shape: does it sleep in that one, too?"""
@@ -404,7 +404,7 @@ class Trial:
     def _begin(self, case: Case, calls: int) -> None:
         self.observations[case.name] = self.observation_type(calls, self.effort.rounds)
         self.lay_out(case, calls)
-        if self.rehearses:
+        if self.warms_up:
             self.run(case, self.draw(case), checked=1, timed=True)
 
     def sample(self, case: Case, inputs: Inputs, round_number: int) -> None:

@@ -383,7 +383,7 @@ class TorchRunner(TensorRunner):
         chooses, cudnn.benchmark = cudnn.benchmark, False
         try:
             with NoLaunches(self._torch.cuda.is_current_stream_capturing), held_back:
-                self.rehearse(command)
+                self.call_ahead(command)
         finally:
             cudnn.benchmark = chooses
         if command.get("anew"):
@@ -393,7 +393,7 @@ class TorchRunner(TensorRunner):
             self._function = self._load()
         self._torch.cuda.empty_cache()  # others need the memory meanwhile
 
-    def rehearse(self, command: dict[str, Any]) -> None:
+    def call_ahead(self, command: dict[str, Any]) -> None:
         """Call it once for every shape, so that whatever compiles at a first call has compiled."""
         if dynamo := sys.modules.get("torch._dynamo"):  # by default it gives up after eight shapes, and says nothing
             dynamo.config.recompile_limit = max(64, dynamo.config.recompile_limit)
