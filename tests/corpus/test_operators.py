@@ -15,6 +15,7 @@ pytest.importorskip("triton")
 import pyarrow.parquet as pq  # noqa: E402
 
 from presage import PresageError  # noqa: E402
+from presage.cli.main import main  # noqa: E402
 from presage.corpus import operator_list, operators  # noqa: E402
 from presage.corpus.operator_list import Listed  # noqa: E402
 from presage.devices import operator_inputs  # noqa: E402
@@ -27,6 +28,7 @@ from presage.devices.operator_timing import (  # noqa: E402
     GpuTimer,
     OperatorTiming,
 )
+from presage.problems import splits  # noqa: E402
 from presage.static import hardware, operator_calls  # noqa: E402
 from presage.static.trace import Step, TensorSpec, Trace  # noqa: E402
 
@@ -95,7 +97,6 @@ def test_the_command_measures_goes_on_and_writes_a_recording(folder: Path, presa
 
 @pytest.fixture
 def presage_main(capsys: pytest.CaptureFixture[str]) -> Any:
-    from presage.cli.main import main
 
     def run(*arguments: str) -> Any:
         assert main([*arguments]) == 0
@@ -184,3 +185,38 @@ def test_problems_are_listed_as_written_and_varied(tmp_path: Path, monkeypatch: 
     (tmp_path / "other.py").write_text("Model = 3")
     with pytest.raises(PresageError, match="does not define get_inputs"):
         operator_list.listed([tmp_path], hardware.find("h200"), str)
+
+
+MODULE_PROBLEM = """
+import torch
+
+def reference(x):
+    return torch.relu(x)
+
+def inputs(n):
+    return torch.rand(n)
+
+cases = [{"n": 64}]
+"""
+
+
+def test_calls_of_modules_are_listed_without_those_that_are_known(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(operator_list, "_of_packages", lambda target: [])
+    (tmp_path / "problems" / "mine").mkdir(parents=True)
+    (tmp_path / "problems" / "mine.py").write_text(MODULE_PROBLEM)
+    body = "import torch\ndef custom_kernel(data):\n    return torch.clamp(data[0], min=0).tanh_()\n"
+    (tmp_path / "problems" / "mine" / "one.py").write_text(body)
+    command = ["corpus", "operators", "--modules", str(tmp_path / "problems"), "--list", "--into"]
+    assert main([*command, str(tmp_path / "first")]) == 0
+    rows = operator_list.read(tmp_path / "first" / operator_list.FILE)
+    assert {row["operator"] for row in rows} == {f"aten::{name}.default" for name in ("relu", "clamp", "tanh_")}
+    assert {splits.of_origins(row["origins"]) for row in rows} == {splits.of_problem("mine")}
+    known = tmp_path / "first" / operator_list.FILE
+    assert main([*command, str(tmp_path / "second"), "--without", str(known)]) == 0
+    assert operator_list.read(tmp_path / "second" / operator_list.FILE) == []
+    assert main([*command, str(tmp_path / "third"), "--without", "nowhere.parquet"]) == 2
+    assert "nowhere.parquet" in capsys.readouterr().err
+    assert main([*command, str(tmp_path / "first")]) == 2
+    assert "is a list already" in capsys.readouterr().err

@@ -168,6 +168,14 @@ def _operators_arguments(parser: argparse.ArgumentParser) -> None:
         "--from", dest="sources", type=Path, action="append", default=[], metavar="FOLDER",
         help="a folder of KernelBench problems, whose operators are listed, too; can be repeated",
     )  # fmt: skip
+    parser.add_argument(
+        "--modules", type=Path, action="append", default=[], metavar="FOLDER",
+        help="a folder as for 'corpus collect --modules', whose modules' operators are listed, too; can be repeated",
+    )  # fmt: skip
+    parser.add_argument(
+        "--without", action="append", default=[], metavar="RECORDING",
+        help="leave out calls that this recording of operators has, by name or path; can be repeated",
+    )  # fmt: skip
     parser.add_argument("--list", action="store_true", help="only make the list, which needs no GPU")
     parser.add_argument("--device", default="cuda", help="where to measure: cuda or cpu (default: cuda)")
     parser.add_argument("--target", default="h200", help="the GPU that modules are traced for (default: h200)")
@@ -181,16 +189,18 @@ def _operators_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _operators(arguments: argparse.Namespace) -> dict[str, Any]:
     from presage.corpus import operator_list, operators
-    from presage.devices import operator_timing
+    from presage.devices import operator_recording, operator_timing
 
     path = arguments.into / operator_list.FILE
-    if path.exists() and arguments.sources:
-        raise PresageError(f"{path} is a list already; leave out --from, or name another folder")
+    if path.exists() and (arguments.sources or arguments.modules or arguments.without):
+        raise PresageError(f"{path} is a list already; leave out what it is made from, or name another folder")
     timer = None if arguments.list else operator_timing.timer(arguments.device)
     if not path.exists():
         from presage.static import hardware
 
-        found = operator_list.listed(arguments.sources, hardware.find(arguments.target), say)
+        target = hardware.find(arguments.target)
+        known = {row["hash"] for name in arguments.without for row in operator_list.read(operator_recording.find(name))}
+        found = operator_list.listed(arguments.sources, target, say, arguments.modules, known)
         operator_list.write(path, found)
     rows = operator_list.read(path)
     say(f"{len(rows)} calls of {len({row['operator'] for row in rows})} operators in {path}")

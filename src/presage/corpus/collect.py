@@ -6,7 +6,7 @@ import hashlib
 import itertools
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -86,7 +86,7 @@ def _shuffled(problem: Problem, family: Kernel) -> list[dict[str, Value]]:
     return [first, *sorted(others, key=lambda v: hashlib.sha256(f"{problem.name} {name} {v}".encode()).digest())]
 
 
-def modules(folder: Path, device: Device) -> Iterator[PlannedKernel]:
+def modules(folder: Path, languages: Collection[str]) -> Iterator[PlannedKernel]:
     """For each problem from elsewhere in a folder (`NAME.py`, or a folder with a task): its reference, and the modules
     in the folder `NAME` beside a file, or in `modules` inside a folder, each once. What is no problem is left out."""
     for path in sorted(folder.iterdir(), key=lambda path: hashlib.sha256(path.name.encode()).digest()):
@@ -98,7 +98,7 @@ def modules(folder: Path, device: Device) -> Iterator[PlannedKernel]:
         once: dict[str, Kernel] = {}
         for kernel in kernels:
             once.setdefault(kernel.hash, kernel)
-        yield from (PlannedKernel(problem, kernel) for kernel in once.values() if kernel.language in device.languages)
+        yield from (PlannedKernel(problem, kernel) for kernel in once.values() if kernel.language in languages)
 
 
 def collect_modules(
@@ -112,7 +112,7 @@ def collect_modules(
 ) -> int:
     """Measure the modules of a folder as foreign kernels. Returns the number of measurements."""
     state = journal.read(into)
-    wanted = [each for each in modules(folder, device) if not state.measured(each.problem.name, each.hash)]
+    wanted = [each for each in modules(folder, device.languages) if not state.measured(each.problem.name, each.hash)]
     deadline = time.monotonic() + seconds if seconds else None
     own = Journal(into, {"device": device.name, "kind_of_device": device.kind, "facts": device.describe()})
     for problem in {each.problem.name: each.problem for each in wanted}.values():

@@ -1,21 +1,24 @@
 """Which calls of torch's operators are measured: what modules do, traced without a GPU.
 
 Modules are those that packages list (entry points in the group `presage.operators`), and KernelBench problems in a
-folder, as written and varied: other batches, other types, another layout.
+folder, as written and varied: other batches, other types, another layout; and modules that were written for problems.
 """
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from presage.core.errors import PresageError
+from presage.corpus import collect
 from presage.devices.recording import read_parquet
 from presage.kernels.kernel import from_source
 from presage.plugins.group import OPERATORS
+from presage.problems import static
+from presage.problems.external import ExternalProblem
 from presage.static import operator_calls, reporting
 from presage.static.hardware import Hardware
 from presage.static.launch_request import Job
@@ -70,11 +73,19 @@ class Listed:
     origins: dict[str, None]
 
 
-def listed(folders: Sequence[Path], target: Hardware, say: Callable[[str], None]) -> list[Listed]:
-    """Every distinct call of the packages' lists and of the problems in these folders, in an order that is random and
-    always the same, so that any first part of it is a fair sample."""
+def listed(
+    folders: Sequence[Path],
+    target: Hardware,
+    say: Callable[[str], None],
+    modules: Sequence[Path] = (),
+    known: Collection[str] = (),
+) -> list[Listed]:
+    """Every distinct call of the packages' lists, of the problems in these folders and of the `modules` beside the
+    problems in others, in an order that is random and always the same, so that any first part of it is a fair sample.
+    Without those that are `known`, by their hashes."""
     found: dict[str, Listed] = {}
     sources = [*_of_packages(target), *(each for folder in folders for each in _of_folder(folder, target))]
+    sources += [each for folder in modules for each in _of_modules(folder, target)]
     for first in range(0, len(sources), _AT_ONCE):
         some = sources[first : first + _AT_ONCE]
         for (origin, _), report in zip(some, reporting.reports([job for _, job in some], _SECONDS), strict=True):
@@ -83,7 +94,7 @@ def listed(folders: Sequence[Path], target: Hardware, say: Callable[[str], None]
                 say(f"{origin} cannot be traced: {said}")
                 continue
             for call in operator_calls.of_trace(report.trace):
-                if call.steps[0].bytes <= MOST_BYTES:
+                if call.steps[0].bytes <= MOST_BYTES and call.hash not in known:
                     found.setdefault(call.hash, Listed(call, {})).origins[origin] = None
         say(f"{min(len(sources), first + _AT_ONCE)} of {len(sources)} modules traced: {len(found)} calls")
     return [found[name] for name in sorted(found)]
@@ -93,6 +104,14 @@ def _of_packages(target: Hardware) -> Iterator[tuple[str, Job]]:
     for name in OPERATORS.names():
         for file in sorted(Path(OPERATORS.load(name)).glob("[!_]*.py")):
             yield f"{name}/{file.stem}", Job(from_source(file.read_text("utf-8"), ".py", file.name), {}, (), target)
+
+
+def _of_modules(folder: Path, target: Hardware) -> Iterator[tuple[str, Job]]:
+    """The modules for each problem, at its first case. What they call is in the problem's split."""
+    for each in collect.modules(folder, ("torch", "triton")):
+        if isinstance(each.problem, ExternalProblem):
+            origin = f"{each.problem.name} ({each.kernel.hash[:12]})"
+            yield origin, static.job(each.problem, each.kernel, each.problem.timed["gpu"][0], target)
 
 
 def _of_folder(folder: Path, target: Hardware) -> Iterator[tuple[str, Job]]:
