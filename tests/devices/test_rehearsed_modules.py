@@ -84,6 +84,11 @@ MODULES = {
         "            return torch.relu(self.layer(x)).float()\n",
         "wrong",
     ),
+    "compiled": (
+        TORCH + "@torch.compile(mode='max-autotune')\ndef f(x):\n    return torch.relu(x)\n\n" + FORWARD
+        + "return f(self.layer(x))\n",
+        "right",
+    ),
     "a graph": (TORCH + FORWARD + "g = torch.cuda.CUDAGraph()\n        return torch.relu(self.layer(x))\n", "untried"),
     "made for large sizes": (
         TORCH + FORWARD + "y = torch.relu(self.layer(x))\n        return y if len(x) == 4096 else y + 1\n", "right",

@@ -105,7 +105,7 @@ class Rehearser(CpuDevice):
         ended = at(number)
         for _ in range(_SMALLER):
             if ended.is_late and number > 0:
-                number -= 1
+                number //= 2
                 ended = at(number)
         if ended.told.status != "wrong" or number + 1 == len(posed):
             return ended.told

@@ -67,6 +67,11 @@ class _Autocast(torch.autocast):  # type: ignore[misc]
         super().__init__("cpu", half, *arguments, **named)
 
 
+def _uncompiled(function: Any = None, *_: Any, **__: Any) -> Any:
+    """What is compiled computes the same, and compiling takes longer."""
+    return _uncompiled if function is None else function
+
+
 def install() -> None:
     """For the rest of this process. CUDA graphs cannot be had: a module that makes one fails, and is not judged."""
     stream = _Stream()
@@ -91,6 +96,7 @@ def install() -> None:
     torch.nn.Module.cuda = lambda self, *_: self
     torch.autocast = torch.amp.autocast = _Autocast
     torch.cuda.amp.autocast = lambda enabled=True, dtype=None, cache=None: _Autocast("cuda", dtype, enabled, cache)
+    torch.compile = _uncompiled
     torch.use_deterministic_algorithms(True, warn_only=True)  # it fills memory that nobody has written with NaN
     _OnCpu().__enter__()
     with contextlib.suppress(ImportError):
