@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -139,3 +140,25 @@ def test_what_never_ends_is_not_judged(tmp_path: Path) -> None:
     problem = load_problem(tmp_path / "problem.py")
     (found,) = Rehearser().rehearse(problem, [load_kernel(problem, tmp_path / "mine.py")], 4.0)
     assert found.status == "untried"
+
+
+def test_where_the_reference_itself_is_not_right_nobody_is_judged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where values are normalised that are all the same but for rounding."""
+    rehearsal = Rehearser._rehearsal
+
+    def noisy(self: Rehearser, problem: Any, kernel: Any, *rest: Any) -> Any:
+        ended = rehearsal(self, problem, kernel, *rest)
+        return replace(ended, told=Rehearsal("wrong", "noise")) if "get_inputs" in kernel.source else ended
+
+    monkeypatch.setattr(Rehearser, "_rehearsal", noisy)
+    (tmp_path / "problem.py").write_text(PROBLEM)
+    problem, texts = load_problem(tmp_path / "problem.py"), [MODULES[name][0] for name in ("without the bias", "torch")]
+    kernels = []
+    for number, text in enumerate(texts):
+        (tmp_path / f"{number}.py").write_text(text)
+        kernels.append(load_kernel(problem, tmp_path / f"{number}.py"))
+    wrong, right = Rehearser().rehearse(problem, kernels)
+    assert (wrong.status, right.status) == ("untried", "right")
+    assert "reference" in wrong.reason

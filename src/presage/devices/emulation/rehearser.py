@@ -53,6 +53,7 @@ _SMALLER = 2
 _SLACK = 10.0
 """It also adds in another order than a GPU."""
 _ONLY = "it computes something else at a small size, which it may not be made for"
+_UNSOUND = "its reference is not right at a size that can be computed here either"
 _BRAIN = re.compile(r"bfloat16|bf16", re.IGNORECASE)
 _INTERPRETED = ("numpy", "torch", "presage.devices.worker.main")
 
@@ -119,9 +120,13 @@ class Rehearser(CpuDevice):
             return _Ended(Rehearsal("untried", str(error)))
         cases = small_cases(problem) if posed.size.problem.convention == GPU_MODE else problem.checks
         ended = self._rehearsal(problem, kernel, effort, cases)
-        if ended.told.status == "wrong" and kernel.language == "triton" and _BRAIN.search(kernel.source):
+        if ended.told.status != "wrong":
+            return ended
+        if kernel.language == "triton" and _BRAIN.search(kernel.source):
             return _Ended(Rehearsal("untried", "Triton's interpreter does not compute in bfloat16"))
-        return ended
+        if not posed.is_sound:
+            posed.is_sound = self._rehearsal(problem, posed.size.reference, effort, cases).told.status == "right"
+        return ended if posed.is_sound else _Ended(Rehearsal("untried", _UNSOUND))
 
     def _rehearsal(self, problem: Problem, kernel: Kernel, effort: Effort, cases: Sequence[Case]) -> _Ended:
         if kernel.language not in self.languages:
@@ -217,6 +222,8 @@ class _Posed:
         self.size = size
         self._device, self._seconds, self._stack = device, seconds, stack
         self._posed: dict[float, Problem] = {}
+        self.is_sound = False
+        """Whether the reference is right here when it is rehearsed; sums of few values may be nothing but noise."""
 
     def problem(self, slack: float) -> Problem:
         if slack not in self._posed:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from presage.kernels.kernel import Kernel
 from presage.problems import static
 from presage.problems.base import Cost
 from presage.problems.external import GPU_MODE, ExternalProblem
@@ -21,6 +22,10 @@ class Size:
 
     problem: ExternalProblem
     cost: Cost
+
+    @property
+    def reference(self) -> Kernel:
+        return self.problem.reference_kernel()
 
     def costs_less(self, limit: Cost) -> bool:
         return self.cost.bytes <= limit.bytes and self.cost.flops <= limit.flops
