@@ -101,7 +101,7 @@ MODULES = {
         kernel().replace("@triton.jit", TUNED).replace("1024) - 0,", "64),").replace(", BLOCK=1024)", ")"), "right",
     ),
     "Triton in bfloat16": (kernel(least="0.0", more=".to(tl.bfloat16) + 1.0"), "untried"),
-    "Triton, made for large sizes": (kernel().replace("return y", "return y if len(x) >= 2048 else y + 1"), "right"),
+    "Triton, made for large sizes": (kernel().replace("return y", "return y if len(x) >= 512 else y + 1"), "right"),
     "no module": ("x = 1\n", "untried"),
 }  # fmt: skip
 
