@@ -100,6 +100,9 @@ MODULES = {
     "Triton, tuned": (
         kernel().replace("@triton.jit", TUNED).replace("1024) - 0,", "64),").replace(", BLOCK=1024)", ")"), "right",
     ),
+    "Triton, a launch without blocks": (
+        kernel().replace("triton.cdiv(x.numel(), 1024) - 0,", "len(x) // 4096,"), "untried",
+    ),
     "Triton in bfloat16": (kernel(least="0.0", more=".to(tl.bfloat16) + 1.0"), "untried"),
     "Triton, made for large sizes": (kernel().replace("return y", "return y if len(x) >= 512 else y + 1"), "right"),
     "no module": ("x = 1\n", "untried"),

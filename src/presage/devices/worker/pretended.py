@@ -101,6 +101,7 @@ def install() -> None:
     _OnCpu().__enter__()
     with contextlib.suppress(ImportError):
         _tune_nothing()
+        _refuse_empty_launches()
 
 
 def _tune_nothing() -> None:
@@ -108,3 +109,16 @@ def _tune_nothing() -> None:
     autotuner = importlib.import_module("triton.runtime.autotuner").Autotuner
     prune = autotuner.prune_configs
     autotuner.prune_configs = lambda self, named: prune(self, named)[:1]
+
+
+def _refuse_empty_launches() -> None:
+    """Sizes are smaller here than those that a kernel may be made for: a launch of no blocks says that they are."""
+    builder = importlib.import_module("triton.runtime.interpreter").InterpreterBuilder
+    set_grid = builder.set_grid_dim
+
+    def set_grid_dim(self: Any, *grid: int) -> None:
+        if 0 in grid:
+            raise RuntimeError("it launches a kernel without blocks")
+        set_grid(self, *grid)
+
+    builder.set_grid_dim = set_grid_dim
