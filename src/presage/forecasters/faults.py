@@ -70,7 +70,7 @@ def _rehearsed(candidate: Candidate, prediction: Prediction) -> Prediction:
     if rehearsal is None:
         return prediction
     said = {
-        "right": f"on the CPU it computes what it should, in {rehearsal.cases} small cases",
+        "right": f"on the CPU it computes what it should, in {rehearsal.cases} small case{'s'[: rehearsal.cases != 1]}",
         "wrong": f"on the CPU it computes something else: {rehearsal.reason}",
         "untried": f"it was not tried on the CPU: {rehearsal.reason}",
     }[rehearsal.status]

@@ -17,7 +17,7 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -124,6 +124,9 @@ class Rehearser(CpuDevice):
             return ended
         if kernel.language == "triton" and _BRAIN.search(kernel.source):
             return _Ended(Rehearsal("untried", "Triton's interpreter does not compute in bfloat16"))
+        if posed.size.is_smaller:
+            reason = ended.told.reason.replace("case as written", "at a smaller size")
+            ended = replace(ended, told=replace(ended.told, reason=reason))
         if not posed.is_sound:
             posed.is_sound = self._rehearsal(problem, posed.size.reference, effort, cases).told.status == "right"
         return ended if posed.is_sound else _Ended(Rehearsal("untried", _UNSOUND))

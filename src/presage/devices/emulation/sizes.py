@@ -11,6 +11,7 @@ from presage.problems.base import Cost
 from presage.problems.external import GPU_MODE, ExternalProblem
 from presage.problems.smaller import smaller
 from presage.static import hardware
+from presage.static.trace import Trace
 
 _TARGET = "h200"
 """References are traced for some GPU; what they cost is the same for all."""
@@ -22,6 +23,8 @@ class Size:
 
     problem: ExternalProblem
     cost: Cost
+    is_smaller: bool
+    """Than it is written."""
 
     @property
     def reference(self) -> Kernel:
@@ -34,13 +37,17 @@ class Size:
 def problem_sizes(problem: ExternalProblem) -> Sequence[Size]:
     """The smallest first; only those that the reference works at. A task of GPU MODE has tests for this."""
     if problem.convention == GPU_MODE:
-        return [Size(problem, Cost(0, 0))]
+        return [Size(problem, Cost(0, 0), is_smaller=False)]
     made = list(smaller(problem))
     wanted = [(each, each.reference_kernel(), each.timed["gpu"]) for each in made]
     found = static.of_several(wanted, hardware.find(_TARGET))
     traces = [reports[0].trace for reports in found]
     return [
-        Size(each, Cost(sum(step.bytes for step in trace.steps), int(sum(step.flops for step in trace.steps))))
+        Size(each, _cost(trace), is_smaller=each is not made[-1])
         for each, trace in zip(made, traces, strict=True)
         if trace is not None
     ]
+
+
+def _cost(trace: Trace) -> Cost:
+    return Cost(sum(step.bytes for step in trace.steps), int(sum(step.flops for step in trace.steps)))
