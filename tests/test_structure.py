@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from every import of_every
 
 import presage
 
@@ -116,7 +117,7 @@ def is_foreign(file: Path) -> bool:
 OURS = [file for file in MODULES if not is_foreign(file)]
 
 
-@pytest.mark.parametrize("file", OURS, ids=dotted)
+@of_every(OURS, dotted)
 def test_a_folder_imports_only_from_folders_above_it(file: Path) -> None:
     parts = dotted(file).split(".")
     if parts[0] == "presage_catalogue":
@@ -135,7 +136,7 @@ def test_a_folder_imports_only_from_folders_above_it(file: Path) -> None:
 CATALOGUE_NEEDS = ("presage.core", "presage.kernels", "presage.problems", "presage_catalogue")
 
 
-@pytest.mark.parametrize("file", OURS, ids=dotted)
+@of_every(OURS, dotted)
 def test_the_catalogue_is_a_plugin_that_the_engine_does_not_know(file: Path) -> None:
     names = [name for name in imported(file) if name.startswith("presage")]
     if dotted(file).startswith("presage_catalogue"):
@@ -217,7 +218,7 @@ def starts_or_runs(tree: ast.AST) -> Iterator[str]:
             yield from (alias.name for alias in node.names if alias.name in STARTING)
 
 
-@pytest.mark.parametrize("file", [file for file in OURS if file.parent.name != "sandbox"], ids=dotted)
+@of_every([file for file in OURS if file.parent.name != "sandbox"], dotted)
 def test_only_the_sandbox_starts_processes_and_runs_foreign_text(file: Path) -> None:
     found = list(starts_or_runs(parsed(file)))
     assert not found or dotted(file) in OWN_TEXT, found
@@ -276,7 +277,7 @@ GUI_NEEDS = ("presage.core", "presage.llm", "presage.plugins", "presage.policies
 """What the second application may use of the engine besides its public names."""
 
 
-@pytest.mark.parametrize("file", GUI, ids=dotted)
+@of_every(GUI, dotted)
 def test_the_critic_of_agents_is_an_application_that_the_engine_does_not_know(file: Path) -> None:
     tree = parsed(file)
     public = {"presage", *(f"presage.{name}" for name in presage.__all__), "presage.__version__"}
@@ -310,7 +311,7 @@ def public_homes() -> set[str]:
 OUTSIDE = sorted(file for folder in ("benchmarks", "tests") for file in (SOURCE.parent / folder).rglob("*.py"))
 
 
-@pytest.mark.parametrize("file", OUTSIDE, ids=lambda file: str(file.relative_to(SOURCE.parent)))
+@of_every(OUTSIDE, lambda file: str(file.relative_to(SOURCE.parent)))
 def test_benchmarks_and_tests_take_public_names_from_the_public_api(file: Path) -> None:
     """What `presage.__all__` lists is imported from `presage`, never from the module that defines it."""
     assert sorted(public_homes() & set(imported(file))) == []

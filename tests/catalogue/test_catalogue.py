@@ -7,6 +7,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from every import of_every
 
 from presage import Array, Case, PresageError, Problem
 from presage.problems import registry
@@ -87,7 +88,7 @@ def test_an_unknown_problem_is_explained(name: str, hint: str) -> None:
         registry.get(name)
 
 
-@each_problem
+@of_every(registry.names())
 def test_it_says_what_it_is(name: str) -> None:
     problem = registry.get(name)
     assert problem.name == name
@@ -145,7 +146,7 @@ def test_nan_zeros_and_the_wrong_type_fail(name: str) -> None:
             assert "is nan" in str(difference(problem, case, right, outputs))
 
 
-@each_problem
+@of_every(registry.names())
 def test_no_case_is_both_timed_and_checked_beforehand(name: str) -> None:
     problem = registry.get(name)
     cases = [*problem.timed.get("cpu", ()), *problem.checks]
@@ -189,7 +190,7 @@ def test_types_that_numpy_lacks_are_answered_on_tensors(name: str) -> None:
         assert difference(problem, case, right, wrong, namespace) is not None
 
 
-@each_problem
+@of_every(registry.names())
 def test_costs_count_every_array_once(name: str) -> None:
     problem = registry.get(name)
     for case in (*problem.timed.get("cpu", ()), *problem.timed["gpu"]):
@@ -202,7 +203,7 @@ def test_costs_count_every_array_once(name: str) -> None:
         assert cost.flops >= 0
 
 
-@each_problem
+@of_every(registry.names())
 def test_seed_kernels_are_families_after_a_naive_one(name: str) -> None:
     problem = registry.get(name)
     kernels = [*registry.seed_kernels(problem, "cuda"), *registry.seed_kernels(problem, "c")]
