@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -220,3 +221,14 @@ def test_calls_of_modules_are_listed_without_those_that_are_known(
     assert "nowhere.parquet" in capsys.readouterr().err
     assert main([*command, str(tmp_path / "first")]) == 2
     assert "is a list already" in capsys.readouterr().err
+    assert main(["corpus", "operators", "--modules", str(tmp_path / "no"), "--list", "--into", str(tmp_path / "x")]) == 2
+    assert "is no folder" in capsys.readouterr().err
+
+
+def test_without_torch_it_says_what_to_install(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    find = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name, *rest: None if name == "torch" else find(name, *rest))
+    assert main(["corpus", "operators", "--list", "--into", str(tmp_path)]) == 2
+    assert "needs torch" in capsys.readouterr().err

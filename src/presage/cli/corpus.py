@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib.util
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from presage.devices import recorded, recording
 from presage.devices import registry as devices
 from presage.devices.recording import Row
 from presage.devices.status import Status
+from presage.static import toolkit
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -61,8 +63,6 @@ def _collect(arguments: argparse.Namespace) -> dict[str, Any]:
 
     if arguments.modules and arguments.problems:
         raise PresageError("--modules measures what is in its folder; leave out the problems")
-    if arguments.modules and not arguments.modules.is_dir():
-        raise PresageError(f"{arguments.modules} is no folder")
     problems = collect.find_problems(arguments.problems)
     device = devices.get(arguments.device)
     try:
@@ -188,6 +188,8 @@ def _operators_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _operators(arguments: argparse.Namespace) -> dict[str, Any]:
+    if importlib.util.find_spec("torch") is None:
+        raise PresageError(f"listing and measuring operators needs torch; {toolkit.INSTALL}")
     from presage.corpus import operator_list, operators
     from presage.devices import operator_recording, operator_timing
 

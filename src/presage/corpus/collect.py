@@ -89,6 +89,8 @@ def _shuffled(problem: Problem, family: Kernel) -> list[dict[str, Value]]:
 def modules(folder: Path, languages: Collection[str]) -> Iterator[PlannedKernel]:
     """For each problem from elsewhere in a folder (`NAME.py`, or a folder with a task): its reference, and the modules
     in the folder `NAME` beside a file, or in `modules` inside a folder, each once. What is no problem is left out."""
+    if not folder.is_dir():
+        raise PresageError(f"{folder} is no folder")
     for path in sorted(folder.iterdir(), key=lambda path: hashlib.sha256(path.name.encode()).digest()):
         if path.suffix != ".py" and not (path / "task.yml").is_file():
             continue

@@ -69,8 +69,9 @@ def _rehearsed(candidate: Candidate, prediction: Prediction) -> Prediction:
     rehearsal = candidate.rehearsal
     if rehearsal is None:
         return prediction
+    cases = "one small case" if rehearsal.cases == 1 else f"{rehearsal.cases} small cases"
     said = {
-        "right": f"on the CPU it computes what it should, in {rehearsal.cases} small case{'s'[: rehearsal.cases != 1]}",
+        "right": f"on the CPU it computes what it should, in {cases}",
         "wrong": f"on the CPU it computes something else: {rehearsal.reason}",
         "untried": f"it was not tried on the CPU: {rehearsal.reason}",
     }[rehearsal.status]
