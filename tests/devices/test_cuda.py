@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -106,12 +108,12 @@ class FakeDevice(CudaDevice):
         self.trials.append(trial)
         return trial
 
-    def _conduct(self, trials: Sequence[Any], plan: Plan, effort: Effort, progress: Any, stage: Any = conduct) -> None:
+    def _conduct(self, trials: Any, plan: Plan, effort: Effort, progress: Any, *more: Any, **other: Any) -> None:
         progress("timing", 0.5)
         for trial in trials:
             trial.go(plan, first=ROUNDS * trial.process)
 
-    def _settled(self, trial: Any, task: Any, plan: Plan) -> Any:
+    def _settled(self, trial: Any, task: Any, plan: Plan, spare: Any = cuda._nothing) -> Any:
         return trial
 
 
@@ -138,11 +140,9 @@ def test_others_have_the_lane_while_a_module_parts_with_its_process() -> None:
             trial.may_part = task.kernel is FAST
             return trial
 
-        def _conduct(
-            self, trials: Sequence[Any], plan: Plan, effort: Effort, progress: Any, stage: Any = conduct
-        ) -> None:
-            self.stages.append((trials[0].kernel, stage))
-            if stage is not examine:
+        def _conduct(self, trials: Any, plan: Plan, effort: Effort, progress: Any, *stage: Any, **spare: Any) -> None:
+            self.stages.append((trials[0].kernel, stage[0]))
+            if stage[0] is not examine:
                 super()._conduct(trials, plan, effort, progress)
 
     device = Parting()
@@ -281,9 +281,7 @@ def test_a_module_whose_replay_failed_is_tried_again_in_its_worker() -> None:
             trial.not_replayed = task.not_replayed
             return trial
 
-        def _conduct(
-            self, trials: Sequence[Any], plan: Plan, effort: Effort, progress: Any, stage: Any = conduct
-        ) -> None:
+        def _conduct(self, trials: Any, plan: Plan, effort: Effort, progress: Any, *more: Any, **other: Any) -> None:
             super()._conduct(trials, plan, effort, progress)
             for trial in trials:
                 if not trial.not_replayed:
@@ -353,7 +351,7 @@ GIB = 1 << 30
 class CrowdedDevice(FakeDevice):
     """A GPU of 80 GiB, of which others let go of a little whenever it is looked at."""
 
-    _conduct = CudaDevice._conduct
+    _conduct = CudaDevice._conduct  # type: ignore[assignment]
 
     def __init__(self, free_gib: float, more_gib: float = 0.0) -> None:
         super().__init__()
@@ -407,6 +405,76 @@ def test_memory_is_not_waited_for_without_end(monkeypatch: pytest.MonkeyPatch) -
     task = SimpleNamespace(problem=ADDITION, kernel=FAST)
     device._conduct([FakeTrial(task, 0, 1.0, OK)], PLAN, Effort(), lambda doing, share: None)
     assert device.made == [GIB // 4]
+
+
+@pytest.mark.usefixtures("impatient")
+def test_what_waits_for_the_lane_gives_up_the_memory_that_the_lane_lacks() -> None:
+    class Holding(CrowdedDevice):
+        """Every trial takes a third of what one needs, until it is released or done."""
+
+        each = CrowdedDevice(free_gib=0.0)._arenas.missing(ADDITION, 1) // 3
+
+        def _prepared(self, task: Any, plan: Plan) -> Any:
+            trial = super()._prepared(task, plan)
+            self._free -= self.each
+            trial.release = partial(self._released, [SimpleNamespace(kill=lambda: None)])
+            return trial
+
+        def _released(self, held: list[Any]) -> list[Any]:
+            self._free += self.each * len(held)
+            children, held[:] = list(held), []
+            return children
+
+        def _conduct_alone(self, trials: Sequence[Any], *rest: Any) -> None:
+            super()._conduct_alone(trials, *rest)
+            trials[0].release()
+
+    device = Holding(free_gib=(room := 5 * Holding.each) / GIB)
+    device.cores = 4
+    several = [(ADDITION, kernel) for kernel in (FAST, SLOW) * 3]
+    found = [*device.measure_each(several, Effort(processes=1))]
+    assert [result.status for result in found] == [Status.OK] * 6
+    assert len(device.trials) > 6, "some were made ready twice"
+    assert device._free == room
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_module_that_has_failed_waits_for_no_memory() -> None:
+    device = CrowdedDevice(free_gib=0.25)
+    device.nvml = SimpleNamespace(read=dict)  # type: ignore[assignment]
+    trial = FakeTrial(SimpleNamespace(problem=ADDITION, kernel=FAST), 0, 1.0, OK)
+    trial.end(VerdictError(Status.RUNTIME_ERROR, "there is no ModelNew"))
+    device._conduct([trial], PLAN, Effort(), lambda doing, share: pytest.fail(doing))
+    assert device.made == []
+
+
+class FakeArena:
+    def __init__(self, size: int) -> None:
+        self.size, self.is_freed = size, False
+
+    def free(self) -> None:
+        self.is_freed = True
+
+
+@pytest.fixture
+def arenas(monkeypatch: pytest.MonkeyPatch) -> Arenas:
+    monkeypatch.setitem(sys.modules, "presage.devices.gpu_arena", SimpleNamespace(GpuArena=FakeArena))
+    return CrowdedDevice(free_gib=0.25)._arenas
+
+
+def test_an_arena_for_a_window_is_not_spent_on_calls(arenas: Arenas) -> None:
+    large = FakeArena(14 * GIB)
+    arenas.give_back(large)
+    few = arenas.take_for_calls(ADDITION, lambda doing, share: None)
+    assert few.size < GIB
+    assert arenas.take(ADDITION) is large
+
+
+def test_arenas_that_are_too_small_are_no_reason_to_wait(arenas: Arenas) -> None:
+    small = FakeArena(1 << 20)
+    arenas.give_back(small)
+    assert arenas.missing(ADDITION, 1)
+    assert small.is_freed
 
 
 @pytest.mark.parametrize("room", ["peaks", "arena"])

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -17,6 +16,7 @@ from typing import Any
 from presage.core import machine
 from presage.core.errors import PresageError
 from presage.devices import exclusive, gpu_arenas
+from presage.devices.ahead import Ahead
 from presage.devices.base import CaseTiming, Device, Effort, Measurement, Progress
 from presage.devices.child import ChildLostError, TimingError, VerdictError
 from presage.devices.gpu_arenas import WORKER_BYTES, Arenas
@@ -61,8 +61,11 @@ _CHOICE = ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "CUDA_MPS_PIPE_DIRECTORY
 """What workers must know of the caller's environment to find the GPU that it has found."""
 
 
-_Ready = Future[tuple["_Task", Any]]
 _Stage = Callable[[Sequence[Any], Plan, Any, Effort, Progress], None]
+
+
+def _nothing() -> None:
+    return
 
 
 @dataclass
@@ -276,26 +279,20 @@ class CudaDevice(Device):
         self._get_ready(())
         posing = Posing(lambda problem: self.posed(problem, effort.timeout), self.kind, self._undertaker)
         begins = self._foreign(work, effort, posing) if foreign else self._own(work, effort)
-        ahead: set[_Ready] = set()
-        room = self._room(1, workers=2) if foreign else self._room(_AHEAD)
-        pool = ThreadPoolExecutor(room)
+        ahead = Ahead(begins, self._room(1, workers=2) if foreign else self._room(_AHEAD))
+        spare = partial(ahead.postpone, self._given_up)
         try:
-            while True:
-                ahead |= {pool.submit(begin) for begin in itertools.islice(begins, room - len(ahead))}
-                if not ahead:
-                    return
-                done, _ = wait(ahead, return_when=FIRST_COMPLETED)
-                future = done.pop()
-                ahead.remove(future)
-                task, trial = future.result()
+            while ready := ahead.take():
+                task, trial = ready
                 if trial.may_part:
-                    self._conduct([trial], task.next, task.effort, _silent, examine)
-                    ahead.add(pool.submit(_parted, task, trial))  # meanwhile others have the lane
+                    self._conduct([trial], task.next, task.effort, _silent, examine, spare)
+                    ahead.add(partial(_parted, task, trial))  # meanwhile others have the lane
                     continue
-                self._conduct([trial], task.next, task.effort, _silent, clock if trial.has_parted else conduct)
-                task.trials.append(self._settled(trial, task, task.next))
+                stage = clock if trial.has_parted else conduct
+                self._conduct([trial], task.next, task.effort, _silent, stage, spare)
+                task.trials.append(self._settled(trial, task, task.next, spare))
                 if task.to_time:
-                    ahead.add(pool.submit(self._ready, task))
+                    ahead.add(partial(self._ready, task))
                     continue
                 measurement = self._measurement(task)
                 if foreign:
@@ -303,12 +300,19 @@ class CudaDevice(Device):
                 yield measurement
         finally:  # the caller may have had enough before the end
             posing.stop()
-            self._stop(pool)
-            for future in ahead:
-                if not future.cancelled() and not future.exception():
-                    for child in future.result()[1].release():
-                        child.kill()
+            for _, trial in ahead.stop(self._interrupt):
+                for child in trial.release():
+                    child.kill()
             posing.close()
+
+    def _given_up(self, ready: tuple[_Task, Any]) -> Callable[[], tuple[_Task, Any]]:
+        """End a trial that waits for the lane, since the GPU has no room for it beside another. When it is made ready
+        again, it keeps little: it is not called."""
+        task, trial = ready
+        for child in trial.release():
+            child.kill()
+        task.is_called_ahead = False
+        return partial(self._ready, task)
 
     @contextmanager
     def _compiling(self, threads: int) -> Iterator[ThreadPoolExecutor]:
@@ -317,16 +321,16 @@ class CudaDevice(Device):
         try:
             yield pool
         except BaseException:
-            self._stop(pool)
+            pool.shutdown(wait=False, cancel_futures=True)
+            self._interrupt()
             raise
-        pool.shutdown()
+        finally:
+            pool.shutdown()
 
-    def _stop(self, pool: ThreadPoolExecutor) -> None:
+    def _interrupt(self) -> None:
         """Do not wait for what is being made ready: compiling can take minutes."""
-        pool.shutdown(wait=False, cancel_futures=True)
         for child in list(self._preparing):
             child.end()
-        pool.shutdown()
 
     def _room(self, each: int, workers: int = 1) -> int:
         """How many kernels are made ready at a time: so many a core, while their workers fit into half the GPU."""
@@ -461,7 +465,7 @@ class CudaDevice(Device):
         except VerdictError:
             child.kill()
 
-    def _settled(self, trial: Any, task: _Task, plan: Plan) -> Any:
+    def _settled(self, trial: Any, task: _Task, plan: Plan, spare: Callable[[], None] = _nothing) -> Any:
         """The trial, or a second, lone one where the machine may have been what disturbed its times, or others had the
         memory that it needed, or its replay failed."""
         from presage.devices.module_trial import ReplayError
@@ -474,14 +478,24 @@ class CudaDevice(Device):
             del self._idle
         task.is_called_ahead = task.is_called_ahead and not isinstance(trial.verdict, CrowdedError)
         again = self._prepared(task, plan)
-        self._conduct([again], plan, task.effort, _silent)
+        self._conduct([again], plan, task.effort, _silent, spare=spare)
         return again
 
     def _conduct(
-        self, trials: Sequence[Any], plan: Plan, effort: Effort, progress: Progress, stage: _Stage = conduct
+        self,
+        trials: Sequence[Any],
+        plan: Plan,
+        effort: Effort,
+        progress: Progress,
+        stage: _Stage = conduct,
+        spare: Callable[[], None] = _nothing,
     ) -> None:
         """Have the lane for a stage of the trials, by default all of them; other processes of ours on this GPU wait
-        meanwhile. Memory that they have, too, is waited for outside of it, so that they can come to their end."""
+        meanwhile. Memory that is missing comes from `spare`. What others have, too, is waited for outside of the lane,
+        so that they can come to their end."""
+        if not any(trial.live for trial in trials):
+            self._part_with(trials, stage)
+            return
         patience = time.monotonic() + gpu_arenas.MEMORY_SECONDS
         while True:
             with exclusive.only(
@@ -491,6 +505,7 @@ class CudaDevice(Device):
                 if not missing or time.monotonic() > patience:
                     self._conduct_alone(trials, plan, effort, progress, stage)
                     return
+            spare()
             gpu_arenas.wait_for_others(missing, progress)
 
     def _conduct_alone(
@@ -510,15 +525,18 @@ class CudaDevice(Device):
                 if trial.live:
                     trial.end(CrowdedError(f"{error}; other processes use it"))
         finally:
-            for trial in trials:
-                trial.sensors = self.nvml.read()
-                if stage is not examine or not trial.live:
-                    for child in trial.release():
-                        self._let_go(child, trial)
+            self._part_with(trials, stage)
             for arena in arenas:
                 arena.unhide()
                 self._arenas.give_back(arena)
             self._give_back(trials[0])
+
+    def _part_with(self, trials: Sequence[Any], stage: _Stage) -> None:
+        for trial in trials:
+            trial.sensors = self.nvml.read()
+            if stage is not examine or not trial.live:
+                for child in trial.release():
+                    self._let_go(child, trial)
 
     def _give_back(self, trial: Any) -> None:
         """What this process has kept for the next kernel, where it is much."""

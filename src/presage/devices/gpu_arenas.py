@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from typing import Any
 
@@ -29,6 +30,8 @@ class Arenas:
     def __init__(self, torch: Any, total: int) -> None:
         self._cuda, self._total = torch.cuda, total
         self._unused: list[Any] = []
+        self._turn = threading.Lock()
+        """Threads that make problems ready take arenas, too."""
 
     def memory(self) -> tuple[int, int]:
         """How many bytes are free, and how many there are."""
@@ -36,26 +39,25 @@ class Arenas:
         return int(free), int(total)
 
     def missing(self, problem: Problem, kernels: int) -> int:
-        """How many bytes are missing to check and time so many kernels. What more than half the GPU is needed for, is
-        not waited for: it has to be tried."""
+        """How many bytes are missing to check and time so many kernels, when arenas that are too small for them have
+        been freed. What more than half the GPU is needed for, is not waited for: it has to be tried."""
         call, arena = self._sizes(problem)
         kept = len([each for each in self._unused if each.size >= arena])
         needed = max(0, kernels - kept) * arena + _CHECKING * call + WORKER_BYTES
-        free, total = self.memory()
-        cached = int(self._cuda.memory_reserved() - self._cuda.memory_allocated())
-        return max(0, min(needed, total // 2) - free - cached)
+        missing = self._missing(needed)
+        return self._missing(needed) if missing and self._free(arena) else missing
 
     def take(self, problem: Problem) -> Any:
         """With room for a window of any case, or for a call where that would be much of the GPU. Raises NoRoomError."""
-        return self._take(self._sizes(problem)[1])
+        return self._take(self._sizes(problem)[1], self._total)
 
     def take_for_calls(self, problem: Problem, progress: Progress) -> Any:
-        """For one call at a time, or several small ones. There is no lane to be had for that, but others may have to
-        let go of memory."""
+        """For one call at a time, or several small ones, and not much larger than that: as many problems as are open
+        have one. There is no lane to be had for that, but others may have to let go of memory."""
         size, patience = max(self._sizes(problem)[0], TOGETHER_BYTES), time.monotonic() + MEMORY_SECONDS
         while True:
             try:
-                return self._take(size)
+                return self._take(size, 2 * size + _LEAST)
             except NoRoomError:
                 if time.monotonic() > patience:
                     raise
@@ -70,19 +72,33 @@ class Arenas:
         if self._cuda.memory_reserved() > most:
             self._cuda.empty_cache()
 
-    def _take(self, size: int) -> Any:
-        """The one used last, if it will do, since shared workers have that open."""
+    def _missing(self, needed: int) -> int:
+        free, total = self.memory()
+        cached = int(self._cuda.memory_reserved() - self._cuda.memory_allocated())
+        return max(0, min(needed, total // 2) - free - cached)
+
+    def _free(self, size: int) -> int:
+        """Free those that are smaller than this. Returns their number."""
+        with self._turn:
+            small = [each for each in self._unused if each.size < size]
+            self._unused = [each for each in self._unused if each.size >= size]
+        for arena in small:
+            arena.free()
+        return len(small)
+
+    def _take(self, size: int, most: int) -> Any:
+        """The one used last that is neither too small nor larger than `most`, since shared workers have that open."""
         from presage.devices.gpu_arena import GpuArena
 
-        for arena in reversed(self._unused):
-            if arena.size >= size:
-                self._unused.remove(arena)
-                return arena
+        with self._turn:
+            for arena in reversed(self._unused):
+                if size <= arena.size <= most:
+                    self._unused.remove(arena)
+                    return arena
         try:
             return GpuArena(size)
         except NoRoomError:
-            while self._unused:  # which are all too small
-                self._unused.pop().free()
+            self._free(self._total)
             self._cuda.empty_cache()
             return GpuArena(size)
 
