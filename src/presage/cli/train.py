@@ -150,12 +150,13 @@ def _train_llm(arguments: argparse.Namespace, into: Path, say: Callable[[str], N
 
 def _train_learned(names: Sequence[str], into: Path, say: Callable[[str], None]) -> None:
     from presage.devices import recorded
-    from presage.forecasters import learned_training
+    from presage.forecasters import learned_training, module_training
 
-    names = names or recorded.packaged()
-    if not names:
-        raise PresageError("no recording is installed; name one with --recording FILE.parquet")
-    learned_training.train([recorded.find(name) for name in names], into, say)
+    recordings = [recorded.find(name) for name in names or recorded.packaged()]
+    of_kernels = [each for each in recordings if names or not module_training.has_modules(each)]
+    if not of_kernels:
+        raise PresageError("no recording of kernels is installed; name one with --recording FILE.parquet")
+    learned_training.train(of_kernels, into, say)
 
 
 def _train_operators(names: Sequence[str], into: Path, say: Callable[[str], None]) -> None:
