@@ -47,6 +47,9 @@ def custom_kernel(data):
     y = y + F.scaled_dot_product_attention(y, y, y)
     half = y.half()
     half = F.scaled_dot_product_attention(half, half, half, is_causal=True)
+    one, seen = half[:, :1], torch.ones(16, 16, dtype=torch.bool, device=x.device)
+    half = F.scaled_dot_product_attention(half, one, one, enable_gqa=True)
+    half = F.scaled_dot_product_attention(half, one, one, attn_mask=seen, enable_gqa=True)
     return F.batch_norm(half.float().mean((2, 3)), ones, ones, training=True)
 """,
     "product": HEAD + "def custom_kernel(data):\n    x, = data\n    return torch.relu(x @ x.t())[:, :8].contiguous()\n",
@@ -125,6 +128,8 @@ def test_operators_are_those_that_torch_takes_on_a_gpu(traced: Any) -> None:
         "_fused_rms_norm",
         "_scaled_dot_product_efficient_attention",
         "_scaled_dot_product_flash_attention",
+        "_scaled_dot_product_flash_attention",  # of fewer keys than queries
+        "_scaled_dot_product_cudnn_attention",
         "_native_batch_norm_legit",  # of no image
     ]
 

@@ -46,6 +46,25 @@ def test_a_loop_runs_as_often_as_it_would(start: int, end: int, step: int) -> No
     assert counts.get("global_store", 0) == max(0, -(-(end - start) // step))
 
 
+@pytest.mark.parametrize(
+    "loads",
+    [
+        "ld.param.u32 %r1, [loop_param_1+8];\n    ld.param.u32 %r2, [loop_param_1+12];",
+        "ld.param.v2.u32 {%r1, %r2}, [loop_param_1+8];",
+    ],
+)
+def test_members_of_a_struct_are_known(loads: str) -> None:
+    text = LOOP.format(step=1).replace(".param .u32 loop_param_1", ".param .align 8 .b8 loop_param_1[16]")
+    text = text.replace("ld.param.u32 %r1, [loop_param_1];\n    ld.param.u32 %r2, [loop_param_2];", loads)
+    struct = (-1).to_bytes(8, "little", signed=True) + (-5).to_bytes(4, "little", signed=True) + bytes([100, 0, 0, 0])
+    counts = walk.of_call(text, "loop", [None, struct], (1, 1, 1), (32, 1, 1))
+    assert counts
+    assert counts["global_store"] == 105
+    cut_short = walk.of_call(text, "loop", [None, struct[:8]], (1, 1, 1), (32, 1, 1))
+    assert cut_short
+    assert cut_short["global_store"] == 1, "what is not known decides no branch"
+
+
 def test_every_store_to_one_place_is_one_sector() -> None:
     counts = walked(LOOP.format(step=1), "loop", 0, 1_000_000)
     assert counts["store_sectors"] == counts["global_store"] == 1_000_000

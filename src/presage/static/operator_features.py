@@ -19,9 +19,18 @@ Row = dict[str, float]
 KINDS = ("product", "convolution", "other")
 LAUNCH_NS = 2_000.0
 """What the shortest of kernels takes, about."""
-_PRODUCTS = {"mm": 0, "bmm": 0, "addmm": 1, "baddbmm": 1, "mv": 0, "addmv": 1, "dot": 0, "linear": 0}
+_PRODUCTS = {
+    **{"mm": 0, "bmm": 0, "addmm": 1, "baddbmm": 1, "mv": 0, "addmv": 1, "dot": 0, "linear": 0},
+    "_addmm_activation": 1,
+}
 """Where the first factor is among the arguments."""
 _CONVOLUTIONS = ("convolution", "cudnn_convolution", "_convolution")
+_LIKE = {
+    **dict.fromkeys(("full", "ones", "new_full", "new_ones", "new_zeros", "scalar_tensor"), "zeros"),
+    **{"ge": "gt", "le": "lt", "ne": "eq", "clamp_max": "clamp_min", "expm1": "exp", "log2": "log", "exp2": "exp"},
+    **{"var_mean": "var", "std_mean": "std", "_addmm_activation": "addmm"},
+}
+"""Operators that cost what others cost, of which more was measured."""
 _TILES = ((128, 256), (128, 128), (64, 64))
 _BANDWIDTH, _PEAK, _CACHE, _SMS = 1e12, 1e13, 40 << 20, 100
 """Of a middling GPU, where they are not known."""
@@ -44,9 +53,11 @@ def kind_of(call: Trace) -> str:
 
 
 def family(call: Trace) -> str:
-    """The operator without its overload, and without the underscore of one that works in place."""
+    """The operator without its overload, and without the underscore of one that works in place; or one that costs the
+    same."""
     name = base_name(call)
-    return name.rstrip("_") or name
+    name = name.rstrip("_") or name
+    return _LIKE.get(name, name)
 
 
 def features(call: Trace, hardware: Hardware) -> tuple[Row, float]:

@@ -45,6 +45,8 @@ from presage.static.warp import (
     loading,
 )
 
+Argument = int | bytes | None
+"""An integer, the bytes of a struct, or anything else."""
 _POINTERS = 40
 _LOOP = "loop_"
 """Before the number of a loop and of those that it lies in: how often a warp comes to its head."""
@@ -82,9 +84,9 @@ def of_launch(
 
 
 def of_call(
-    text: str, name: str, arguments: Sequence[int | None], grid: Sequence[int], block: Sequence[int]
+    text: str, name: str, arguments: Sequence[Argument], grid: Sequence[int], block: Sequence[int]
 ) -> dict[str, float] | None:
-    """The same, with an argument for every parameter; None for what is no integer."""
+    """The same, with an argument for every parameter."""
     entry = ptx.parse(text, name)
     try:
         return walk(entry, arguments, tuple(grid), tuple(block)) if entry else None  # type: ignore[arg-type]
@@ -93,20 +95,23 @@ def of_call(
 
 
 def walk(
-    entry: Entry, arguments: Sequence[int | None], grid: tuple[int, int, int], block: tuple[int, int, int]
+    entry: Entry, arguments: Sequence[Argument], grid: tuple[int, int, int], block: tuple[int, int, int]
 ) -> dict[str, float] | None:
     """Walk the first and the last warp of a block, and of another if that is not alike; the mean of what they execute,
     by kind (`parted` takes that apart), or None where one does not come to its end. The parameters have these values;
     pointers, of which nothing else is said, are far apart."""
     if len(arguments) > len(entry.parameters):
         return None
+    program = _Program.of(entry)
     parameters: dict[str, int] = {}
     for number, (name, kind) in enumerate(entry.parameters.items()):
         value = arguments[number] if number < len(arguments) else None
+        if isinstance(value, bytes):
+            parameters |= program.members(name, value)
+            continue
         unknown = (number + 1) << _POINTERS if kind.endswith("64") else 0
         parameters[name] = unknown if value is None else value
     warps = -(-block[0] * block[1] * block[2] // WARP)
-    program = _Program.of(entry)
     ends = sorted({0, warps - 1})
 
     def ran(place: tuple[int, int, int], warp: int) -> npt.NDArray[np.float64]:
@@ -167,6 +172,8 @@ class _Program:
         self.registers: dict[str, int] = {}
         self.crooked: list[int] = []
         """Registers that an operation gives which is not linear in its operands."""
+        self._members: dict[str, dict[str, tuple[int, int]]] = {}
+        """By the name of a struct, what is read of it: where that begins and ends, by its name as a register."""
         self.loops = [f"{_LOOP}{number}_{depth}" for number, depth in enumerate(ptx.depths(entry.loops))]
         self._shared = _shared_pointers(entry)
         needed = _needed(entry)
@@ -242,6 +249,39 @@ class _Program:
             return self.register(text)
         return None
 
+    def members(self, name: str, content: bytes) -> dict[str, int]:
+        """What is read of a struct that has this content, by its name as a register."""
+        return {
+            register: int.from_bytes(content[start:end], "little", signed=True)
+            for register, (start, end) in self._members.get(name, {}).items()
+            if end <= len(content)
+        }
+
+    def _parameter(
+        self, instruction: Instruction, targets: Sequence[int], guard: tuple[int, bool] | None
+    ) -> Callable[[Warp, Lanes], None]:
+        """Reads a parameter, or some members of a struct that lie one after the other."""
+        found = _ADDRESS.match(instruction.operands[1])
+        name = found[1] if found else ""
+        if found is None or name not in self.entry.parameters:
+            return forgetting(targets)
+        names = [name] * len(targets)
+        if self.entry.parameters[name] == "b8":
+            begin, size = _integer(found[2] or "0"), int(instruction.parts[-1][1:]) // 8
+            places = {f"{name}+{at}": (at, at + size) for at in range(begin, begin + size * len(targets), size)}
+            self._members.setdefault(name, {}).update(places)
+            names = list(places)
+        reads = [
+            computing(target, [self.register(name)], first, wrap(instruction), guard)
+            for target, name in zip(targets, names, strict=True)
+        ]
+
+        def read(warp: Warp, mask: Lanes) -> None:
+            for each in reads:
+                each(warp, mask)
+
+        return reads[0] if len(reads) == 1 else read
+
     def _pointing(self, instruction: Instruction) -> Callable[[Warp, Lanes], None]:
         """Remembers whether what was written is an address of shared memory."""
         targets = [self.register(name) for name in _written(instruction)]
@@ -267,13 +307,11 @@ class _Program:
         sources = [self._source(text) for text in instruction.operands[1:]]
         compute = operation(instruction)
         if root == "ld" and "param" in instruction.parts:
-            found = _ADDRESS.match(instruction.operands[1])
-            name = found[1] if found else ""
-            sources, compute = [self._source(name)], first if name in self.entry.parameters else None
-        elif root == "ld":
+            return self._parameter(instruction, targets, guard)
+        if root == "ld":
             found = _ADDRESS.match(instruction.operands[1])
             return loading(targets, self._source(found[1]) if found else None, guard)
-        elif root not in LINEAR:
+        if root not in LINEAR:
             self.crooked += targets
         if len(targets) != 1 or compute is None or any(source is None for source in sources):
             return forgetting(targets)

@@ -269,23 +269,26 @@ def _rms_norm(original: Callable[..., Any], recorder: Recorder) -> Callable[...,
 
 
 def _use_fused_attention() -> None:
-    """Attention: on a GPU torch has kernels for all of it, one for half precision without a mask and one for others."""
+    """Attention: on a GPU torch has kernels for all of it. One is for half precision without a mask, one for others.
+    Where fewer heads have keys than queries, cuDNN's takes a mask in half precision."""
     original, aten = torch.nn.functional.scaled_dot_product_attention, torch.ops.aten
 
     def attention(query: Any, key: Any, value: Any, attn_mask: Any = None, dropout_p: float = 0.0,
                   is_causal: bool = False, scale: float | None = None, enable_gqa: bool = False) -> Any:  # fmt: skip
         is_half, width = query.dtype in (torch.float16, torch.bfloat16), query.shape[-1]
-        fits = query.dim() == 4 and not enable_gqa and query.dtype is key.dtype is value.dtype
+        fits = query.dim() == 4 and query.dtype is key.dtype is value.dtype
         if fits and is_half and attn_mask is None and width == value.shape[-1] <= 256 and width % 8 == 0:
             return aten._scaled_dot_product_flash_attention(query, key, value, dropout_p, is_causal, scale=scale)[0]
-        if fits and width % (8 if is_half else 4) == 0 and (is_half or query.dtype is torch.float32):
+        has_kernel = is_half or (query.dtype is torch.float32 and not enable_gqa)
+        if fits and has_kernel and width % (8 if is_half else 4) == 0:
             mask = attn_mask
             if mask is not None:
                 mask = mask.expand(*query.shape[:3], key.shape[2])
                 mask = torch.zeros_like(mask, dtype=query.dtype) if mask.dtype is torch.bool else mask
-            return aten._scaled_dot_product_efficient_attention(
-                query, key, value, mask, False, dropout_p, is_causal, scale=scale
-            )[0]
+            kernel = (
+                aten._scaled_dot_product_cudnn_attention if enable_gqa else aten._scaled_dot_product_efficient_attention
+            )
+            return kernel(query, key, value, mask, False, dropout_p, is_causal, scale=scale)[0]
         return original(query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa)
 
     torch.nn.functional.scaled_dot_product_attention = attention

@@ -100,20 +100,21 @@ def _walked(
     text = texts[code] if code in texts else _ptx(step["name"], code)
     x, y, z = step["grid"]
     grid = (x // step["cluster"][0], y, z)
-    return walk.of_call(text, step["name"], _integers(text, step), grid, step["block"])
+    return walk.of_call(text, step["name"], _arguments(text, step), grid, step["block"])
 
 
-def _integers(text: str, step: Mapping[str, Any]) -> list[int | None]:
-    """A launch's parameters that are integers; None for others."""
+def _arguments(text: str, step: Mapping[str, Any]) -> list[walk.Argument]:
+    """A launch's parameters that are integers or structs; None for others."""
     entry = ptx.parse(text, step["name"])
     kinds = list(entry.parameters.values()) if entry else []
-    return [_integer(*each) for each in zip(step["parameters"], kinds, strict=False)]
+    return [_argument(*each) for each in zip(step["parameters"], kinds, strict=False)]
 
 
-def _integer(parameter: Mapping[str, Any], kind: str) -> int | None:
-    if parameter["pointers"] or kind.startswith(("f", "b8")):
-        return None
-    return int.from_bytes(bytes.fromhex(parameter["hex"]), "little", signed=True)
+def _argument(parameter: Mapping[str, Any], kind: str) -> walk.Argument:
+    content = bytes.fromhex(parameter["hex"])
+    if kind == "b8":
+        return content
+    return None if parameter["pointers"] or kind.startswith("f") else int.from_bytes(content, "little", signed=True)
 
 
 def _ptx(name: str, binary: bytes) -> str:
