@@ -52,6 +52,22 @@ def custom_kernel(data):
     half = F.scaled_dot_product_attention(half, one, one, attn_mask=seen, enable_gqa=True)
     return F.batch_norm(half.float().mean((2, 3)), ones, ones, training=True)
 """,
+    "kept in a list": HEAD
+    + """
+class Kept(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.one = torch.nn.Linear(128, 32, bias=False)
+        self.two = torch.nn.Linear(128, 32, bias=False)
+        self.two.weight = self.one.weight
+        self.kept, self.named = [self.one.weight], {"weight": self.one.weight}
+
+model = Kept().cuda()
+
+def custom_kernel(data):
+    x, = data
+    return x @ model.kept[0].t() + x @ model.named["weight"].t() + model.two(x)
+""",
     "product": HEAD + "def custom_kernel(data):\n    x, = data\n    return torch.relu(x @ x.t())[:, :8].contiguous()\n",
     "mixed": TRITON
     + """
@@ -153,6 +169,12 @@ def test_weights_and_buffers_are_constants(traced: Any) -> None:
     assert shapes == [(1,), (32,), (32, 128)]
     scale = trace.steps[-1]
     assert scale.arguments[1] == 0.25, "small tensors of plain numbers have values"
+
+
+def test_a_parameter_stays_the_same_when_it_is_moved(traced: Any) -> None:
+    trace = traced["kept in a list"].trace
+    assert [trace.tensors[number].shape for number in trace.constants] == [(32, 128)]
+    assert steps(trace, "operator") == ["mm", "mm", "add", "mm", "add"]
 
 
 def test_what_a_graph_captures_is_done_when_it_is_replayed(traced: Any) -> None:

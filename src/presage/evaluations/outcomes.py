@@ -18,6 +18,8 @@ from presage.devices.recorded import RecordedDevice
 from presage.devices.recording import Recording, Row
 from presage.devices.status import Status
 from presage.forecasters.base import Candidate, Forecaster, Measured, Prediction, Task
+from presage.forecasters.faults import why_broken
+from presage.forecasters.uniform import NOTHING_KNOWN
 from presage.kernels.kernel import Kernel
 from presage.problems.base import Problem
 from presage.static.hardware import Hardware
@@ -29,6 +31,8 @@ ALL = "all"
 """The split that is every operation of a recording."""
 OTHER_ANCHORS = 2
 """Beside the seed kernel, so many measured kernels of an operation serve as anchor, drawn at random."""
+FAILS = replace(NOTHING_KNOWN, p_fail=1.0)
+"""Of a kernel that compiling shows to be broken."""
 _BASELINES = ("eager.py", "compiled.py")
 """PyTorch's own kernels are there for people to see; nobody forecasts them."""
 
@@ -125,13 +129,17 @@ def questions(pool: Pool, seed: int, neighbours: int = 0) -> Iterator[Question]:
 
 
 def ask(forecaster: Forecaster, task: Task, candidates: Sequence[Candidate]) -> list[Forecast | None]:
-    """A forecast for each candidate. A crash costs only the candidate that causes it: the others are asked again. What
-    the caller must mend, such as missing settings, is no crash."""
+    """A forecast for each candidate; where there is none since compiling has shown that it cannot work, that it fails.
+    A crash costs only the candidate that causes it: the others are asked again. What the caller must mend, such as
+    missing settings, is no crash."""
     try:
         predictions: Sequence[Prediction] = forecaster.forecast(task, candidates)
         if len(predictions) != len(candidates):
             raise ValueError(f"{len(predictions)} predictions for {len(candidates)} candidates")
-        return [prediction.forecast for prediction in predictions]
+        return [
+            prediction.forecast or (FAILS if why_broken(candidate.reports) else None)
+            for prediction, candidate in zip(predictions, candidates, strict=True)
+        ]
     except PresageError:
         raise
     except Exception:

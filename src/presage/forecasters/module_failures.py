@@ -19,9 +19,12 @@ SIGNS = (
     "products in TF32",
     "no batch norms",
     "no convolutions",
+    "no products",
+    "changes its inputs",
 )
 """What a model of modules has a weight for."""
 HALF = ("float16", "bfloat16")
+PRODUCTS = ("mm", "addmm", "bmm", "baddbmm", "mv", "addmv", "linear", "dot", "_addmm_activation")
 
 
 def signs(reports: Sequence[StaticReport], reference: Sequence[StaticReport]) -> set[str]:
@@ -35,6 +38,8 @@ def _signs(trace: Trace | None, reference: Trace | None) -> set[str]:
     if trace is None:
         return {"not traced"}
     ours, theirs = _about(trace), _about(reference) if reference else set()
+    if "half precision" in theirs:  # it asks for no more digits
+        ours.discard("tensor cores in its kernels")
     found = {f"its own {sign}" for sign in ours & {"kernels"}}
     found |= {sign for sign in ours - theirs if sign in SIGNS}
     found |= {f"no {sign}" for sign in theirs - ours if f"no {sign}" in SIGNS}
@@ -42,7 +47,19 @@ def _signs(trace: Trace | None, reference: Trace | None) -> set[str]:
 
 
 def _about(trace: Trace) -> set[str]:
-    return {sign for step in trace.steps for sign in _of_step(step, trace)}
+    found = {sign for step in trace.steps for sign in _of_step(step, trace)}
+    return found | ({"changes its inputs"} if _changes_inputs(trace) else set())
+
+
+def _changes_inputs(trace: Trace) -> bool:
+    """Whether an operator writes to an input, or to a view of one. What kernels write is not known."""
+    given = set(trace.inputs)
+    for step in trace.steps:
+        if step.kind == "view" and given.intersection(step.reads):
+            given.update(step.makes)
+        elif step.kind == "operator" and given.intersection(step.makes):
+            return True
+    return False
 
 
 def _of_step(step: Step, trace: Trace) -> set[str]:
@@ -59,6 +76,8 @@ def _of_step(step: Step, trace: Trace) -> set[str]:
             found.add("channels last")
     elif step.precision == "tf32":
         found.add("products in TF32")
+    if name in PRODUCTS:
+        found.add("products")
     if "batch_norm" in name:
         found.add("batch norms")
     return found

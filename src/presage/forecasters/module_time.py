@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 
 import numpy as np
@@ -18,7 +18,7 @@ import numpy as np
 from presage.forecasters.operator_model import Floats, OperatorCost, OperatorModel
 from presage.static import operator_calls, operator_features, roofline
 from presage.static.hardware import Hardware
-from presage.static.trace import FREE, LAUNCHES, Step, Trace
+from presage.static.trace import COMPILED, FREE, LAUNCHES, Step, Trace
 
 LEAD_NS = 50e6
 """How far ahead the host may be when the GPU begins, where the GPU is held until everything is queued."""
@@ -32,6 +32,11 @@ _VIEW_NS, _LAUNCH_HOST_NS = 3_000.0, 10_000.0
 _LAUNCH_ABOVE, _LAUNCH_DEVIATION = 1.0, 1.2
 """Octaves that a kernel of which nobody said anything takes above its roofline, and how uncertain that is."""
 _COPY_DEVIATION = 0.5
+_FUSED = "what torch.compile makes of its operators"
+_NOT_FUSED = ("mm", "mv", "conv", "attention", "rnn", "sort", "topk", "pool", "cum", "copy")
+"""In the names of operators for which torch.compile calls a library, or which it leaves alone."""
+_COMPILED_HOST_NS, _COMPILED_DEVIATION = 60_000.0, 0.6
+"""What a call of a compiled function takes the host, and octaves by which a compiled module's time is uncertain."""
 _MOST_SHOWN = 3
 _ROOT = 0.5 * math.log(2)
 
@@ -74,6 +79,8 @@ class ModuleTime:
     steps: tuple[StepTime, ...]
     shares: Mapping[str, float]
     """By operator or kernel, the share of the sum's variance; the largest first."""
+    beside: float = 0.0
+    """What of the deviation is beside that of its steps."""
 
     @property
     def ns(self) -> float:
@@ -103,7 +110,28 @@ def module_time(
     lead_ns: how far ahead the host is when the GPU begins; 0 where nothing holds the GPU.
     launches: what is known of the module's own kernels; a kernel that is not among them counts as unknown."""
     steps = step_times(trace, hardware, model, launches or {})
+    if COMPILED in trace.notes:
+        return _as_compiled(combined(_fused(steps), model))
     return combined(steps, model, gap_ns(trace, {step.number: step for step in steps}, lead_ns))
+
+
+def _fused(steps: Sequence[StepTime]) -> list[StepTime]:
+    """Operators that follow each other become one kernel where torch.compile has none but its own for them. It takes
+    what the longest of them does: most of that is to read and write the same tensors."""
+    found: list[StepTime] = []
+    for step in steps:
+        fits = bool(step.operator) and not any(word in step.operator for word in _NOT_FUSED)
+        if fits and found and found[-1].name == _FUSED:
+            step = max(found.pop(), step, key=lambda each: each.log2_ns)
+        found.append(replace(step, name=_FUSED, operator=_FUSED, doubt="") if fits else step)
+    return found
+
+
+def _as_compiled(time: ModuleTime) -> ModuleTime:
+    """A call takes the host a while: what was assumed in compiling is checked each time."""
+    log2_ns = math.log2(max(time.ns, _COMPILED_HOST_NS))
+    deviation = math.hypot(time.deviation, _COMPILED_DEVIATION)
+    return replace(time, log2_ns=log2_ns, deviation=deviation, beside=_COMPILED_DEVIATION)
 
 
 def step_times(trace: Trace, hardware: Hardware, model: OperatorModel, launches: Priced) -> tuple[StepTime, ...]:

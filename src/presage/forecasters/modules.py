@@ -23,8 +23,6 @@ from presage.static import roofline
 from presage.static.hardware import Hardware
 from presage.static.trace import COMPILED
 
-_COMPILED = 0.8
-"""Octaves: what torch.compile makes of the operators that a trace has, guessed."""
 _MEASURED, _SURE_OF_SHARE, _IS_FAR = 4, 8, 0.5
 """So many measured modules of a problem count as much as what was known before of where its modules lie, and of how
 many are far off: by more than so many octaves."""
@@ -63,10 +61,7 @@ class Times:
             if report.trace is None or report.trace.lacks:
                 return None
             launches = launch_times(report, hardware, self.trees()) if report.launches else {}
-            time = module_time(report.trace, hardware, self._model, launches=launches)
-            if not time.steps:
-                return None
-            found.append(time)
+            found.append(module_time(report.trace, hardware, self._model, launches=launches))
         return tuple(found)
 
 
@@ -110,8 +105,6 @@ def _prediction(times: Times, candidate: Candidate, shift: float, model: ModuleM
         return Prediction(None, (f"it was not traced: {why_not(times.task, candidate)}",))
     mean, deviation = log2_speedup(times, found)
     is_compiled = any(report.trace is not None and COMPILED in report.trace.notes for report in candidate.reports)
-    if is_compiled:
-        deviation = math.hypot(deviation, _COMPILED)
     values = _quantiles(mean + shift, deviation, model)
     said = dict.fromkeys(time.note() for time in found if time.note())
     notes = (SUM, *([COMPILED] if is_compiled else []), *said)
@@ -160,8 +153,8 @@ def _difference(one: ModuleTime, other: ModuleTime) -> float:
     by how much more of the one it is."""
     mine, theirs = _shares(one), _shares(other)
     deviations = {_key(step): step.deviation for time in (one, other) for step in time.steps}
-    keys = mine.keys() | theirs.keys()
-    return math.sqrt(sum(((mine.get(key, 0.0) - theirs.get(key, 0.0)) * deviations[key]) ** 2 for key in keys))
+    apart = {key: mine.get(key, 0.0) - theirs.get(key, 0.0) for key in mine.keys() | theirs.keys()}
+    return math.hypot(one.beside, other.beside, *(share * deviations[key] for key, share in apart.items()))
 
 
 def _shares(time: ModuleTime) -> Mapping[str, float]:
@@ -191,5 +184,6 @@ def why_not(task: Task, candidate: Candidate) -> str:
     """Why a module has no trace that says how long it takes."""
     if task.hardware is None:
         return "there is no GPU to trace it for" if task.kind == "cpu" else "nothing is known of this GPU"
-    said = (line for report in candidate.reports for line in (report.error, *report.notes) if line)
-    return next(said, "no step of it does any work").splitlines()[0]
+    lacks = [report.trace.lacks for report in candidate.reports if report.trace and report.trace.lacks]
+    said = (line for report in candidate.reports for line in (report.error, *lacks, *report.notes) if line)
+    return next(said, "there is no report of it").splitlines()[0]

@@ -106,16 +106,33 @@ class _Device(contextlib.nullcontext[None]):
 
 
 def _move_parameters(module: Any, change: Callable[[Any], Any], recurse: bool = True) -> Any:
-    """What torch does to a module's parameters, which it cannot do where they have no values."""
+    """What torch does to a module's parameters, which it cannot do where they have no values: there a parameter stays
+    the same object. So what else holds one, another module or a list, gets the new one as well."""
+    moved: dict[int, tuple[Any, Any]] = {}
     with torch.no_grad():
-        for child in module.children() if recurse else ():
-            _move_parameters(child, change)
-        for name, found in module._parameters.items():
-            if found is not None:
-                module._parameters[name] = torch.nn.Parameter(change(found), found.requires_grad)
-        for name, found in module._buffers.items():
-            module._buffers[name] = None if found is None else change(found)
+        for each in module.modules() if recurse else (module,):
+            for name, found in each._parameters.items():
+                if found is None:
+                    continue
+                if id(found) not in moved:
+                    moved[id(found)] = found, torch.nn.Parameter(change(found), found.requires_grad)
+                each._parameters[name] = moved[id(found)][1]
+            for name, found in each._buffers.items():
+                each._buffers[name] = None if found is None else change(found)
+    for each in module.modules() if recurse else (module,):
+        for name, held in vars(each).items():
+            if not name.startswith("_") and isinstance(held, list | tuple | dict):
+                vars(each)[name] = _with_moved(held, moved)
     return module
+
+
+def _with_moved(held: Any, moved: Mapping[int, tuple[Any, Any]]) -> Any:
+    """A list, tuple or dictionary, with moved parameters in place of the old ones; the same if it holds none."""
+    values = list(held.values() if isinstance(held, dict) else held)
+    if not any(id(value) in moved for value in values):
+        return held
+    new = [moved[id(value)][1] if id(value) in moved else value for value in values]
+    return dict(zip(held, new, strict=True)) if isinstance(held, dict) else type(held)(new)
 
 
 def _plain_operator(name: Any, function: Any = None, /, **_: Any) -> Any:
