@@ -43,7 +43,7 @@ def main() -> None:
         (arguments.folder / name / "compiled.py").write_text(text + COMPILED)
     for pair in pairs:
         code = codes.get(pair["candidate_code_id"])
-        if code and code["role"] == "custom_code":
+        if code and code["role"] == "custom_code" and code["text"] != "None":  # of some there is no text
             place = arguments.folder / names[pair["task_code_id"]]
             (place / f"{code['code_id']}.py").write_text(code["text"])
     print(f"{len(names)} problems, {sum(1 for _ in arguments.folder.glob('*/*.py'))} modules in {arguments.folder}")

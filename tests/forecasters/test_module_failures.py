@@ -17,16 +17,18 @@ FLAGS = {"cudnn_benchmark": False, "matmul_tf32": False}
 
 
 def step(name: str, **more: Any) -> Step:
-    return Step("operator", f"aten::{name}.default", ({"tensor": 0},), {}, {"tensor": 1}, **{"flags": FLAGS, **more})
+    about = {"results": {"tensor": 1}, "flags": FLAGS, **more}
+    return Step("operator", f"aten::{name}.default", ({"tensor": 0},), {}, **about)
 
 
 def report(*steps: Step, image: TensorSpec = IMAGE, made: str = "float32", lacks: str | None = None) -> StaticReport:
-    trace = Trace((image, replace(IMAGE, dtype=made)), (0,), (), steps, {"tensor": 1}, lacks=lacks)
+    trace = Trace((image, replace(IMAGE, dtype=made), image), (0,), (), steps, {"tensor": 1}, lacks=lacks)
     return StaticReport("h200", "sm_90a", "ok", "torch", trace=trace)
 
 
 CONVOLUTION, NORM, PRODUCT = step("convolution"), step("cudnn_batch_norm"), step("mm")
 KERNEL = Step("triton", "mine", launch=Launch(0, (1, 1, 1), (128, 1, 1), 0, ()))
+VIEW = Step("view", "aten::view.default", ({"tensor": 0},), {}, {"tensor": 2})
 REFERENCE = [report(CONVOLUTION, NORM, PRODUCT)]
 
 
@@ -37,18 +39,30 @@ REFERENCE = [report(CONVOLUTION, NORM, PRODUCT)]
         pytest.param(report(CONVOLUTION, PRODUCT), {"no batch norms"}, id="as if it were trained"),
         pytest.param(report(CONVOLUTION, NORM, replace(PRODUCT, precision="tf32")), {"products in TF32"}, id="TF32"),
         pytest.param(report(CONVOLUTION, NORM, PRODUCT, made="float16"), {"half precision"}, id="half"),
-        pytest.param(report(CONVOLUTION, NORM, image=BY_CHANNEL), {"channels last"}, id="another layout"),
+        pytest.param(report(CONVOLUTION, NORM, PRODUCT, image=BY_CHANNEL), {"channels last"}, id="another layout"),
         pytest.param(
-            report(replace(CONVOLUTION, flags=FLAGS | {"cudnn_benchmark": True}), NORM), {"tuned convolutions"},
+            report(replace(CONVOLUTION, flags=FLAGS | {"cudnn_benchmark": True}), NORM, PRODUCT),
+            {"tuned convolutions"},
             id="tuned",
         ),
-        pytest.param(report(KERNEL, NORM), {"its own kernels", "no convolutions"}, id="a kernel of its own"),
+        pytest.param(report(KERNEL, NORM, PRODUCT), {"its own kernels", "no convolutions"}, id="a kernel of its own"),
         pytest.param(
-            report(replace(KERNEL, precision="fp16"), CONVOLUTION, NORM),
+            report(KERNEL, CONVOLUTION, NORM), {"its own kernels", "no products"}, id="a product of its own"
+        ),
+        pytest.param(
+            report(CONVOLUTION, NORM, PRODUCT, step("relu_", results={"tensor": 0})), {"changes its inputs"},
+            id="in place",
+        ),
+        pytest.param(
+            report(CONVOLUTION, NORM, PRODUCT, VIEW, step("relu_", results={"tensor": 2})), {"changes its inputs"},
+            id="in place, by a view",
+        ),
+        pytest.param(
+            report(replace(KERNEL, precision="fp16"), CONVOLUTION, NORM, PRODUCT),
             {"its own kernels", "tensor cores in its kernels"},
             id="tensor cores",
         ),
-        pytest.param(report(CONVOLUTION, NORM, lacks="it waits"), {"lacks"}, id="not all is known"),
+        pytest.param(report(CONVOLUTION, NORM, PRODUCT, lacks="it waits"), {"lacks"}, id="not all is known"),
         pytest.param(StaticReport("h200", "sm_90a", "unknown", "torch"), {"not traced"}, id="nothing is known"),
     ],
 )  # fmt: skip
@@ -64,3 +78,5 @@ def test_a_reference_that_has_it_too_is_no_sign() -> None:
     half = report(CONVOLUTION, NORM, PRODUCT, made="float16")
     assert module_failures.signs([half], [half]) == set()
     assert module_failures.signs([half], []) == {"half precision"}
+    with_cores = report(replace(KERNEL, precision="fp16"), CONVOLUTION, NORM, PRODUCT, made="float16")
+    assert module_failures.signs([with_cores], [half]) == {"its own kernels"}

@@ -10,6 +10,8 @@ import pytest
 
 from presage import Candidate, Measured, StaticReport, Task
 from presage.forecasters.learned import LearnedForecaster
+from presage.forecasters.module_time import module_time
+from presage.forecasters.operator_model import OperatorModel
 from presage.kernels.kernel import from_source
 from presage.problems import registry
 from presage.static import hardware
@@ -75,15 +77,31 @@ def test_a_step_that_nobody_knows_makes_it_unsure_and_is_named(task: Task) -> No
     assert any("never_seen" in note for note in odd.notes)
 
 
-def test_what_torch_compiles_is_less_sure(task: Task) -> None:
-    one = module(1, 1)
-    reports = tuple(replace(each, trace=replace(each.trace, notes=(COMPILED,))) for each in one.reports if each.trace)
-    compiled = Candidate(module(2, 1).kernel, reports)
-    usual, other = LearnedForecaster().forecast(task, [one, compiled])
-    assert usual.forecast is not None
+def test_what_torch_compiles_is_one_kernel_and_less_sure(task: Task) -> None:
+    reports = [replace(each, trace=replace(each.trace, notes=(COMPILED,))) for each in traced(8) if each.trace]
+    compiled = Candidate(module(2, 1).kernel, tuple(reports))
+    one, other = LearnedForecaster().forecast(task, [module(1, 1), compiled])
+    assert one.forecast is not None
     assert other.forecast is not None
-    assert other.forecast.confidence("width") < usual.forecast.confidence("width")
+    assert other.forecast.mean() == pytest.approx(one.forecast.mean(), abs=0.1)
+    assert other.forecast.confidence("width") < one.forecast.confidence("width")
     assert any("torch compiles" in note for note in other.notes)
+
+
+def test_a_compiled_function_has_to_be_called() -> None:
+    """That takes the host longer than a small operator takes the GPU."""
+    (report,) = traced(1)
+    assert report.trace is not None
+    step = replace(report.trace.steps[0], bytes=8192, flops=1024)
+    small = Trace((TensorSpec((1024,), "float32"),) * 2, (0,), (), (step,), {"tensor": 1})
+    model, gpu = OperatorModel.load(), hardware.find("h200")
+    eager, compiled = (module_time(replace(small, notes=notes), gpu, model) for notes in ((), (COMPILED,)))
+    assert compiled.ns > 4 * eager.ns
+
+
+def test_a_module_that_does_nothing_takes_what_an_empty_measurement_does() -> None:
+    nothing = module_time(Trace((), (), (), (), None), hardware.find("h200"), OperatorModel.load())
+    assert 1_000 < nothing.ns < 2_000
 
 
 def test_what_both_modules_do_cancels(task: Task) -> None:
