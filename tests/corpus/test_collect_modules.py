@@ -12,7 +12,8 @@ import pytest
 
 from presage import Effort, Kernel, Measurement, Problem, Status
 from presage.corpus import check, collect, journal, pack
-from presage.devices import recording
+from presage.core.errors import PresageError
+from presage.devices import recorded, recording
 from presage.devices.examiner import ProblemError
 from presage.devices.recording import open_recording
 from presage.problems import splits
@@ -124,3 +125,37 @@ def test_modules_are_packed_with_splits_by_problem_and_without_the_texts_of_othe
     wrong = [replace(row, split="train" if row.split != "train" else "validation") for row in rows.values()]
     recording.write(tmp_path / "wrong.parquet", wrong, found.facts)
     assert any("it belongs in" in each for each in check.check(open_recording(tmp_path / "wrong.parquet"))["problems"])
+
+
+def test_a_recording_is_continued(folder: Path, tmp_path: Path) -> None:
+    """Elsewhere, and without the journals that it was made of."""
+    collect.collect_modules(Foreign(), tmp_path / "one", folder, say=lambda line: None)  # type: ignore[arg-type]
+    one = pack.pack(tmp_path / "one", tmp_path / "one.parquet", "one", "a GPU")
+    (folder / "first" / "later.py").write_text(NEW.replace("torch.relu(", "torch.sin("))
+    known = one.pairs - {(row.problem, row.hash) for row in one.rows() if row.family == "wrong.py"}
+    (folder / "first" / "wrong.py").write_text((folder / "first" / "wrong.py").read_text() + "# tanh no more\n")
+    count = collect.collect_modules(
+        Foreign(), tmp_path / "two", folder, without=known, say=lambda line: None  # type: ignore[arg-type]
+    )  # fmt: skip
+    assert count == 2, "the one that is new, and the one that was wrong"
+    two = pack.pack(tmp_path / "two", tmp_path / "two.parquet", "two", "a GPU", earlier=one)
+    assert two.pairs > one.pairs
+    assert len(two.pairs) == len(one.pairs) + 1
+    assert [run["run"] for run in two.facts["runs"]][:1] == [run["run"] for run in one.facts["runs"]]
+    assert check.check(two)["problems"] == []
+    with pytest.raises(PresageError, match="was recorded on a cpu"):
+        pack.pack(tmp_path / "two", tmp_path / "none.parquet", "none", earlier=recorded.find("cpu"))
+
+
+def test_a_recording_s_modules_are_compiled_again(folder: Path, tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    collect.collect_modules(Foreign(), tmp_path / "one", folder, say=lambda line: None)  # type: ignore[arg-type]
+    path = tmp_path / "one.parquet"
+    pack.pack(tmp_path / "one", path, "one", "h200", without=folder)
+    assert pack.add_reports_to(path, None, None, modules=folder, say=lambda line: None) == 6
+    reports = {(row.problem, row.family): row.reports for row in open_recording(path).rows()}
+    (report,) = reports["first", "right.py"]
+    assert report.trace is not None
+    assert [step.name for step in report.trace.steps if step.kind == "operator"] == ["aten::addmm.default", "aten::relu.default"]
+    with pytest.raises(PresageError, match="has none of the problems"):
+        pack.add_reports_to(path, None, None, modules=tmp_path)

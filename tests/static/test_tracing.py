@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from presage.static.trace import COMPILED, Trace, tensors_in
+from presage.static.trace import COMPILED, SCRIPTED, Trace, tensors_in
 
 X = ((64, 128), "float32")
 
@@ -222,7 +222,7 @@ class ModelNew(torch.nn.Module):
 """
     report = inspect_source(HEAD + body, ".py", X)
     assert steps(report.trace, "operator") == ["addmm"]
-    assert COMPILED in report.trace.notes
+    assert SCRIPTED in report.trace.notes
 
 
 @pytest.mark.parametrize(

@@ -45,6 +45,10 @@ def _collect_arguments(parser: argparse.ArgumentParser) -> None:
         "--modules", type=Path, metavar="FOLDER",
         help="measure modules for problems from elsewhere: NAME.py states one, and NAME/*.py are its modules",
     )  # fmt: skip
+    parser.add_argument(
+        "--without", action="append", metavar="RECORDING",
+        help="with --modules: leave out what this recording has, by name or path; can be repeated",
+    )  # fmt: skip
     parser.add_argument("--device", default="cuda", help="where to measure (default: cuda)")
     parser.add_argument("--per-problem", type=int, default=250, metavar="N", help="kernels per problem (default: 250)")
     parser.add_argument("--chunk", type=int, default=60, metavar="N", help="measure this many at a time (default: 60)")
@@ -63,11 +67,16 @@ def _collect(arguments: argparse.Namespace) -> dict[str, Any]:
 
     if arguments.modules and arguments.problems:
         raise PresageError("--modules measures what is in its folder; leave out the problems")
+    if arguments.without and not arguments.modules:
+        raise PresageError("--without is for --modules; what a folder of journals has is not measured again")
+    without = {pair for name in arguments.without or () for pair in recorded.find(name).pairs}
     problems = collect.find_problems(arguments.problems)
     device = devices.get(arguments.device)
     try:
         count = (
-            collect.collect_modules(device, arguments.into, arguments.modules, seconds=arguments.seconds, say=say)
+            collect.collect_modules(
+                device, arguments.into, arguments.modules, seconds=arguments.seconds, without=without, say=say
+            )
             if arguments.modules
             else collect.collect(
                 device,
@@ -92,7 +101,7 @@ def _compile_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "folder",
         type=Path,
-        help="the folder that 'presage corpus collect' wrote to, or a .parquet file that 'presage corpus import' wrote",
+        help="the folder that 'presage corpus collect' wrote to, or a recording: a .parquet file",
     )
     parser.add_argument(
         "--target", help="the GPU that was measured (default: h200, or the one that a .parquet file names)"
@@ -104,8 +113,9 @@ def _compile_arguments(parser: argparse.ArgumentParser) -> None:
         "--processes", type=int, metavar="N", help="compile this many at a time (default: one per core)"
     )
     parser.add_argument(
-        "--modules", type=Path, metavar="FOLDER", help="the folder of the problems whose modules were measured"
-    )
+        "--modules", type=Path, metavar="FOLDER",
+        help="the folder of the problems whose modules were measured; those of a recording are compiled again",
+    )  # fmt: skip
 
 
 def _compile(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -114,7 +124,9 @@ def _compile(arguments: argparse.Namespace) -> dict[str, Any]:
 
     if arguments.folder.suffix == ".parquet":
         target = hardware.find(arguments.target) if arguments.target else None
-        count = pack.add_reports_to(arguments.folder, target, arguments.seconds, arguments.processes, say)
+        count = pack.add_reports_to(
+            arguments.folder, target, arguments.seconds, arguments.processes, say, arguments.modules
+        )
         say(f"{count} kernels compiled")
         return {"folder": str(arguments.folder), "compiled": count}
     count = pack.add_reports(
@@ -139,13 +151,23 @@ def _pack_arguments(parser: argparse.ArgumentParser) -> None:
         "--without-sources", type=Path, metavar="FOLDER",
         help="of modules that lie in this folder record everything but the text, which belongs to others",
     )  # fmt: skip
+    parser.add_argument(
+        "--with", dest="earlier", metavar="RECORDING",
+        help="take from this recording, by name or path, what the folder does not have",
+    )  # fmt: skip
 
 
 def _pack(arguments: argparse.Namespace) -> Any:
     from presage.corpus import pack
 
+    earlier = recorded.find(arguments.earlier) if arguments.earlier else None
     found = pack.pack(
-        arguments.folder, arguments.output, arguments.output.stem, arguments.hardware, arguments.without_sources
+        arguments.folder,
+        arguments.output,
+        arguments.output.stem,
+        arguments.hardware,
+        arguments.without_sources,
+        earlier,
     )
     summary = pack.summary(found)
     say(f"{arguments.output}: {summary['kernels']} kernels of {summary['problems']} problems")

@@ -19,7 +19,6 @@ from presage.devices.examiner import ProblemError
 from presage.devices.status import Status
 from presage.kernels.header import Value
 from presage.kernels.kernel import Kernel
-from presage.kernels.kernel import read as read_kernel
 from presage.problems import external, registry
 from presage.problems.base import Problem
 
@@ -95,10 +94,8 @@ def modules(folder: Path, languages: Collection[str]) -> Iterator[PlannedKernel]
         if path.suffix != ".py" and not (path / "task.yml").is_file():
             continue
         problem = external.read(path)
-        files = sorted((path / "modules" if path.is_dir() else path.with_suffix("")).glob("*.py"))
-        kernels = [problem.reference_kernel(), *(problem.candidate(read_kernel(file)) for file in files)]
         once: dict[str, Kernel] = {}
-        for kernel in kernels:
+        for kernel in problem.with_modules():
             once.setdefault(kernel.hash, kernel)
         yield from (PlannedKernel(problem, kernel) for kernel in once.values() if kernel.language in languages)
 
@@ -110,11 +107,17 @@ def collect_modules(
     *,
     effort: Effort = MODULE_EFFORT,
     seconds: float | None = None,
+    without: Collection[tuple[str, str]] = (),
     say: Callable[[str], None] = print,
 ) -> int:
-    """Measure the modules of a folder as foreign kernels. Returns the number of measurements."""
+    """Measure the modules of a folder as foreign kernels, but for those of which the problem and the hash are in
+    `without`. Returns the number of measurements."""
     state = journal.read(into)
-    wanted = [each for each in modules(folder, device.languages) if not state.measured(each.problem.name, each.hash)]
+    wanted = [
+        each
+        for each in modules(folder, device.languages)
+        if (each.problem.name, each.hash) not in without and not state.measured(each.problem.name, each.hash)
+    ]
     deadline = time.monotonic() + seconds if seconds else None
     own = Journal(into, {"device": device.name, "kind_of_device": device.kind, "facts": device.describe()})
     for problem in {each.problem.name: each.problem for each in wanted}.values():

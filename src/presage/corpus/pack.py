@@ -21,6 +21,7 @@ from presage.forecasters.faults import OTHER_COMPILER
 from presage.kernels.kernel import read
 from presage.problems import external, registry, splits, static
 from presage.problems.base import Problem
+from presage.problems.external import ExternalProblem
 from presage.static.hardware import Hardware
 from presage.static.report import StaticReport
 
@@ -68,10 +69,15 @@ def add_reports(
 
 
 def add_reports_to(
-    path: Path, target: Hardware | None, seconds: float | None, processes: int | None = None, say: Any = print
+    path: Path,
+    target: Hardware | None,
+    seconds: float | None,
+    processes: int | None = None,
+    say: Any = print,
+    modules: Path | None = None,
 ) -> int:
-    """Compile the kernels of an imported recording whose headers declare their launch and arrays, and write it again
-    with the reports. What was compiled before is not compiled again."""
+    """Compile the kernels of a recording that have no reports, and write it again with them: those whose headers declare
+    their launch and arrays, or, with `modules`, those that lie in that folder, again if they have reports."""
     deadline = time.monotonic() + seconds if seconds else math.inf
     found = open_recording(path)
     device = RecordedDevice(found)
@@ -79,16 +85,30 @@ def add_reports_to(
     if target is None:
         raise PresageError(f"nothing is known of the GPU that {path} was measured on; name it with --target")
     rows = found.rows()
-    stated = {name: problem for name in found.counts if (problem := device.problem(name)).inputs}
+    if modules:
+        foreign = {name: problem for name in found.counts if (problem := _stated(name, modules))}
+        texts = {kernel.hash: kernel for problem in foreign.values() for kernel in problem.with_modules()}
+        stated: Mapping[str, Problem] = foreign
+        waiting = [i for i, row in enumerate(rows) if row.problem in stated and row.hash in texts]
+    else:
+        stated = {name: own for name in found.counts if (own := device.problem(name)).inputs}
+        texts = {}
+        waiting = [i for i, row in enumerate(rows) if not row.reports and row.problem in stated]
     if not stated:
-        raise PresageError(f"no kernel of {path} declares its launch and its arrays; import it with --source FILE.cu")
-    waiting = [i for i, row in enumerate(rows) if not row.reports and row.problem in stated]
+        raise PresageError(
+            f"{modules} has none of the problems of {path}"
+            if modules
+            else f"no kernel of {path} declares its launch and its arrays; import it with --source FILE.cu"
+        )
     done = 0
     while done < len(waiting) and time.monotonic() < deadline:
         chosen = waiting[done : done + _AT_ONCE]
-        wanted = [(stated[rows[i].problem], rows[i].kernel, stated[rows[i].problem].timed["gpu"]) for i in chosen]
+        wanted = [
+            (stated[row.problem], texts.get(row.hash) or row.kernel, stated[row.problem].timed["gpu"])
+            for row in (rows[i] for i in chosen)
+        ]
         for i, reports in zip(chosen, static.of_several(wanted, target, processes=processes), strict=True):
-            rows[i] = replace(rows[i], reports=tuple(map(_by_another_compiler, reports)))
+            rows[i] = replace(rows[i], reports=tuple(reports if modules else map(_by_another_compiler, reports)))
         done += len(chosen)
         say(f"{done} of {len(waiting)} compiled")
     recording.write(path, rows, found.facts)
@@ -108,17 +128,22 @@ def _is_compiled(kernel: Collected, state: State, modules: Path | None) -> bool:
 
 
 @cache
-def _stated(name: str, modules: Path | None) -> Problem | None:
+def _stated(name: str, modules: Path | None) -> ExternalProblem | None:
     """The problem of this name that a folder states."""
     places = [modules / f"{name}.py", modules / name] if modules else []
     return next((external.read(place) for place in places if registry.is_path(str(place))), None)
 
 
 def pack(
-    folder: Path, path: Path, name: str, hardware: str | None = None, without: Path | None = None
+    folder: Path,
+    path: Path,
+    name: str,
+    hardware: str | None = None,
+    without: Path | None = None,
+    earlier: Recording | None = None,
 ) -> Recording:
     """Make a recording of a folder of journals. Of modules that lie in `without`, and of its problems, everything is
-    recorded but the text."""
+    recorded but the text. What `earlier` has, and the folder has not, is taken from there."""
     state = journal.read(folder)
     withheld = _hashes_in(without) if without else frozenset()
     runs = [run for run in state.runs if run.get("device")]
@@ -130,9 +155,16 @@ def pack(
             f"{folder} has runs on devices of several kinds: {', '.join(sorted(kinds))}; use a folder for each"
         )
     kind = kinds.pop()
+    if earlier and earlier.facts.get("kind") != kind:
+        raise PresageError(f"{earlier.path} was recorded on a {earlier.facts.get('kind')}, and {folder} on a {kind}")
     rows = [_row(state, each, withheld) for each in state.kernels.values() if each.status is not None]
-    rows = _with_speedups(rows, _ANCHORS[kind], state)
+    before = earlier.rows() if earlier else []
+    references = {row.problem: row.anchor for row in before if row.room in external.CONVENTIONS}
+    references |= {problem: each["reference"] for problem, each in state.problems.items()}
+    rows = _with_speedups(_joined(before, rows), _ANCHORS[kind], references)
     facts = runs[-1].get("facts", {})
+    known: Mapping[str, Any] = earlier.facts if earlier else {}
+    dates = [*str(known.get("recorded") or runs[0]["date"]).split(" to "), runs[-1]["date"]]
     return recording.write(
         path,
         rows,
@@ -142,13 +174,25 @@ def pack(
             "hardware": hardware or facts.get("hardware") or facts.get("processor") or "unknown",
             "toolchain": facts.get("toolchain") or facts.get("compiler") or "unknown",
             "facts": facts,
-            "recorded": " to ".join(sorted({runs[0]["date"], runs[-1]["date"]})),
-            "runs": [{key: run.get(key) for key in ("run", "date", "seconds")} for run in runs],
-            "between_runs": _between_runs(state.kernels.values()),
-            "left_out": sum(each.status is None for each in state.kernels.values()),
+            "recorded": " to ".join(sorted({min(dates), max(dates)})),
+            "runs": [
+                *known.get("runs", ()),
+                *({key: run.get(key) for key in ("run", "date", "seconds")} for run in runs),
+            ],
+            "between_runs": [*known.get("between_runs", ()), *_between_runs(state.kernels.values())],
+            "left_out": known.get("left_out", 0) + sum(each.status is None for each in state.kernels.values()),
             "unreadable_lines": state.damaged,
         },
     )
+
+
+def _joined(before: Sequence[Row], rows: Sequence[Row]) -> list[Row]:
+    """Rows by problem and kernel. What was measured last holds; what compiling told before holds until it tells more."""
+    found = {(row.problem, row.hash): row for row in before}
+    for row in rows:
+        known = found.get((row.problem, row.hash))
+        found[row.problem, row.hash] = replace(row, reports=row.reports or known.reports) if known else row
+    return list(found.values())
 
 
 def _hashes_in(folder: Path) -> frozenset[str]:
@@ -193,12 +237,12 @@ def _problem(name: str) -> Problem:
     return registry.get(name)
 
 
-def _with_speedups(rows: Sequence[Row], anchor: str, state: State) -> list[Row]:
+def _with_speedups(rows: Sequence[Row], anchor: str, references: Mapping[str, str]) -> list[Row]:
     """Relative to the seed, or to the reference of a problem from elsewhere."""
 
     def is_anchor(row: Row) -> bool:
-        if row.problem in state.problems:
-            return row.hash == state.problems[row.problem]["reference"]
+        if row.problem in references:
+            return row.hash == references[row.problem]
         return row.family == anchor and not row.values
 
     anchors: dict[str, Row] = {row.problem: row for row in rows if is_anchor(row)}

@@ -131,6 +131,12 @@ class Recording:
         """How many kernels each problem has, in alphabetical order."""
         return dict(sorted(Counter(map(str, self.columns("problem")["problem"])).items()))
 
+    @property
+    def pairs(self) -> set[tuple[str, str]]:
+        """The problem and the hash of every kernel."""
+        found = self.columns("problem", "hash")
+        return set(zip(found["problem"], found["hash"], strict=True))
+
     def columns(self, *names: str) -> dict[str, list[Any]]:
         """Whole columns, as lists, without reading the others."""
         table = read_parquet(self.path, columns=list(names))

@@ -66,7 +66,8 @@ def injection(forecaster: Forecaster, pools: Sequence[Pool], seed: int, neighbou
         if question is None or not question.asked.size:
             continue
         rng = random.Random(f"{seed}/{pool.problem.name}/injection")
-        chosen = rng.sample(question.candidates, min(PER_OPERATION, question.asked.size))
+        with_text = [candidate for candidate in question.candidates if candidate.kernel.source]
+        chosen = rng.sample(with_text, min(PER_OPERATION, len(with_text)))
         tried = [(c, *v) for c in chosen for v in variants(c.kernel, rng, pool.problem.scalars)]
         pairs = [Candidate(kernel, each.reports) for each, _, *both in tried for kernel in both]
         said = ask(forecaster, question.task, pairs)

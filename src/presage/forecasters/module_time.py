@@ -18,7 +18,7 @@ import numpy as np
 from presage.forecasters.operator_model import Floats, OperatorCost, OperatorModel
 from presage.static import operator_calls, operator_features, roofline
 from presage.static.hardware import Hardware
-from presage.static.trace import COMPILED, FREE, LAUNCHES, Step, Trace
+from presage.static.trace import COMPILED, FREE, LAUNCHES, SCRIPTED, Step, Trace
 
 LEAD_NS = 50e6
 """How far ahead the host may be when the GPU begins, where the GPU is held until everything is queued."""
@@ -37,6 +37,8 @@ _NOT_FUSED = ("mm", "mv", "conv", "attention", "rnn", "sort", "topk", "pool", "c
 """In the names of operators for which torch.compile calls a library, or which it leaves alone."""
 _COMPILED_HOST_NS, _COMPILED_DEVIATION = 60_000.0, 0.6
 """What a call of a compiled function takes the host, and octaves by which a compiled module's time is uncertain."""
+_SCRIPTED_DEVIATION = 0.3
+"""The same of a module with functions that torch.jit scripts: it fuses few operators."""
 _MOST_SHOWN = 3
 _ROOT = 0.5 * math.log(2)
 
@@ -112,7 +114,8 @@ def module_time(
     steps = step_times(trace, hardware, model, launches or {})
     if COMPILED in trace.notes:
         return _as_compiled(combined(_fused(steps), model))
-    return combined(steps, model, gap_ns(trace, {step.number: step for step in steps}, lead_ns))
+    time = combined(steps, model, gap_ns(trace, {step.number: step for step in steps}, lead_ns))
+    return _unsure(time, _SCRIPTED_DEVIATION) if SCRIPTED in trace.notes else time
 
 
 def _fused(steps: Sequence[StepTime]) -> list[StepTime]:
@@ -129,9 +132,11 @@ def _fused(steps: Sequence[StepTime]) -> list[StepTime]:
 
 def _as_compiled(time: ModuleTime) -> ModuleTime:
     """A call takes the host a while: what was assumed in compiling is checked each time."""
-    log2_ns = math.log2(max(time.ns, _COMPILED_HOST_NS))
-    deviation = math.hypot(time.deviation, _COMPILED_DEVIATION)
-    return replace(time, log2_ns=log2_ns, deviation=deviation, beside=_COMPILED_DEVIATION)
+    return _unsure(replace(time, log2_ns=math.log2(max(time.ns, _COMPILED_HOST_NS))), _COMPILED_DEVIATION)
+
+
+def _unsure(time: ModuleTime, beside: float) -> ModuleTime:
+    return replace(time, deviation=math.hypot(time.deviation, beside), beside=beside)
 
 
 def step_times(trace: Trace, hardware: Hardware, model: OperatorModel, launches: Priced) -> tuple[StepTime, ...]:

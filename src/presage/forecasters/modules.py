@@ -21,7 +21,7 @@ from presage.forecasters.module_time import ModuleTime, StepTime, module_time
 from presage.forecasters.operator_model import OperatorModel
 from presage.static import roofline
 from presage.static.hardware import Hardware
-from presage.static.trace import COMPILED
+from presage.static.trace import COMPILED, SCRIPTED
 
 _MEASURED, _SURE_OF_SHARE, _IS_FAR = 4, 8, 0.5
 """So many measured modules of a problem count as much as what was known before of where its modules lie, and of how
@@ -104,10 +104,10 @@ def _prediction(times: Times, candidate: Candidate, shift: float, model: ModuleM
     if found is None:
         return Prediction(None, (f"it was not traced: {why_not(times.task, candidate)}",))
     mean, deviation = log2_speedup(times, found)
-    is_compiled = any(report.trace is not None and COMPILED in report.trace.notes for report in candidate.reports)
+    of_trace = {note for report in candidate.reports if report.trace is not None for note in report.trace.notes}
     values = _quantiles(mean + shift, deviation, model)
     said = dict.fromkeys(time.note() for time in found if time.note())
-    notes = (SUM, *([COMPILED] if is_compiled else []), *said)
+    notes = (SUM, *(note for note in (COMPILED, SCRIPTED) if note in of_trace), *said)
     return Prediction(Forecast.from_quantiles(_LEVELS, values, p_fail), notes)
 
 

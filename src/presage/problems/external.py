@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import copy
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -19,6 +19,7 @@ from typing import Any, ClassVar, Protocol
 
 from presage.core.errors import PresageError
 from presage.kernels.kernel import Kernel, from_source
+from presage.kernels.kernel import read as read_kernel
 from presage.problems import task_file
 from presage.problems.base import Array, Case, Cost, Problem, Tolerance
 from presage.problems.sampler import Sampler
@@ -130,6 +131,12 @@ class ExternalProblem(Problem):
         if kernel.is_bare:
             raise PresageError(f"{kernel.name}: kernels for a {self.convention} problem are Python modules (.py)")
         return replace(kernel, language="torch") if kernel.language == "numpy" else kernel
+
+    def with_modules(self) -> Iterator[Kernel]:
+        """Its reference, and the modules in the folder of its name beside a file, or in `modules` inside a folder."""
+        yield self.reference_kernel()
+        place = self.path / "modules" if self.path.is_dir() else self.path.with_suffix("")
+        yield from (self.candidate(read_kernel(file)) for file in sorted(place.glob("*.py")))
 
     def worker_settings(self, folder: str) -> dict[str, Any]:
         """Puts the problem's files into a worker's folder; says how the worker finds its way in them."""

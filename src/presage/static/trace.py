@@ -28,7 +28,8 @@ COPY, FILL = "presage::copy", "presage::fill"
 they go, and of where they come from; FILL a number of bytes, the byte, tensor and byte offset."""
 FREE = ("sync", "view", "allocation")
 COMPILED = "torch compiles its functions; the steps are what they do before that"
-"""A note."""
+SCRIPTED = "torch.jit scripts its functions; the steps are what they do before that"
+"""Notes."""
 ITEM_SIZES = {
     **dict.fromkeys(("bool", "uint8", "int8", "float8_e4m3fn", "float8_e5m2", "float8_e8m0fnu"), 1),
     **dict.fromkeys(("float8_e4m3fnuz", "float8_e5m2fnuz", "float4_e2m1fn_x2"), 1),

@@ -18,7 +18,7 @@ from torch._subclasses import fake_tensor
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.overrides import TorchFunctionMode
 
-from presage.static.trace import COMPILED
+from presage.static.trace import COMPILED, SCRIPTED
 from presage.static.tracing.recorder import Capture
 
 if TYPE_CHECKING:
@@ -335,19 +335,23 @@ def _leave_uncompiled(recorder: Recorder) -> None:
     one by one, and the trace says so. Of a model it is a copy, as what is compiled does not see what the model is given
     later."""
 
-    def tell(*_: Any) -> None:
-        recorder.notes[COMPILED] = None
+    def leaving(note: str) -> Callable[..., Any]:
+        def tell(*_: Any) -> None:
+            recorder.notes[note] = None
 
-    def same(function: Any = None, *_: Any, **__: Any) -> Any:
-        if function is None:
-            return same
-        if isinstance(function, torch.nn.Module):
-            made = _as_it_is(function)
-            made.register_forward_pre_hook(tell)
-            return made
-        return _told(function, tell) if isinstance(function, FunctionType | MethodType) else function
+        def same(function: Any = None, *_: Any, **__: Any) -> Any:
+            if function is None:
+                return same
+            if isinstance(function, torch.nn.Module):
+                made = _as_it_is(function)
+                made.register_forward_pre_hook(tell)
+                return made
+            return _told(function, tell) if isinstance(function, FunctionType | MethodType) else function
 
-    torch.compile = torch.jit.script = torch.jit.trace = torch.jit.freeze = torch.jit.optimize_for_inference = same
+        return same
+
+    torch.compile = leaving(COMPILED)
+    torch.jit.script = torch.jit.trace = torch.jit.freeze = torch.jit.optimize_for_inference = leaving(SCRIPTED)
 
 
 def _tune_without_timing(recorder: Recorder, driver: RecordingDriver) -> None:
