@@ -1,7 +1,7 @@
 """What becomes of modules for problems from elsewhere that are rehearsed on the CPU; with a recording, how well that
 foretells which of them fail on its device.
 
-    python benchmarks/rehearsed_modules.py FOLDER --into FILE.jsonl [--language triton] [--recording h200_modules]
+    python benchmarks/rehearsed_modules.py FOLDER --into FILE.jsonl [--language triton] [--recording h200_modules [--split train]]
 
 FOLDER is as for `presage corpus collect --modules`. FILE keeps what was found, with the seconds that each took, and the
 same command goes on where it stopped. Modules with inline CUDA are left out: nothing compiles them for a CPU.
@@ -32,10 +32,15 @@ def main() -> int:
     parser.add_argument("--into", type=Path, required=True)
     parser.add_argument("--language", choices=["torch", "triton"])
     parser.add_argument("--recording")
+    parser.add_argument("--split", help="only what the recording has in this split")
     parser.add_argument("--seconds", type=float, default=3600.0, help="when to stop")
     arguments = parser.parse_args()
     languages = [arguments.language] if arguments.language else ["torch", "triton"]
     wanted = [each for each in modules(arguments.folder, languages) if is_wanted(each)]
+    if arguments.split:
+        found = load_recording(arguments.recording).columns("problem", "hash", "split")
+        measured = {row[:2] for row in zip(*found.values(), strict=True) if row[2] == arguments.split}
+        wanted = [each for each in wanted if (each.problem.name, each.hash) in measured]
     wanted.sort(key=lambda each: hashlib.sha256((each.problem.name + each.hash).encode()).digest())
     rehearse(wanted, arguments.into, time.monotonic() + arguments.seconds)
     rows = [json.loads(line) for line in arguments.into.read_text().splitlines()]

@@ -222,6 +222,7 @@ def card(found: Recording, rows: Sequence[Row]) -> dict[str, Any]:
                 "operations": len({row.problem for row in rows if row.split == name}),
             }
             for name in SPLITS
+            if any(row.split == name for row in rows)
         },
         "rooms": {
             room: {"operations": len({row.problem for row in rows if row.room == room}), "kernels": count}

@@ -102,7 +102,7 @@ call with cold caches. All samples are here. {between}
 
 ## Splits
 {", ".join(f"{name}: {count}" for name, count in counts.items())}. `test_op` has operations that training has not seen,
-`test_family` whole families of operations.
+`test_family` whole families of operations, and `test_problem` problems from elsewhere.
 
 ## Limits
 One device and one toolchain ({found.facts.get("toolchain", "unknown")}). The kernels are configurations of hand-written

@@ -70,7 +70,7 @@ class Row:
     room: str
     """The family of operations that the problem belongs to."""
     split: str
-    """`train`, `validation`, `test_op` or `test_family`; empty where there are no splits."""
+    """`train`, `validation`, `test_op`, `test_family` or `test_problem`; empty where there are no splits."""
     family: str
     """The file that the kernel was rendered from. Forecasters do not see it."""
     language: str

@@ -112,8 +112,9 @@ class Tolerance:
     absolute: float = 1e-30
 
 
-SPLITS = ("train", "validation", "test_op", "test_family")
-"""Parts of a recording: what training sees, and, for tests, operations or whole rooms that it does not see."""
+SPLITS = ("train", "validation", "test_op", "test_family", "test_problem")
+"""Parts of a recording: what training sees, and, for tests, operations, whole rooms, or problems from elsewhere that it
+does not see."""
 
 
 class Problem(Shown, ABC):
