@@ -1,7 +1,8 @@
 """What becomes of modules for problems from elsewhere that are rehearsed on the CPU; with a recording, how well that
 foretells which of them fail on its device.
 
-    python benchmarks/rehearsed_modules.py FOLDER --into FILE.jsonl [--language triton] [--recording h200_modules [--split train]]
+    python benchmarks/rehearsed_modules.py FOLDER --into FILE.jsonl [--language triton]
+        [--recording h200_modules] [--split train]
 
 FOLDER is as for `presage corpus collect --modules`. FILE keeps what was found, with the seconds that each took, and the
 same command goes on where it stopped. Modules with inline CUDA are left out: nothing compiles them for a CPU.
