@@ -1,14 +1,17 @@
 """What `learned` says of recorded modules, beside what was measured: the figures that we aim at.
 
     python benchmarks/module_forecasts.py [--recording h200_modules] [--split validation] [--folder MODULES]
+        [--rehearsed FILE.jsonl]
 
 The anchor is each problem's reference, as it was measured. With the folder of the modules, those with inline CUDA are
-told apart. `presage evaluate learned --recording h200_modules` has the other figures.
+told apart; with what `rehearsed_modules.py` wrote, the chance to fail takes rehearsals into account. `presage evaluate
+learned --recording h200_modules` has the other figures.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import math
 from collections import defaultdict
 from dataclasses import dataclass
@@ -22,6 +25,7 @@ from presage.core import scoring
 from presage.corpus.collect import modules
 from presage.devices.recorded import RecordedDevice
 from presage.devices.recording import Row
+from presage.devices.rehearsal import Rehearsal
 from presage.forecasters import faults
 from presage.forecasters.learned import LearnedForecaster
 from presage.forecasters.learned_training import task_of
@@ -68,8 +72,9 @@ def main() -> None:
     parser.add_argument("--recording", default="h200_modules")
     parser.add_argument("--split", default="validation")
     parser.add_argument("--folder", type=Path)
+    parser.add_argument("--rehearsed", type=Path)
     arguments = parser.parse_args()
-    every = outcomes(arguments.recording, arguments.split)
+    every = outcomes(arguments.recording, arguments.split, rehearsals(arguments.rehearsed))
     found = [each for each in every if each.prediction is not None]
     inline = inline_hashes(arguments.folder) if arguments.folder else frozenset()
     print(f"{len(found)} modules of {len({each.row.problem for each in found})} problems, split {arguments.split}")
@@ -83,7 +88,12 @@ def main() -> None:
     print(f"failure AUROC {area:.3f}; {failed.sum()} fail")
 
 
-def outcomes(recording: str, split: str) -> list[Outcome]:
+def rehearsals(path: Path | None) -> dict[tuple[str, str], Rehearsal]:
+    rows = [json.loads(line) for line in path.read_text().splitlines()] if path else []
+    return {(row[0], row[1]): Rehearsal(row[4], row[5]) for row in rows}
+
+
+def outcomes(recording: str, split: str, rehearsed: dict[tuple[str, str], Rehearsal]) -> list[Outcome]:
     found: list[Outcome] = []
     device, forecaster = RecordedDevice(load_recording(recording)), LearnedForecaster()
     for problem in device.recording.counts:
@@ -94,8 +104,11 @@ def outcomes(recording: str, split: str) -> list[Outcome]:
         task = task_of(device, problem, reference)
         times = Times(task, lambda: forecaster.model("compiled"))
         others = [row for row in rows if row.hash != reference.hash]
-        predictions = forecaster.forecast(task, [Candidate(row.kernel, row.reports) for row in others])
-        found += [Outcome(row, each, off(times, row)) for row, each in zip(others, predictions, strict=True)]
+        candidates = [
+            Candidate(row.kernel, row.reports, rehearsal=rehearsed.get((problem, row.hash))) for row in others
+        ]
+        for row, candidate, said in zip(others, candidates, forecaster.forecast(task, candidates), strict=True):
+            found.append(Outcome(row, faults.warned(task, candidate, said), off(times, row)))
         found.append(Outcome(reference, None, off(times, reference)))
     return found
 

@@ -85,6 +85,9 @@ MODULES = {
         "            return torch.relu(self.layer(x)).float()\n",
         "wrong",
     ),
+    "as few digits as TF32": (
+        TORCH + FORWARD + "return torch.relu(self.layer.half()(x.half())).float()\n", "right",
+    ),
     "compiled": (
         TORCH + "@torch.compile(mode='max-autotune')\ndef f(x):\n    return torch.relu(x)\n\n" + FORWARD
         + "return f(self.layer(x))\n",

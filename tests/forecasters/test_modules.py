@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from presage import Candidate, Measured, StaticReport, Task
+from presage.devices.rehearsal import Rehearsal
+from presage.forecasters import faults
 from presage.forecasters.learned import LearnedForecaster
 from presage.forecasters.module_time import module_time
 from presage.forecasters.operator_model import OperatorModel
@@ -124,6 +126,17 @@ def test_what_a_search_measures_moves_and_narrows_it(task: Task) -> None:
     assert after.forecast.mean() < -1 < before.forecast.mean(), "they are four times as slow as the reference"
     assert after.forecast.p_fail > before.forecast.p_fail
     assert after.forecast.confidence("width") > before.forecast.confidence("width")
+
+
+def test_a_rehearsal_counts_and_says_less_of_modules_than_of_kernels(task: Task) -> None:
+    said = LearnedForecaster().forecast(task, [one := module(1, 1)])[0]
+    assert said.forecast is not None
+    chances = {}
+    for status in ("right", "untried", "wrong"):
+        warned = faults.warned(task, replace(one, rehearsal=Rehearsal(status, cases=1)), said)
+        assert warned.forecast is not None
+        chances[status] = warned.forecast.p_fail
+    assert 0.02 < chances["right"] < chances["untried"] < 0.5 < chances["wrong"]
 
 
 def test_without_a_trace_there_is_no_forecast_but_the_reason(task: Task) -> None:

@@ -309,6 +309,8 @@ class CudaDevice(Device):
         """End a trial that waits for the lane, since the GPU has no room for it beside another. When it is made ready
         again, it keeps little: it is not called."""
         task, trial = ready
+        if not trial.live:
+            return lambda: ready
         for child in trial.release():
             child.kill()
         task.is_called_ahead = False
