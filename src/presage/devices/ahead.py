@@ -17,29 +17,36 @@ class Ahead(Generic[Ready]):
         self.room = room
         self._begins, self._again = begins, deque[Callable[[], Ready]]()
         self._futures: set[Future[Ready]] = set()
+        self._renewed: set[Future[Ready]] = set()
+        """Those of them that were postponed once."""
         self._pool = ThreadPoolExecutor(room)
 
     def take(self) -> Ready | None:
         """Whatever is ready first; None if there is nothing left. Raises what making it ready raised."""
-        while len(self._futures) < self.room and (begin := self._next()):
+        while self._again and (len(self._futures) < self.room or not self._renewed):
+            self._renewed.add(self.add(self._again.popleft()))
+        while len(self._futures) < self.room and (begin := next(self._begins, None)):
             self.add(begin)
         if not self._futures:
             return None
         done, _ = wait(self._futures, return_when=FIRST_COMPLETED)
         future = done.pop()
-        self._futures.remove(future)
+        self._drop(future)
         return future.result()
 
-    def add(self, begin: Callable[[], Ready]) -> None:
+    def add(self, begin: Callable[[], Ready]) -> Future[Ready]:
         """One that is begun already: there is room for it."""
-        self._futures.add(self._pool.submit(begin))
+        future = self._pool.submit(begin)
+        self._futures.add(future)
+        return future
 
     def postpone(self, give_up: Callable[[Ready], Callable[[], Ready]]) -> None:
         """Give up what is ready and waits, as it keeps memory that is needed now. It is begun again later, by what
-        `give_up` returns, and from here on there is less room."""
+        `give_up` returns, and from here on there is less room. One of these is always on its way: what others wait for
+        may be theirs."""
         waiting = [future for future in self._futures if future.done() and not future.exception()]
         for future in waiting:
-            self._futures.remove(future)
+            self._drop(future)
             self._again.append(give_up(future.result()))
         if waiting:
             self.room = max(1, self.room // 2)
@@ -52,5 +59,6 @@ class Ahead(Generic[Ready]):
         self._pool.shutdown()
         return [future.result() for future in self._futures if not future.cancelled() and not future.exception()]
 
-    def _next(self) -> Callable[[], Ready] | None:
-        return self._again.popleft() if self._again else next(self._begins, None)
+    def _drop(self, future: Future[Ready]) -> None:
+        self._futures.discard(future)
+        self._renewed.discard(future)
