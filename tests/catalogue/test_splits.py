@@ -21,7 +21,7 @@ def test_every_named_operation_exists_once() -> None:
 
 def test_the_splits_are_large_enough_to_tell_something() -> None:
     counts = Counter(registry.get(name).split for name in registry.names())
-    assert set(counts) == set(SPLITS)
+    assert set(counts) == set(SPLITS) - {"test_problem"}
     assert counts["train"] > counts["test_op"] + counts["test_family"] + counts["validation"]
     assert counts["test_family"] >= 15
     assert min(counts.values()) >= 15

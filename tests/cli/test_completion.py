@@ -44,7 +44,7 @@ def script(shell: str, scripts: Path, capsys: pytest.CaptureFixture[str]) -> Pat
         ("presage search softmax --policy=to", ["topk"]),
         ("presage search softmax --strategy pu", ["puct"]),
         ("presage search softmax_c", ["softmax_causal"]),
-        ("presage measure softmax --device recorded:", ["cpu", "h200"]),  # bash replaces what follows the colon
+        ("presage measure softmax --device recorded:", ["cpu", "h200", "h200_modules"]),  # what follows the colon
         ("presage forecast softmax x.cu --target h200", ["h200"]),
         ("presage measure softmax my", ["my kernel.cu"]),
         ("presage corpus im", ["import"]),

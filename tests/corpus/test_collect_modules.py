@@ -10,9 +10,8 @@ from typing import Any
 
 import pytest
 
-from presage import Effort, Kernel, Measurement, Problem, Status
+from presage import Effort, Kernel, Measurement, PresageError, Problem, Status
 from presage.corpus import check, collect, journal, pack
-from presage.core.errors import PresageError
 from presage.devices import recorded, recording
 from presage.devices.examiner import ProblemError
 from presage.devices.recording import open_recording
