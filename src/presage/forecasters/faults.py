@@ -27,8 +27,8 @@ TIMES_AS_LIKELY = {"right": 0.1, "wrong": 70.0}
 """How many times as likely a rehearsal ends so for a kernel that fails on a GPU as for one that works. Of the train
 split it called 496 of 553 wrong that fail, and 1 of 121 that work."""
 MODULE_TIMES_AS_LIKELY = {"right": 0.5, "wrong": 40.0}
-"""The same of modules: too few digits for a GPU's tolerance do not show on a CPU. Of the train split it would call 33 of
-115 wrong that fail, and 2 of 302 that work, by the first value that was wrong with a narrower tolerance."""
+"""The same of modules: too few digits for a GPU's tolerance do not show on a CPU. Of the train split it would call 33
+of 115 wrong that fail, and 2 of 302 that work, by the first value that was wrong with a narrower tolerance."""
 _SECTOR = 32
 _NUMBER = re.compile(r"^(#define[ \t]+\w+[ \t]+)\d+[ \t]*$", re.MULTILINE)
 
