@@ -54,6 +54,8 @@ def custom_kernel(data):
 """,
     "kept in a list": HEAD
     + """
+import collections
+
 class Kept(torch.nn.Module):
     def __init__(self):
         super().__init__()
@@ -61,12 +63,13 @@ class Kept(torch.nn.Module):
         self.two = torch.nn.Linear(128, 32, bias=False)
         self.two.weight = self.one.weight
         self.kept, self.named = [self.one.weight], {"weight": self.one.weight}
+        self.pair = collections.namedtuple("Pair", "weight bias")(self.one.weight, None)
 
 model = Kept().cuda()
 
 def custom_kernel(data):
     x, = data
-    return x @ model.kept[0].t() + x @ model.named["weight"].t() + model.two(x)
+    return x @ model.kept[0].t() + x @ model.named["weight"].t() + model.two(x) + x @ model.pair.weight.t()
 """,
     "product": HEAD + "def custom_kernel(data):\n    x, = data\n    return torch.relu(x @ x.t())[:, :8].contiguous()\n",
     "mixed": TRITON
@@ -174,7 +177,7 @@ def test_weights_and_buffers_are_constants(traced: Any) -> None:
 def test_a_parameter_stays_the_same_when_it_is_moved(traced: Any) -> None:
     trace = traced["kept in a list"].trace
     assert [trace.tensors[number].shape for number in trace.constants] == [(32, 128)]
-    assert steps(trace, "operator") == ["mm", "mm", "add", "mm", "add"]
+    assert steps(trace, "operator") == ["mm", "mm", "add", "mm", "add", "mm", "add"]
 
 
 def test_what_a_graph_captures_is_done_when_it_is_replayed(traced: Any) -> None:

@@ -51,6 +51,7 @@ def test_a_loop_runs_as_often_as_it_would(start: int, end: int, step: int) -> No
     [
         "ld.param.u32 %r1, [loop_param_1+8];\n    ld.param.u32 %r2, [loop_param_1+12];",
         "ld.param.v2.u32 {%r1, %r2}, [loop_param_1+8];",
+        "ld.param.v2.u32 {%r1, %r2}, [loop_param_1+8];\n    ld.param.u64 %rd9, [loop_param_1+8];",
     ],
 )
 def test_members_of_a_struct_are_known(loads: str) -> None:

@@ -268,7 +268,8 @@ class _Program:
         names = [name] * len(targets)
         if self.entry.parameters[name] == "b8":
             begin, size = _integer(found[2] or "0"), int(instruction.parts[-1][1:]) // 8
-            places = {f"{name}+{at}": (at, at + size) for at in range(begin, begin + size * len(targets), size)}
+            starts = range(begin, begin + size * len(targets), size)
+            places = {f"{name}+{start}:{size}": (start, start + size) for start in starts}
             self._members.setdefault(name, {}).update(places)
             names = list(places)
         reads = [

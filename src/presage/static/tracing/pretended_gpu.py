@@ -132,7 +132,9 @@ def _with_moved(held: Any, moved: Mapping[int, tuple[Any, Any]]) -> Any:
     if not any(id(value) in moved for value in values):
         return held
     new = [moved[id(value)][1] if id(value) in moved else value for value in values]
-    return dict(zip(held, new, strict=True)) if isinstance(held, dict) else type(held)(new)
+    if isinstance(held, dict):
+        return dict(zip(held, new, strict=True))
+    return held._make(new) if hasattr(held, "_make") else type(held)(new)  # a named tuple has a way of its own
 
 
 def _plain_operator(name: Any, function: Any = None, /, **_: Any) -> Any:
