@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -114,10 +115,45 @@ def test_indices_lie_in_what_they_point_into() -> None:
     assert operator_inputs.limits(several) == {1: 3}
 
 
+def named(trace: Trace, **more: Any) -> Trace:
+    return replace(trace, steps=(replace(trace.steps[0], named=more),))
+
+
+def test_what_divides_a_tensor_divides_it_evenly() -> None:
+    def made(trace: Trace) -> Any:
+        return operator_inputs.make(trace, torch, "cpu", torch.Generator())[-1].tolist()
+
+    three = TensorSpec((3,), "int64", (1,))
+    repeated = call("repeat_interleave.Tensor", [three], at(0), out=TensorSpec((7,), "int64"))
+    assert made(named(repeated, output_size=7)) == [2, 2, 3]
+    reduced = call("segment_reduce.default", [MATRIX, three], at(0), "sum", at(1), out=TensorSpec((3, 3), "float32"))
+    reduced = replace(reduced, steps=(replace(reduced.steps[0], arguments=(at(0), "sum")),))
+    assert made(named(reduced, offsets=at(1))) == [0, 2, 4]
+    assert sum(made(named(reduced, lengths=at(1)))) == 4
+
+
 def test_inputs_lie_in_memory_as_the_trace_says() -> None:
     repeated = TensorSpec((4, 3), "float16", (0, 2))
     (made,) = operator_inputs.make(call("relu.default", [repeated], at(0)), torch, "cpu", torch.Generator())
     assert (made.shape, made.stride(), made.dtype) == ((4, 3), (0, 2), torch.float16)
+
+
+def test_a_recording_is_continued_from_another_list(folder: Path, tmp_path_factory: Any, presage_main: Any) -> None:
+    measure = ("corpus", "operators", "--device", "cpu", "--json", "--into")
+    first = folder / "first.parquet"
+    presage_main(*measure, str(folder), "-o", str(first))
+    other = tmp_path_factory.mktemp("other")
+    more = call("neg.default", [MATRIX], at(0), out=MATRIX)
+    operator_list.write(other / "calls.parquet", [Listed(each, {"by hand": None}) for each in (more, CALLS[0])])
+    both = presage_main(*measure, str(other), "-o", str(other / "both.parquet"), "--with", str(first))
+    assert both["recording"]["statuses"] == {"ok": 4, "error": 1}
+    samples = [
+        {row["hash"]: row["samples_ns"] for row in pq.read_table(file).to_pylist()}[CALLS[0].hash]
+        for file in (first, other / "both.parquet")
+    ]
+    assert samples[0] != samples[1]  # what was measured last holds
+    assert main([*measure, str(other), "--with", str(first)]) == 2
+    assert main([*measure, str(other), "-o", "x.parquet", "--with", str(other / "calls.parquet")]) == 2
 
 
 def test_what_ended_a_run_twice_is_not_tried_again(folder: Path) -> None:

@@ -207,6 +207,10 @@ def _operators_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o", "--output", type=Path, metavar="FILE.parquet", help="write what was measured by now to this file"
     )
+    parser.add_argument(
+        "--with", dest="earlier", metavar="RECORDING",
+        help="with -o: take from this recording of operators, by name or path, what the folder does not have",
+    )  # fmt: skip
 
 
 def _operators(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -215,6 +219,8 @@ def _operators(arguments: argparse.Namespace) -> dict[str, Any]:
     from presage.corpus import operator_list, operators
     from presage.devices import operator_recording, operator_timing
 
+    if arguments.earlier and not arguments.output:
+        raise PresageError("--with is for -o: it says what else the file is to have")
     path = arguments.into / operator_list.FILE
     if path.exists() and (arguments.sources or arguments.modules or arguments.without):
         raise PresageError(f"{path} is a list already; leave out what it is made from, or name another folder")
@@ -231,7 +237,8 @@ def _operators(arguments: argparse.Namespace) -> dict[str, Any]:
     count = operators.measure(rows, timer, arguments.into, seconds=arguments.seconds, say=say) if timer else 0
     recording = None
     if arguments.output:
-        recording = operators.pack(rows, arguments.into, arguments.output)
+        earlier = operator_recording.find(arguments.earlier) if arguments.earlier else None
+        recording = operators.pack(rows, arguments.into, arguments.output, earlier)
         say(f"{arguments.output}: {recording['calls']} calls of {recording['operators']} operators")
     return {"folder": str(arguments.into), "listed": len(rows), "measured": count, "recording": recording}
 

@@ -21,9 +21,9 @@ from typing import Any
 from presage.core.errors import PresageError
 from presage.core.text import one_line
 from presage.corpus import operator_list
+from presage.devices import operator_recording
 from presage.devices.operator_timing import DeviceLostError, OperatorTimer, OperatorTiming, TooLargeError
 
-VERSION = 1
 MOST_FAULTS = 2
 """A call is not tried again after it has ended this many runs."""
 _SYNC_SECONDS, _SAY_SECONDS = 5.0, 10.0
@@ -194,8 +194,9 @@ def _progress(statuses: Counter[str], every: int, seconds: float) -> str:
 # -- the recording ----------------------------------------------------------------------------------------------------
 
 
-def pack(rows: Sequence[dict[str, Any]], folder: Path, path: Path) -> dict[str, Any]:
-    """Write what was measured into one file, a row for each call; returns its main numbers."""
+def pack(rows: Sequence[dict[str, Any]], folder: Path, path: Path, earlier: Path | None = None) -> dict[str, Any]:
+    """Write what was measured into one file, a row for each call; returns its main numbers. What the recording
+    `earlier` has, and the folder has not, is taken from there."""
     import pyarrow as pa
 
     state = read(folder)
@@ -211,8 +212,13 @@ def pack(rows: Sequence[dict[str, Any]], folder: Path, path: Path) -> dict[str, 
         *(("host_ns", real), ("waits", pa.bool_()), ("kernels", pa.int32()), ("launches", pa.list_(launch))),
         *(("status", text), ("reason", text), ("run", text), ("device", text), ("versions", text)),
     ]
-    about = {"version": VERSION, "kind": "operators", "runs": list(state.runs.values())}
-    schema = pa.schema([*operator_list.columns(), *measured]).with_metadata({b"presage_operators": json.dumps(about)})
+    runs = list(state.runs.values())
+    if earlier:
+        table, new = operator_recording.table(earlier), {row["hash"] for row in found}
+        found = [*(row for row in table.to_pylist() if row["hash"] not in new), *found]
+        runs = [*json.loads(table.schema.metadata[operator_recording.KEY])["runs"], *runs]
+    about = {"version": operator_recording.VERSION, "kind": "operators", "runs": runs}
+    schema = pa.schema([*operator_list.columns(), *measured]).with_metadata({operator_recording.KEY: json.dumps(about)})
     operator_list.save(path, pa.Table.from_pylist(found, schema=schema))
     return {
         "calls": len(found),

@@ -58,7 +58,24 @@ def make(call: Trace, torch: Any, device: str, generator: Any) -> list[Any]:
     """The call's inputs. A tensor that the trace has on the GPU is on `device`; others are on the host."""
     known = limits(call)
     positive = operator_calls.base_name(call) in _PROBABILITIES
-    return [_tensor(call.tensors[at], known.get(at), positive, torch, device, generator) for at in call.inputs]
+    made = [_tensor(call.tensors[at], known.get(at), positive, torch, device, generator) for at in call.inputs]
+    for at, whole, are_lengths in _parts(call):
+        count = call.tensors[at].shape[0] + are_lengths
+        borders = torch.linspace(0, whole, count, dtype=torch.float64).long()
+        made[call.inputs.index(at)].copy_(borders.diff() if are_lengths else borders)
+    return made
+
+
+def _parts(call: Trace) -> Iterator[tuple[int, int, bool]]:
+    """The tensors that say how something is divided, by number: how long all of it is, and whether they hold the parts'
+    lengths or where they begin and end."""
+    step, name = call.steps[0], operator_calls.base_name(call)
+    if name == "repeat_interleave" and (size := step.named.get("output_size")):
+        yield step.arguments[0]["tensor"], size, True
+    elif name == "segment_reduce":
+        for key in ("lengths", "offsets"):
+            if found := step.named.get(key):
+                yield found["tensor"], call.tensors[step.arguments[0]["tensor"]].shape[0], key == "lengths"
 
 
 def _tensor(spec: TensorSpec, limit: int | None, positive: bool, torch: Any, device: str, generator: Any) -> Any:

@@ -17,7 +17,7 @@ from presage.static import hardware, operator_calls
 from presage.static.hardware import Hardware
 from presage.static.trace import Trace, TraceError
 
-KEY = b"presage_operators"
+KEY, VERSION = b"presage_operators", 1
 _COLUMNS = (
     *("operator", "tensors", "arguments", "flags", "precision", "inputs", "bytes", "flops", "origins"),
     *("median_ns", "warm_ns", "host_ns", "kernels", "status", "device"),
@@ -50,21 +50,37 @@ def find(name: str) -> Path:
     return Path(OPERATOR_RECORDINGS.load(name)) if name in OPERATOR_RECORDINGS.names() else Path(name)
 
 
-def read(path: Path) -> list[TimedCall]:
-    """The calls that worked."""
+def table(path: Path) -> Any:
+    """All calls with all that is known of them, as a table."""
     if not path.is_file():
         known = ", ".join(OPERATOR_RECORDINGS.names()) or "none is installed"
         raise PresageError(f"there is no recording of operators {path}; there are: {known}; or give a .parquet file")
-    table = read_parquet(path)
-    if KEY not in (table.schema.metadata or {}):
+    found = read_parquet(path)
+    if KEY not in (found.schema.metadata or {}):
         raise PresageError(f"{path} is no recording of operators; 'presage corpus operators' makes one")
     try:
-        if (version := json.loads(table.schema.metadata[KEY])["version"]) != 1:
-            raise PresageError(f"{path} is a recording of operators of version {version}; this presage reads version 1")
-        records: Sequence[dict[str, Any]] = table.select(_COLUMNS).to_pylist()
+        version = json.loads(found.schema.metadata[KEY])["version"]
+    except (LookupError, TypeError, ValueError) as error:
+        raise _unreadable(path, error) from error
+    if version != VERSION:
+        raise PresageError(
+            f"{path} is a recording of operators of version {version}; this presage reads version {VERSION}"
+        )
+    return found
+
+
+def read(path: Path) -> list[TimedCall]:
+    """The calls that worked."""
+    found = table(path)
+    try:
+        records: Sequence[dict[str, Any]] = found.select(_COLUMNS).to_pylist()
         return [_timed(record) for record in records if record["status"] == "ok"]
     except (LookupError, TypeError, ValueError, TraceError) as error:
-        raise PresageError(f"{path} cannot be read: {type(error).__name__}: {str(error)[:200]}") from error
+        raise _unreadable(path, error) from error
+
+
+def _unreadable(path: Path, error: Exception) -> PresageError:
+    return PresageError(f"{path} cannot be read: {type(error).__name__}: {str(error)[:200]}")
 
 
 def _timed(record: dict[str, Any]) -> TimedCall:

@@ -17,7 +17,8 @@ from typing import Any
 from presage.core.errors import PresageError
 
 _SOURCE = str(Path(__file__).parents[2])
-_START_SECONDS = 120.0
+_START_SECONDS = 300.0
+"""To import what children need. From a cold disk over a network that takes minutes."""
 
 
 class Zygote:
@@ -81,8 +82,12 @@ class Zygote:
                     self._ready = self._control.recv(16) == b"ready"
                 socket.send_fds(self._control, [json.dumps(message).encode()], list(descriptors))
                 return json.loads(self._control.recv(1 << 12))
+            except TimeoutError as error:
+                what = "answered" if self._ready else f"imported what children need in {_START_SECONDS:.0f} seconds"
+                said = self._last_words() or "its disk or the machine may be too slow"
+                raise PresageError(f"the process that starts confined children has not {what}: {said}") from error
             except (OSError, ValueError) as error:
-                said = self._last_words() or error
+                said = self._last_words() or str(error)
                 raise PresageError(f"the process that starts confined children has died: {said}") from error
             except BaseException:  # whose answer would be taken for the next one's
                 self._process.kill()

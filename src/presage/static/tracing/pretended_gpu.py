@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 import triton
+from torch._prims_common import suggest_memory_format
 from torch._subclasses import fake_tensor
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.overrides import TorchFunctionMode
@@ -262,6 +263,7 @@ def _batch_norm(original: Callable[..., Any]) -> Callable[..., Any]:
         has_all = weight is not None and bias is not None and (mean is None) == (variance is None)
         fits = x.dim() >= 3 and x.shape[0] <= (880_801 if training else 65_535) and x.numel() < 1 << 31
         if enabled and has_kernel and has_all and fits and (training or mean is not None):
+            x = x.contiguous(memory_format=suggest_memory_format(x))  # a part of a larger tensor is copied first
             return torch.ops.aten.cudnn_batch_norm(x, weight, bias, mean, variance, training, momentum, eps)[0]
         return original(x, weight, bias, mean, variance, training, momentum, eps, enabled)
 
