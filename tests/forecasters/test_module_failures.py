@@ -27,6 +27,7 @@ def report(*steps: Step, image: TensorSpec = IMAGE, made: str = "float32", lacks
 
 
 CONVOLUTION, NORM, PRODUCT = step("convolution"), step("cudnn_batch_norm"), step("mm")
+ATTENTION = step("_scaled_dot_product_flash_attention")
 KERNEL = Step("triton", "mine", launch=Launch(0, (1, 1, 1), (128, 1, 1), 0, ()))
 VIEW = Step("view", "aten::view.default", ({"tensor": 0},), {}, {"tensor": 2})
 REFERENCE = [report(CONVOLUTION, NORM, PRODUCT)]
@@ -49,6 +50,7 @@ REFERENCE = [report(CONVOLUTION, NORM, PRODUCT)]
         pytest.param(
             report(KERNEL, CONVOLUTION, NORM), {"its own kernels", "no products"}, id="a product of its own"
         ),
+        pytest.param(report(CONVOLUTION, NORM, ATTENTION), set(), id="attention in place of products"),
         pytest.param(
             report(CONVOLUTION, NORM, PRODUCT, step("relu_", results={"tensor": 0})), {"changes its inputs"},
             id="in place",

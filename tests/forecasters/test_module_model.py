@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,13 @@ import pytest
 
 from presage import PresageError
 from presage.forecasters import module_training
+from presage.forecasters.launch_times import MARKS, NO_CORRECTION, Correction
 from presage.forecasters.module_model import FILE, ModuleModel
-from presage.forecasters.module_training import Example
+from presage.forecasters.module_training import Example, Launched
 
-MODEL = ModuleModel(0.05, 1.5, 0.1, -2.0, {"half precision": 1.0})
+CORRECTION = Correction(0.1, {"heavy": 0.0, "long": -0.1, "small": 0.0, "thin": -1.0})
+MODEL = ModuleModel(0.05, 1.5, 0.1, -2.0, {"half precision": 1.0}, CORRECTION)
+GOOD = {"version": 2, "near": 1, "far": 1, "far_share": 0.1, "bias": 0, "weights": {}, "launches": asdict(CORRECTION)}
 
 
 def examples(near: float, far: float, share: float, count: int = 400) -> list[Example]:
@@ -45,10 +49,18 @@ def test_it_is_read_as_it_was_written(tmp_path: Path) -> None:
         ("{", "cannot be read"),
         ("[]", "cannot be read"),
         (json.dumps({"version": 0}), "of version 0"),
-        (json.dumps({"version": 1, "near": "x"}), "cannot be read"),
-        (json.dumps({"version": 1, "near": 1, "far": 1, "far_share": 0.1, "bias": 0, "weights": []}), "cannot be read"),
-        (json.dumps({"version": 1, "near": 1, "far": 1, "far_share": 2, "bias": 0, "weights": {}}), "cannot be read"),
-        (json.dumps({"version": 1, "near": math.nan, "far": 1, "far_share": 0, "bias": 0, "weights": {}}), "cannot be"),
+        (json.dumps({"version": 2, "near": "x"}), "cannot be read"),
+        *(
+            (json.dumps(GOOD | change), "cannot be read")
+            for change in (
+                {"weights": []},
+                {"far_share": 2},
+                {"near": math.nan},
+                {"launches": {}},
+                {"launches": {"bias": 0, "weights": {}}},
+                {"launches": {"bias": math.inf, "weights": CORRECTION.weights}},
+            )
+        ),
     ],
 )
 def test_a_bad_file_is_refused_with_what_to_do(tmp_path: Path, text: str, said: str) -> None:
@@ -85,3 +97,15 @@ def test_the_same_modules_give_the_same_file(tmp_path: Path) -> None:
     for name in ("one", "two"):
         module_training.fitted(measured).write(tmp_path / name)
     assert (tmp_path / "one" / FILE).read_bytes() == (tmp_path / "two" / FILE).read_bytes()
+
+
+def test_it_finds_by_how_much_kernels_of_modules_differ() -> None:
+    """What is added to thin kernels is found again, a little less; one that is far off hardly counts."""
+    drawn = np.random.default_rng(3)
+    marks = [dict(zip(MARKS, row, strict=True)) for row in drawn.uniform(0, 2, (300, len(MARKS)))]
+    launched = [Launched(each, 0.2 - 0.5 * each["thin"]) for each in marks]
+    found = module_training.corrected([*launched, Launched(marks[0], 50.0)])
+    assert found.weights["thin"] == pytest.approx(-0.5, rel=0.1)
+    assert found.octaves(dict.fromkeys(MARKS, 1.0)) == pytest.approx(-0.3, abs=0.03)
+    assert all(abs(found.weights[mark]) < 0.03 for mark in MARKS if mark != "thin")
+    assert module_training.corrected([]) == NO_CORRECTION

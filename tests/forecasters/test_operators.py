@@ -13,13 +13,13 @@ from presage.devices import operator_recording
 from presage.devices.operator_recording import TimedCall
 from presage.forecasters import module_time as mt
 from presage.forecasters import operator_training
-from presage.forecasters.launch_times import launch_times
+from presage.forecasters.launch_times import MARKS, NO_CORRECTION, Correction, launch_times
 from presage.forecasters.learned import Model, installed
 from presage.forecasters.module_time import StepTime, combined, module_time
 from presage.forecasters.operator_model import OperatorModel
 from presage.static import hardware, operator_features
 from presage.static.report import LaunchReport
-from presage.static.trace import Launch, Step, TensorSpec, Trace
+from presage.static.trace import GRAPHED, Launch, Step, TensorSpec, Trace
 
 H200 = hardware.find("h200")
 
@@ -188,6 +188,16 @@ def test_short_steps_wait_for_a_host_that_is_not_ahead(model: OperatorModel) -> 
     assert free.ns == pytest.approx(host, rel=0.2)
 
 
+def test_a_graph_keeps_the_gpu_from_waiting_for_the_host(model: OperatorModel) -> None:
+    recurrent = step(0, 40e6, 0.1, "_cudnn_rnn")
+    assert mt._in_graph(recurrent).ns == pytest.approx(10e6)
+    assert mt._in_graph(recurrent).deviation > 0.1
+    for other in (step(0, 40e6, 0.1, "mm"), step(0, 1e5, 0.1, "_cudnn_rnn")):
+        assert mt._in_graph(other) == other
+    trace = chain(3, 1 << 20)
+    assert module_time(replace(trace, notes=(GRAPHED,)), H200, model) == module_time(trace, H200, model)
+
+
 def test_a_kernel_of_which_nothing_is_known_is_named(model: OperatorModel) -> None:
     trace = chain(1, 1 << 24)
     launch = Step("cuda", "my_kernel", launch=Launch(0, (1, 1, 1), (128, 1, 1), 0, ()), bytes=1 << 28)
@@ -214,9 +224,14 @@ def test_a_kernel_is_priced_by_what_the_compiler_says_of_it() -> None:
     report = StaticReport("h200", "sm_90a", "ok", "a compiler", (one, much), trace=Trace((), (), (), steps, None))
     found = launch_times(report, H200, Model.load(installed(), "compiled"))
     assert set(found) == {0, 1}
-    assert found[1][0] > found[0][0] + 1
-    assert found[0][0] > math.log2(1e9 * (1 << 27) / 4.8e12) - 1
-    assert all(0 < deviation < 3 for _, deviation in found.values())
+    assert found[1].log2_ns > found[0].log2_ns + 1
+    assert found[0].log2_ns > math.log2(1e9 * (1 << 27) / 4.8e12) - 1
+    assert all(0 < time.deviation < 3 for time in found.values())
+    assert found[0].by(NO_CORRECTION) == (found[0].log2_ns, found[0].deviation)
+    thinner = Correction(0.25, dict.fromkeys(MARKS, 0.0) | {"thin": -2.0})
+    assert found[0].by(thinner)[0] == pytest.approx(found[0].log2_ns + 0.25)  # it is not thin
+    assert replace(found[0], marks=found[0].marks | {"thin": 0.5}).by(thinner)[0] == found[0].log2_ns - 0.75
+    assert found[0].by(replace(thinner, bias=9.0))[0] == found[0].log2_ns + 1.5
 
 
 def test_training_twice_gives_the_same_files(timed: list[TimedCall], tmp_path: Path) -> None:

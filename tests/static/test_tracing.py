@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from presage.static.trace import COMPILED, SCRIPTED, Trace, tensors_in
+from presage.static.trace import COMPILED, GRAPHED, SCRIPTED, Trace, tensors_in
 
 X = ((64, 128), "float32")
 
@@ -42,7 +42,7 @@ from torch.nn import functional as F
 def custom_kernel(data):
     x, = data
     image, ones = x.reshape(8, 4, 16, 16), torch.ones(4, device=x.device)
-    y = F.batch_norm(image, ones, ones, ones, ones, training=True)
+    y = F.batch_norm(torch.cat((image, image), 1)[:, :4], ones, ones, ones, ones, training=True)
     y = F.rms_norm(y, (16,), torch.ones(16, device=x.device), 1e-6)
     y = y + F.scaled_dot_product_attention(y, y, y)
     half = y.half()
@@ -141,6 +141,7 @@ def test_operators_with_their_bytes_and_flops(traced: Any) -> None:
 
 def test_operators_are_those_that_torch_takes_on_a_gpu(traced: Any) -> None:
     found = steps(traced["as on a GPU"].trace, "operator")
+    assert found.index("cudnn_batch_norm") == found.index("clone") + 1, "a part of a tensor is copied first"
     fused = [name for name in found if "norm" in name or "attention" in name]
     assert fused == [
         "cudnn_batch_norm",
@@ -183,6 +184,7 @@ def test_a_parameter_stays_the_same_when_it_is_moved(traced: Any) -> None:
 def test_what_a_graph_captures_is_done_when_it_is_replayed(traced: Any) -> None:
     trace = traced["graph"].trace
     assert steps(trace, "operator") == ["copy_", "exp", "add", "clone"]
+    assert GRAPHED in trace.notes
 
 
 def test_copies_between_host_and_gpu_and_waits(traced: Any) -> None:

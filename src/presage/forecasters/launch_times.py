@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from presage.forecasters import features
@@ -18,8 +18,46 @@ _MISSED = 1.15
 """By how much more uncertain the trees are without the source's features: on kernels of the validation split."""
 
 
+_PEAK, _BANDWIDTH = 1e13, 1e12
+"""Of a middling GPU, where they are not known."""
 _LAUNCH_NS, _INSTRUCTION_NS, _BLOCK_NS = 2_500.0, 3.0, 60.0
 """Fitted to 55 launches that are most of what a measured module of the train and validation splits does."""
+
+
+MARKS = ("heavy", "long", "small", "thin")
+"""What a correction has a weight for: octaves by which a launch's arithmetic takes longer than half of what its memory
+takes, octaves of its time above 2^18 ns and below 2^14 ns, and by how much less than half of all warps a multiprocessor
+can hold."""
+_LONG, _SMALL, _THIN = 18.0, 14.0, 0.5
+_MOST_OCTAVES = 1.5
+
+
+@dataclass(frozen=True)
+class Correction:
+    """By how many octaves launches of modules take longer than the trees say, which know the catalogue's kernels."""
+
+    bias: float
+    weights: Mapping[str, float]
+    """Of each of MARKS."""
+
+    def octaves(self, marks: Mapping[str, float]) -> float:
+        found = self.bias + sum(weight * marks[mark] for mark, weight in self.weights.items())
+        return max(-_MOST_OCTAVES, min(_MOST_OCTAVES, found))
+
+
+NO_CORRECTION = Correction(0.0, dict.fromkeys(MARKS, 0.0))
+
+
+@dataclass(frozen=True)
+class LaunchTime:
+    """What one launch takes by the trees, and what a correction asks of it."""
+
+    log2_ns: float
+    deviation: float
+    marks: Mapping[str, float]
+
+    def by(self, correction: Correction) -> tuple[float, float]:
+        return self.log2_ns + correction.octaves(self.marks), self.deviation
 
 
 class Trees(Protocol):
@@ -30,27 +68,40 @@ class Trees(Protocol):
     def answer(self, rows: Sequence[Sequence[Row]]) -> Any: ...
 
 
-def launch_times(report: StaticReport, hardware: Hardware, model: Trees) -> dict[int, tuple[float, float]]:
-    """By the number of its step, the mean and the standard deviation of log2 nanoseconds of every launch in a report's
-    trace that the compiler and the walk tell enough of. `model` is that of compiled kernels."""
+def launch_times(report: StaticReport, hardware: Hardware, model: Trees) -> dict[int, LaunchTime]:
+    """By the number of its step, the time of every launch in a report's trace of which the compiler and the walk tell
+    enough. `model` is that of compiled kernels."""
     if report.trace is None or not hardware.bandwidth:
         return {}
     known = {(each.name, each.grid, each.block): each for each in report.launches}
     found: dict[int, tuple[Row, float]] = {}
-    least: dict[int, float] = {}
+    launches: dict[int, LaunchReport] = {}
     for number, step in enumerate(report.trace.steps):
         if step.kind in LAUNCHES and step.launch is not None:
             launch = known.get((step.name, step.launch.grid, step.launch.block))
             if launch is not None and _is_known(launch) and step.bytes:
                 found[number] = described(step, launch, report, hardware)
-                least[number] = latency_ns(launch, hardware)
+                launches[number] = launch
     if not found:
         return {}
     answers = model.answer([[row] for row, _ in found.values()])
     prior = math.sqrt(model.noise.operation + model.noise.alike + model.noise.own)
+    times = {}
+    for (number, (row, floor)), mean, spread in zip(found.items(), answers.mean, answers.spread, strict=True):
+        launch = launches[number]
+        log2_ns = math.log2(math.hypot(1e9 * floor * 2 ** float(mean), latency_ns(launch, hardware)))
+        times[number] = LaunchTime(log2_ns, _MISSED * prior * float(spread), _marks(row, hardware, launch, log2_ns))
+    return times
+
+
+def _marks(row: Row, hardware: Hardware, launch: LaunchReport, log2_ns: float) -> dict[str, float]:
+    compute = row["must_flops"] - math.log2(hardware.peak_flops.get("fp32", _PEAK))
+    memory = row["must_bytes"] - math.log2(hardware.bandwidth or _BANDWIDTH)
     return {
-        number: (math.log2(math.hypot(1e9 * floor * 2 ** float(mean), least[number])), _MISSED * prior * float(spread))
-        for (number, (_, floor)), mean, spread in zip(found.items(), answers.mean, answers.spread, strict=True)
+        "heavy": max(0.0, compute - memory + 1),
+        "long": max(0.0, log2_ns - _LONG),
+        "small": max(0.0, _SMALL - log2_ns),
+        "thin": max(0.0, _THIN - (launch.occupancy or 0.0)),
     }
 
 
@@ -71,8 +122,8 @@ def described(step: Step, launch: LaunchReport, report: StaticReport, hardware: 
     """The features of a launch as if it were a problem's kernel, and the least seconds that it can take."""
     moved, flops = float(step.bytes), max(1.0, step.flops)
     written = max(1.0, moved * _written(launch.executed or {}))
-    peak = hardware.peak_flops.get("fp16" if step.precision == "fp16" else "fp32", 1e13)
-    floor = max(moved / (hardware.bandwidth or 1e12), flops / peak)
+    peak = hardware.peak_flops.get("fp16" if step.precision == "fp16" else "fp32", _PEAK)
+    floor = max(moved / (hardware.bandwidth or _BANDWIDTH), flops / peak)
     must = {
         "must_bytes": math.log2(moved),
         "must_flops": math.log2(flops),

@@ -76,7 +76,7 @@ def _of_step(step: Step, trace: Trace) -> set[str]:
             found.add("channels last")
     elif step.precision == "tf32":
         found.add("products in TF32")
-    if name in PRODUCTS:
+    if name in PRODUCTS or "attention" in name:
         found.add("products")
     if "batch_norm" in name:
         found.add("batch norms")

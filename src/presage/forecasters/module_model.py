@@ -1,5 +1,5 @@
-"""What `presage train modules` has learned of modules beside the time of their steps: how far modules are from the sum
-of their steps, and what those that fail do."""
+"""What `presage train modules` has learned of modules beside the time of their steps: by how much their own kernels
+differ from the catalogue's, how far modules are from the sum of their steps, and what those that fail do."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from presage.core.errors import PresageError
+from presage.forecasters.launch_times import MARKS, NO_CORRECTION, Correction
 from presage.plugins.group import MODELS
 
-VERSION = 1
+VERSION = 2
 FILE = "modules.json"
 
 
@@ -30,6 +31,8 @@ class ModuleModel:
     bias: float
     weights: Mapping[str, float]
     """Of a logistic regression on the signs of `module_failures`: the chance to fail."""
+    launches: Correction = NO_CORRECTION
+    """Of the times of modules' own kernels."""
 
     def p_fail(self, signs: Collection[str]) -> float:
         """The chance that a module with these signs fails."""
@@ -47,11 +50,13 @@ class ModuleModel:
                 )
             numbers = {name: float(facts[name]) for name in ("near", "far", "far_share", "bias")}
             weights = {name: float(weight) for name, weight in facts["weights"].items()}
-            if not all(map(math.isfinite, (*numbers.values(), *weights.values()))):
+            correction = {mark: float(facts["launches"]["weights"][mark]) for mark in MARKS}
+            launches = Correction(float(facts["launches"]["bias"]), correction)
+            if not all(map(math.isfinite, (*numbers.values(), *weights.values(), launches.bias, *correction.values()))):
                 raise ValueError("a number in it is not finite")
             if min(numbers["near"], numbers["far"]) <= 0 or not 0 <= numbers["far_share"] <= 1:
                 raise ValueError("near and far must be above 0, and far_share a share")
-            return cls(**numbers, weights=weights)
+            return cls(**numbers, weights=weights, launches=launches)
         except FileNotFoundError as error:
             raise PresageError(
                 f"there is no model of modules in {folder}; 'presage train modules' makes one from a recording"

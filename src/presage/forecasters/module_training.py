@@ -1,25 +1,28 @@
 """Trains the model of modules from recordings: the same recording gives the same file, byte for byte.
 
-Only modules of the train split are learned from; what the model says of the validation split is told.
+First, from modules that are mostly one kernel of their own, by how much those differ from what the trees say. Then,
+with that, how far all modules are from the sum of their steps. Only modules of the train split are learned from; what
+the model says of the validation split is told.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import fmean
 
 import numpy as np
 
 from presage.core.errors import PresageError
 from presage.devices.recorded import RecordedDevice
-from presage.devices.recording import Recording
+from presage.devices.recording import Recording, Row
 from presage.devices.status import Status
 from presage.forecasters import module_failures, modules
-from presage.forecasters.base import Candidate
-from presage.forecasters.launch_times import Trees
+from presage.forecasters.base import Candidate, Task
+from presage.forecasters.launch_times import MARKS, NO_CORRECTION, Correction, Trees
 from presage.forecasters.learned_training import task_of
 from presage.forecasters.module_model import ModuleModel
 from presage.forecasters.operator_model import Floats
@@ -31,6 +34,10 @@ _SHARES = tuple(0.02 * step for step in range(1, 26))
 """What is tried: octaves, octaves, and shares."""
 _PRIOR = 1.0
 """Of the weights of signs: the variance that is expected of them."""
+_MOSTLY = 0.7
+"""Of a module's time, what a module's own kernels take at least for it to tell of them."""
+_CLIP, _RIDGE = 1.5, 20.0
+"""Octaves that one module counts at most, and as how many modules the belief counts that nothing is to be corrected."""
 _STEPS = 50
 _DIGITS = 4
 
@@ -47,19 +54,33 @@ class Example:
     """What its steps' own uncertainty says of that."""
 
 
+@dataclass(frozen=True)
+class Launched:
+    """A measured module that is mostly one kernel of its own."""
+
+    marks: Mapping[str, float]
+    off: float
+    """Octaves that it takes longer than its steps say."""
+
+
 def train(recordings: Sequence[Recording], folder: Path, trees: Trees, say: Callable[[str], None] = print) -> None:
     """Learn from the modules of these recordings, and put the model into a folder. `trees` is the model of compiled
     kernels."""
-    found = {split: [each for r in recordings for each in read(r, split, trees)] for split in ("train", "validation")}
+    own = [each for recording in recordings for each in read_launches(recording, "train", trees)]
+    correction = corrected(own)
+    found = {
+        split: [each for recording in recordings for each in read(recording, split, trees, correction)]
+        for split in ("train", "validation")
+    }
     learned = found["train"]
     if not any(math.isfinite(each.off) for each in learned):
         raise PresageError(
             "these recordings have no modules with traces in their train split;"
             " 'presage corpus collect --modules' and 'presage corpus compile --modules' make some"
         )
-    model = fitted(learned)
+    model = replace(fitted(learned), launches=correction)
     failed = sum(each.failed for each in learned)
-    say(f"learning from {len(learned)} modules, of which {failed} failed")
+    say(f"learning from {len(learned)} modules: {failed} failed, {len(own)} are mostly a kernel of their own")
     say(f"  {1 - model.far_share:.0%} are within {model.near:.3f} octaves beyond their steps' uncertainty")
     for split, examples in found.items():
         say(f"  {split}: {_told(model, examples)}")
@@ -71,26 +92,60 @@ def has_modules(recording: Recording) -> bool:
     return not set(CONVENTIONS).isdisjoint(recording.columns("room")["room"])
 
 
-def read(recording: Recording, split: str, trees: Trees) -> Iterator[Example]:
+def read(recording: Recording, split: str, trees: Trees, correction: Correction) -> Iterator[Example]:
     """The modules of one split, beside the reference of their problem."""
+    for task, rows in _problems(recording, split):
+        times = modules.Times(task, lambda: trees, correction)
+        for row in rows:
+            if row.hash == task.anchor.kernel.hash or row.status is Status.DEVICE_FAULT:
+                continue
+            signs = frozenset(module_failures.signs(row.reports, task.anchor.reports))
+            off, deviation = math.nan, math.nan
+            if row.speedup is not None and (steps := times.of(Candidate(row.kernel, row.reports))) is not None:
+                mean, deviation = modules.log2_speedup(times, steps)
+                off = math.log2(row.speedup.value) - mean
+            yield Example(row.status is not Status.OK, signs, off, deviation)
+
+
+def read_launches(recording: Recording, split: str, trees: Trees) -> Iterator[Launched]:
+    """The modules of one split that are mostly a kernel of their own."""
+    for task, rows in _problems(recording, split):
+        times = modules.Times(task, lambda: trees)
+        for row in rows:
+            steps = times.of(Candidate(row.kernel, row.reports)) if row.cases else None
+            if steps is None or not (launches := times.launches(row.reports[0])):
+                continue
+            own = {step.number: step.ns for step in steps[0].steps if step.number in launches}
+            if sum(own.values()) >= _MOSTLY * steps[0].ns:
+                longest = max(own, key=lambda number: own[number])
+                measured = fmean(math.log2(case.median.value) for case in row.cases)
+                yield Launched(launches[longest].marks, measured - fmean(time.log2_ns for time in steps))
+
+
+def _problems(recording: Recording, split: str) -> Iterator[tuple[Task, list[Row]]]:
+    """Of each problem from elsewhere in a split whose reference was measured: the task, and what was measured."""
     device = RecordedDevice(recording)
     for problem in recording.counts:
         rows = [row for row in device.rows(problem).values() if row.split == split]
         reference = next((row for row in rows if row.hash == row.anchor), None)
-        if reference is None or not device.problem(problem).is_foreign:
-            continue
-        task = task_of(device, problem, reference)
-        times = modules.Times(task, lambda: trees)
-        for row in rows:
-            if row.hash == reference.hash or row.status is Status.DEVICE_FAULT:
-                continue
-            candidate = Candidate(row.kernel, row.reports)
-            signs = frozenset(module_failures.signs(row.reports, reference.reports))
-            off, deviation = math.nan, math.nan
-            if row.speedup is not None and (steps := times.of(candidate)) is not None:
-                mean, deviation = modules.log2_speedup(times, steps)
-                off = math.log2(row.speedup.value) - mean
-            yield Example(row.status is not Status.OK, signs, off, deviation)
+        if reference is not None and device.problem(problem).is_foreign:
+            yield task_of(device, problem, reference), rows
+
+
+def corrected(examples: Sequence[Launched]) -> Correction:
+    """What the examples have in common: a ridge regression on the marks."""
+    if not examples:
+        return NO_CORRECTION
+    table = np.array([[each.marks[mark] for mark in MARKS] for each in examples])
+    middle, scale = table.mean(axis=0), np.maximum(table.std(axis=0), 1e-9)
+    off = np.clip([each.off for each in examples], -_CLIP, _CLIP)
+    columns = np.column_stack([np.ones(len(table)), (table - middle) / scale])
+    bias, *slopes = np.linalg.solve(columns.T @ columns + np.diag([0.0, *[_RIDGE] * len(MARKS)]), columns.T @ off)
+    weights = np.array(slopes) / scale
+    return Correction(
+        round(float(bias - weights @ middle), _DIGITS),
+        {mark: round(float(weight), _DIGITS) for mark, weight in zip(MARKS, weights, strict=True)},
+    )
 
 
 def fitted(examples: Sequence[Example]) -> ModuleModel:

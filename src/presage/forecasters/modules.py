@@ -15,12 +15,13 @@ from statistics import NormalDist, fmean, median
 from presage.core.forecast import Forecast
 from presage.forecasters import module_failures
 from presage.forecasters.base import Candidate, Measured, Prediction, Task
-from presage.forecasters.launch_times import Trees, launch_times
+from presage.forecasters.launch_times import NO_CORRECTION, Correction, LaunchTime, Trees, launch_times
 from presage.forecasters.module_model import ModuleModel
 from presage.forecasters.module_time import ModuleTime, StepTime, module_time
 from presage.forecasters.operator_model import OperatorModel
 from presage.static import roofline
 from presage.static.hardware import Hardware
+from presage.static.report import StaticReport
 from presage.static.trace import COMPILED, SCRIPTED
 
 _MEASURED, _SURE_OF_SHARE, _IS_FAR = 4, 8, 0.5
@@ -42,6 +43,8 @@ class Times:
     task: Task
     trees: Callable[[], Trees]
     """The model of compiled kernels, for launches."""
+    correction: Correction = NO_CORRECTION
+    """Of what those trees say."""
     _model: OperatorModel | None = None
     _known: dict[str, tuple[ModuleTime, ...] | None] = field(default_factory=dict)
 
@@ -60,9 +63,14 @@ class Times:
         for report in candidate.reports:
             if report.trace is None or report.trace.lacks:
                 return None
-            launches = launch_times(report, hardware, self.trees()) if report.launches else {}
+            launches = {number: time.by(self.correction) for number, time in self.launches(report).items()}
             found.append(module_time(report.trace, hardware, self._model, launches=launches))
         return tuple(found)
+
+    def launches(self, report: StaticReport) -> dict[int, LaunchTime]:
+        """By their steps' numbers, what launches take, as the trees have it."""
+        hardware = self.task.hardware
+        return launch_times(report, hardware, self.trees()) if report.launches and hardware else {}
 
 
 def is_mixed(candidate: Candidate, hardware: Hardware | None) -> bool:
@@ -81,7 +89,7 @@ def forecast(
 ) -> list[Prediction]:
     """One prediction per module: none where it, or the reference, could not be traced. `trees` is the model of compiled
     kernels."""
-    times = Times(task, trees)
+    times = Times(task, trees, model.launches)
     if times.of(task.anchor) is None and _measured(task.anchor) is None:
         return [Prediction(None, (f"the reference was not traced: {why_not(task, task.anchor)}",))] * len(candidates)
     residuals = _residuals(times)

@@ -28,7 +28,7 @@ def convolution(draw: random.Random, transposed: bool) -> bool:
     """Call one that is drawn; whether it was of a size to be measured."""
     dtype, tf32 = draw.choice(PRECISIONS)
     torch.backends.cudnn.allow_tf32 = tf32
-    batch, sides, window, stride = (draw.choice(some) for some in (BATCHES, SIDES, WINDOWS, STRIDES))
+    batch, sides, window, stride = draw.choice(BATCHES), draw.choice(SIDES), draw.choice(WINDOWS), draw.choice(STRIDES)
     into, out, groups = draw.choice(CHANNELS), draw.choice(CHANNELS[3:]), draw.choice((1, 1, 1, 1, 1, 1, 2, 4, 8))
     if into % groups or out % groups:
         into, out = groups * max(1, into // groups), groups * max(1, out // groups)

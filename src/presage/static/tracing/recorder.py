@@ -21,7 +21,7 @@ from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import flop_registry
 from torch.utils.weak import WeakIdKeyDictionary
 
-from presage.static.trace import ITEM_SIZES, Launch, Parameter, Step, TensorSpec, Trace, tensors_in
+from presage.static.trace import GRAPHED, ITEM_SIZES, Launch, Parameter, Step, TensorSpec, Trace, tensors_in
 from presage.static.tracing import arguments, without_values
 from presage.static.tracing.arguments import UnwritableError
 
@@ -179,6 +179,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         """A CUDA graph is about to run: its steps are steps of the call."""
         if self._steps is None or self._paused or self._captures:
             return
+        self.notes[GRAPHED] = None
         tensors = {self._numbers[tensor]: tensor for tensor in capture.kept}
         for step in capture.steps:
             for number in step.reads:
