@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -10,6 +10,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from presage.devices.worker.exactness import is_as_exact  # noqa: E402
+from presage.devices.worker.in_tf32 import InTf32  # noqa: E402
 
 COUNT = 20_000
 GENERATOR = torch.Generator().manual_seed(1)
@@ -64,3 +65,40 @@ def test_few_values_and_whole_numbers() -> None:
     assert is_as_exact(EXACT[:3].float() + 1e-4, EXACT[:3], EXACT[:3].float() - 1e-4)
     assert not is_as_exact(torch.ones(3, dtype=torch.int64), torch.ones(3), torch.ones(3, dtype=torch.int64))
     assert not is_as_exact(torch.zeros(0), torch.zeros(0), torch.zeros(0))
+
+
+@pytest.fixture
+def settings() -> Iterator[None]:
+    before = torch.backends.cudnn.allow_tf32, torch.backends.cuda.matmul.allow_tf32
+    yield
+    torch.backends.cudnn.allow_tf32, torch.backends.cuda.matmul.allow_tf32 = before
+
+
+def cut(tensor: Any, bits: int) -> Any:
+    """Single precision with so many bits of the fraction."""
+    lost = 23 - bits
+    return ((tensor.float().view(torch.int32) + (1 << lost - 1)) & -(1 << lost)).view(torch.float32)
+
+
+@pytest.mark.parametrize(("bits", "allowed", "passes"), [(10, True, True), (7, True, False), (10, False, False)])
+def test_what_the_settings_let_torch_round_is_right(settings: None, bits: int, allowed: bool, passes: bool) -> None:
+    """Convolutions in TF32, which is the default, whether the reference's own algorithm computes so or not; but not in
+    bfloat16, and not where the reference asks for all digits."""
+    torch.backends.cudnn.allow_tf32 = allowed
+    generator = torch.Generator().manual_seed(5)
+    image, weight = torch.randn(2, 64, 24, 24, generator=generator), torch.randn(32, 64, 3, 3, generator=generator) / 24
+    convolve = torch.nn.functional.conv2d
+    right, exact = convolve(image, weight), convolve(image.double(), weight.double())
+    with InTf32():
+        loose = convolve(image.double(), weight.double())
+    output = convolve(cut(image, bits), cut(weight, bits))
+    assert not is_as_exact(right, exact, output)
+    assert is_as_exact(loose, exact, output) is passes
+
+
+def test_products_are_rounded_only_where_the_reference_allows_it(settings: None) -> None:
+    left, right = torch.full((1, 2), 1 + 2**-12, dtype=torch.float64), torch.ones(2, 1, dtype=torch.float64)
+    for allowed, found in ((False, 2 + 2**-11), (True, 2.0)):
+        torch.backends.cuda.matmul.allow_tf32 = allowed
+        with InTf32():
+            assert (left @ right).item() == torch.addmm(torch.zeros(1, 1).double(), left, right).item() == found
