@@ -5,7 +5,7 @@ foretells which of them fail on its device.
         [--recording h200_modules] [--split train]
 
 FOLDER is as for `presage corpus collect --modules`. FILE keeps what was found, with the seconds that each took, and the
-same command goes on where it stopped. Modules with inline CUDA are left out: nothing compiles them for a CPU.
+same command goes on where it stopped.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ from typing import Any
 from presage import load_recording
 from presage.corpus.collect import PlannedKernel, modules
 from presage.devices.emulation.rehearser import Rehearser
-from presage.static import inline_cuda
 
 
 def main() -> int:
@@ -51,7 +50,7 @@ def main() -> int:
 
 def is_wanted(each: PlannedKernel) -> bool:
     reference = each.problem.reference_kernel()
-    return (reference is None or each.hash != reference.hash) and not inline_cuda.is_mentioned(each.kernel.source)
+    return reference is None or each.hash != reference.hash
 
 
 def rehearse(wanted: list[PlannedKernel], into: Path, deadline: float) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -65,6 +66,51 @@ def kernel(least: str = "0.0", more: str = "", block: str = "1024", less: str = 
     return HEAD + KERNEL.format(least=least, more=more, block=block, less=less)
 
 
+INLINE = """
+from torch.utils.cpp_extension import load_inline
+
+CUDA = r'''
+#include <torch/extension.h>
+#include <ATen/cuda/CUDAContext.h>
+
+template <int PER_THREAD>
+__global__ void rectify(const float *x, float *y, int n) {{
+    __shared__ float held[256];
+    extern __shared__ float room[];
+    for (int i = 0; i < PER_THREAD; i++) {{
+        const int at = (blockIdx.x * PER_THREAD + i) * blockDim.x + threadIdx.x;
+        held[threadIdx.x] = at < n ? x[at] : 0.0f;
+        {between}
+        room[threadIdx.x] = held[blockDim.x - 1 - threadIdx.x];
+        __syncthreads();
+        if (at < n) y[at] = fmaxf(room[blockDim.x - 1 - threadIdx.x], 0.0f);
+        __syncthreads();
+    }}
+}}
+
+torch::Tensor rectified(torch::Tensor x) {{
+    TORCH_CHECK(x.is_cuda(), "it must be on a GPU");
+    {host}
+    auto y = torch::empty(x.sizes(), x.options().device(torch::kCUDA));
+    const int n = x.numel();
+    rectify<2><<<(n + 511) / 512, 256, 256 * sizeof(float), at::cuda::getCurrentCUDAStream()>>>(
+        x.data_ptr<float>(), y.data_ptr<float>(), n);
+    return y;
+}}
+'''
+built = load_inline("rectifying", "torch::Tensor rectified(torch::Tensor x);", CUDA, functions=["rectified"])
+
+class ModelNew(Layer):
+    def forward(self, x):
+        return built.rectified(self.layer(x))
+"""
+
+
+def inline(between: str = "__syncthreads();", host: str = "") -> str:
+    return TORCH + INLINE.format(between=between, host=host)
+
+
+OUTSIDE = Path(tempfile.gettempdir(), "presage-rehearsal-was-here")
 TUNED = "@triton.autotune([triton.Config({'BLOCK': 512}), triton.Config({'BLOCK': 64})], key=['n'])\n@triton.jit"
 MODULES = {
     "torch": (TORCH + FORWARD + "return self.layer(x).clamp(min=0)\n", "right"),
@@ -108,6 +154,14 @@ MODULES = {
     ),
     "Triton in bfloat16": (kernel(least="0.0", more=".to(tl.bfloat16) + 1.0"), "untried"),
     "Triton, made for large sizes": (kernel().replace("return y", "return y if len(x) >= 512 else y + 1"), "right"),
+    "inline CUDA, which reaches out in vain": (
+        inline(host=f'std::ofstream("{OUTSIDE}") << 1; system("touch {OUTSIDE}");').replace(
+            "#include <torch", "#include <cstdlib>\n#include <fstream>\n#include <torch", 1
+        ),
+        "right",
+    ),
+    "inline CUDA, without a barrier": (inline(between=""), "wrong"),
+    "inline CUDA, assembler": (inline(between='asm volatile("bar.sync 0;");'), "untried"),
     "no module": ("x = 1\n", "untried"),
 }  # fmt: skip
 
@@ -129,6 +183,7 @@ def rehearsed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Rehearsal]:
 @pytest.mark.parametrize("name", MODULES)
 def test_what_is_wrong_is_told(rehearsed: dict[str, Any], name: str) -> None:
     assert rehearsed[name].status == MODULES[name][1], rehearsed[name].reason
+    assert not OUTSIDE.exists()
 
 
 def test_a_problem_that_cannot_run_is_not_judged(tmp_path: Path) -> None:

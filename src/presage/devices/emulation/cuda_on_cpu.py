@@ -27,7 +27,7 @@ _FLAGS = ("-std=c++17", "-O1", "-w", "-fPIC", "-fpermissive", "-ffp-contract=fas
 _EXTERN = re.compile(
     r"extern\s+__shared__\s+((?:(?:__align__|alignas)\s*\([^)]*\)\s+)?)([\w:<> ]+?)\s+(\w+)\s*\[\s*\]\s*;"
 )
-_INCLUDE = re.compile(r"#\s*include\s*<(cuda|nv|mma|math|std|c[a-z]+)[^>]*>")
+_INCLUDE = re.compile(r"#\s*include\s*<(cuda|nv|mma|math|std|c[a-z]+|torch|ATen|c10|vector|limits|algorithm)[^>]*>")
 _UNKNOWN = re.compile(r"\basm\b|\bwmma\b|\bmma\b|cooperative_groups|cuda/")
 
 
@@ -37,11 +37,26 @@ class EmulationError(Exception):
 
 def source(problem: Problem, kernel: Kernel, cases: Sequence[Case]) -> str:
     """The kernel's text, and after it the entry with the launches of these cases."""
-    if found := _UNKNOWN.search(re.sub(r"//.*", "", kernel.source)):
+    return translated(kernel.source) + _entry(problem, kernel, cases)
+
+
+def translated(text: str) -> str:
+    """CUDA C++ as a C++ compiler takes it, behind our header. Raises EmulationError."""
+    if found := _UNKNOWN.search(re.sub(r"//.*", "", text)):
         raise EmulationError(f"it uses {found[0]}, which cannot be emulated")
-    text = _EXTERN.sub(r"\2 *\3 = (\2 *)presage_dynamic;", kernel.source)
-    text = _INCLUDE.sub("", text)
-    return f'#include "{HEADER.name}"\n#line 1\n{text}\n{_entry(problem, kernel, cases)}'
+    text = _INCLUDE.sub("", _EXTERN.sub(r"\2 *\3 = (\2 *)presage_dynamic;", text))
+    return f'#include "{HEADER.name}"\n#line 1\n{text}\n'
+
+
+def command(compiler: str, home: str, text: str, library: str, macros: Sequence[str] = ()) -> list[str]:
+    """What compiles the file `text`, with our header in the folder `home`."""
+    return [compiler, *_FLAGS, *macros, "-shared", f"-I{home}", text, "-o", library]
+
+
+def refusal(said: str) -> str:
+    """Why there is no library, by what the compiler said."""
+    lines = [line for line in said.splitlines() if "error" in line] or said.splitlines()[:1]
+    return f"the C++ compiler refuses it: {' '.join(lines[:1])[:300]}"
 
 
 def _entry(problem: Problem, kernel: Kernel, cases: Sequence[Case]) -> str:
@@ -127,12 +142,12 @@ class Builder:
         """The library of such a source, in `folder`. Raises EmulationError."""
         file, library = Path(folder, "kernel.cpp"), f"{folder}/kernel.so"
         file.write_text(text)
-        command = [self.compiler.path, *_FLAGS, "-shared", f"-I{self.home}", str(file), "-o", library]
         try:
-            status, said = self.compiler.run(command, folder, readable=(str(self.home),))
+            status, said = self.compiler.run(
+                command(self.compiler.path, str(self.home), str(file), library), folder, readable=(str(self.home),)
+            )
         except TimeoutError as error:
             raise EmulationError(f"the C++ compiler took more than {COMPILE_SECONDS:.0f} s") from error
         if status or not os.path.isfile(library):
-            lines = [line for line in said.splitlines() if "error" in line] or said.splitlines()[:1]
-            raise EmulationError(f"the C++ compiler refuses it: {' '.join(lines[:1])[:300]}")
+            raise EmulationError(refusal(said))
         return library

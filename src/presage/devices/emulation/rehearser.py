@@ -1,6 +1,7 @@
 """Rehearser: a kernel for a GPU runs on the CPU, on small inputs, and what it computes is compared with what is right.
 
-CUDA C++ runs as fibres, Triton in its interpreter, PyTorch as it is; each in a confined child, as kernels for a CPU do.
+CUDA C++ runs as fibres, in modules too, Triton in its interpreter, PyTorch as it is; each in a confined child, as
+kernels for a CPU do.
 Threads run in one order and in the opposite one, so that a barrier that is missing shows. Problems from elsewhere are
 rehearsed at smaller sizes. What cannot be run here is not judged, and neither are modules that fail, since they may
 have asked for a GPU.
@@ -23,9 +24,10 @@ from pathlib import Path
 from typing import Any
 
 from presage.core.errors import PresageError
+from presage.devices.arena import ARENA_BYTES, Arena
 from presage.devices.base import Effort
 from presage.devices.c_compiler import trampoline_source
-from presage.devices.child import Child, VerdictError
+from presage.devices.child import MEMORY_BYTES, Child, VerdictError
 from presage.devices.cpu import FOR_EXAMINERS, CpuDevice
 from presage.devices.emulation import cuda_on_cpu
 from presage.devices.emulation.cuda_on_cpu import ENTRY, Builder, EmulationError
@@ -37,6 +39,10 @@ from presage.kernels.kernel import Kernel
 from presage.problems.base import DTYPES, Case, Cost, Problem, storage
 from presage.problems.external import GPU_MODE, ExternalProblem
 from presage.sandbox import processes, rules
+from presage.sandbox.processes import ChildProcess, Task
+from presage.sandbox.rules import Rules
+from presage.sandbox.zygote import Zygote
+from presage.static import inline_cuda
 
 SECONDS = 20.0
 """How long one kernel may run in all."""
@@ -100,7 +106,7 @@ class Rehearser(CpuDevice):
             effort = Effort(timeout=max(1.0, (end - time.monotonic()) * share))
             return self._rehearsal_at(posed[number], kernel, effort)
 
-        least, most = _COSTS.get(kernel.language, _COSTS["torch"])
+        least, most = _COSTS["triton" if _builds(kernel) else kernel.language]
         number = max((n for n, each in enumerate(posed) if each.size.costs_less(least)), default=0)
         if not posed or not posed[number].size.costs_less(most):
             return Rehearsal("untried", "the problem has no small case that can be computed here")
@@ -144,7 +150,9 @@ class Rehearser(CpuDevice):
 
     def _rehearsed(self, problem: Problem, trial: _RehearsedTrial) -> _Ended:
         try:
-            trial.child = self._start_child(trial.kernel.language, 1)
+            trial.child = (
+                self._building_child() if _builds(trial.kernel) else self._start_child(trial.kernel.language, 1)
+            )
             self._load(problem, [trial])
             trial.rehearse()
             return trial.ended()
@@ -159,7 +167,10 @@ class Rehearser(CpuDevice):
         if kernel.language != "cuda":
             path = Path(folder, "candidate.py")
             path.write_text(kernel.source)
-            return {"kind": "torch", "path": str(path), "pretends_gpu": True} | worker_settings(problem, folder)
+            given = worker_settings(problem, folder)
+            if _builds(kernel):
+                given["builds"] = {"home": str(self._builder.home), "compiler": self._builder.compiler.path}
+            return {"kind": "torch", "path": str(path), "pretends_gpu": True} | given
         text = cuda_on_cpu.source(problem, kernel, small_cases(problem))
         return {
             "kind": "bare",
@@ -172,13 +183,45 @@ class Rehearser(CpuDevice):
     def _builder(self) -> Builder:
         return Builder.find()
 
+    def _building_child(self) -> Child:
+        """One that may compile what the module builds."""
+        inline_cuda.precompile()
+        return _BuildingChild(self._interpreting, str(self._builder.home))
+
     def _start_child(self, language: str, threads: int) -> Child:
-        if language == "cuda":
-            return Child((), threads)
+        return Child((), threads) if language == "cuda" else Child(("numpy", "torch"), threads, self._interpreting)
+
+    @property
+    def _interpreting(self) -> Zygote:
         environment = rules.environment("/", self.threads) | {"TRITON_INTERPRET": "1"}
         imports = (*FOR_EXAMINERS, *_INTERPRETED, *(["triton.language"] if importlib.util.find_spec("triton") else []))
         name = f"triton interpreted/{os.pathsep.join(sys.path)}"
-        return Child(("numpy", "torch"), threads, processes.zygote(name, imports, environment))
+        return processes.zygote(name, imports, environment)
+
+
+class _BuildingChild(Child):
+    """A child that starts the C++ compiler."""
+
+    def __init__(self, zygote: Zygote, home: str) -> None:
+        self._zygote = zygote
+        self._take_place(Arena(), None)
+        readable = (*rules.system_paths(), *inline_cuda.readable(), home)
+        programs = (*inline_cuda.programs(), *rules.loader_paths())
+        limits = Rules(
+            self.scratch, readable, MEMORY_BYTES + ARENA_BYTES, may_spawn=True, programs=programs, reserves=True
+        )
+        environment = rules.environment(self.scratch) | inline_cuda.environment()
+        settings = {"imports": ["numpy", "torch"], "arena_bytes": ARENA_BYTES, "threads": 1}
+        self._start(limits, environment, settings, (self.arena.fd,))
+
+    def _launch(self, task: Task) -> ChildProcess:
+        assert self._zygote is not None
+        return processes.fork(self._zygote, task)
+
+
+def _builds(kernel: Kernel) -> bool:
+    """Whether a module may build an extension."""
+    return not kernel.is_bare and inline_cuda.is_mentioned(kernel.source)
 
 
 class _RehearsedTrial(Trial):

@@ -129,6 +129,8 @@ class TorchRunner(ModuleRunner):
         torch.set_grad_enabled(False)
         if command.get("pretends_gpu"):
             importlib.import_module("presage.devices.worker.pretended").install()
+        if built := command.get("builds"):
+            importlib.import_module("presage.devices.worker.inline_cuda_on_cpu").install(**built)
         self._function = load_candidate(command)
 
     def lay_out(self, layout: dict[str, Any]) -> None:

@@ -30,6 +30,7 @@ __all__ = [
     "precompile",
     "programs",
     "readable",
+    "replace_loaders",
     "warm_up",
 ]
 
@@ -45,16 +46,21 @@ def install(launcher: Launcher, *, target_arch: str, has_gpu: bool) -> None:
 
     import presage.static.inline_cuda.raw_kernels as raw_kernels
 
-    cpp_extension = _cpp_extension()
     extensions = Extensions(launcher, target_arch, has_gpu, lambda name: int(getattr(_properties(torch), name)))
+    replace_loaders(extensions, has_gpu=has_gpu)
+    raw_kernels.install(extensions, has_gpu=has_gpu)
+    if not has_gpu:
+        _place_new_tensors()
+
+
+def replace_loaders(extensions: Extensions, *, has_gpu: bool = False) -> None:
+    """Have these extensions loaded in this process in place of torch's."""
+    cpp_extension = _cpp_extension()
     _installed[:] = [extensions]
     for name in ("load_inline", "load"):
         theirs = getattr(cpp_extension, name)
         ours = _called_alike(getattr(extensions, name), theirs)
         setattr(cpp_extension, name, _with_fallback(ours, theirs) if has_gpu else ours)
-    raw_kernels.install(extensions, has_gpu=has_gpu)
-    if not has_gpu:
-        _place_new_tensors()
 
 
 def warm_up() -> None:

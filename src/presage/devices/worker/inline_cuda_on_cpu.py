@@ -1,0 +1,109 @@
+"""Inline CUDA in modules that are rehearsed: host code is compiled as it is without a GPU, and its kernels run on the
+CPU, as `cuda_on_cpu.h` runs them, on the tensors that host code gives them."""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from presage.devices.emulation import cuda_on_cpu
+from presage.devices.emulation.cuda_on_cpu import ENTRY, EmulationError
+from presage.sandbox import foreign
+from presage.static import inline_cuda
+from presage.static.inline_cuda.device_code import DeviceCode, Unit
+from presage.static.inline_cuda.extension import Extensions, NotSupportedError, Size
+from presage.static.inline_cuda.host_code import Text
+from presage.static.inline_cuda.lexer import text_of, tokens
+
+_ARCH = "sm_90"
+_HERE = {"is_cuda": "is_cpu", "kCUDA": "kCPU"}
+"""What host code asks of tensors, and where it makes them."""
+_LAUNCHER = """
+extern "C" void {entry}(const unsigned *grid, const unsigned *block, void **arguments) {{
+    presage::backwards = !presage::backwards;
+    presage::launch_or_give_up(
+        {kernel}, {{grid[0], grid[1], grid[2]}}, {{block[0], block[1], block[2]}}, arguments);
+}}
+"""
+
+
+def install(home: str, compiler: str) -> None:
+    """For the rest of this process. `home` has the emulator's header and its compiled form."""
+    properties = importlib.import_module("torch").cuda.get_device_properties(0)
+    inline_cuda.replace_loaders(_OnCpu(home, compiler, lambda name: int(getattr(properties, name))))
+
+
+class _Memory:
+    """The device's memory is the host's."""
+
+    def launch(self, code: DeviceCode, name: str, *_: Any) -> None:
+        raise NotSupportedError(f"{name} is launched by other means than host code's own")
+
+    def copy(self, kind: str, destination: int, source: int, size: int) -> None:
+        if "symbol" in kind:
+            raise NotSupportedError("a variable of the device is written by host code, which is not rehearsed")
+        ctypes.memmove(destination, source, size)
+
+    def fill(self, address: int, value: int, size: int) -> None:
+        ctypes.memset(address, value, size)
+
+    def sync(self, what: str) -> None:
+        return
+
+
+class _OnCpu(Extensions):
+    """Extensions whose kernels are compiled for the CPU when they are first launched."""
+
+    def __init__(self, home: str, compiler: str, properties: Any) -> None:
+        super().__init__(_Memory(), _ARCH, False, properties)
+        self._home, self._compiler = home, compiler
+        self._functions: dict[tuple[int, str], Any] = {}
+        self._held: list[Any] = []
+
+    def _text(
+        self, name: str, file: str, source: str, is_cuda: bool, options: Sequence[str], folders: Sequence[str]
+    ) -> Text:
+        found = super()._text(name, file, source, is_cuda, options, folders)
+        words = [token._replace(text=_HERE.get(token.text, token.text)) for token in tokens(found.source)]
+        return Text(found.name, text_of(words), found.unit)
+
+    def launch(
+        self, unit: Unit, kernel: str, grid: Size, block: Size, shared: int, parameters: Sequence[bytes], stream: int
+    ) -> None:
+        threads = block[0] * block[1] * block[2]
+        if min(grid) < 1 or not 0 < threads <= 1024 or shared > cuda_on_cpu.MOST_SHARED:
+            raise RuntimeError(f"it launches {kernel} as {grid} x {block} with {shared} bytes")
+        values = [ctypes.create_string_buffer(value, max(1, len(value))) for value in parameters]
+        addresses = (ctypes.c_void_p * max(1, len(values)))(*map(ctypes.addressof, values))
+        self._function(unit, kernel)((ctypes.c_uint * 3)(*grid), (ctypes.c_uint * 3)(*block), addresses)
+
+    def _on_allocate(self, size: int) -> int:
+        self._held.append(ctypes.create_string_buffer(max(1, size)))
+        return ctypes.addressof(self._held[-1])
+
+    def _function(self, unit: Unit, kernel: str) -> Any:
+        key = id(unit), kernel
+        if key not in self._functions:
+            try:
+                self._functions[key] = self._compiled_for_cpu(unit, kernel)
+            except EmulationError as error:
+                self.failures.append(f"kernel `{kernel}`: {error}")
+                raise NotSupportedError(self.failures[-1]) from error
+        return self._functions[key]
+
+    def _compiled_for_cpu(self, unit: Unit, kernel: str) -> Any:
+        name = kernel.replace("{anonymous}::", "").replace("(anonymous namespace)::", "")
+        text = cuda_on_cpu.translated(unit.source) + _LAUNCHER.format(entry=ENTRY, kernel=name)
+        folder = Path(tempfile.mkdtemp())
+        source, library = folder / "kernel.cpp", folder / "kernel.so"
+        source.write_text(text, encoding="utf-8")
+        macros = [option for option in unit.options if option.startswith(("-D", "-U"))]
+        command = cuda_on_cpu.command(self._compiler, self._home, str(source), str(library), macros)
+        status, _, said = foreign.run_program(command)
+        if status:
+            raise EmulationError(cuda_on_cpu.refusal(said))
+        return ctypes.CDLL(str(library))[ENTRY]
