@@ -130,7 +130,7 @@ class TorchRunner(ModuleRunner):
         if command.get("pretends_gpu"):
             importlib.import_module("presage.devices.worker.pretended").install()
         if built := command.get("builds"):
-            importlib.import_module("presage.devices.worker.inline_cuda_on_cpu").install(**built)
+            importlib.import_module("presage.devices.emulation.inline_cuda_on_cpu").install(**built)
         self._function = load_candidate(command)
 
     def lay_out(self, layout: dict[str, Any]) -> None:
