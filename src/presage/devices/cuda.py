@@ -405,10 +405,6 @@ class CudaDevice(Device):
             if kernel.language not in self.languages:
                 known = ", ".join(self.languages)
                 raise PresageError(f"{kernel.name} is {kernel.language}; the cuda device runs {known}")
-        if any(not kernel.is_bare and inline_cuda.is_mentioned(kernel.source) for kernel in kernels):
-            self._tell("making ready to compile CUDA code in modules", 0.0)
-            with suppress(PresageError):  # then torch builds it as it always does
-                inline_cuda.precompile()
         _ = self._idle
 
     def _prepared(self, task: _Task, plan: Plan) -> Any:
@@ -426,6 +422,10 @@ class CudaDevice(Device):
         from presage.devices.gpu_trial import GpuTrial
         from presage.devices.module_trial import ModuleTrial
 
+        if not task.kernel.is_bare and inline_cuda.is_mentioned(task.kernel.source):
+            self._tell("making ready to compile CUDA code in modules", 0.0)
+            with suppress(PresageError):  # then torch builds it as it always does
+                inline_cuda.precompile()  # once a machine, while others have the lane
         trial: GpuTrial
         if task.draws is None and not task.kernel.is_bare:
             trial = ModuleTrial(task.problem, task.kernel, task.effort, task.not_replayed)
