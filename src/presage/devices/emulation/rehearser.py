@@ -48,12 +48,12 @@ SECONDS = 20.0
 """How long one kernel may run in all."""
 CASES = 6
 _MOST_BYTES, _MOST_FLOPS = 2 << 20, 8_000_000
-_COSTS = {
-    "triton": (Cost(4 << 20, 16_000_000), Cost(128 << 20, 512_000_000)),
-    "torch": (Cost(64 << 20, 1_000_000_000), Cost(1 << 30, 20_000_000_000)),
-}
-"""By the language of a module, of its reference: how much costs little, and how much is never exceeded. Triton's
-interpreter is slow."""
+_SLOW, _FAST = (
+    (Cost(4 << 20, 16_000_000), Cost(128 << 20, 512_000_000)),
+    (Cost(64 << 20, 1_000_000_000), Cost(1 << 30, 20_000_000_000)),
+)
+"""Of a module's reference: how much costs little, and how much is never exceeded. Where the module has kernels of its
+own, which are slow here, and where it has none."""
 _SMALLER = 2
 """How often a smaller size is tried where one takes too long."""
 _SLACK = 10.0
@@ -106,7 +106,7 @@ class Rehearser(CpuDevice):
             effort = Effort(timeout=max(1.0, (end - time.monotonic()) * share))
             return self._rehearsal_at(posed[number], kernel, effort)
 
-        least, most = _COSTS["triton" if _builds(kernel) else kernel.language]
+        least, most = _SLOW if kernel.language == "triton" or _builds(kernel) else _FAST
         number = max((n for n, each in enumerate(posed) if each.size.costs_less(least)), default=0)
         if not posed or not posed[number].size.costs_less(most):
             return Rehearsal("untried", "the problem has no small case that can be computed here")
