@@ -105,7 +105,7 @@ def test_modules(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert made[0] == made[1]
     facts = json.loads(made[0])
     assert (facts["modules"], facts["failed"], facts["recordings"]) == (14, 4, ["some_modules"])
-    assert "learning from 14 modules, of which 4 failed" in told
+    assert "learning from 14 modules: 4 failed" in told
 
 
 @pytest.mark.parametrize(("named", "said"), [(True, "no modules with traces"), (False, "no recording of modules")])
