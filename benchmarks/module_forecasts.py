@@ -29,6 +29,7 @@ from presage.devices.rehearsal import Rehearsal
 from presage.forecasters import faults
 from presage.forecasters.learned import LearnedForecaster
 from presage.forecasters.learned_training import task_of
+from presage.forecasters.module_model import ModuleModel
 from presage.forecasters.modules import Times
 from presage.static import inline_cuda
 from presage.static.trace import COMPILED, LAUNCHES
@@ -96,13 +97,14 @@ def rehearsals(path: Path | None) -> dict[tuple[str, str], Rehearsal]:
 def outcomes(recording: str, split: str, rehearsed: dict[tuple[str, str], Rehearsal]) -> list[Outcome]:
     found: list[Outcome] = []
     device, forecaster = RecordedDevice(load_recording(recording)), LearnedForecaster()
+    correction = ModuleModel.load().launches
     for problem in device.recording.counts:
         rows = [row for row in device.rows(problem).values() if row.split == split]
         reference = next((row for row in rows if row.hash == row.anchor), None)
         if reference is None:
             continue
         task = task_of(device, problem, reference)
-        times = Times(task, lambda: forecaster.model("compiled"))
+        times = Times(task, lambda: forecaster.model("compiled"), correction)
         others = [row for row in rows if row.hash != reference.hash]
         candidates = [
             Candidate(row.kernel, row.reports, rehearsal=rehearsed.get((problem, row.hash))) for row in others
