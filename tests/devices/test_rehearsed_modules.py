@@ -161,7 +161,6 @@ MODULES = {
         "right",
     ),
     "inline CUDA, without a barrier": (inline(between=""), "wrong"),
-    "inline CUDA, assembler": (inline(between='asm volatile("bar.sync 0;");'), "untried"),
     "no module": ("x = 1\n", "untried"),
 }  # fmt: skip
 
