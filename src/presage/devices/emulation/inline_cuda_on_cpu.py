@@ -14,7 +14,7 @@ from presage.devices.emulation import cuda_on_cpu
 from presage.devices.emulation.cuda_on_cpu import ENTRY, EmulationError
 from presage.sandbox import foreign
 from presage.static import inline_cuda
-from presage.static.inline_cuda.device_code import DeviceCode, Unit
+from presage.static.inline_cuda.device_code import DeviceCode, Unit, plain_name
 from presage.static.inline_cuda.extension import Extensions, NotSupportedError, Size
 from presage.static.inline_cuda.host_code import Text
 from presage.static.inline_cuda.lexer import text_of, tokens
@@ -96,8 +96,7 @@ class _OnCpu(Extensions):
         return self._functions[key]
 
     def _compiled_for_cpu(self, unit: Unit, kernel: str) -> Any:
-        name = kernel.replace("{anonymous}::", "").replace("(anonymous namespace)::", "")
-        text = cuda_on_cpu.translated(unit.source) + _LAUNCHER.format(entry=ENTRY, kernel=name)
+        text = cuda_on_cpu.translated(unit.source) + _LAUNCHER.format(entry=ENTRY, kernel=plain_name(kernel))
         folder = Path(tempfile.mkdtemp())
         source, library = folder / "kernel.cpp", folder / "kernel.so"
         source.write_text(text, encoding="utf-8")

@@ -50,7 +50,7 @@ class Unit:
 
     def code(self, kernel: str) -> tuple[DeviceCode, str]:
         """The code of a kernel (`k<float, 4>`), and what it is called there. Raises nvrtc.CompileError."""
-        kernel = kernel.replace("{anonymous}::", "").replace("(anonymous namespace)::", "")
+        kernel = plain_name(kernel)
         if kernel not in self._done:
             self._compile(list(dict.fromkeys((*self.kernels, kernel))))
         return self._done[kernel]
@@ -80,6 +80,15 @@ class Unit:
             brought += ["algorithm", "limits", "type_traits", "utility"]
         lines = "".join(f"#include <{header}>\n" for header in brought)
         return f'{lines}namespace std {{}}\n#line 1 "{self.name}"\n{self.source}'
+
+
+def plain_name(kernel: str) -> str:
+    """A kernel's name without a namespace that has none.
+
+    >>> plain_name("(anonymous namespace)::k<float, 4>")
+    'k<float, 4>'
+    """
+    return kernel.replace("{anonymous}::", "").replace("(anonymous namespace)::", "")
 
 
 def options_of(flags: Sequence[str]) -> list[str]:
