@@ -9,6 +9,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from presage.devices.worker import exactness  # noqa: E402
 from presage.devices.worker.exactness import is_as_exact  # noqa: E402
 from presage.devices.worker.in_tf32 import InTf32  # noqa: E402
 
@@ -25,6 +26,7 @@ WIDE = EXACT * torch.logspace(-6, 3, COUNT, dtype=torch.float64)
 """Values from millionths to thousands, which are off by as much of themselves."""
 ANSWERS: dict[str, tuple[Any, Any, Callable[[Any], Any], bool]] = {
     "as far off elsewhere": (EXACT, EXACT + noise(), lambda x: x + noise(), True),
+    "as a deep network in TF32": (EXACT, EXACT + noise(0.007), lambda x: x + noise(0.007), True),
     "exact": (EXACT, EXACT + noise(), lambda x: x, True),
     "eight times as far": (EXACT, EXACT + noise(), lambda x: x + noise(8e-4), False),
     "all off by twice what the worst is": (EXACT, EXACT + noise(), lambda x: x + 8e-4, False),
@@ -44,7 +46,10 @@ ANSWERS: dict[str, tuple[Any, Any, Callable[[Any], Any], bool]] = {
 
 
 @pytest.mark.parametrize(("exact", "right", "made", "passes"), ANSWERS.values(), ids=ANSWERS)
-def test_as_exact(exact: Any, right: Any, made: Callable[[Any], Any], passes: bool) -> None:
+def test_as_exact(
+    exact: Any, right: Any, made: Callable[[Any], Any], passes: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(exactness, "_AT_ONCE", COUNT // 3)
     assert is_as_exact(right.float(), exact, made(exact).float()) is passes
 
 

@@ -228,6 +228,11 @@ REACHABLE = {
         "torch.layer_norm(x.flip(1), x.shape[1:]).mean(1)",
         "x[:, 0]",
     ),
+    "values of all sizes": (
+        "torch.prod(2 * x[:, :256], 1)",
+        "torch.prod(2 * x[:, :256].flip(1), 1)",
+        "torch.prod(2.001 * x[:, :256], 1)",
+    ),
 }
 
 

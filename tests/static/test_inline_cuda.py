@@ -209,15 +209,19 @@ def test_copies_fills_waits_and_symbols(trace):
 
 
 @pytest.mark.parametrize(
-    ("of_kernel", "of_launch", "where"),
-    [("nothing", "1", "cuda.cu(3)"), ("1", "nothing", "cuda.cu:4")],
+    ("of_kernel", "of_launch", "where", "kind"),
+    [
+        ("nothing", "1", "cuda.cu(3)", "CompileError"),
+        ("1", "nothing", "cuda.cu:4", "RuntimeError: Error building extension"),
+    ],
     ids=["device", "host"],
 )
-def test_an_error_names_its_line(trace, of_kernel, of_launch, where):
+def test_an_error_names_its_line(trace, of_kernel, of_launch, where, kind):
     cuda = f"int a;\n\n__global__ void k(float* x) {{ x[0] = {of_kernel}; }}\n"
     cuda += f"void run(torch::Tensor x) {{ k<<<{of_launch}, 1>>>(x.data_ptr<float>()); }}"
     done = trace(module(cuda, "void run(torch::Tensor x);", "run"), X)
     assert where in done["error"]
+    assert done["error"].startswith(kind)
     assert "nothing" in done["error"]
     assert len(done["failures"]) == 1
 

@@ -54,6 +54,10 @@ class NotSupportedError(RuntimeError):
     """Host code does what cannot be traced."""
 
 
+class CompileError(RuntimeError):
+    """A kernel of an extension does not compile. Torch says so earlier, while it builds the extension."""
+
+
 class Extensions:
     """Builds extensions, and tells a launcher what they do."""
 
@@ -189,12 +193,12 @@ class Extensions:
         self._launcher.launch(code, lowered, grid, block, shared, parameters, stream)
 
     def compiled(self, unit: Unit, kernel: str) -> tuple[DeviceCode, str]:
-        """A kernel's code, and what it is called there. Raises RuntimeError, as torch does."""
+        """A kernel's code, and what it is called there. Raises CompileError."""
         try:
             return unit.code(kernel)
         except nvrtc.CompileError as error:
             self.failures.append(f"kernel `{kernel}`: {error}")
-            raise RuntimeError(f"the kernel `{kernel}` does not compile: {error}") from error
+            raise CompileError(f"the kernel `{kernel}` does not compile: {error}") from error
 
     def _on_copy(self, kind: str, destination: int, source: int, size: int) -> None:
         self._launcher.copy(kind, destination, source, size)

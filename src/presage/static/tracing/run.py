@@ -129,6 +129,8 @@ def _status(error: BaseException) -> str:
     name = type(error).__name__
     if name == "OutOfResources":
         return "runtime_error"
+    if name == "CompileError":
+        return "compile_error"
     if name in _NEEDS_VALUES or isinstance(error, host_code.ReferenceFailedError) or _needs_gpu(error):
         return "unknown"
     files = [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
