@@ -35,6 +35,8 @@ _ALIGN = 256
 _HIDDEN = 2
 """A Triton kernel may have so many pointers more than its trace names, for memory that it does not use."""
 _PORTABLE_CLUSTER = 8
+_KEPT = 256 << 20
+"""So many bytes of the GPU's the next module has at once: asking the driver for them takes tens of milliseconds."""
 Values = list[Any]
 """A call's tensors by their numbers; None before a tensor is made and after its last use."""
 Action = Callable[[Values], None]
@@ -398,7 +400,8 @@ class ReplayRunner(TensorRunner):
         self._loaded = []
         set_flags(self._flags)
         gc.collect()  # programs refer to themselves, and hold a module's weights
-        self._torch.cuda.empty_cache()
+        if self._torch.cuda.memory_reserved() > _KEPT:
+            self._torch.cuda.empty_cache()
 
     def program(self, command: dict[str, Any]) -> None:
         """Take a trace from a file, and its constants from memory that another process shares."""
