@@ -14,8 +14,6 @@ SIGNS = (
     "its own kernels",
     "tensor cores in its kernels",
     "half precision",
-    "tuned convolutions",
-    "channels last",
     "products in TF32",
     "no batch norms",
     "no convolutions",
@@ -70,10 +68,6 @@ def _of_step(step: Step, trace: Trace) -> set[str]:
         found.add("half precision")
     if "conv" in name:
         found.add("convolutions")
-        if step.flags.get("cudnn_benchmark"):
-            found.add("tuned convolutions")
-        if "channels_last" in str(step.arguments) or _is_by_channel(step, trace):
-            found.add("channels last")
     elif step.precision == "tf32":
         found.add("products in TF32")
     if name in PRODUCTS or "attention" in name:
@@ -81,11 +75,3 @@ def _of_step(step: Step, trace: Trace) -> set[str]:
     if "batch_norm" in name:
         found.add("batch norms")
     return found
-
-
-def _is_by_channel(step: Step, trace: Trace) -> bool:
-    """Whether an image lies channel by channel in memory."""
-    specs = [trace.tensors[number] for number in step.reads]
-    return any(
-        len(each.shape) >= 4 and len(each.stride) >= 4 and each.stride[1] == 1 != each.shape[1] for each in specs
-    )

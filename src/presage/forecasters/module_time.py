@@ -33,10 +33,12 @@ _LAUNCH_ABOVE, _LAUNCH_DEVIATION = 1.0, 1.2
 """Octaves that a kernel of which nobody said anything takes above its roofline, and how uncertain that is."""
 _COPY_DEVIATION = 0.5
 _FUSED = "what torch.compile makes of its operators"
-_NOT_FUSED = ("mm", "mv", "conv", "attention", "rnn", "sort", "topk", "pool", "cum", "copy")
+_NOT_FUSED = ("mm", "mv", "conv", "attention", "rnn", "sort", "topk", "cum")
 """In the names of operators for which torch.compile calls a library, or which it leaves alone."""
-_COMPILED_HOST_NS, _COMPILED_STEP_NS, _COMPILED_DEVIATION = 60_000.0, 36_000.0, 0.6
-"""What a call of a compiled function takes the host, and each of its kernels besides, as fitted to 83 cases of the train
+_FUSED_ABOVE = 1.25
+"""What a kernel of torch.compile's takes at most, over its roofline."""
+_COMPILED_HOST_NS, _COMPILED_STEP_NS, _COMPILED_DEVIATION = 60_000.0, 36_000.0, 0.45
+"""What a call of a compiled function takes the host, and each of its kernels besides, fitted to 83 cases of the train
 split; and octaves by which a compiled module's time is uncertain."""
 _SCRIPTED_DEVIATION = 0.3
 """The same of a module with functions that torch.jit scripts: it fuses few operators."""
@@ -121,7 +123,7 @@ def module_time(
     if GRAPHED in trace.notes:
         steps = tuple(map(_in_graph, steps))
     if COMPILED in trace.notes:
-        return _as_compiled(combined(_fused(steps), model))
+        return _as_compiled(combined(_fused(steps, roofline.step_ns(trace, hardware)), model))
     time = combined(steps, model, gap_ns(trace, {step.number: step for step in steps}, lead_ns))
     return _unsure(time, _SCRIPTED_DEVIATION) if SCRIPTED in trace.notes else time
 
@@ -134,15 +136,19 @@ def _in_graph(step: StepTime) -> StepTime:
     return replace(step, log2_ns=step.log2_ns + octaves, deviation=wide, same=same, host_ns=0.0)
 
 
-def _fused(steps: Sequence[StepTime]) -> list[StepTime]:
+def _fused(steps: Sequence[StepTime], least_ns: Mapping[int, float]) -> list[StepTime]:
     """Operators that follow each other become one kernel where torch.compile has none but its own for them. It takes
-    what the longest of them does: most of that is to read and write the same tensors."""
+    what the longest of them does, as most of that is to read and write the same tensors; and little more than that."""
     found: list[StepTime] = []
     for step in steps:
-        fits = bool(step.operator) and not any(word in step.operator for word in _NOT_FUSED)
-        if fits and found and found[-1].name == _FUSED:
+        if not step.operator or any(word in step.operator for word in _NOT_FUSED):
+            found.append(step)
+            continue
+        most = math.log2(_FUSED_ABOVE * least_ns.get(step.number, math.inf) + operator_features.LAUNCH_NS)
+        step = replace(step, name=_FUSED, operator=_FUSED, doubt="", log2_ns=min(step.log2_ns, most))
+        if found and found[-1].name == _FUSED:
             step = max(found.pop(), step, key=lambda each: each.log2_ns)
-        found.append(replace(step, name=_FUSED, operator=_FUSED, doubt="") if fits else step)
+        found.append(step)
     return found
 
 
