@@ -73,22 +73,19 @@ def rows(device: Any, problem: Problem, kernel: Kernel) -> Iterator[dict[str, An
     traces = replayed.facts.get("traces", {})
     for at, case in enumerate(replayed.cases):
         own = worker.cases[at].median if worker.cases else None
-        yield (
-            traces.get(case.case, {})
-            | about
-            | {  # a trace has a hash of its own
-                "case": case.case,
-                "not_replayed": replayed.not_replayed,
-                "replay_ns": case.median.value,
-                "half_width": case.median.relative_half_width,
-                "wait_ns": case.wait_ns,
-                "floor_ns": case.floor_ns,
-                "worker_ns": own.value if own else None,
-                "worker_half_width": own.relative_half_width if own else None,
-                "worker_reason": worker.reason,
-                "do_bench_ns": theirs[at] if at < len(theirs) else None,
-            }
-        )
+        told = traces.get(case.case, {}) | about  # a trace has a hash of its own
+        yield told | {
+            "case": case.case,
+            "not_replayed": replayed.not_replayed,
+            "replay_ns": case.median.value,
+            "half_width": case.median.relative_half_width,
+            "wait_ns": case.wait_ns,
+            "floor_ns": case.floor_ns,
+            "worker_ns": own.value if own else None,
+            "worker_half_width": own.relative_half_width if own else None,
+            "worker_reason": worker.reason,
+            "do_bench_ns": theirs[at] if at < len(theirs) else None,
+        }
 
 
 def summary(found: list[dict[str, Any]]) -> dict[str, Any]:

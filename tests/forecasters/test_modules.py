@@ -99,6 +99,25 @@ def test_a_compiled_function_has_to_be_called() -> None:
     model, gpu = OperatorModel.load(), hardware.find("h200")
     eager, compiled = (module_time(replace(small, notes=notes), gpu, model) for notes in ((), (COMPILED,)))
     assert compiled.ns > 4 * eager.ns
+    product = replace(step, name="aten::mv.default")
+    several = replace(small, steps=(product,) * 8, notes=(COMPILED,))
+    assert module_time(several, gpu, model).ns > 2 * compiled.ns, "each kernel is called"
+
+
+def test_a_fused_kernel_is_near_its_roofline_whatever_eager_takes() -> None:
+    image = TensorSpec((1024, MB), "float32")
+    model, gpu, least = OperatorModel.load(), hardware.find("h200"), 2 * image.bytes / 4_800
+    for name, is_near in (("never_seen", True), ("cumsum", False)):
+        step = Step(
+            "operator",
+            f"aten::{name}.default",
+            arguments=({"tensor": 0}, 1),
+            results={"tensor": 1},
+            bytes=2 * image.bytes,
+            flops=1024 * MB,
+        )
+        trace = Trace((image, image), (0,), (), (step,), {"tensor": 1}, notes=(COMPILED,))
+        assert (module_time(trace, gpu, model).ns < 1.4 * least) is is_near
 
 
 def test_a_module_that_does_nothing_takes_what_an_empty_measurement_does() -> None:
