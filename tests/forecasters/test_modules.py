@@ -99,6 +99,7 @@ def test_a_compiled_function_has_to_be_called() -> None:
     model, gpu = OperatorModel.load(), hardware.find("h200")
     eager, compiled = (module_time(replace(small, notes=notes), gpu, model) for notes in ((), (COMPILED,)))
     assert compiled.ns > 4 * eager.ns
+    assert "takes the host about 96 us, which counts" in compiled.note()
     product = replace(step, name="aten::mv.default")
     several = replace(small, steps=(product,) * 8, notes=(COMPILED,))
     assert module_time(several, gpu, model).ns > 2 * compiled.ns, "each kernel is called"

@@ -91,6 +91,8 @@ class ModuleTime:
     """By operator or kernel, the share of the sum's variance; the largest first."""
     beside: float = 0.0
     """What of the deviation is beside that of its steps."""
+    host_ns: float = 0.0
+    """What the host takes for a call, where that is the time."""
 
     @property
     def ns(self) -> float:
@@ -109,6 +111,8 @@ class ModuleTime:
         """In words: what most of the uncertainty comes from, and what is unknown."""
         most = ", ".join(f"{name} ({share:.0%})" for name, share in list(self.shares.items())[:_MOST_SHOWN])
         why = [f"uncertain mostly by {most}"] if most else []
+        if self.host_ns:
+            why = [f"calling it takes the host about {self.host_ns / 1e3:.0f} us, which counts: it cannot be replayed"]
         return "; ".join([*why, *self.doubts[:_MOST_SHOWN]])
 
 
@@ -155,7 +159,9 @@ def _fused(steps: Sequence[StepTime], least_ns: Mapping[int, float]) -> list[Ste
 def _as_compiled(time: ModuleTime) -> ModuleTime:
     """A call takes the host a while, which counts: what is compiled is not replayed."""
     host_ns = _COMPILED_HOST_NS + _COMPILED_STEP_NS * len(time.steps)
-    return _unsure(replace(time, log2_ns=math.log2(max(time.ns, host_ns))), _COMPILED_DEVIATION)
+    if host_ns > time.ns:
+        time = replace(time, log2_ns=math.log2(host_ns), host_ns=host_ns)
+    return _unsure(time, _COMPILED_DEVIATION)
 
 
 def _unsure(time: ModuleTime, beside: float) -> ModuleTime:
