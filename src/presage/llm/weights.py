@@ -125,8 +125,18 @@ def _plain(spec: str, dtype: Any, sees: bool) -> tuple[Any, Any]:
         model = kind.from_pretrained(**place, **safe, dtype=dtype)
     except (OSError, ValueError, KeyError, ImportError, NotImplementedError) as error:
         raise PresageError(f"cannot load {spec}: {_first_line(error)}") from error
+    if "gguf_file" in place:
+        _forget_packing(model)
     model.config.use_cache = True
     return model, reader
+
+
+def _forget_packing(model: Any) -> None:
+    """A GGUF file's numbers were unpacked. transformers remembers that they were packed, and then would neither train
+    nor write them."""
+    model.hf_quantizer, model.is_quantized = None, False
+    if hasattr(model.config, "quantization_config"):
+        del model.config.quantization_config
 
 
 def _with_adapter(model: Any, folder: Path, trainable: bool) -> Any:
