@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 gguf: Any = pytest.importorskip("gguf")
-pytest.importorskip("torch")
-pytest.importorskip("transformers")
+for name in ("torch", "transformers", "accelerate"):
+    pytest.importorskip(name, reason="needs the train extra")
 
 from presage.llm import weights  # noqa: E402
 

@@ -173,9 +173,10 @@ def import_peft() -> Any:
 
 def _import_gguf() -> None:
     try:
-        import gguf  # noqa: F401  transformers reads the file with it
+        import accelerate  # noqa: F401  transformers reads the file with these two
+        import gguf  # noqa: F401
     except ImportError as error:
-        raise PresageError(f"a GGUF file needs the gguf package; {install('train')}") from error
+        raise PresageError(f"a GGUF file needs the {error.name} package; {install('train')}") from error
 
 
 def _first_line(error: BaseException) -> str:
