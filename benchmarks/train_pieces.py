@@ -30,6 +30,8 @@ SEEDS = (0, 1, 2)
 RANK = 14
 """Of an adapter of the small model, so that its file stays below 16 MiB."""
 ALL_WEIGHTS = 0
+ALL_RATE = 5e-5
+"""The learning rate of all weights."""
 _LOGGED = ("reward", "frac_reward_zero_std", "completions/mean_length", "step_time", "entropy")
 
 
@@ -48,7 +50,7 @@ class Piece:
     limit: int = 0
     """Questions that are learned from; 0: all."""
     rank: int = RANK
-    learning_rate: float = 4e-4
+    learning_rate: float = 5e-4
     splits: tuple[str, ...] = ()
     """Those whose every question is answered."""
     is_kept: bool = False
@@ -60,16 +62,18 @@ class Piece:
 
 
 def _of_a() -> Iterator[Piece]:
-    yield Piece("A/data16000", "read_out", 290, limit=16_000, splits=TESTS, is_kept=True)
-    yield Piece("A/untrained", "untrained", 12)
+    yield Piece("A/untrained", "untrained", 20)
+    yield Piece("A/data1000", "read_out", 38, limit=1000)
+    yield Piece("A/data4000", "read_out", 75, limit=4000)
+    yield Piece("A/rate/1e-3", "read_out", 75, limit=4000, learning_rate=1e-3)
+    yield Piece("A/all4000", "read_out", 80, limit=4000, rank=ALL_WEIGHTS, learning_rate=ALL_RATE)
+    yield Piece("A/data16000", "read_out", 240, limit=16_000, splits=TESTS, is_kept=True)
+    yield Piece(
+        "A/all16000", "read_out", 250, limit=16_000, rank=ALL_WEIGHTS, learning_rate=ALL_RATE, splits=TESTS
+    )  # fmt: skip
     yield Piece("A/speed", "speed", 25)
     for seed, loss in itertools.product(SEEDS, LOSSES):
-        yield Piece(f"A/{loss}/seed{seed}", "read_out", 42, seed=seed, loss=loss, limit=2000)
-    yield Piece("A/data1000", "read_out", 25, limit=1000)
-    yield Piece("A/data4000", "read_out", 72, limit=4000)
-    yield Piece(
-        "A/all_weights", "read_out", 240, limit=8000, rank=ALL_WEIGHTS, learning_rate=3e-5, splits=TESTS
-    )  # fmt: skip
+        yield Piece(f"A/{loss}/seed{seed}", "read_out", 75, seed=seed, loss=loss, limit=4000)
 
 
 def _of_b() -> Iterator[Piece]:
@@ -93,8 +97,8 @@ class Sizes:
     learned: int = sys.maxsize
     """Questions that a piece learns from, at most."""
     steps: int = 0
-    batch: int = 64
-    pass_tokens: int = 32_768
+    batch: int = 16
+    pass_tokens: int = 49_152
     read_tokens: int = 65_536
     """Of a pass that reads out."""
     validation: int = 2000
@@ -102,7 +106,7 @@ class Sizes:
     """Questions of a test split, at most."""
     timed: int = 3000
     """Questions whose reading out is timed, in passes of each of these sizes."""
-    timed_tokens: tuple[int, ...] = (16_384, 32_768, 65_536, 131_072)
+    timed_tokens: tuple[int, ...] = (16_384, 65_536)
     rewarded: int = 4000
     """Questions whose second half earns rewards."""
     rewarded_steps: int = 12

@@ -146,36 +146,34 @@ def answer_ids(tokenizer: Any, answers: Iterable[str]) -> list[int]:
 
 
 def padded(rows: Sequence[Sequence[int]], besides: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
-    """What a model is called with for these rows of tokens, which are padded on the left, so that all end together;
-    besides: what each takes beside them. The kinds of tokens are padded as they are; pixels are put one behind the
-    other."""
+    """What a model is called with for these rows of tokens, which are padded on the right; besides: what each takes
+    beside them. The kinds of tokens are padded as they are; pixels are put one behind the other."""
     torch, _ = import_libraries()
     longest = max(map(len, rows))
     ids = torch.zeros((len(rows), longest), dtype=torch.long)
     mask = torch.zeros((len(rows), longest), dtype=torch.long)
     for place, row in enumerate(rows):
-        ids[place, longest - len(row) :] = torch.as_tensor(list(row))
-        mask[place, longest - len(row) :] = 1
-    told = {"input_ids": ids, "attention_mask": mask}
+        ids[place, : len(row)] = torch.as_tensor(list(row))
+        mask[place, : len(row)] = 1
+    told = {"input_ids": ids}
     names = dict.fromkeys(name for each in besides for name in each)
-    if not names:  # models that see number their places themselves
-        told["position_ids"] = (mask.cumsum(-1) - 1).clamp(min=0)
+    if names:  # models that see number their places by it
+        told["attention_mask"] = mask
     for name in names:
         if name.endswith("type_ids"):
-            told[name] = _along(ids, rows, [each.get(name) for each in besides])
+            told[name] = _along(ids, [each.get(name) for each in besides])
         else:
             told[name] = _stacked([each[name] for each in besides if name in each])
     return told
 
 
-def _along(ids: Any, rows: Sequence[Sequence[int]], kinds: Sequence[Any]) -> Any:
+def _along(ids: Any, kinds: Sequence[Any]) -> Any:
     """A number for each token, 0 for those of answers and of rows without pictures."""
     torch, _ = import_libraries()
     whole = torch.zeros_like(ids)
-    for place, (row, kind) in enumerate(zip(rows, kinds, strict=True)):
+    for place, kind in enumerate(kinds):
         if kind is not None:
-            start = ids.shape[1] - len(row)
-            whole[place, start : start + kind.shape[1]] = kind[0]
+            whole[place, : kind.shape[1]] = kind[0]
     return whole
 
 

@@ -51,13 +51,29 @@ class ReadOut:
 def last_logits(
     model: Any, rows: Sequence[Sequence[int]], last: int = 1, besides: Sequence[Mapping[str, Any]] = ()
 ) -> Any:
-    """What the model says after the last tokens of each row: (rows, last, vocabulary)."""
+    """What the model says after the last tokens of each row: (rows, last, vocabulary).
+
+    Rows are padded on the right, where no token looks, so that attention needs no mask and takes its fastest way; a
+    hook picks each row's own last tokens before the vocabulary.
+    """
+    torch, _ = import_libraries()
     weight = next(model.parameters())
     told = {
         name: value.to(weight.device, weight.dtype if value.is_floating_point() else None)
         for name, value in padded(rows, besides).items()
     }
-    return model(**told, use_cache=False, logits_to_keep=last).logits
+    ends = torch.tensor([len(row) for row in rows], device=weight.device)[:, None]
+    places = (ends - last + torch.arange(last, device=weight.device)).clamp(min=0)
+
+    def pick(_: Any, given: tuple[Any, ...]) -> tuple[Any, ...]:
+        hidden, *others = given
+        return (hidden.gather(1, places[..., None].expand(-1, -1, hidden.shape[-1])), *others)
+
+    hook = getattr(model, "module", model).get_output_embeddings().register_forward_pre_hook(pick)
+    try:
+        return model(**told, use_cache=False).logits
+    finally:
+        hook.remove()
 
 
 def by_length(lengths: Sequence[int], most_tokens: int) -> Iterator[list[int]]:
