@@ -237,17 +237,6 @@ def test_a_compiler_may_start_programs_but_reads_no_home(inside: dict[str, Any],
         assert not (tmp_path / "new").exists()
 
 
-def test_a_shared_folder_is_kept_for_the_next_alone(inside: dict[str, Any], tmp_path: Path) -> None:
-    needs(inside, "landlock")
-    shared, other = tmp_path / "shared", tmp_path / "other"
-    shared.mkdir()
-    other.mkdir()
-    run(f"mkdir {shared}/a && echo found > {shared}/a/it; echo x > {other}/it", tmp_path, shared=str(shared))
-    assert not list(other.iterdir())
-    assert "found" in run(f"cat {shared}/a/it", tmp_path, shared=str(shared)).output
-    assert "found" not in run(f"cat {shared}/a/it", tmp_path).output
-
-
 def test_a_program_changes_modes_of_its_own_files_alone(inside: dict[str, Any], tmp_path: Path) -> None:
     """As linkers do."""
     needs(inside, "mounts")

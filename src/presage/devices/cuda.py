@@ -29,7 +29,6 @@ from presage.kernels.kernel import Kernel
 from presage.problems.base import Case, Problem
 from presage.problems.external import ExternalProblem
 from presage.problems.kernel_file import KernelProblem
-from presage.sandbox import scratch
 from presage.sandbox.rules import environment
 from presage.sandbox.zygote import Zygote
 from presage.static import hardware, inline_cuda, modules, nvrtc, toolkit
@@ -84,8 +83,6 @@ class _Task:
     """Why it is timed in its worker, once that is known."""
     is_called_ahead: bool = True
     """Whether it can be called with no launches, on blank inputs."""
-    compiled: str = ""
-    """The folder of what a foreign module has compiled: its next process need not compile it again."""
 
     @property
     def to_time(self) -> tuple[Case, ...]:
@@ -232,10 +229,10 @@ class CudaDevice(Device):
             "flush_bytes": 2 * int(self.properties.L2_cache_size),
         }
 
-    def start_child(self, with_torch: bool = True, compiled: str = "") -> Any:
+    def start_child(self, with_torch: bool = True) -> Any:
         from presage.devices.gpu_child import GpuChild
 
-        return GpuChild(self.zygote, self.ground, with_torch, compiled)
+        return GpuChild(self.zygote, self.ground, with_torch)
 
     @cached_property
     def _idle(self) -> Any:
@@ -431,7 +428,6 @@ class CudaDevice(Device):
                 inline_cuda.precompile()  # once a machine, while others have the lane
         trial: GpuTrial
         if task.draws is None and not task.kernel.is_bare:
-            task.compiled = task.compiled or scratch.make("presage-compiled-")
             trial = ModuleTrial(task.problem, task.kernel, task.effort, task.not_replayed)
             trial.hardware, trial.l2_bytes = self.hardware, self.peaks.l2_bytes
             if not trial.not_replayed:
@@ -443,7 +439,7 @@ class CudaDevice(Device):
             with suppress(IndexError):  # which others take from, too
                 trial.child = self._workers.pop()
         if trial.child is None:
-            trial.child = self.start_child(trial.is_own or not task.kernel.is_bare, task.compiled)
+            trial.child = self.start_child(with_torch=trial.is_own or not task.kernel.is_bare)
             trial.child.trusted = trial.is_own
         children, trial.memory = set(trial.children), self._arenas.memory
         trial.room, _ = self._arenas.memory()
@@ -572,8 +568,6 @@ class CudaDevice(Device):
 
     def _measurement(self, task: _Task) -> Measurement:
         """What its first process says, and the times of all; but what it is to blame for in any of them counts."""
-        if task.compiled:
-            self._undertaker.submit(scratch.remove, task.compiled)
         to_blame = [t for t in task.trials if t.verdict and t.verdict.status is not Status.DEVICE_FAULT]
         trial, cases = (to_blame or task.trials)[0], task.plan.timed
         floors = [self.peaks.floor_ns(task.problem, case) for case in cases]

@@ -30,9 +30,8 @@ class GpuChild(Child):
     _process: ForkedProcess
     stop_ns = 500_000  # it has thirty threads to stop, and a stop does not end what the GPU is doing
 
-    def __init__(self, zygote: Zygote, ground: dict[str, Any], with_torch: bool, compiled: str = "") -> None:
-        """compiled: the folder of what its kernel has compiled in other processes, and will compile in this one."""
-        self._zygote, self._compiled = zygote, compiled
+    def __init__(self, zygote: Zygote, ground: dict[str, Any], with_torch: bool) -> None:
+        self._zygote = zygote
         self._take_place(None, None)
         home, named = toolkit.home(), {name: os.environ[name] for name in _COMPILERS if name in os.environ}
         found = named | ({"CUDA_HOME": str(home)} if home else {})
@@ -48,23 +47,21 @@ class GpuChild(Child):
             may_spawn=True,
             uses_gpu=True,
             reserves=True,
-            shared=compiled,
         )
         self._start(limits, self._environment(found, str(home or "")), {"gpu": ground | {"torch": with_torch}})
 
     def _environment(self, found: dict[str, str], home: str) -> dict[str, str]:
         """It finds what a module needs that builds an extension: ninja, which comes with a Python, and nvcc."""
         plain = rules.environment(self.scratch)
-        compiled = self._compiled or self.scratch
         folders = (os.path.dirname(sys.executable), *([f"{home}/bin"] if home else []), os.environ.get("PATH", ""))
         return {
             **plain,
             **found,
             "PATH": ":".join((*folders, plain["PATH"])),
             "TORCHINDUCTOR_COMPILE_THREADS": "1",
-            "TRITON_CACHE_DIR": os.path.join(compiled, "triton"),
-            "TORCH_EXTENSIONS_DIR": os.path.join(compiled, "extensions"),
-            "TORCHINDUCTOR_CACHE_DIR": os.path.join(compiled, "inductor"),
+            "TRITON_CACHE_DIR": os.path.join(self.scratch, "triton"),
+            "TORCH_EXTENSIONS_DIR": os.path.join(self.scratch, "extensions"),
+            "TORCHINDUCTOR_CACHE_DIR": os.path.join(self.scratch, "inductor"),
         }
 
     def _launch(self, task: Task) -> ForkedProcess:

@@ -105,7 +105,7 @@ _DEVICE_LINKS = {"fd": "/proc/self/fd", "stdin": "/proc/self/fd/0", "stdout": "/
 
 
 def _mount_only(rules: Rules) -> bool:
-    """Make what the rules name the whole file system, at the same places, and read-only but for its own folders.
+    """Make what the rules name the whole file system, at the same places, and read-only but for the scratch folder.
     False where the system does not let us; then everything is still where it was."""
     start = next((folder for folder in ("/tmp", rules.scratch) if os.path.isdir(folder)), "")
     if not start or _libc.mount(None, b"/", None, _MS_REC | _MS_SLAVE, None) != 0:
@@ -123,7 +123,7 @@ def _mount_only(rules: Rules) -> bool:
     os.chdir("/")
     for place, source in plan.items():
         # What the system says of processes is theirs to change; a GPU's driver does. Landlock protects it afterwards.
-        writable = place in (*rules.writable, "/proc") or place.startswith("/dev/")
+        writable = place in (rules.scratch, "/proc") or place.startswith("/dev/")
         _bind(_OLD + source, place, writable)
     for name, target in _DEVICE_LINKS.items():
         if not os.path.lexists(f"/dev/{name}"):
@@ -144,7 +144,7 @@ def _plan(rules: Rules) -> dict[str, str]:
     for place in sorted(wanted, key=len):
         if os.path.exists(place) and not any(place == held or place.startswith(f"{held}/") for held in plan):
             plan[place] = os.path.realpath(place)
-    return plan | {folder: os.path.realpath(folder) for folder in rules.writable}
+    return {**plan, rules.scratch: os.path.realpath(rules.scratch)}
 
 
 def _bind(source: str, place: str, writable: bool) -> None:
@@ -203,7 +203,7 @@ def _confine_files(rules: Rules) -> bool:
     _allow(ruleset, rules.readable, (read if rules.programs is not None else read | _EXECUTE) & every)
     _allow(ruleset, rules.programs or (), (read | _EXECUTE) & every)
     _allow(ruleset, (*DEVICES, *_gpu_devices(rules)), (read | _WRITE_FILE | _IOCTL_DEV) & every)
-    _allow(ruleset, rules.writable, every & ~(_IOCTL_DEV | (_EXECUTE if rules.programs is not None else 0)))
+    _allow(ruleset, (rules.scratch,), every & ~(_IOCTL_DEV | (_EXECUTE if rules.programs is not None else 0)))
     done = _libc.syscall(_RESTRICT_SELF, ruleset, 0)
     os.close(ruleset)
     return bool(done == 0)

@@ -16,7 +16,7 @@ class Rules:
     """Everything that is not named here is refused."""
 
     scratch: str
-    """The child's own folder, the only one that it may write to, but for `shared`."""
+    """The child's own folder, the only one that it may write to."""
     readable: tuple[str, ...]
     """Files and folders that it may read; others are not even there, where the system can hide them."""
     memory_bytes: int
@@ -33,14 +33,8 @@ class Rules:
     that can be written to."""
     sees_itself: bool = True
     """Whether it may read what the system says of it, as libraries do. A compiler would quote it."""
-    shared: str = ""
-    """A folder that it may write to, too, and that others have before or after it."""
     nice: int = 0
     """How far it steps back behind other work."""
-
-    @property
-    def writable(self) -> tuple[str, ...]:
-        return (self.scratch, *([self.shared] if self.shared else []))
 
     def to_json(self) -> dict[str, Any]:
         return dict(vars(self))
