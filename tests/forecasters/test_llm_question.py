@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import re
 
 import fake_endpoint as fake
 import numpy as np
@@ -11,14 +12,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from presage import Candidate, PresageError
+from presage import Candidate, PresageError, Task, load_recording
 from presage.core import scale
+from presage.evaluations import outcomes
 from presage.evaluations.injection import variants
 from presage.forecasters import llm_question
 from presage.forecasters.llm import LlmForecaster, sample_question
 from presage.kernels.kernel import from_source
 
 TOP = {"1": 0.1, "4": 0.3, " 5": 0.25, "0": 0.2, "the": 0.05}
+
+
+@pytest.fixture(scope="module")
+def compiled() -> tuple[Task, Candidate]:
+    """A question about a kernel that was compiled, as its anchor was."""
+    (pool,) = outcomes.pools(load_recording("h200"), "validation", "gelu")
+    question = next(iter(outcomes.questions(pool, 0)))
+    return question.task, next(each for each in question.candidates if each.reports)
 
 
 def told(top: dict[str, float]) -> dict:
@@ -88,6 +98,22 @@ def test_words_of_an_author_change_no_question() -> None:
     for kind, without, with_words in variants(copy.kernel, random.Random(0), task.problem.scalars):
         one, other = (llm_question.text(task, Candidate(kernel)) for kernel in (without, with_words))
         assert one == other, kind
+
+
+def test_the_last_line_tells_what_single_rules_say(compiled: tuple[Task, Candidate]) -> None:
+    task, candidate = compiled
+    *_, last = llm_question.text(task, candidate).splitlines()
+    rows = re.findall(r"([a-z ]+) ([+-]\d+\.\d) (\d)", last.removeprefix("# log2 S and its bin by:"))
+    assert [word.strip() for word, _, _ in rows][-2:] == ["peak", "together"]
+    for _, log2_S, digit in rows:
+        near = {llm_question.digit_of(float(log2_S) + off) for off in (-0.05, 0, 0.05)}
+        assert int(digit) in near
+
+
+def test_a_kernel_beside_itself_is_as_fast_by_every_rule(compiled: tuple[Task, Candidate]) -> None:
+    task, _ = compiled
+    *_, last = llm_question.text(task, Candidate(task.anchor.kernel, task.anchor.reports)).splitlines()
+    assert "busiest unit +0.0 4, all units +0.0 4, memory +0.0 4, issue +0.0 4" in last
 
 
 def test_a_question_is_short_however_long_the_source() -> None:

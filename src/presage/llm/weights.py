@@ -153,6 +153,7 @@ def _with_adapter(model: Any, folder: Path, trainable: bool) -> Any:
 def import_libraries() -> tuple[Any, Any]:
     """torch and transformers, or an error that says how to get them."""
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
+    os.environ.setdefault("PYTORCH_ALLOC_CONF", "expandable_segments:True")  # batches differ in their lengths
     try:
         import torch
         import transformers
