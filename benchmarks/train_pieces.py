@@ -64,16 +64,14 @@ class Piece:
 def _of_a() -> Iterator[Piece]:
     yield Piece("A/untrained", "untrained", 20)
     yield Piece("A/data1000", "read_out", 38, limit=1000)
-    yield Piece("A/data4000", "read_out", 75, limit=4000)
-    yield Piece("A/rate/1e-3", "read_out", 75, limit=4000, learning_rate=1e-3)
-    yield Piece("A/all4000", "read_out", 80, limit=4000, rank=ALL_WEIGHTS, learning_rate=ALL_RATE)
-    yield Piece("A/data16000", "read_out", 240, limit=16_000, splits=TESTS, is_kept=True)
+    yield Piece("A/data4000", "read_out", 130, limit=4000)
+    yield Piece("A/data16000", "read_out", 430, limit=16_000, splits=TESTS, is_kept=True)
     yield Piece(
-        "A/all16000", "read_out", 250, limit=16_000, rank=ALL_WEIGHTS, learning_rate=ALL_RATE, splits=TESTS
+        "A/all16000", "read_out", 430, limit=16_000, rank=ALL_WEIGHTS, learning_rate=ALL_RATE, splits=TESTS
     )  # fmt: skip
     yield Piece("A/speed", "speed", 25)
     for seed, loss in itertools.product(SEEDS, LOSSES):
-        yield Piece(f"A/{loss}/seed{seed}", "read_out", 75, seed=seed, loss=loss, limit=4000)
+        yield Piece(f"A/{loss}/seed{seed}", "read_out", 70, seed=seed, loss=loss, limit=2000)
 
 
 def _of_b() -> Iterator[Piece]:
@@ -84,7 +82,7 @@ def _of_c() -> Iterator[Piece]:
     yield Piece("C/sft", "spoken", 45, limit=2000)
     yield Piece("C/cost", "cost", 30)
     for seed, reward in itertools.product(SEEDS, REWARDS):
-        yield Piece(f"C/{reward}/seed{seed}", "rewarded", 55, seed=seed, reward=reward)
+        yield Piece(f"C/{reward}/seed{seed}", "rewarded", 140, seed=seed, reward=reward)
 
 
 EXPERIMENTS: Mapping[str, tuple[Piece, ...]] = {"A": tuple(_of_a()), "B": tuple(_of_b()), "C": tuple(_of_c())}
@@ -109,7 +107,7 @@ class Sizes:
     timed_tokens: tuple[int, ...] = (16_384, 65_536)
     rewarded: int = 4000
     """Questions whose second half earns rewards."""
-    rewarded_steps: int = 12
+    rewarded_steps: int = 20
     rewarded_questions: int = 8
     answers: int = 8
     answer_tokens: int = 144
@@ -175,7 +173,7 @@ def config(place: Place, piece: Piece, mode: str) -> Config:
     )  # fmt: skip
     grpo = Grpo(
         reward=piece.reward, seed=piece.seed, steps=sizes.rewarded_steps, questions=sizes.rewarded_questions,
-        answers=sizes.answers, tokens=sizes.answer_tokens, learning_rate=2e-5, checkpoint_steps=5,
+        answers=sizes.answers, tokens=sizes.answer_tokens, learning_rate=5e-5, checkpoint_steps=5,
         answers_at_once=sizes.answers_at_once,
     )  # fmt: skip
     return Config(place.base, mode=mode, precision=sizes.precision, sft=sft, grpo=grpo)
