@@ -11,9 +11,9 @@ that speaks, with three rewards. `questions` needs no GPU; it writes what is lea
 would ask. `convert` unpacks a GGUF file once, into the work folder, where `run` keeps checkpoints, too.
 
 `run` adds a line to the results when a piece is done, and leaves out pieces that have one. A piece that was cut goes on
-from its checkpoint. It stops before a piece that would not fit into the minutes. Where a piece leaves a GPU idle, others
-can run beside it, with results of their own. Answers to the test splits, NAME_SPLIT.npz, and the adapters that are kept
-go beside the results; `score` tells how good those answers are beside `learned`, before and after a temperature, and
+from its checkpoint. It stops before a piece that would not fit into the minutes. Where a piece leaves the GPU idle,
+others can run beside it, with results of their own. Answers to the test splits, NAME_SPLIT.npz, and adapters go
+beside the results; `score` tells how good those answers are beside `learned`, before and after a temperature, and
 blended. `--tiny` rehearses it all, with a small random model on a CPU.
 """
 

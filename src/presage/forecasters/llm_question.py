@@ -1,5 +1,5 @@
-"""The compact question: what language models are trained on, and what `llm` asks a trained one. It fits into about
-1,500 tokens, so that a small model reads hundreds in a second.
+"""The compact question: what language models are trained on, and what `llm` asks a trained one. It has about
+1,100 tokens, so that a small model reads hundreds in a second.
 
 It holds what `llm_prompt` says at length: the problem, the anchor's times, the candidate's source without its author's
 words, and what compiling told of both kernels. What all candidates share comes first; what tells most comes last, where
