@@ -176,7 +176,7 @@ def read(path: Path) -> list[dict[str, Any]]:
     """The rows of a list, in their order."""
     if not path.is_file():
         raise PresageError(f"there is no list of calls {path}")
-    rows: list[dict[str, Any]] = read_parquet(path, columns=[name for name, _ in columns()]).to_pylist()
+    rows: list[dict[str, Any]] = read_parquet(path, [name for name, _ in columns()]).to_pylist()
     return rows
 
 
