@@ -88,6 +88,9 @@ def load(
     model, reader = _plain(source, dtype[precision], sees)
     if added:
         model = _with_adapter(model, added, trainable)
+    if trainable:
+        # Its gradients behind a mask can be NaN: github.com/pytorch/pytorch/issues/196678, on Hopper since torch 2.11.
+        torch.backends.cuda.enable_cudnn_sdp(False)
     tokenizer = reader.tokenizer if sees else reader
     return Weights(model.to(device), tokenizer, Path(spec).stem or spec, told, reader if sees else None)
 
@@ -153,7 +156,6 @@ def _with_adapter(model: Any, folder: Path, trainable: bool) -> Any:
 def import_libraries() -> tuple[Any, Any]:
     """torch and transformers, or an error that says how to get them."""
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
-    os.environ.setdefault("PYTORCH_ALLOC_CONF", "expandable_segments:True")  # batches differ in their lengths
     try:
         import torch
         import transformers

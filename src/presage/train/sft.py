@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import random
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -66,6 +67,8 @@ def train(
     if (result / "done").exists():
         say(f"sft: done already, in {result}")
         return result
+    if not config.grpo.vllm:  # which has no use for it
+        os.environ.setdefault("PYTORCH_ALLOC_CONF", "expandable_segments:True")  # batches differ in their lengths
     torch, _ = import_libraries()
     accelerator = _accelerator(torch, config)
     torch.manual_seed(config.sft.seed)
