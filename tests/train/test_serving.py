@@ -121,3 +121,15 @@ def test_the_same_question_has_the_same_answer_whatever_is_asked_beside_it(tiny)
     first = reader.log_probabilities([one, other])
     assert np.array_equal(reader.log_probabilities([other, one, one]), first[[1, 0, 0]])
     assert np.all(np.exp(first).sum(axis=1) < 1)
+
+
+def test_threads_that_read_out_at_once_do_not_disturb_each_other(tiny) -> None:
+    weights = load(str(tiny))
+    questions = [llm_question.conversation("speed " * length, "readout") for length in range(1, 25)]
+
+    def asked(question: list[dict[str, str]]) -> np.ndarray:
+        return ReadOut(weights, llm_question.ANSWERS).log_probabilities([question])
+
+    alone = [asked(question) for question in questions]
+    with ThreadPoolExecutor(6) as pool:
+        assert np.allclose(alone, list(pool.map(asked, questions)), atol=1e-5)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -15,6 +16,8 @@ Floats = npt.NDArray[np.float64]
 
 BATCH_TOKENS = 32_768
 """Tokens of a forward pass, padding included."""
+_one_pass = threading.Lock()
+"""While a pass runs, its model has a hook, which the pass of another thread must not meet."""
 _KEPT = 100_000
 """Questions whose answers are remembered, so that the same question has the same answer, to the last bit."""
 
@@ -69,11 +72,12 @@ def last_logits(
         hidden, *others = given
         return (hidden.gather(1, places[..., None].expand(-1, -1, hidden.shape[-1])), *others)
 
-    hook = getattr(model, "module", model).get_output_embeddings().register_forward_pre_hook(pick)
-    try:
-        return model(**told, use_cache=False).logits
-    finally:
-        hook.remove()
+    with _one_pass:
+        hook = getattr(model, "module", model).get_output_embeddings().register_forward_pre_hook(pick)
+        try:
+            return model(**told, use_cache=False).logits
+        finally:
+            hook.remove()
 
 
 def by_length(lengths: Sequence[int], most_tokens: int) -> Iterator[list[int]]:
