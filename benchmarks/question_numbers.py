@@ -1,4 +1,4 @@
-"""What the numbers in compact questions tell without a language model: the weights of the single rules together, by
+"""What the numbers in compact questions tell without a language model: the weights of the simple rules together, by
 least squares, and how well trees that learn from more and more questions rank the validation split.
 
     python benchmarks/train_claims.py questions --into DATA

@@ -100,7 +100,7 @@ def test_words_of_an_author_change_no_question() -> None:
         assert one == other, kind
 
 
-def test_the_last_line_tells_what_single_rules_say(compiled: tuple[Task, Candidate]) -> None:
+def test_the_last_line_tells_what_simple_rules_predict(compiled: tuple[Task, Candidate]) -> None:
     task, candidate = compiled
     *_, last = llm_question.text(task, candidate).splitlines()
     rows = re.findall(r"([a-z ]+) ([+-]\d+\.\d) (\d)", last.removeprefix("# log2 S and its bin by:"))

@@ -149,7 +149,7 @@ class Recording:
         columns = [name for name in schema().names if reports or name != "reports"]
         table = read_parquet(self.path, columns)
         with _damaged(self.path, "holds a row that cannot be read"):
-            if problem:  # they are behind each other in all that we have written
+            if problem:  # its rows are together in every file that we write
                 places = [at for at, name in enumerate(table["problem"].to_pylist()) if name == problem]
                 table = table.slice(places[0], places[-1] + 1 - places[0]) if places else table.slice(0, 0)
             return [_row(record) for record in table.to_pylist() if not problem or record["problem"] == problem]
