@@ -1,14 +1,15 @@
 """What `presage train llm` gives: losses, rewards, data and sizes of models, each as a piece of an experiment on a GPU.
 
-    python benchmarks/train_claims.py questions --into DATA
+    python benchmarks/train_claims.py questions --into DATA [--advised]
     python benchmarks/train_claims.py convert --base MODEL.gguf
-    python benchmarks/train_claims.py run A|B|C [PIECE…] --base MODEL --data DATA [--results FILE] [--minutes 9]
+    python benchmarks/train_claims.py run A|B|C|D [PIECE…] --base MODEL --data DATA [--results FILE] [--minutes 9]
     python benchmarks/train_claims.py list [--results FILE]
-    python benchmarks/train_claims.py score NAME… --data DATA --answers FOLDER [--json FILE]
+    python benchmarks/train_claims.py score NAME… --data DATA --answers FOLDER [--advised] [--json FILE]
 
 A trains a small model to be read out, with three losses and from more and more questions; B a larger one; C a model
-that speaks, with three rewards. `questions` needs no GPU; it writes what is learned from, and what `presage evaluate`
-would ask. `convert` unpacks a GGUF file once, into the work folder, where `run` keeps checkpoints, too.
+that speaks, with three rewards; D the small one again, with questions that say what `learned` forecasts. `questions`
+needs no GPU; it writes what is learned from, and what `presage evaluate` would ask, with --advised those of D.
+`convert` unpacks a GGUF file once, into the work folder, where `run` keeps checkpoints, too.
 
 `run` adds a line to the results when a piece is done, and leaves out pieces that have one. A piece that was cut goes on
 from its checkpoint. It stops before a piece that would not fit into the minutes. Where a piece leaves the GPU idle,
@@ -65,31 +66,36 @@ def questions(arguments: argparse.Namespace) -> None:
     from presage.train import config
     from presage.train import questions as training
 
-    into, recording = arguments.into, load_recording(arguments.recording)
-    training.make(config.read(CONFIG), [recording], into / "questions")
+    recording = load_recording(arguments.recording)
+    into = arguments.into / "advised" if arguments.advised else arguments.into
+    training.make(config.read(CONFIG, questions__advised=arguments.advised), [recording], into / "questions")
     for split in arguments.splits:
         file = into / f"evaluate_{split}.jsonl.gz"
         if not file.exists():
-            print(f"{file.name}: {pack(file, evaluation_rows(recording, split), 6)} questions", flush=True)
+            rows = evaluation_rows(recording, split, arguments.advised)
+            print(f"{file.name}: {pack(file, rows, 6)} questions", flush=True)
     for split in training.SPLITS:
         file = into / f"questions_{split}.jsonl.gz"
         rows = map(dataclasses.asdict, training.read(into / "questions", split))
         print(f"{file.name}: {pack(file, rows, 9)} questions", flush=True)
 
 
-def evaluation_rows(recording: Recording, split: str) -> Iterator[dict[str, Any]]:
+def evaluation_rows(recording: Recording, split: str, is_advised: bool) -> Iterator[dict[str, Any]]:
     """What `presage evaluate` would ask about a split; the text is None where a source is not valid."""
     from presage.evaluations import outcomes
-    from presage.forecasters import llm_question
+    from presage.forecasters import llm_question, registry
     from presage.llm.anonymise import Unreadable
 
+    adviser = registry.get(BASELINE)
     for pool in outcomes.pools(recording, split):
         known: llm_question.Known = {}
         for question in outcomes.questions(pool, 0):
-            for candidate, truth in zip(question.candidates, question.truth.tolist(), strict=True):
+            candidates, truths = question.candidates, question.truth.tolist()
+            told = llm_question.advice(adviser, question.task, candidates) if is_advised else [None] * len(candidates)
+            for candidate, truth, said in zip(candidates, truths, told, strict=True):
                 log2_S = None if np.isnan(truth) else truth
                 try:
-                    text = llm_question.text(question.task, candidate, known)
+                    text = llm_question.text(question.task, candidate, known, said)
                 except Unreadable:
                     text = None
                 yield {
@@ -139,7 +145,8 @@ def run(arguments: argparse.Namespace) -> None:
         raise PresageError(f"{arguments.experiment} has no piece '{unknown[0]}'; it has: {', '.join(known)}")
     results = arguments.results or arguments.work / "results.jsonl"
     data = arguments.data or arguments.work / "data"
-    place = Place(str(arguments.base), data, arguments.work, results.parent, TINY if arguments.tiny else FULL)
+    sizes = TINY if arguments.tiny else dataclasses.replace(FULL, compiled=not arguments.eager)
+    place = Place(str(arguments.base), data, arguments.work, results.parent, sizes)
     arguments.work.mkdir(parents=True, exist_ok=True)
     for piece in pieces:
         if piece.name in done(results) or (arguments.pieces and piece.name not in arguments.pieces):
@@ -200,7 +207,8 @@ def answered(arguments: argparse.Namespace, name: str, split: str, is_warmed: bo
 
     kept = np.load(arguments.answers / f"{name}_{split}.npz")
     temperature = float(kept["temperature"]) if is_warmed else 1.0
-    rows = list(train_pieces.unpacked(arguments.data / f"evaluate_{split}.jsonl.gz"))
+    data = arguments.data / "advised" if arguments.advised else arguments.data
+    rows = list(train_pieces.unpacked(data / f"evaluate_{split}.jsonl.gz"))
     if len(rows) != len(kept["logs"]):
         raise PresageError(f"{name}_{split}.npz has {len(kept['logs'])} answers to {len(rows)} questions")
     known = {}
@@ -253,7 +261,8 @@ def names(text: str) -> list[str]:
 
 
 def parser() -> argparse.ArgumentParser:
-    work, recording, data, results = (argparse.ArgumentParser(add_help=False) for _ in range(4))
+    work, recording, data, results, advised = (argparse.ArgumentParser(add_help=False) for _ in range(5))
+    advised.add_argument("--advised", action="store_true", help="questions that say what `learned` forecasts")
     work.add_argument("--work", type=Path, default=WORK, metavar="FOLDER", help="(default: %(default)s)")
     recording.add_argument("--recording", default="h200", metavar="NAME|FILE")
     data.add_argument("--data", type=Path, metavar="FOLDER", help="where the questions are (default: WORK/data)")
@@ -261,7 +270,7 @@ def parser() -> argparse.ArgumentParser:
 
     whole = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = whole.add_subparsers(required=True, metavar="COMMAND")
-    each = commands.add_parser("questions", parents=[recording])
+    each = commands.add_parser("questions", parents=[recording, advised])
     each.add_argument("--into", type=Path, required=True, metavar="FOLDER")
     each.add_argument("--splits", type=names, default=ASKED, help="of the evaluations (default: all three)")
     each.set_defaults(command=questions)
@@ -273,11 +282,12 @@ def parser() -> argparse.ArgumentParser:
     each.add_argument("pieces", nargs="*", metavar="PIECE", help="only these; `list` has their names (default: all)")
     each.add_argument("--base", type=Path, required=True, metavar="FOLDER", help="the model, as `convert` wrote it")
     each.add_argument("--minutes", type=float, default=9.0, help="begin nothing that takes longer (default: 9)")
+    each.add_argument("--eager", action="store_true", help="do not compile the model's layers")
     each.add_argument("--tiny", action="store_true", help="a few questions and steps: to rehearse it")
     each.set_defaults(command=run)
     each = commands.add_parser("list", parents=[work, results])
     each.set_defaults(command=list_pieces)
-    each = commands.add_parser("score", parents=[work, data, recording])
+    each = commands.add_parser("score", parents=[work, data, recording, advised])
     each.add_argument("names", nargs="+", metavar="NAME", help="a piece with answers, such as A_data16000")
     each.add_argument("--answers", type=Path, metavar="FOLDER", help="where they are (default: WORK)")
     each.add_argument("--splits", type=names, default=ASKED[1:], help="(default: the two test splits)")

@@ -49,6 +49,8 @@ class Piece:
     reward: str = "correctness"
     limit: int = 0
     """Questions that are learned from; 0: all."""
+    advised: bool = False
+    """Whether questions say what `learned` forecasts."""
     rank: int = RANK
     learning_rate: float = 5e-4
     splits: tuple[str, ...] = ()
@@ -78,6 +80,15 @@ def _of_b() -> Iterator[Piece]:
     yield Piece("B/data4000", "read_out", 290, limit=4000, rank=16, splits=TESTS, is_kept=True)
 
 
+def _of_d() -> Iterator[Piece]:
+    yield Piece("D/untrained", "untrained", 20, advised=True)
+    yield Piece("D/data1000", "read_out", 38, limit=1000, advised=True)
+    yield Piece("D/data4000", "read_out", 130, limit=4000, advised=True, splits=TESTS)
+    yield Piece("D/data16000", "read_out", 430, limit=16_000, advised=True, splits=TESTS, is_kept=True)
+    for seed, loss in itertools.product(SEEDS, LOSSES):
+        yield Piece(f"D/{loss}/seed{seed}", "read_out", 70, seed=seed, loss=loss, limit=2000, advised=True)
+
+
 def _of_c() -> Iterator[Piece]:
     yield Piece("C/sft", "spoken", 45, limit=2000)
     yield Piece("C/cost", "cost", 30)
@@ -85,7 +96,9 @@ def _of_c() -> Iterator[Piece]:
         yield Piece(f"C/{reward}/seed{seed}", "rewarded", 140, seed=seed, reward=reward)
 
 
-EXPERIMENTS: Mapping[str, tuple[Piece, ...]] = {"A": tuple(_of_a()), "B": tuple(_of_b()), "C": tuple(_of_c())}
+EXPERIMENTS: Mapping[str, tuple[Piece, ...]] = {
+    "A": tuple(_of_a()), "B": tuple(_of_b()), "C": tuple(_of_c()), "D": tuple(_of_d())
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -116,13 +129,14 @@ class Sizes:
     """Validation questions that are answered in words, and how many at once."""
     spoken_at_once: int = 200
     precision: str = ""
+    compiled: bool = True
 
 
 FULL = Sizes()
 TINY = Sizes(
     learned=24, steps=3, batch=8, pass_tokens=4096, read_tokens=4096, validation=24, answered=16, timed=16,
     timed_tokens=(4096,), rewarded=64, rewarded_steps=2, rewarded_questions=2, answers=4, answer_tokens=40,
-    answers_at_once=8, spoken=8, spoken_at_once=8, precision="fp32",
+    answers_at_once=8, spoken=8, spoken_at_once=8, precision="fp32", compiled=False,
 )  # fmt: skip
 
 
@@ -138,11 +152,15 @@ class Place:
     """The folder of the results."""
     sizes: Sizes
 
-    def questions(self, split: str, limit: int = 0) -> list[Question]:
+    def asked(self, piece: Piece) -> Path:
+        """The folder of the piece's questions."""
+        return self.data / "advised" if piece.advised else self.data
+
+    def questions(self, piece: Piece, split: str, limit: int = 0) -> list[Question]:
         """The first of those that `train_claims.py questions` wrote, which are in a random order."""
         from presage.train.questions import Question
 
-        rows = unpacked(self.data / f"questions_{split}.jsonl.gz")
+        rows = unpacked(self.asked(piece) / f"questions_{split}.jsonl.gz")
         return [Question(**row) for row in itertools.islice(rows, limit or None)]
 
     @property
@@ -168,7 +186,8 @@ def config(place: Place, piece: Piece, mode: str) -> Config:
     sizes = place.sizes
     sft = Sft(
         loss=piece.loss, seed=piece.seed, lora_rank=piece.rank, limit=_limit(place, piece), epochs=1.0,
-        steps=sizes.steps, batch=sizes.batch, pass_tokens=sizes.pass_tokens, learning_rate=piece.learning_rate,
+        steps=sizes.steps, batch=sizes.batch, compiled=sizes.compiled, pass_tokens=sizes.pass_tokens,
+        learning_rate=piece.learning_rate,
         checkpoint_seconds=240.0 if piece.rank == ALL_WEIGHTS else 30.0,
     )  # fmt: skip
     grpo = Grpo(
@@ -193,7 +212,7 @@ def read_out(place: Place, piece: Piece) -> dict[str, Any]:
     from presage.train import sft
 
     folder = place.work / piece.folder
-    questions = place.questions("train", _limit(place, piece))
+    questions = place.questions(piece, "train", _limit(place, piece))
     start = time.monotonic()
     conversations = [question.conversation("readout") for question in questions]
     result = sft.train(config(place, piece, "readout"), conversations, llm_question.ANSWERS, folder)
@@ -225,7 +244,7 @@ def asked(place: Place, piece: Piece, model: str, adapter: Path | None = None) -
     from presage.train import scores
 
     reader = _reader(model, adapter, place.sizes.read_tokens)
-    held = place.questions("validation", place.sizes.validation)
+    held = place.questions(piece, "validation", place.sizes.validation)
     start = time.monotonic()
     logs = _read(reader, [question.text for question in held])
     seconds = time.monotonic() - start
@@ -245,7 +264,7 @@ def write_answers(place: Place, piece: Piece, reader: ReadOut, split: str, tempe
     """What the model says to all that `presage evaluate` would ask, as logarithms; NaN where it is not asked."""
     from presage.forecasters import llm_question
 
-    rows = list(unpacked(place.data / f"evaluate_{split}.jsonl.gz"))
+    rows = list(unpacked(place.asked(piece) / f"evaluate_{split}.jsonl.gz"))
     valid = [i for i, row in enumerate(rows[: place.sizes.answered]) if row["text"] is not None]
     logs = np.full((len(rows), len(llm_question.ANSWERS)), np.nan, dtype=np.float32)
     logs[valid] = _read(reader, [rows[i]["text"] for i in valid])
@@ -254,7 +273,7 @@ def write_answers(place: Place, piece: Piece, reader: ReadOut, split: str, tempe
 
 def speed(place: Place, piece: Piece) -> dict[str, Any]:
     """Read-outs a second, after a first few."""
-    texts = [question.text for question in place.questions("train", place.sizes.timed)]
+    texts = [question.text for question in place.questions(piece, "train", place.sizes.timed)]
     told = {}
     for tokens in place.sizes.timed_tokens:
         reader = _reader(place.base, None, tokens)
@@ -287,7 +306,7 @@ def spoken(place: Place, piece: Piece) -> dict[str, Any]:
     from presage.train import sft
 
     folder = place.work / piece.folder
-    conversations = [each.conversation("spoken") for each in place.questions("train", _limit(place, piece))]
+    conversations = [each.conversation("spoken") for each in place.questions(piece, "train", _limit(place, piece))]
     sft.train(config(place, piece, "spoken"), conversations, (), folder)
     return {"log": _log(folder)}
 
@@ -296,17 +315,17 @@ def rewarded(place: Place, piece: Piece) -> dict[str, Any]:
     from presage.train import grpo
 
     folder = place.work / piece.folder
-    questions = place.questions("train", place.sizes.rewarded)[-2000:]
+    questions = place.questions(piece, "train", place.sizes.rewarded)[-2000:]
     result = grpo.train(config(place, piece, "spoken"), questions, place.begun, folder)
     log = [{key: step[key] for key in _LOGGED if key in step} for step in _log(folder)]
-    return {"log": log, "spoken": said(place, result)}
+    return {"log": log, "spoken": said(place, piece, result)}
 
 
 def cost(place: Place, piece: Piece) -> dict[str, Any]:
-    return {"sft_alone": said(place, place.begun), "base": said(place, None)}
+    return {"sft_alone": said(place, piece, place.begun), "base": said(place, piece, None)}
 
 
-def said(place: Place, adapter: Path | None) -> dict[str, float]:
+def said(place: Place, piece: Piece, adapter: Path | None) -> dict[str, float]:
     """Scores of validation questions that are answered in words, once each; what cannot be read is missing."""
     import torch
 
@@ -319,7 +338,7 @@ def said(place: Place, adapter: Path | None) -> dict[str, float]:
     tokenizer = loaded.tokenizer
     tokenizer.padding_side = "left"
     tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token
-    held = place.questions("validation", sizes.spoken)
+    held = place.questions(piece, "validation", sizes.spoken)
     probabilities, tokens = [], 0
     start = time.monotonic()
     for first in range(0, len(held), sizes.spoken_at_once):

@@ -12,11 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from presage import Candidate, PresageError, Task, load_recording
+from presage import Candidate, Forecast, PresageError, Task, load_recording
 from presage.core import scale
 from presage.evaluations import outcomes
 from presage.evaluations.injection import variants
 from presage.forecasters import llm_question
+from presage.forecasters.learned import LearnedForecaster
 from presage.forecasters.llm import LlmForecaster, sample_question
 from presage.kernels.kernel import from_source
 
@@ -108,6 +109,33 @@ def test_the_last_line_tells_what_simple_rules_predict(compiled: tuple[Task, Can
     for _, log2_S, digit in rows:
         near = {llm_question.digit_of(float(log2_S) + off) for off in (-0.05, 0, 0.05)}
         assert int(digit) in near
+
+
+def test_or_what_trees_forecast(compiled: tuple[Task, Candidate]) -> None:
+    said = Forecast.from_bins([0, 0, 0, 0.25, 0.7, 0.044, 0.006, 0], 0.0123)
+    *plain, _ = llm_question.text(*compiled).splitlines()
+    *before, last = llm_question.text(*compiled, said=said).splitlines()
+    assert last == f"# Trees: fails 1.2, {said.mean():+.1f}, 5 70, 4 25, 6 4"
+    assert before == plain
+
+
+def test_an_endpoint_is_told_that_where_its_settings_say_so(
+    endpoint, make_client, compiled: tuple[Task, Candidate]
+) -> None:
+    task, candidate = compiled
+    endpoint.otherwise = fake.says("4", **told(TOP))
+    for advised in (True, False):
+        LlmForecaster(make_client(mode="readout", advised=advised)).forecast(task, [candidate])
+        assert ("\n# Trees: fails " in endpoint.requests[-1]["messages"][1]["content"]) == advised
+
+
+def test_of_modules_trees_say_nothing() -> None:
+    modules = load_recording("h200_modules")
+    (pool,) = outcomes.pools(modules, "all", next(iter(modules.counts)))
+    question = next(iter(outcomes.questions(pool, 0)))
+    assert question.task.problem.is_foreign
+    adviser = LearnedForecaster()
+    assert llm_question.advice(adviser, question.task, question.candidates[:1]) == [None]
 
 
 def test_a_kernel_beside_itself_is_as_fast_by_every_rule(compiled: tuple[Task, Candidate]) -> None:

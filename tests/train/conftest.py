@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,19 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Recording:
     path = tmp_path_factory.mktemp("recording") / "small.parquet"
     rows = [row for problem, split in OPERATIONS for row in make_rows(problem, split)]
     return recording.write(path, rows, {"name": "small", "kind": "cpu", "hardware": "a formula"})
+
+
+@pytest.fixture(scope="session")
+def roomy(tmp_path_factory: pytest.TempPathFactory) -> Recording:
+    """The same, with the operations of the train split in two rooms."""
+    rooms = {"vector_add": "adding", "sum": "sums"}
+    path = tmp_path_factory.mktemp("recording") / "roomy.parquet"
+    rows = [
+        replace(row, room=rooms.get(problem, "curves"))
+        for problem, split in OPERATIONS
+        for row in make_rows(problem, split)
+    ]
+    return recording.write(path, rows, {"name": "roomy", "kind": "cpu", "hardware": "a formula"})
 
 
 def drawn(small: Recording) -> list[questions.Question]:

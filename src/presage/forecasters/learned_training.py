@@ -12,7 +12,7 @@ import json
 import math
 import zlib
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -104,22 +104,42 @@ def train(
     made = 0
     folder.mkdir(parents=True, exist_ok=True)
     for kind in KINDS:
-        chosen = [r for r in recordings if (r.facts["kind"] == "cpu") == (kind == "cpu")]
-        samples = [sample for recording in chosen for sample in read(recording, kind, "train")]
-        if not samples:
-            continue
-        say(f"{kind}: learning from {len(samples):,} kernels of {len({s.problem for s in samples})} operations")
-        facts, boosters = _learn(samples, say, trees)
-        held = [sample for recording in chosen for sample in read(recording, kind, "validation")]
-        stretch = _stretch(Model(kind, facts, boosters), [sample for sample in held if sample.distances])
-        say(f"  validation: intervals are stretched by {stretch:.3f}")
-        facts["residuals"] = [stretch * each for each in facts["residuals"]]
-        _write(folder, kind, facts, boosters, [recording.name for recording in chosen])
-        made += 1
+        samples, held = (read_all(recordings, kind, split) for split in ("train", "validation"))
+        if samples:
+            train_kind(kind, samples, held, folder, [each.name for each in of_kind(recordings, kind)], say, trees)
+            made += 1
     if made:
         learned_card.write(folder)
     else:
         raise PresageError("these recordings have no kernels in their train split; 'presage corpus collect' makes some")
+
+
+def train_kind(
+    kind: str,
+    samples: Sequence[Example],
+    held: Sequence[Example],
+    folder: Path,
+    sources: list[str],
+    say: Callable[[str], None] = print,
+    trees: int = TREES,
+) -> None:
+    """Train the model of one kind from samples, widen its intervals until they hold for those that were held back, and
+    put it into a folder."""
+    say(f"{kind}: learning from {len(samples):,} kernels of {len({s.problem for s in samples})} operations")
+    facts, boosters = _learn(samples, say, trees)
+    stretch = _stretch(Model(kind, facts, boosters), [sample for sample in held if sample.distances])
+    say(f"  validation: intervals are stretched by {stretch:.3f}")
+    facts["residuals"] = [stretch * each for each in facts["residuals"]]
+    _write(folder, kind, facts, boosters, sources)
+
+
+def of_kind(recordings: Sequence[Recording], kind: str) -> list[Recording]:
+    """Those with kernels of a kind."""
+    return [each for each in recordings if (each.facts["kind"] == "cpu") == (kind == "cpu")]
+
+
+def read_all(recordings: Sequence[Recording], kind: str, split: str) -> list[Example]:
+    return [sample for recording in of_kind(recordings, kind) for sample in read(recording, kind, split)]
 
 
 def read(recording: Recording, kind: str, split: str) -> Iterator[Example]:
@@ -235,12 +255,10 @@ class _Unseen:
 
 def _unseen(samples: Sequence[Example], names: Sequence[str], trees: int, group: str) -> _Unseen:
     groups = [str(getattr(sample, group)) for sample in samples]
-    every = sorted(set(groups))
-    order = np.random.default_rng(0).permutation(len(every))
-    fold = {every[at]: number % FOLDS for number, at in enumerate(order)}
+    fold = folds(groups)
     off, familiar = np.zeros(len(samples)), np.zeros(len(samples))
     leaves = np.zeros((len(samples), trees), dtype=np.uint8)
-    for number in range(min(FOLDS, len(every))):
+    for number in sorted(set(fold.values())):
         seen = [sample for sample, name in zip(samples, groups, strict=True) if fold[name] != number]
         held = [i for i, name in enumerate(groups) if fold[name] == number]
         if not seen or not held:
@@ -252,6 +270,17 @@ def _unseen(samples: Sequence[Example], names: Sequence[str], trees: int, group:
         leaves[held, : found.shape[1]] = found
         familiar[held] = familiarity(found, _leaves(booster, _some_of_each(seen), names))
     return _Unseen(off, leaves, familiar)
+
+
+def folds(groups: Iterable[str]) -> dict[str, int]:
+    """The fold of each group, drawn at random: the same for the same groups.
+
+    >>> sorted(folds("abcdef").values())
+    [0, 0, 1, 1, 2, 3]
+    """
+    every = sorted(set(groups))
+    order = np.random.default_rng(0).permutation(len(every))
+    return {every[at]: number % FOLDS for number, at in enumerate(order)}
 
 
 def _some_of_each(samples: Sequence[Example]) -> list[Example]:

@@ -12,6 +12,7 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from presage.core.forecast import Forecast
 from presage.core.text import one_line, printable
 from presage.forecasters import llm_question
 from presage.forecasters.base import Candidate, Forecaster, Measured, Prediction, Task
+from presage.forecasters.learned import LearnedForecaster
 from presage.forecasters.llm_prompt import messages
 from presage.forecasters.llm_readout import INVALID, NOT_A_DIGIT, LocalReadOut
 from presage.llm.anonymise import Unreadable
@@ -68,13 +70,23 @@ class LlmForecaster(Forecaster):
         self._until = time.monotonic() + self.seconds
         self._open = self.allowance or Allowance()
         before = self._open.tokens_spent, self._open.dollars_spent
+        said = llm_question.advice(self._adviser, task, candidates) if self._is_advised else [None] * len(candidates)
         with ThreadPoolExecutor(self.client.settings.concurrency) as pool:
-            waiting = [pool.submit(self._forecast_one, task, candidate) for candidate in candidates]
+            asked = zip(candidates, said, strict=True)
+            waiting = [pool.submit(self._forecast_one, task, candidate, each) for candidate, each in asked]
             try:
                 return [one.result() for one in waiting]
             finally:
                 pool.shutdown(cancel_futures=True)  # what is under way costs, too
                 self._cost = Cost(self._open.tokens_spent - before[0], self._open.dollars_spent - before[1])
+
+    @property
+    def _is_advised(self) -> bool:
+        return self.client.settings.advised and self.client.settings.asks_compact
+
+    @cached_property
+    def _adviser(self) -> LearnedForecaster:
+        return LearnedForecaster()
 
     def spent(self) -> Cost:
         return self._cost
@@ -90,15 +102,15 @@ class LlmForecaster(Forecaster):
     def _left(self) -> float:
         return self._until - time.monotonic()
 
-    def _forecast_one(self, task: Task, candidate: Candidate) -> Prediction:
+    def _forecast_one(self, task: Task, candidate: Candidate, said: Forecast | None) -> Prediction:
         settings = self.client.settings
         try:
+            if settings.asks_compact:
+                question = llm_question.messages(task, candidate, settings.mode, said)
+            else:
+                question = messages(task, candidate)
             if settings.mode == "readout":
-                return self._read_out(llm_question.messages(task, candidate, settings.mode))
-            is_compact = settings.prompt == "compact"
-            question = (
-                llm_question.messages(task, candidate, settings.mode) if is_compact else messages(task, candidate)
-            )
+                return self._read_out(question)
         except Unreadable as problem:
             return Prediction(INVALID, (f"{problem}, so the model was not asked",))
         except NoAnswerError as error:

@@ -13,6 +13,7 @@ from presage.core.errors import PresageError
 from presage.core.forecast import Forecast
 from presage.forecasters import llm_question
 from presage.forecasters.base import Candidate, Prediction, Task
+from presage.forecasters.learned import LearnedForecaster
 from presage.llm import weights
 from presage.llm.anonymise import Unreadable
 from presage.llm.readout import ReadOut
@@ -31,28 +32,34 @@ class LocalReadOut:
             raise PresageError(f"{model} was trained to speak; serve it with 'presage llm serve --model {model}'")
         if weights.described(model) == weights.Description(model) and not Path(model).exists():
             raise PresageError(f"there is no model {model}; 'presage train llm' makes one")
+        self._is_advised = weights.described(model).advised
         self._known: dict[tuple[str, str], llm_question.Known] = {}
 
     @cached_property
     def _reader(self) -> ReadOut:
         return ReadOut(weights.load(self._model), llm_question.ANSWERS)
 
+    @cached_property
+    def _adviser(self) -> LearnedForecaster:
+        return LearnedForecaster()
+
     def forecast(self, task: Task, candidates: Sequence[Candidate]) -> list[Prediction]:
         known = self._known.setdefault((task.problem.name, task.hardware.name if task.hardware else task.kind), {})
         texts: list[str | None] = []
-        for candidate in candidates:
+        said = llm_question.advice(self._adviser, task, candidates) if self._is_advised else [None] * len(candidates)
+        for candidate, each in zip(candidates, said, strict=True):
             try:
-                texts.append(llm_question.text(task, candidate, known))
+                texts.append(llm_question.text(task, candidate, known, each))
             except Unreadable:
                 texts.append(None)
         asked = [llm_question.conversation(text, "readout") for text in texts if text is not None]
-        said = iter(self._reader.log_probabilities(asked) if asked else ())
+        answers = iter(self._reader.log_probabilities(asked) if asked else ())
         temperature = self._reader.weights.description.temperature if asked else 1.0
         predictions = []
         for text in texts:
             if text is None:
                 predictions.append(Prediction(INVALID, ("the source is not valid, so the model was not asked",)))
                 continue
-            forecast = llm_question.from_logarithms(np.asarray(next(said)), temperature)
+            forecast = llm_question.from_logarithms(np.asarray(next(answers)), temperature)
             predictions.append(Prediction(forecast, () if forecast else (NOT_A_DIGIT,)))
         return predictions

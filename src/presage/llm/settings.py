@@ -28,6 +28,7 @@ _KINDS: dict[str, tuple[tuple[type, ...], str]] = {
     "str": ((str,), "text"),
     "int": ((int,), "a whole number"),
     "float": ((int, float), "a number"),
+    "bool": ((bool,), "true or false"),
 }
 _LEAST_SECRET = 8
 """Shorter keys, such as the `none` of local servers, are not secrets and could be part of any word."""
@@ -47,6 +48,8 @@ class Settings:
     prompt: str = ""
     """What a forecaster asks: `full`, or `compact`, which models are trained on that presage trains. By default full
     for a spoken answer; a model that is read out is always asked the compact question."""
+    advised: bool = False
+    """Whether the compact question says what `learned` forecasts, for a model that was trained on that."""
     readout_temperature: float = 1.0
     """What the logarithms are divided by when a model is read out: above 1 it is made less sure."""
     temperature: float = 1.0
@@ -86,6 +89,10 @@ class Settings:
             raise PresageError(f"readout_temperature must be from 0.01 to 100, not {self.readout_temperature}")
         if not 0 <= self.temperature <= 2:
             raise PresageError(f"temperature must be from 0 to 2, not {self.temperature}")
+
+    @property
+    def asks_compact(self) -> bool:
+        return self.mode == "readout" or self.prompt == "compact"
 
     def check_priced(self) -> None:
         """Raise PresageError if a budget in dollars is set and no price is known."""
@@ -150,7 +157,7 @@ def _checked(path: Path, name: str, value: Any, kinds: Mapping[str, Any]) -> Any
     if name == "cache":
         return Path(value).expanduser() if isinstance(value, str) else _refuse(path, name, "a folder")
     kind, what = _KINDS[str(kinds[name])]
-    if not isinstance(value, kind) or isinstance(value, bool):
+    if not isinstance(value, kind) or (isinstance(value, bool) and bool not in kind):
         _refuse(path, name, what)
     return value
 

@@ -35,6 +35,8 @@ class Description:
     """What the logarithms of its probabilities are to be divided by: what fitted on the validation split."""
     answers: tuple[str, ...] = ()
     """What it chooses among, where it was trained on other questions than those about kernels."""
+    advised: bool = False
+    """Whether its questions say what `learned` forecasts."""
 
     def write(self, folder: Path) -> None:
         write_whole(folder / DESCRIPTION, json.dumps(vars(self), indent=1) + "\n")

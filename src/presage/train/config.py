@@ -34,6 +34,9 @@ class Questions:
     """Questions of the validation split, at most."""
     neighbours: float = 0.15
     """The share of questions that show measured kernels of the same operation."""
+    advised: bool = False
+    """Whether a question says what `learned` forecasts. Trees are then grown anew for each fold of the train split, so
+    that they have not seen what they forecast; the model is told of `learned` again whenever it is used."""
     seed: int = 0
 
 
@@ -58,6 +61,8 @@ class Sft:
     lora_rank: int = 16
     """0 trains all weights."""
     weight_decay: float = 0.0
+    compiled: bool = False
+    """Whether torch compiles the model's layers, which takes a minute once and makes each step quicker on a GPU."""
     checkpoint_seconds: float = 60.0
     seed: int = 0
 

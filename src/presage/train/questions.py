@@ -25,10 +25,13 @@ from presage.devices.recording import Recording, Row
 from presage.forecasters import llm_question
 from presage.forecasters.base import Candidate, Measured, Task
 from presage.llm.anonymise import Unreadable
+from presage.train import advice
+from presage.train.advice import Advice
 from presage.train.config import Config, Questions
 from presage.train.conversations import Conversation
 
 FACTS = "facts.json"
+ADVICE = "advice"
 SPLITS = ("train", "validation")
 _BASELINES = ("eager.py", "compiled.py")
 """PyTorch's own kernels, which nobody forecasts."""
@@ -62,6 +65,7 @@ def make(config: Config, recordings: Sequence[Recording], folder: Path, say: Cal
     """Write what is missing of the questions of these recordings into a folder; each file appears when it is whole."""
     folder.mkdir(parents=True, exist_ok=True)
     claim(folder / FACTS, config.digest("questions"), "the questions")
+    advisers = advice.make(recordings, folder / ADVICE, say) if config.questions.advised else None
     made = there = 0
     for recording in recordings:
         device = RecordedDevice(recording)
@@ -71,13 +75,16 @@ def make(config: Config, recordings: Sequence[Recording], folder: Path, say: Cal
                 there += 1
                 continue
             rows = [row for row in device.rows(problem).values() if row.source and row.family not in _BASELINES]
-            drawn = list(draw(device, problem, rows, config.questions)) if rows and rows[0].split in SPLITS else []
+            is_asked = bool(rows) and rows[0].split in SPLITS
+            drawn = list(draw(device, problem, rows, config.questions, advisers)) if is_asked else []
             write_whole(file, "".join(json.dumps(dataclasses.asdict(each)) + "\n" for each in drawn))
             made += 1
     say(f"questions: {made} operations written, {there} were there")
 
 
-def draw(device: RecordedDevice, problem: str, rows: Sequence[Row], settings: Questions) -> Iterator[Question]:
+def draw(
+    device: RecordedDevice, problem: str, rows: Sequence[Row], settings: Questions, advisers: Advice | None = None
+) -> Iterator[Question]:
     """The questions about one operation's kernels, the same for the same seed."""
     rng = random.Random(f"{settings.seed}/{problem}")
     measured = {row.hash: _measured(row) for row in rows}
@@ -97,8 +104,9 @@ def draw(device: RecordedDevice, problem: str, rows: Sequence[Row], settings: Qu
             task = Task(asked, measured[anchor], device.hardware, near, device.kind)
             candidate = Candidate(row.kernel, row.reports)
             log2_S = task.log2_speedup(measured[row.hash])
+            said = llm_question.advice(advisers.of(problem, row.room, rng), task, [candidate]) if advisers else [None]
             try:
-                text = llm_question.text(task, candidate, known)
+                text = llm_question.text(task, candidate, known, said[0])
             except Unreadable:
                 continue
             yield Question(

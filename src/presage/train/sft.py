@@ -80,6 +80,8 @@ def train(
     if config.recompute:
         model.enable_input_require_grads()
         model.gradient_checkpointing_enable({"use_reentrant": False})
+    if config.sft.compiled:
+        _compile(model)
     examples = list(as_examples(weights, conversations, answers, config.mode))
     training = Training(config, accelerator, model, weights, answers, folder, say)
     training.run(examples)
@@ -249,6 +251,14 @@ def _leave_inputs(model: Any) -> None:
             module.cast_input_dtype_enabled = False
 
 
+def _compile(model: Any) -> None:
+    """Compile one layer for all that are alike, whatever the length of what they read: a minute, not many."""
+    blocks = set(getattr(model, "_no_split_modules", None) or ())
+    for module in model.modules():
+        if type(module).__name__ in blocks:
+            module.compile(dynamic=True)
+
+
 def write_result(model: Any, weights: Weights, folder: Path) -> None:
     """Write what was trained as safetensors in half precision, with the tokenizer; a file `done` comes last."""
     torch, _ = import_libraries()
@@ -275,7 +285,8 @@ def description(config: Config, stage: str, temperature: float = 1.0, answers: S
     """What the folder of a training that has come to this stage says of itself."""
     made = f"{stage}/{RESULT}"
     adapter, weights = (made, "") if config.sft.lora_rank else ("", made)
-    return Description(config.model, adapter, weights, config.mode, temperature, tuple(answers))
+    advised = config.questions.advised and not answers
+    return Description(config.model, adapter, weights, config.mode, temperature, tuple(answers), advised)
 
 
 def precision_of(config: Config) -> str:

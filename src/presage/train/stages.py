@@ -138,7 +138,9 @@ def _describe(config: Config, into: Path, asked: Path, stage: str, facts: _Facts
         facts.add("questions", {"validation": len(held)})
         after = told["after recalibration"]
         say(f"validation: exact {after['exact']:.3f}, rps {after['rps']:.4f}, spearman {after['spearman']:.3f}")
-    write_whole(into / "llm.toml", _SETTINGS.format(mode=config.mode, temperature=_temperature(into), model=into.name))
+    advised = "true" if config.questions.advised else "false"
+    settings = {"mode": config.mode, "temperature": _temperature(into), "model": into.name, "advised": advised}
+    write_whole(into / "llm.toml", _SETTINGS.format(**settings))
 
 
 _SETTINGS = """# Settings for what 'presage llm serve --model {model}' serves: PRESAGE_LLM_CONFIG=llm.toml
@@ -146,6 +148,7 @@ _SETTINGS = """# Settings for what 'presage llm serve --model {model}' serves: P
 model = "{model}"
 mode = "{mode}"
 prompt = "compact"
+advised = {advised}
 readout_temperature = {temperature}
 concurrency = 32
 """

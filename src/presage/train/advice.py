@@ -1,0 +1,92 @@
+"""What `learned` forecasts of the kernels that a language model is trained on, by trees that have not seen them.
+
+A model that is told the trees' forecast of kernels that they know would believe them too much. So the train split is
+parted into folds, as for `learned` itself once by operation and once by whole rooms, and each fold is answered by trees
+grown on the others. A question of the train split draws which of the two answers it tells, so that the model meets
+forecasts of operations like those that trees know and unlike them. Other splits are answered by `learned` as it is
+installed, which the model is told of when it is used.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from presage.core.errors import PresageError
+from presage.core.files import write_whole
+from presage.devices.recording import Recording
+from presage.forecasters import learned_training
+from presage.forecasters.learned import KINDS, LearnedForecaster
+from presage.forecasters.learned_training import TREES, Example
+
+VIEWS = ("problem", "room")
+FOLDS = "folds.json"
+
+
+@dataclass(frozen=True)
+class Advice:
+    """Who is asked about an operation."""
+
+    folds: Mapping[str, Mapping[str, LearnedForecaster]]
+    """By view and by the operation's or the room's name: of the train split."""
+    installed: LearnedForecaster
+
+    def of(self, problem: str, room: str, rng: random.Random) -> LearnedForecaster:
+        """The trees that a question tells of."""
+        view = rng.choice(VIEWS)
+        return self.folds[view].get({"problem": problem, "room": room}[view], self.installed)
+
+
+def make(
+    recordings: Sequence[Recording], folder: Path, say: Callable[[str], None] = print, trees: int = TREES
+) -> Advice:
+    """Grow the trees of every fold into a folder, unless they are there."""
+    file = folder / FOLDS
+    if not file.exists():
+        write_whole(file, json.dumps(_grow(recordings, folder, say, trees)) + "\n")
+    known: dict[str, dict[str, str]] = json.loads(file.read_text())
+    places = {place for folds in known.values() for place in folds.values()}
+    unseen = {place: LearnedForecaster(folder / place) for place in places}
+    named = {view: {group: unseen[place] for group, place in folds.items()} for view, folds in known.items()}
+    return Advice(named, LearnedForecaster())
+
+
+def _grow(
+    recordings: Sequence[Recording], folder: Path, say: Callable[[str], None], trees: int
+) -> dict[str, dict[str, str]]:
+    """By view and group, the name of the folder of the trees that have not seen it."""
+    samples = {kind: learned_training.read_all(recordings, kind, "train") for kind in KINDS}
+    held = {kind: learned_training.read_all(recordings, kind, "validation") for kind in KINDS}
+    found = {}
+    for view in VIEWS:
+        folds = learned_training.folds(_group(sample, view) for each in samples.values() for sample in each)
+        if len(folds) < 2:
+            raise PresageError(
+                f"the train split has {len(folds)} {view}s, so that no trees can be grown that have not seen one; "
+                "set advised = false under [questions]"
+            )
+        for number in sorted(set(folds.values())):
+            place = folder / f"{view}_{number}"
+            if (place / "done").exists():
+                continue
+            place.mkdir(parents=True, exist_ok=True)
+            say(f"advice: trees that have not seen {sum(n == number for n in folds.values())} {view}s")
+            for kind in KINDS:
+                others = [sample for sample in samples[kind] if folds[_group(sample, view)] != number]
+                if others:
+                    sources = [each.name for each in learned_training.of_kind(recordings, kind)]
+                    learned_training.train_kind(kind, others, held[kind], place, sources, _quiet, trees)
+            (place / "done").touch()
+        found[view] = {group: f"{view}_{number}" for group, number in folds.items()}
+    return found
+
+
+def _group(sample: Example, view: str) -> str:
+    return str(getattr(sample, view))
+
+
+def _quiet(line: str) -> None:
+    """Training each fold tells nothing that matters."""
