@@ -193,17 +193,27 @@ def tell(results: Path, row: Mapping[str, Any]) -> None:
 class Answered(Forecaster):
     """Says what a model said elsewhere to the same questions."""
 
-    known: Mapping[tuple[str, str, str], Forecast | None]
-    """By problem, anchor and kernel."""
+    known: Mapping[tuple[str, str, str], Any]
+    """By problem, anchor and kernel, the logarithms of its answers' probabilities."""
+    temperature: float
+    adviser: Forecaster | None
 
     def forecast(self, task: Task, candidates: Sequence[Candidate]) -> list[Prediction]:
-        asked = ((task.problem.name, task.anchor.kernel.hash, each.kernel.hash) for each in candidates)
-        return [Prediction(self.known.get(key)) for key in asked]
+        from presage.forecasters import llm_question
+
+        told = llm_question.advice(self.adviser, task, candidates) if self.adviser else [None] * len(candidates)
+        return [Prediction(self._one(task, *each)) for each in zip(candidates, told, strict=True)]
+
+    def _one(self, task: Task, candidate: Candidate, said: Forecast | None) -> Forecast | None:
+        from presage.forecasters import llm_question
+        from presage.forecasters.llm_readout import INVALID
+
+        logs = self.known[task.problem.name, task.anchor.kernel.hash, candidate.kernel.hash]
+        return INVALID if np.isnan(logs).any() else llm_question.from_logarithms(logs, self.temperature, said)
 
 
 def answered(arguments: argparse.Namespace, name: str, split: str, is_warmed: bool) -> Answered:
-    from presage.forecasters import llm_question
-    from presage.forecasters.llm_readout import INVALID
+    from presage.forecasters import registry
 
     kept = np.load(arguments.answers / f"{name}_{split}.npz")
     temperature = float(kept["temperature"]) if is_warmed else 1.0
@@ -211,11 +221,9 @@ def answered(arguments: argparse.Namespace, name: str, split: str, is_warmed: bo
     rows = list(train_pieces.unpacked(data / f"evaluate_{split}.jsonl.gz"))
     if len(rows) != len(kept["logs"]):
         raise PresageError(f"{name}_{split}.npz has {len(kept['logs'])} answers to {len(rows)} questions")
-    known = {}
-    for row, logs in zip(rows, kept["logs"], strict=True):
-        said = INVALID if np.isnan(logs).any() else llm_question.from_logarithms(logs, temperature)
-        known[row["problem"], row["anchor"], row["kernel"]] = said
-    return Answered(known)
+    keys = [(row["problem"], row["anchor"], row["kernel"]) for row in rows]
+    known = dict(zip(keys, kept["logs"], strict=True))
+    return Answered(known, temperature, registry.get(BASELINE) if arguments.advised else None)
 
 
 def evaluations(arguments: argparse.Namespace, recording: Recording, split: str) -> Iterator[Evaluation]:

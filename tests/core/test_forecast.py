@@ -40,6 +40,20 @@ def test_any_weights_are_renormalised(w: list[float]) -> None:
     assert Forecast.from_bins(w).bin_probabilities().sum() == pytest.approx(1)
 
 
+@given(forecasts(), weights, chances)
+def test_mass_is_moved_from_bin_to_bin(forecast: Forecast, w: list[int], p_fail: float) -> None:
+    moved = forecast.with_bins(w, p_fail)
+    assert moved.bin_probabilities() == pytest.approx(np.array(w) / sum(w), abs=1e-9)
+    assert moved.p_fail == p_fail
+
+
+@given(forecasts(), st.lists(st.floats(-6, 6), max_size=9))
+def test_the_same_mass_in_each_bin_is_the_same_forecast(forecast: Forecast, points: list[float]) -> None:
+    """But for bins that have hardly any."""
+    same = forecast.with_bins(forecast.bin_probabilities(), forecast.p_fail)
+    assert [same.cdf_at(x) for x in points] == pytest.approx([forecast.cdf_at(x) for x in points], abs=2e-3)
+
+
 @given(forecasts(), st.lists(st.floats(-10, 10), min_size=2, max_size=20))
 def test_the_cdf_rises(forecast: Forecast, points: list[float]) -> None:
     values = [forecast.cdf_at(x) for x in sorted(points)]

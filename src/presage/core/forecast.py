@@ -20,6 +20,8 @@ Confidence = Literal["max_probability", "entropy", "width"]
 # Equal quantiles would make a step, which a piecewise-linear CDF cannot have: they are set this many octaves apart.
 _GAP = 1e-6
 _OCTAVES = 64.0
+_LEAST_MASS = 1e-3
+"""In a bin with less, nobody knows how the mass is spread."""
 
 
 @dataclass(frozen=True)
@@ -163,6 +165,25 @@ class Forecast(Shown):
         middle = self.quantile(0.5)
         knots = tuple(middle + factor * (knot - middle) for knot in self.knots)
         return Forecast(knots, self.cdf, self.p_fail, self.raw_sum)
+
+    def with_bins(self, probabilities: npt.ArrayLike, p_fail: float) -> Forecast:
+        """One weight per bin of the scale, as for `from_bins`, but spread over each bin as this forecast is; evenly
+        where this one has hardly any mass.
+
+        >>> narrow = Forecast.from_quantiles([0.25, 0.75], [0.2, 0.3])
+        >>> moved = narrow.with_bins([0, 0, 0, 0.5, 0.5, 0, 0, 0], 0.0)
+        >>> moved.quantile(0.25), round(moved.quantile(0.75), 9)
+        (-0.25, 0.25)
+        """
+        even = Forecast.from_bins(probabilities, p_fail)
+        knots = np.union1d(self.knots, LOG2_KNOTS)
+        own, flat = (np.diff(np.interp(knots, each.knots, each.cdf)) for each in (self, even))
+        which = np.searchsorted(LOG2_EDGES, (knots[:-1] + knots[1:]) / 2)
+        mass = np.bincount(which, own, BINS)
+        share = even.bin_probabilities() / np.maximum(mass, _LEAST_MASS)
+        pieces = np.where(mass[which] >= _LEAST_MASS, own * share[which], flat)
+        cdf = np.minimum(np.cumsum(pieces), 1.0)
+        return Forecast(tuple(knots.tolist()), (0.0, *cdf[:-1].tolist(), 1.0), float(p_fail), even.raw_sum)
 
     def confidence(self, kind: Confidence = "max_probability") -> float:
         """How sure the forecast is of log2 S, given that the kernel works: in [0, 1], larger is surer.

@@ -110,7 +110,7 @@ class LlmForecaster(Forecaster):
             else:
                 question = messages(task, candidate)
             if settings.mode == "readout":
-                return self._read_out(question)
+                return self._read_out(question, said)
         except Unreadable as problem:
             return Prediction(INVALID, (f"{problem}, so the model was not asked",))
         except NoAnswerError as error:
@@ -132,13 +132,13 @@ class LlmForecaster(Forecaster):
         told = [f"from {len(samples)} of {self.client.settings.samples} samples"]
         return Prediction(average([s.forecast for s in samples]), (*told, *dict.fromkeys(notes), *_reasons(samples)))
 
-    def _read_out(self, question: Sequence[Message]) -> Prediction:
+    def _read_out(self, question: Sequence[Message], said: Forecast | None) -> Prediction:
         (answer,) = self.client.ask(question, None, 1, self._left(), self._open, LIKELIEST)
         notes = [self.client.complaint] if self.client.complaint else []
         if not answer.likeliest:
             told = "the endpoint tells no log-probabilities, so that nothing can be read out; see 'presage llm check'"
             return Prediction(None, (f"no forecast: {told}", *notes))
-        forecast = llm_question.from_likeliest(answer.likeliest, self.client.settings.readout_temperature)
+        forecast = llm_question.from_likeliest(answer.likeliest, self.client.settings.readout_temperature, said)
         return Prediction(forecast, (*([NOT_A_DIGIT] if forecast is None else ["read out"]), *notes))
 
     def _usable(self, question: Sequence[Message], answer: Answer) -> ParsedAnswer:

@@ -152,9 +152,12 @@ def digit_of(log2_S: float | None) -> int:
     return 0 if log2_S is None else 1 + int(scale.bin_of(2.0**log2_S))
 
 
-def from_logarithms(log_probabilities: npt.ArrayLike, temperature: float = 1.0) -> Forecast | None:
+def from_logarithms(
+    log_probabilities: npt.ArrayLike, temperature: float = 1.0, said: Forecast | None = None
+) -> Forecast | None:
     """The forecast of the logarithm of one probability per answer, in the order of `ANSWERS`, each divided by a
-    temperature; None if the model hardly thinks of answering with one of them.
+    temperature; None if the model hardly thinks of answering with one of them. said: what the model was told that
+    `learned` forecasts, whose mass is moved from bin to bin.
 
     >>> round(from_logarithms(np.log([0.2, 1e-9, 1e-9, 1e-9, 0.4, 0.4, 1e-9, 1e-9, 1e-9])).p_fail, 6)
     0.2
@@ -165,11 +168,14 @@ def from_logarithms(log_probabilities: npt.ArrayLike, temperature: float = 1.0) 
         return None
     p = np.exp((logs - logs.max()) / temperature)
     p /= p.sum()
-    bins = Forecast.from_bins(np.maximum(p[1:], _LEAST), float(np.round(p[0], 12)))
+    make = said.with_bins if said else Forecast.from_bins
+    bins = make(np.maximum(p[1:], _LEAST), float(np.round(p[0], 12)))
     return Forecast(bins.knots, bins.cdf, bins.p_fail, raw_sum=mass)
 
 
-def from_likeliest(likeliest: Mapping[str, float], temperature: float = 1.0) -> Forecast | None:
+def from_likeliest(
+    likeliest: Mapping[str, float], temperature: float = 1.0, said: Forecast | None = None
+) -> Forecast | None:
     """The same of the likeliest tokens that an endpoint tells, spaces around a digit aside. A digit that is not among
     them is less likely than all that are, and less likely than what they leave.
 
@@ -184,7 +190,8 @@ def from_likeliest(likeliest: Mapping[str, float], temperature: float = 1.0) -> 
         return None
     left = max(0.0, 1 - sum(math.exp(value) for value in likeliest.values()))
     least = min([left, *(math.exp(value) for value in likeliest.values())])
-    return from_logarithms([math.log(max(p, least / len(ANSWERS), _LEAST)) for p in told.values()], temperature)
+    logs = [math.log(max(p, least / len(ANSWERS), _LEAST)) for p in told.values()]
+    return from_logarithms(logs, temperature, said)
 
 
 # -- the parts --------------------------------------------------------------------------------------------------------

@@ -56,10 +56,10 @@ class LocalReadOut:
         answers = iter(self._reader.log_probabilities(asked) if asked else ())
         temperature = self._reader.weights.description.temperature if asked else 1.0
         predictions = []
-        for text in texts:
+        for text, each in zip(texts, said, strict=True):
             if text is None:
                 predictions.append(Prediction(INVALID, ("the source is not valid, so the model was not asked",)))
                 continue
-            forecast = llm_question.from_logarithms(np.asarray(next(answers)), temperature)
+            forecast = llm_question.from_logarithms(np.asarray(next(answers)), temperature, each)
             predictions.append(Prediction(forecast, () if forecast else (NOT_A_DIGIT,)))
         return predictions
