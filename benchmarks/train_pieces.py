@@ -65,15 +65,15 @@ class Piece:
 
 def _of_a() -> Iterator[Piece]:
     yield Piece("A/untrained", "untrained", 20)
-    yield Piece("A/data1000", "read_out", 38, limit=1000)
-    yield Piece("A/data4000", "read_out", 130, limit=4000)
-    yield Piece("A/data16000", "read_out", 430, limit=16_000, splits=TESTS, is_kept=True)
+    yield Piece("A/data1000", "read_out", 30, limit=1000)
+    yield Piece("A/data4000", "read_out", 75, limit=4000)
+    yield Piece("A/data16000", "read_out", 290, limit=16_000, splits=TESTS, is_kept=True)
     yield Piece(
-        "A/all16000", "read_out", 430, limit=16_000, rank=ALL_WEIGHTS, learning_rate=ALL_RATE, splits=TESTS
+        "A/all16000", "read_out", 330, limit=16_000, rank=ALL_WEIGHTS, learning_rate=ALL_RATE, splits=TESTS
     )  # fmt: skip
     yield Piece("A/speed", "speed", 25)
     for seed, loss in itertools.product(SEEDS, LOSSES):
-        yield Piece(f"A/{loss}/seed{seed}", "read_out", 70, seed=seed, loss=loss, limit=2000)
+        yield Piece(f"A/{loss}/seed{seed}", "read_out", 40, seed=seed, loss=loss, limit=2000)
 
 
 def _of_b() -> Iterator[Piece]:
@@ -82,11 +82,11 @@ def _of_b() -> Iterator[Piece]:
 
 def _of_d() -> Iterator[Piece]:
     yield Piece("D/untrained", "untrained", 20, advised=True)
-    yield Piece("D/data1000", "read_out", 38, limit=1000, advised=True)
-    yield Piece("D/data4000", "read_out", 130, limit=4000, advised=True, splits=TESTS)
-    yield Piece("D/data16000", "read_out", 430, limit=16_000, advised=True, splits=TESTS, is_kept=True)
+    yield Piece("D/data1000", "read_out", 30, limit=1000, advised=True)
+    yield Piece("D/data4000", "read_out", 140, limit=4000, advised=True, splits=TESTS)
+    yield Piece("D/data16000", "read_out", 290, limit=16_000, advised=True, splits=TESTS, is_kept=True)
     for seed, loss in itertools.product(SEEDS, LOSSES):
-        yield Piece(f"D/{loss}/seed{seed}", "read_out", 70, seed=seed, loss=loss, limit=2000, advised=True)
+        yield Piece(f"D/{loss}/seed{seed}", "read_out", 40, seed=seed, loss=loss, limit=2000, advised=True)
 
 
 def _of_c() -> Iterator[Piece]:
