@@ -4,12 +4,15 @@ pool's best, with forecasts and without?
     python benchmarks/corpus_search.py --device recorded:h200 --splits test_op,test_family --seeds 5 [--jobs 2]
     python benchmarks/corpus_search.py --methods risk/learned,risk/learned+stop --splits test_op --budget 64
     python benchmarks/corpus_search.py --methods risk/learned --method risk/blend:learned,llm:model=FOLDER --budget 64
+    python benchmarks/corpus_search.py --methods risk/learned --method risk/blend:learned,answers --splits test_op \
+        --budget 64 --answers A_data16000 --data DATA --folder FOLDER
 
 A method is POLICY or POLICY/FORECASTER, and `+stop` lets the search stop early, `+stop=0.1` with this alpha. Every
 search is `presage.search` on a budget as large as the pool, or the one that is given, in a folder that is thrown away.
 How fast a kernel is is what was recorded, whatever noise a search sees. With `--batch` the search sees fewer kernels at
 a time than there are. A search that stopped is too early if its result is more than 5 % behind that of the first
-method from the same seed.
+method from the same seed. `answers` is a forecaster that says what a language model answered elsewhere, to the
+questions that `presage evaluate` asks (benchmarks/train_claims.py): each kernel against the seed, without neighbours.
 """
 
 from __future__ import annotations
@@ -23,18 +26,34 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from statistics import mean, median
 from typing import Any
 
-from presage import search
+import train_claims
+
+from presage import Forecaster, search
 from presage.cli.terminal import table
 from presage.devices import registry as devices
 from presage.devices.recorded import RecordedDevice
+from presage.forecasters import registry as forecasters
+from presage.forecasters.blend import BlendForecaster
 from presage.store.store import Store
 
 NEAR = 1.05
 METHODS = "always,always/learned,topk/learned,risk/learned"
+
+
+@dataclass(frozen=True)
+class Answers:
+    """Where the answers of a language model are, as `train_claims.py score` is told."""
+
+    name: str
+    split: str
+    data: Path
+    answers: Path
+    advised: bool = False
 
 
 @dataclass(frozen=True)
@@ -51,6 +70,7 @@ class Job:
     speedups: Mapping[str, float]
     """Of all kernels that work, by hash, as recorded."""
     batch: int | None = None
+    answers: Answers | None = None
 
     def run(self) -> dict[str, Any]:
         method, _, stop = self.method.partition("+")
@@ -59,7 +79,7 @@ class Job:
         start = time.perf_counter()
         with tempfile.TemporaryDirectory() as folder:
             run = search(
-                self.problem, device=self.device, policy=policy, forecaster=forecaster or "none", seed=self.seed,
+                self.problem, device=self.device, policy=policy, forecaster=self.forecaster(forecaster), seed=self.seed,
                 budget=self.budget, until=NEAR - 1 if stop else None, alpha=alpha, batch=self.batch, run=folder,
             )  # fmt: skip
             with Store(Path(folder), writes=False) as store:
@@ -73,6 +93,21 @@ class Job:
                 "seconds": time.perf_counter() - start,
             }  # fmt: skip
 
+    def forecaster(self, spec: str) -> str | Forecaster:
+        kind, _, members = spec.rpartition(":")
+        if not self.answers or "answers" not in members.split(","):
+            return spec or "none"
+        named = {
+            name: _told(self.answers) if name == "answers" else forecasters.get(name) for name in members.split(",")
+        }
+        return BlendForecaster(named) if kind == "blend" else named["answers"]
+
+
+@lru_cache(maxsize=1)
+def _told(answers: Answers) -> Forecaster:
+    """Read once in each process."""
+    return train_claims.answered(answers, answers.name, answers.split, is_warmed=True)
+
 
 def jobs(device: RecordedDevice, splits: set[str], methods: list[str], arguments: argparse.Namespace) -> Iterator[Job]:
     for problem in device.recording.counts:
@@ -85,10 +120,13 @@ def jobs(device: RecordedDevice, splits: set[str], methods: list[str], arguments
         near = frozenset(hash for hash, speedup in speedups.items() if speedup >= max(speedups.values()) / NEAR)
         if rows[0].anchor in near:
             continue  # the seed itself is as good
+        told = (
+            Answers(arguments.answers, rows[0].split, arguments.data, arguments.folder) if arguments.answers else None
+        )
         budget, speedups = arguments.budget or len(rows), {**speedups, rows[0].anchor: 1.0}
         for method in methods:
             for seed in range(arguments.seeds):
-                yield Job(problem, arguments.device, method, seed, budget, near, speedups, arguments.batch)
+                yield Job(problem, arguments.device, method, seed, budget, near, speedups, arguments.batch, told)
 
 
 def main() -> int:
@@ -101,6 +139,9 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--budget", type=int, help="measurements of each search (default: as many as the pool has)")
     parser.add_argument("--batch", type=int, help="candidates of a step (default: the pool)")
+    parser.add_argument("--answers", metavar="NAME", help="the piece of train_claims.py whose answers to use")
+    parser.add_argument("--data", type=Path, metavar="FOLDER", help="where its questions are")
+    parser.add_argument("--folder", type=Path, metavar="FOLDER", help="where its answers are")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--json", action="store_true", help="print every search as a line")
     arguments = parser.parse_args()

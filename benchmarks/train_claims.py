@@ -208,11 +208,14 @@ class Answered(Forecaster):
         from presage.forecasters import llm_question
         from presage.forecasters.llm_readout import INVALID
 
-        logs = self.known[task.problem.name, task.anchor.kernel.hash, candidate.kernel.hash]
+        logs = self.known.get((task.problem.name, task.anchor.kernel.hash, candidate.kernel.hash))
+        if logs is None:
+            return None
         return INVALID if np.isnan(logs).any() else llm_question.from_logarithms(logs, self.temperature, said)
 
 
-def answered(arguments: argparse.Namespace, name: str, split: str, is_warmed: bool) -> Answered:
+def answered(arguments: Any, name: str, split: str, is_warmed: bool) -> Answered:
+    """arguments: with the folders `answers` and `data`, and whether questions were `advised`."""
     from presage.forecasters import registry
 
     kept = np.load(arguments.answers / f"{name}_{split}.npz")

@@ -11,7 +11,8 @@ import pytest
 
 from presage import PresageError
 from presage.cli.main import main
-from presage.train import config, questions, stages
+from presage.llm.weights import load
+from presage.train import config, questions, sft, stages
 
 CONFIG = """\
 model = "{model}"
@@ -153,3 +154,13 @@ def test_questions_keep_splits_mix_anchors_and_hold_failures(written, small, tmp
     assert more[:5] == few
     with pytest.raises(PresageError, match="no questions of the test_op split"):
         questions.read(tmp_path, "test_op")
+
+
+def test_layers_are_compiled_and_nothing_else(tiny, monkeypatch: pytest.MonkeyPatch) -> None:
+    torch = pytest.importorskip("torch", reason="needs the train extra")
+    compiled = []
+    monkeypatch.setattr(torch.nn.Module, "compile", lambda self, **options: compiled.append((type(self), options)))
+    model = sft.with_lora(load(str(tiny)).model, 4, 0)
+    sft.compile_layers(model)
+    assert [kind.__name__ for kind, _ in compiled] == ["LlamaDecoderLayer"] * 2
+    assert all(options == {"dynamic": True} for _, options in compiled), "one for rows of any length"

@@ -80,8 +80,8 @@ def train(
     if config.recompute:
         model.enable_input_require_grads()
         model.gradient_checkpointing_enable({"use_reentrant": False})
-    if config.sft.compiled:
-        _compile(model)
+    if config.sft.compiled and torch.cuda.is_available():
+        compile_layers(model)
     examples = list(as_examples(weights, conversations, answers, config.mode))
     training = Training(config, accelerator, model, weights, answers, folder, say)
     training.run(examples)
@@ -251,8 +251,8 @@ def _leave_inputs(model: Any) -> None:
             module.cast_input_dtype_enabled = False
 
 
-def _compile(model: Any) -> None:
-    """Compile one layer for all that are alike, whatever the length of what they read: a minute, not many."""
+def compile_layers(model: Any) -> None:
+    """Let torch compile the layers when they are first called: one for all that are alike, for rows of any length."""
     blocks = set(getattr(model, "_no_split_modules", None) or ())
     for module in model.modules():
         if type(module).__name__ in blocks:
