@@ -234,8 +234,12 @@ def evaluations(arguments: argparse.Namespace, recording: Recording, split: str)
     from presage.forecasters.blend import BlendForecaster
 
     for name in arguments.names:
-        cold, warm = (answered(arguments, name, split, is_warmed) for is_warmed in (False, True))
-        blend = BlendForecaster({BASELINE: registry.get(BASELINE), "llm": warm})
+        if (arguments.answers / f"{name}_{split}.npz").exists():
+            cold, warm = (answered(arguments, name, split, is_warmed) for is_warmed in (False, True))
+        else:
+            cold = warm = registry.get(name, recording)
+        shares = [(1 - share, share) for share in arguments.shares]
+        blend = BlendForecaster({BASELINE: registry.get(BASELINE), name: warm}, *shares)
         for label, each in ((name, cold), (f"{name} warmed", warm), (f"blend {name}", blend)):
             found = evaluate(each, recording=recording, split=split, suites=arguments.suites)
             yield dataclasses.replace(found, forecaster=label)
@@ -245,11 +249,13 @@ def evaluations(arguments: argparse.Namespace, recording: Recording, split: str)
 def score(arguments: argparse.Namespace) -> None:
     from presage.cli.terminal import table
     from presage.evaluations.comparison import compare
+    from presage.forecasters import registry
     from presage.report import evaluate_page
 
     arguments.data = arguments.data or arguments.work / "data"
     arguments.answers = arguments.answers or arguments.work
-    wanted = [arguments.answers / f"{name}_{split}.npz" for name in arguments.names for split in arguments.splits]
+    asked = [name for name in arguments.names if name not in registry.names()]
+    wanted = [arguments.answers / f"{name}_{split}.npz" for name in asked for split in arguments.splits]
     if missing := [file for file in wanted if not file.exists()]:
         raise PresageError(f"there are no answers {missing[0]}; name their folder with --answers")
     recording = load_recording(arguments.recording)
@@ -269,6 +275,10 @@ def score(arguments: argparse.Namespace) -> None:
 
 def names(text: str) -> list[str]:
     return text.split(",")
+
+
+def numbers(text: str) -> list[float]:
+    return [float(each) for each in text.split(",")]
 
 
 def parser() -> argparse.ArgumentParser:
@@ -299,7 +309,12 @@ def parser() -> argparse.ArgumentParser:
     each = commands.add_parser("list", parents=[work, results])
     each.set_defaults(command=list_pieces)
     each = commands.add_parser("score", parents=[work, data, recording, advised])
-    each.add_argument("names", nargs="+", metavar="NAME", help="a piece with answers, such as A_data16000")
+    each.add_argument(
+        "names", nargs="+", metavar="NAME", help="a piece with answers, such as A_data16000; or a forecaster"
+    )
+    each.add_argument(
+        "--shares", type=numbers, default=[0.5, 0.5], help="of the model in the blend: of speed, of failures (0.5,0.5)"
+    )
     each.add_argument("--answers", type=Path, metavar="FOLDER", help="where they are (default: WORK)")
     each.add_argument("--splits", type=names, default=ASKED[1:], help="(default: the two test splits)")
     each.add_argument("--suites", type=names, default=SUITES, help=f"(default: {','.join(SUITES)})")

@@ -85,6 +85,22 @@ def test_the_pool_is_the_weighted_mean_of_the_cdfs(parts, at: float) -> None:
 # -- learning ---------------------------------------------------------------------------------------------------------
 
 
+def test_it_begins_with_the_weights_that_it_is_given() -> None:
+    members = {"low": Says(lambda hash: around(-1.0, p_fail=0.0)), "high": Says(lambda hash: around(1.0, p_fail=1.0))}
+    blend = BlendForecaster(members, speed=(9, 1), failure=(1, 3))
+    (said,) = blend.forecast(Task(PROBLEM, ANCHOR), [Candidate(KERNELS[0])])
+    assert said.forecast.cdf_at(0.0) == pytest.approx(0.9)
+    assert said.forecast.p_fail == pytest.approx(0.75)
+    assert blend.weights == pytest.approx({"low": 0.9, "high": 0.1})
+
+
+@pytest.mark.parametrize("weights", [(1.0,), (1, 0), (2, -1), (1, float("nan"))])
+def test_a_member_without_a_weight_is_refused(weights: tuple[float, ...]) -> None:
+    members = {"low": Says(lambda hash: None), "high": Says(lambda hash: None)}
+    with pytest.raises(PresageError, match="a weight above 0 for each"):
+        BlendForecaster(members, failure=weights)
+
+
 def test_it_approaches_the_better_one() -> None:
     good, bad = Says(lambda hash: around(TRUTH[hash])), Says(lambda hash: around(TRUTH[hash] + 2))
     blend = BlendForecaster({"bad": bad, "good": good})

@@ -41,13 +41,22 @@ class BlendForecaster(Forecaster):
         """The blend of `blend:A,B`, or of the usual members."""
         return cls({name: get(name) for name in (text.split(",") if text else MEMBERS)})
 
-    def __init__(self, members: Mapping[str, Forecaster]) -> None:
+    def __init__(
+        self,
+        members: Mapping[str, Forecaster],
+        speed: Sequence[float] | None = None,
+        failure: Sequence[float] | None = None,
+    ) -> None:
+        """speed, failure: what each member's word counts at first; by default, all the same."""
         if len(members) < 2:
             raise PresageError("a blend needs two or more forecasters; write --forecaster blend:learned,llm")
+        for weights in (speed, failure):
+            if weights is not None and (len(weights) != len(members) or not all(weight > 0 for weight in weights)):
+                raise PresageError(f"a blend of {len(members)} needs a weight above 0 for each")
         self._members = dict(members)
         self.is_paid = any(member.is_paid for member in members.values())
-        self._speed = np.full(len(members), 1 / len(members))
-        self._failure = self._speed.copy()
+        self._speed = _shares(speed or [1.0] * len(members))
+        self._failure = _shares(failure or [1.0] * len(members))
         self._said: dict[tuple[str, str, str], list[Forecast | None]] = {}
         self._news: dict[tuple[str, str, str], list[Forecast | None] | None] = {}
         """What has changed there since `memory`; None: it has been learned from."""

@@ -1,5 +1,5 @@
 """The compact question: what language models are trained on, and what `llm` asks a trained one. It has about
-1,100 tokens, so that a small model reads hundreds in a second.
+1,270 tokens, so that a small model reads hundreds in a second.
 
 It holds what `llm_prompt` says at length: the problem, the anchor's times, the candidate's source without its author's
 words, and what compiling told of both kernels. What all candidates share comes first; what tells most comes last, where
@@ -34,31 +34,46 @@ _LEAST_MASS = 0.01
 _LEAST = 1e-9
 _CASES = 4
 _LONGEST_SUMMARY = 400
-_LONGEST_SOURCE = 600
+_LONGEST_SOURCE = 900
 _LONGEST_NEIGHBOUR = 200
 NEIGHBOURS = 2
 _LEAST_TOLD = 1.0
 """Per cent: bins that are less likely are not named."""
-_UNITS = ("memory", "issue", "shared", "tensor", "atomic", "fp32", "integer", "special")
-_FACTS = ("registers", "occupancy", "lanes_in_use", "load_width", "store_width", "bank_conflicts")
+_UNITS = ("memory", "issue", "shared", "tensor", "atomic", "fp32", "fp16", "integer", "special")
+_FACTS = ("registers", "occupancy", "last_wave", "lanes_in_use", "load_width", "store_width", "bank_conflicts")
 _LOGARITHMS = {
     "in_a_row_instructions": "instructions in a row",
     "in_a_row_global_load": "loads",
     "in_a_row_barrier": "barriers",
     "waves": "waves",
+    "resident_warps": "resident warps",
     "spilled": "spilled",
 }
 _RULES = {
-    "busy_most": ("busiest unit", -0.04),
-    "busy_sum": ("all units", 0.66),
-    "busy_memory": ("memory", -0.17),
-    "busy_issue": ("issue", -0.31),
-    "in_a_row_instructions": ("instructions in a row", 0.31),
-    "in_a_row_global_load": ("loads", 0.08),
+    "busy_most": "busiest unit",
+    "busy_sum": "all units",
+    "busy_memory": "memory",
+    "busy_issue": "issue",
+    "in_a_row_instructions": "instructions in a row",
+    "in_a_row_global_load": "loads",
 }
-"""What a kernel's time may be in proportion to, and its weight among all of them together: by least squares, from the
-train split of the recording h200 (`benchmarks/question_numbers.py`)."""
-_PEAK, _ALWAYS = 0.35, -0.19
+"""What a kernel's time may be in proportion to."""
+_TOGETHER = {
+    "busy_memory": -0.13,
+    "busy_issue": -0.12,
+    "busy_integer": 0.13,
+    "busy_sum": 0.75,
+    "resident_warps": -0.68,
+    "spilled": 0.1,
+    "registers": -0.4,
+    "occupancy": 0.45,
+    "last_wave": 1.12,
+    "load_width": -0.1,
+    "bank_conflicts": -0.16,
+}
+"""The weights of what differs between anchor and candidate, in octaves, where all of it counts: by least squares, from
+the train split of the recording h200 (`benchmarks/question_numbers.py`)."""
+_PEAK, _ALWAYS = 0.23, -0.17
 """The weight of the busiest unit at its peak, and what is always added."""
 
 _SYSTEM = """\
@@ -268,12 +283,18 @@ def _estimates(task: Task, anchor: Mapping[str, float], ours: Mapping[str, float
     timed = _timed(task) if task.problem.inputs and task.hardware else []
     if not timed or any(name not in kernel for name in _RULES for kernel in (anchor, ours)):
         return ""
-    told = {word: anchor[name] - ours[name] for name, (word, _) in _RULES.items()}
-    together = _ALWAYS + sum(weight * told[word] for word, weight in _RULES.values())
+    told = {word: anchor[name] - ours[name] for name, word in _RULES.items()}
+    together = sum(weight * (_size(name, anchor) - _size(name, ours)) for name, weight in _TOGETHER.items())
     told["peak"] = sum(_octaves(task, case, time) for case, time in timed) / len(timed) - ours["busy_most"]
-    told["together"] = together + _PEAK * told["peak"]
+    told["together"] = together + _PEAK * told["peak"] + _ALWAYS
     rows = (f"{word} {_number(log2_S, '+.1f')} {digit_of(log2_S)}" for word, log2_S in told.items())
     return f"# log2 S and its bin by: {', '.join(rows)}"
+
+
+def _size(name: str, facts: Mapping[str, float]) -> float:
+    """A fact in octaves."""
+    value = facts.get(name, 0.0)
+    return math.log2(1 + value) if name in _FACTS else value
 
 
 def _advice(said: Forecast) -> str:
