@@ -63,11 +63,12 @@ def _grow(
     found = {}
     for view in VIEWS:
         folds = learned_training.folds(_group(sample, view) for each in samples.values() for sample in each)
-        if len(folds) < 2:
-            raise PresageError(
-                f"the train split has {len(folds)} {view}s, so that no trees can be grown that have not seen one; "
-                "set advised = false under [questions]"
-            )
+        for kind, each in samples.items():
+            if each and len({folds[_group(sample, view)] for sample in each}) < 2:
+                raise PresageError(
+                    f"the train split has too few {view}s with kernels of the kind '{kind}' to grow trees without "
+                    "some of them; set advised = false under [questions]"
+                )
         for number in sorted(set(folds.values())):
             place = folder / f"{view}_{number}"
             if (place / "done").exists():
@@ -75,8 +76,7 @@ def _grow(
             place.mkdir(parents=True, exist_ok=True)
             say(f"advice: trees that have not seen {sum(n == number for n in folds.values())} {view}s")
             for kind in KINDS:
-                others = [sample for sample in samples[kind] if folds[_group(sample, view)] != number]
-                if others:
+                if others := [sample for sample in samples[kind] if folds[_group(sample, view)] != number]:
                     sources = [each.name for each in learned_training.of_kind(recordings, kind)]
                     learned_training.train_kind(kind, others, held[kind], place, sources, _quiet, trees)
             (place / "done").touch()
