@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from presage.train.config import Config
     from presage.train.questions import Question
 
-TESTS = ("test_op", "test_family")
+ANSWERED = ("validation", "test_op", "test_family")
+"""What is asked about every kernel of these splits: on the first, shares and temperatures can be fitted."""
 LOSSES = ("rps", "log", "brier")
 REWARDS = ("correctness", "correctness+brier", "correctness+rps")
 SEEDS = (0, 1, 2)
@@ -67,9 +68,10 @@ def _of_a() -> Iterator[Piece]:
     yield Piece("A/untrained", "untrained", 20)
     yield Piece("A/data1000", "read_out", 30, limit=1000)
     yield Piece("A/data4000", "read_out", 75, limit=4000)
-    yield Piece("A/data16000", "read_out", 290, limit=16_000, splits=TESTS, is_kept=True)
+    yield Piece("A/data16000", "read_out", 330, limit=16_000, splits=ANSWERED, is_kept=True)
+    yield Piece("A/log16000", "read_out", 330, limit=16_000, loss="log", splits=ANSWERED, is_kept=True)
     yield Piece(
-        "A/all16000", "read_out", 330, limit=16_000, rank=ALL_WEIGHTS, learning_rate=ALL_RATE, splits=TESTS
+        "A/all16000", "read_out", 330, limit=16_000, rank=ALL_WEIGHTS, learning_rate=ALL_RATE, splits=ANSWERED
     )  # fmt: skip
     yield Piece("A/speed", "speed", 25)
     for seed, loss in itertools.product(SEEDS, LOSSES):
@@ -77,14 +79,14 @@ def _of_a() -> Iterator[Piece]:
 
 
 def _of_b() -> Iterator[Piece]:
-    yield Piece("B/data4000", "read_out", 290, limit=4000, rank=16, splits=TESTS, is_kept=True)
+    yield Piece("B/data4000", "read_out", 290, limit=4000, rank=16, splits=ANSWERED, is_kept=True)
 
 
 def _of_d() -> Iterator[Piece]:
     yield Piece("D/untrained", "untrained", 20, advised=True)
     yield Piece("D/data1000", "read_out", 30, limit=1000, advised=True)
-    yield Piece("D/data4000", "read_out", 140, limit=4000, advised=True, splits=TESTS)
-    yield Piece("D/data16000", "read_out", 290, limit=16_000, advised=True, splits=TESTS, is_kept=True)
+    yield Piece("D/data4000", "read_out", 170, limit=4000, advised=True, splits=ANSWERED)
+    yield Piece("D/data16000", "read_out", 330, limit=16_000, advised=True, splits=ANSWERED, is_kept=True)
     for seed, loss in itertools.product(SEEDS, LOSSES):
         yield Piece(f"D/{loss}/seed{seed}", "read_out", 40, seed=seed, loss=loss, limit=2000, advised=True)
 
