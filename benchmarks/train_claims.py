@@ -86,12 +86,12 @@ def evaluation_rows(recording: Recording, split: str, is_advised: bool) -> Itera
     from presage.forecasters import llm_question, registry
     from presage.llm.anonymise import Unreadable
 
-    adviser = registry.get(BASELINE)
+    adviser = registry.get(BASELINE) if is_advised else None
     for pool in outcomes.pools(recording, split):
         known: llm_question.Known = {}
         for question in outcomes.questions(pool, 0):
             candidates, truths = question.candidates, question.truth.tolist()
-            told = llm_question.advice(adviser, question.task, candidates) if is_advised else [None] * len(candidates)
+            told = llm_question.advice(adviser, question.task, candidates)
             for candidate, truth, said in zip(candidates, truths, told, strict=True):
                 log2_S = None if np.isnan(truth) else truth
                 try:
@@ -201,7 +201,7 @@ class Answered(Forecaster):
     def forecast(self, task: Task, candidates: Sequence[Candidate]) -> list[Prediction]:
         from presage.forecasters import llm_question
 
-        told = llm_question.advice(self.adviser, task, candidates) if self.adviser else [None] * len(candidates)
+        told = llm_question.advice(self.adviser, task, candidates)
         return [Prediction(self._one(task, *each)) for each in zip(candidates, told, strict=True)]
 
     def _one(self, task: Task, candidate: Candidate, said: Forecast | None) -> Forecast | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -37,9 +38,12 @@ def test_no_question_says_what_trees_know_already(roomy, tmp_path: Path, monkeyp
         together = {other for other, its in ROOMS.items() if its == room}
         assert not together & seen[made.folds["room"][room].folder.name]
     rng = random.Random(0)
-    asked = {made.of("gelu", "curves", rng).folder.name.split("_")[0] for _ in range(50)}
+    rows = {row.problem: row for row in roomy.rows()}
+    asked = {made.of(rows["gelu"], rng).folder.name.split("_")[0] for _ in range(50)}
     assert asked == {"problem", "room"}, "each question draws which"
-    assert made.of("sum", "sums", rng).folder == LearnedForecaster().folder, "of other splits, what is installed"
+    assert made.of(rows["sum"], rng).folder == LearnedForecaster().folder, "of other splits, what is installed"
+    with pytest.raises(PresageError, match="give another folder"):
+        made.of(replace(rows["sum"], split="train"), rng)
 
     monkeypatch.setattr(learned_training, "train_kind", lambda *_: pytest.fail("what is there is not grown again"))
     again = advice.make([roomy], tmp_path, silent)

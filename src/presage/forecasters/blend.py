@@ -55,8 +55,8 @@ class BlendForecaster(Forecaster):
                 raise PresageError(f"a blend of {len(members)} needs a weight above 0 for each")
         self._members = dict(members)
         self.is_paid = any(member.is_paid for member in members.values())
-        self._speed = _shares(speed or [1.0] * len(members))
-        self._failure = _shares(failure or [1.0] * len(members))
+        self._speed = _shares([1.0] * len(members) if speed is None else speed)
+        self._failure = _shares([1.0] * len(members) if failure is None else failure)
         self._said: dict[tuple[str, str, str], list[Forecast | None]] = {}
         self._news: dict[tuple[str, str, str], list[Forecast | None] | None] = {}
         """What has changed there since `memory`; None: it has been learned from."""

@@ -70,7 +70,7 @@ class LlmForecaster(Forecaster):
         self._until = time.monotonic() + self.seconds
         self._open = self.allowance or Allowance()
         before = self._open.tokens_spent, self._open.dollars_spent
-        said = llm_question.advice(self._adviser, task, candidates) if self._is_advised else [None] * len(candidates)
+        said = llm_question.advice(self._adviser, task, candidates)
         with ThreadPoolExecutor(self.client.settings.concurrency) as pool:
             asked = zip(candidates, said, strict=True)
             waiting = [pool.submit(self._forecast_one, task, candidate, each) for candidate, each in asked]
@@ -80,13 +80,10 @@ class LlmForecaster(Forecaster):
                 pool.shutdown(cancel_futures=True)  # what is under way costs, too
                 self._cost = Cost(self._open.tokens_spent - before[0], self._open.dollars_spent - before[1])
 
-    @property
-    def _is_advised(self) -> bool:
-        return self.client.settings.advised and self.client.settings.asks_compact
-
     @cached_property
-    def _adviser(self) -> LearnedForecaster:
-        return LearnedForecaster()
+    def _adviser(self) -> LearnedForecaster | None:
+        settings = self.client.settings
+        return LearnedForecaster() if settings.advised and settings.asks_compact else None
 
     def spent(self) -> Cost:
         return self._cost

@@ -98,10 +98,10 @@ def conversation(text: str, mode: str) -> list[dict[str, str]]:
     return [{"role": "system", "content": system(mode)}, {"role": "user", "content": text}]
 
 
-def advice(adviser: Forecaster, task: Task, candidates: Sequence[Candidate]) -> list[Forecast | None]:
-    """What a question is to say that `learned` forecasts. Of modules it says nothing: no model of theirs can be had
-    that has not seen what a language model is trained on."""
-    if task.problem.is_foreign:
+def advice(adviser: Forecaster | None, task: Task, candidates: Sequence[Candidate]) -> list[Forecast | None]:
+    """What a question is to say that `learned` forecasts: nothing without an adviser. Nor of modules, since no model of
+    theirs can be had that has not seen what a language model is trained on."""
+    if adviser is None or task.problem.is_foreign:
         return [None] * len(candidates)
     return [prediction.forecast for prediction in adviser.forecast(task, candidates)]
 

@@ -32,21 +32,17 @@ class LocalReadOut:
             raise PresageError(f"{model} was trained to speak; serve it with 'presage llm serve --model {model}'")
         if weights.described(model) == weights.Description(model) and not Path(model).exists():
             raise PresageError(f"there is no model {model}; 'presage train llm' makes one")
-        self._is_advised = weights.described(model).advised
+        self._adviser = LearnedForecaster() if weights.described(model).advised else None
         self._known: dict[tuple[str, str], llm_question.Known] = {}
 
     @cached_property
     def _reader(self) -> ReadOut:
         return ReadOut(weights.load(self._model), llm_question.ANSWERS)
 
-    @cached_property
-    def _adviser(self) -> LearnedForecaster:
-        return LearnedForecaster()
-
     def forecast(self, task: Task, candidates: Sequence[Candidate]) -> list[Prediction]:
         known = self._known.setdefault((task.problem.name, task.hardware.name if task.hardware else task.kind), {})
         texts: list[str | None] = []
-        said = llm_question.advice(self._adviser, task, candidates) if self._is_advised else [None] * len(candidates)
+        said = llm_question.advice(self._adviser, task, candidates)
         for candidate, each in zip(candidates, said, strict=True):
             try:
                 texts.append(llm_question.text(task, candidate, known, each))

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from presage.core.errors import PresageError
 from presage.core.files import write_whole
-from presage.devices.recording import Recording
+from presage.devices.recording import Recording, Row
 from presage.forecasters import learned_training
 from presage.forecasters.learned import KINDS, LearnedForecaster
 from presage.forecasters.learned_training import TREES, Example
@@ -34,10 +34,17 @@ class Advice:
     """By view and by the operation's or the room's name: of the train split."""
     installed: LearnedForecaster
 
-    def of(self, problem: str, room: str, rng: random.Random) -> LearnedForecaster:
-        """The trees that a question tells of."""
+    def of(self, row: Row, rng: random.Random) -> LearnedForecaster:
+        """The trees that a question about a kernel tells of."""
+        if row.split != "train":
+            return self.installed
         view = rng.choice(VIEWS)
-        return self.folds[view].get({"problem": problem, "room": room}[view], self.installed)
+        if (group := str(getattr(row, view))) not in self.folds[view]:
+            raise PresageError(
+                f"trees that have not seen {group} were not grown: the recordings are others than those that the "
+                "questions were begun with; give another folder with --into"
+            )
+        return self.folds[view][group]
 
 
 def make(

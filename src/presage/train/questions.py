@@ -104,9 +104,10 @@ def draw(
             task = Task(asked, measured[anchor], device.hardware, near, device.kind)
             candidate = Candidate(row.kernel, row.reports)
             log2_S = task.log2_speedup(measured[row.hash])
-            said = llm_question.advice(advisers.of(problem, row.room, rng), task, [candidate]) if advisers else [None]
+            adviser = advisers.of(row, rng) if advisers and not asked.is_foreign else None
+            (said,) = llm_question.advice(adviser, task, [candidate])
             try:
-                text = llm_question.text(task, candidate, known, said[0])
+                text = llm_question.text(task, candidate, known, said)
             except Unreadable:
                 continue
             yield Question(
