@@ -27,6 +27,15 @@ def test_each_is_taken_once() -> None:
     assert ahead.stop(lambda: None) == []
 
 
+def test_what_is_urgent_is_taken_before_what_was_ready_sooner() -> None:
+    ahead = Ahead(iter(numbers(6)), room=6)
+    assert ahead.take() is not None
+    urgent = ahead.add(lambda: 100, urgent=True)
+    urgent.result()
+    assert ahead.take() == 100
+    assert len(taken(ahead)) == 5
+
+
 def test_what_is_given_up_is_begun_again_with_less_room() -> None:
     begun, given_up = [], []
 

@@ -19,10 +19,13 @@ class Ahead(Generic[Ready]):
         self._futures: set[Future[Ready]] = set()
         self._renewed: set[Future[Ready]] = set()
         """Those of them that were postponed once."""
+        self._urgent: set[Future[Ready]] = set()
+        """Those that are taken before all others."""
         self._pool = ThreadPoolExecutor(room)
 
     def take(self) -> Ready | None:
-        """Whatever is ready first; None if there is nothing left. Raises what making it ready raised."""
+        """Whatever is ready first, and what is urgent before all that is ready; None if there is nothing left. Raises
+        what making it ready raised."""
         while self._again and (len(self._futures) < self.room or not self._renewed):
             self._renewed.add(self.add(self._again.popleft()))
         while len(self._futures) < self.room and (begin := next(self._begins, None)):
@@ -30,14 +33,16 @@ class Ahead(Generic[Ready]):
         if not self._futures:
             return None
         done, _ = wait(self._futures, return_when=FIRST_COMPLETED)
-        future = done.pop()
+        future = next(iter(done & self._urgent or done))
         self._drop(future)
         return future.result()
 
-    def add(self, begin: Callable[[], Ready]) -> Future[Ready]:
+    def add(self, begin: Callable[[], Ready], urgent: bool = False) -> Future[Ready]:
         """One that is begun already: there is room for it."""
         future = self._pool.submit(begin)
         self._futures.add(future)
+        if urgent:
+            self._urgent.add(future)
         return future
 
     def postpone(self, give_up: Callable[[Ready], Callable[[], Ready]]) -> None:
@@ -62,3 +67,4 @@ class Ahead(Generic[Ready]):
     def _drop(self, future: Future[Ready]) -> None:
         self._futures.discard(future)
         self._renewed.discard(future)
+        self._urgent.discard(future)

@@ -23,6 +23,7 @@ from presage.devices.gpu_arenas import WORKER_BYTES, Arenas
 from presage.devices.gpu_memory import CrowdedError, NoRoomError
 from presage.devices.nvml import Nvml
 from presage.devices.posing import Posing
+from presage.devices.replayers import Replayers
 from presage.devices.status import Status
 from presage.devices.trial import Plan, clock, conduct, examine
 from presage.kernels.kernel import Kernel
@@ -54,8 +55,6 @@ _HARMLESS = (Status.OK, Status.WRONG_RESULT, Status.COMPILE_ERROR)
 """After which a worker is as good as before, if the kernel was our own."""
 _OWN_PROBLEMS = 2
 """Of so many problems the inputs are kept on the GPU for the next kernel of our own."""
-_REPLAYED = 16
-"""So many modules are replayed in one process, one after the other."""
 _IDLE_SECONDS = 24 * 3600.0
 _CHOICE = ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "CUDA_MPS_PIPE_DIRECTORY", "LD_LIBRARY_PATH")
 """What workers must know of the caller's environment to find the GPU that it has found."""
@@ -148,8 +147,7 @@ class CudaDevice(Device):
         self._arenas = Arenas(torch, int(self.properties.total_memory))
         self._workers: list[Any] = []
         """Which kernels of our own share."""
-        self._replayers: list[Any] = []
-        """In which no foreign host code has run; modules have them in turn."""
+        self._replayers = Replayers(self._start_replayer)
         self._posed: dict[str, tuple[Plan, dict[str, Any]]] = {}
         """Of problems whose kernels of our own were measured last: the questions, and inputs with their answers."""
         self._preparing: set[Any] = set()
@@ -159,7 +157,8 @@ class CudaDevice(Device):
         """End the workers that are kept warm."""
         self._undertaker.shutdown()  # which may still keep some
         with ThreadPoolExecutor(2) as pool:
-            for child in (*self._workers, *self._replayers):
+            pool.submit(self._replayers.close)
+            for child in self._workers:
                 pool.submit(child.kill)
         if "_idle" in self.__dict__:
             self._idle.kill()
@@ -286,7 +285,7 @@ class CudaDevice(Device):
                 task, trial = ready
                 if trial.may_part:
                     self._conduct([trial], task.next, task.effort, _silent, examine, spare)
-                    ahead.add(partial(_parted, task, trial))  # meanwhile others have the lane
+                    ahead.add(partial(_parted, task, trial), urgent=True)  # meanwhile others have the lane
                     continue
                 stage = clock if trial.has_parted else conduct
                 self._conduct([trial], task.next, task.effort, _silent, stage, spare)
@@ -408,8 +407,7 @@ class CudaDevice(Device):
         _ = self._idle
 
     def _prepared(self, task: _Task, plan: Plan) -> Any:
-        """A trial whose kernel is loaded and compiled, waiting for the lane. Beside a foreign module's process there is
-        one in which what it does is repeated without it."""
+        """A trial whose kernel is loaded and compiled, waiting for the lane."""
         from presage.devices.gpu_trial import CalledAheadError
 
         trial = self._prepared_trial(task, plan)
@@ -431,7 +429,7 @@ class CudaDevice(Device):
             trial = ModuleTrial(task.problem, task.kernel, task.effort, task.not_replayed)
             trial.hardware, trial.l2_bytes = self.hardware, self.peaks.l2_bytes
             if not trial.not_replayed:
-                trial.replayer = self._replayer()
+                self._replayers.stock()  # they start while the module compiles
         else:
             trial = GpuTrial(task.problem, task.kernel, task.effort, task.draws)
         trial.is_called_ahead = task.is_called_ahead
@@ -450,22 +448,20 @@ class CudaDevice(Device):
             self._preparing -= children
         return trial
 
-    def _replayer(self) -> Any:
-        """One that another module has had, or a new one. A GPU makes contexts one after the other, which takes longer
-        than most measurements."""
-        with suppress(IndexError):  # which others take from, too
-            return self._replayers.pop()
+    def _start_replayer(self) -> Any:
         child = self.start_child()
         child.trusted = True
-        return child
-
-    def _keep_replayer(self, child: Any) -> None:
-        """Beside the lane: clearing it takes a while."""
         try:
-            child.command("close")
-            self._replayers.append(child)
+            child.wait_ready()
+            child.give(_IDLE_SECONDS)
+            child.command("load", kind="replay")
         except VerdictError:
             child.kill()
+            raise
+        return child
+
+    def _equip(self, trial: Any) -> None:
+        trial.replayer = self._replayers.take()
 
     def _settled(self, trial: Any, task: _Task, plan: Plan, spare: Callable[[], None] = _nothing) -> Any:
         """The trial, or a second, lone one where the machine may have been what disturbed its times, or others had the
@@ -519,6 +515,8 @@ class CudaDevice(Device):
             for trial in trials:
                 arenas.append(self._arenas.take(trial.problem))
                 trial.idle = self._idle
+                if trial.lacks_replayer:
+                    trial.attempt(self._equip, trial)
                 trial.attempt(trial.enter_lane, arenas[-1])
             if any(trial.live for trial in trials):
                 stage(trials, plan, self.peaks, effort, progress)
@@ -558,8 +556,8 @@ class CudaDevice(Device):
                 child.command("close")
                 self._workers.append(child)
                 return
-        elif child.trusted and status is Status.OK and child.served < _REPLAYED:
-            self._undertaker.submit(self._keep_replayer, child)
+        elif child.trusted and status is Status.OK:
+            self._replayers.give_back(child)
             return
         if status is Status.TIMEOUT:
             child.kill()

@@ -78,6 +78,8 @@ class GpuTrial(Trial):
     may_part: bool = False
     """Whether it may have to part with a process between its checks and its times."""
     has_parted: bool = False
+    lacks_replayer = False
+    """Whether it needs another process, in which what it does is repeated without it."""
     _in_arena = True
     _timed = "each call"
 

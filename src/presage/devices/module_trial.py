@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -33,7 +33,7 @@ from presage.devices.gpu_observation import (
 from presage.devices.gpu_trial import NOTHING, GpuTrial
 from presage.devices.recorded_call import NotReplayedError
 from presage.devices.status import Status
-from presage.devices.trial import PATIENCE, Inputs, Plan, Surprises
+from presage.devices.trial import PATIENCE, Inputs, Surprises
 from presage.kernels.kernel import Kernel
 from presage.problems.base import Case, Problem
 from presage.static import roofline
@@ -108,16 +108,12 @@ class ModuleTrial(GpuTrial):
     def children(self) -> list[Child]:
         return [*super().children, *([self.replayer] if self.replayer is not None else [])]
 
-    def prepare(self, compiler: Mapping[str, Any], plan: Plan) -> None:
-        if self.replayer is not None:
-            if not self.replayer.sandbox:  # it has not been heard of yet
-                self.replayer.wait_ready()
-            self.replayer.give(self.effort.timeout)
-            self.replayer.command("load", kind="replay")
-        super().prepare(compiler, plan)
+    @property
+    def lacks_replayer(self) -> bool:  # type: ignore[override]
+        return self.live and not self.not_replayed and self.replayer is None
 
     def _load_module(self, path: Path, **more: Any) -> None:
-        super()._load_module(path, records=self.replayer is not None)
+        super()._load_module(path, records=not self.not_replayed)
 
     def close(self) -> None:
         self._end_worker()
@@ -163,7 +159,7 @@ class ModuleTrial(GpuTrial):
 
     @property
     def may_part(self) -> bool:  # type: ignore[override]
-        return self.replayer is not None and not self.has_parted
+        return self.live and not self.not_replayed and not self.has_parted
 
     def part(self) -> None:
         """With the module's own process if it is replayed: while that lives, work that it left on the GPU may go on."""
