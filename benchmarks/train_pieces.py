@@ -48,8 +48,8 @@ class Piece:
     seed: int = 0
     loss: str = "rps"
     reward: str = "correctness"
-    limit: int = 0
-    """Questions that are learned from; 0: all."""
+    limit: int = sys.maxsize
+    """Questions that are learned from, at most."""
     advised: bool = False
     """Whether questions say what `learned` forecasts."""
     rank: int = RANK
@@ -73,6 +73,7 @@ def _of_a() -> Iterator[Piece]:
     yield Piece(
         "A/all16000", "read_out", 330, limit=16_000, rank=ALL_WEIGHTS, learning_rate=ALL_RATE, splits=ANSWERED
     )  # fmt: skip
+    yield Piece("A/all", "read_out", 600, loss="log", splits=ANSWERED, is_kept=True)
     yield Piece("A/speed", "speed", 25)
     for seed, loss in itertools.product(SEEDS, LOSSES):
         yield Piece(f"A/{loss}/seed{seed}", "read_out", 40, seed=seed, loss=loss, limit=2000)
@@ -332,7 +333,7 @@ def said(place: Place, piece: Piece, adapter: Path | None) -> dict[str, float]:
     import torch
 
     from presage.forecasters import llm_question
-    from presage.llm import weights
+    from presage.llm import prompts, weights
     from presage.train import scores
 
     sizes = place.sizes
@@ -345,7 +346,7 @@ def said(place: Place, piece: Piece, adapter: Path | None) -> dict[str, float]:
     start = time.monotonic()
     for first in range(0, len(held), sizes.spoken_at_once):
         some = [llm_question.conversation(each.text, "spoken") for each in held[first : first + sizes.spoken_at_once]]
-        ids = [weights.prompt_ids(tokenizer, conversation) for conversation in some]
+        ids = prompts.all_prompt_ids(tokenizer, some)
         batch = tokenizer.pad({"input_ids": ids}, return_tensors="pt").to(loaded.device)
         torch.manual_seed(0)
         with torch.inference_mode():
