@@ -127,7 +127,7 @@ class Sizes:
     rewarded_questions: int = 8
     answers: int = 8
     answer_tokens: int = 144
-    answers_at_once: int = 32
+    answers_at_once: int = 8
     spoken: int = 400
     """Validation questions that are answered in words, and how many at once."""
     spoken_at_once: int = 200
