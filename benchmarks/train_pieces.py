@@ -70,10 +70,11 @@ def _of_a() -> Iterator[Piece]:
     yield Piece("A/data4000", "read_out", 75, limit=4000)
     yield Piece("A/data16000", "read_out", 330, limit=16_000, splits=ANSWERED, is_kept=True)
     yield Piece("A/log16000", "read_out", 330, limit=16_000, loss="log", splits=ANSWERED, is_kept=True)
+    yield Piece("A/every", "read_out", 600, loss="log", splits=ANSWERED, is_kept=True)
+    yield Piece("A/weights4000", "read_out", 150, limit=4000, rank=ALL_WEIGHTS, learning_rate=ALL_RATE)
     yield Piece(
-        "A/all16000", "read_out", 330, limit=16_000, rank=ALL_WEIGHTS, learning_rate=ALL_RATE, splits=ANSWERED
+        "A/weights16000", "read_out", 330, limit=16_000, rank=ALL_WEIGHTS, learning_rate=ALL_RATE, splits=ANSWERED
     )  # fmt: skip
-    yield Piece("A/all", "read_out", 600, loss="log", splits=ANSWERED, is_kept=True)
     yield Piece("A/speed", "speed", 25)
     for seed, loss in itertools.product(SEEDS, LOSSES):
         yield Piece(f"A/{loss}/seed{seed}", "read_out", 40, seed=seed, loss=loss, limit=2000)
