@@ -147,7 +147,8 @@ def run(arguments: argparse.Namespace) -> None:
     data = arguments.data or arguments.work / "data"
     sizes = TINY if arguments.tiny else dataclasses.replace(FULL, compiled=not arguments.eager)
     place = Place(str(arguments.base), data, arguments.work, results.parent, sizes)
-    arguments.work.mkdir(parents=True, exist_ok=True)
+    for folder in (arguments.work, results.parent):
+        folder.mkdir(parents=True, exist_ok=True)
     for piece in pieces:
         if piece.name in done(results) or (arguments.pieces and piece.name not in arguments.pieces):
             continue
