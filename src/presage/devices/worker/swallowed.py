@@ -1,4 +1,4 @@
-"""Finds outputs that pass a comparison although they do not depend on the inputs, and a bound with which they do not.
+"""Finds outputs that pass a comparison although they do not depend on the inputs, and error bounds that reject them.
 
 A fixed tolerance, such as 1e-4, swallows an output whose values are smaller than that, or differ by less: every output
 of such a size passes.
@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 NOISE, ROUNDINGS = 16.0, 4.0
-"""The error that is allowed where a fixed tolerance would swallow the output: NOISE times the reference's own error, if
-that is more than a share of the spread of the values, and ROUNDINGS times the rounding error of each value."""
+"""Factors of the error that is allowed where a fixed tolerance would swallow the output. The absolute error may be
+NOISE times the reference's own, if that is more than a share of the spread of the values. The relative error may be
+ROUNDINGS times the rounding of a value, if the tolerance is still too loose."""
 
 
 def strangers(right: Any, other: Any, torch: Any) -> dict[str, Any]:
