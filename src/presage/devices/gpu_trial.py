@@ -112,7 +112,7 @@ class GpuTrial(Trial):
             return super().draw(case)
         return self._draws.setdefault(case.name, OwnInputs(self.problem, case, self.backend))
 
-    # -- off the lane -------------------------------------------------------------------------------------------------
+    # -- without the lane ---------------------------------------------------------------------------------------------
 
     def prepare(self, compiler: Mapping[str, Any], plan: Plan) -> None:
         """Load the kernel and compile it for every shape of the plan."""
@@ -155,7 +155,7 @@ class GpuTrial(Trial):
         settings = worker_settings(self.problem, self._child.scratch)
         self._child.command("load", kind="torch", path=str(path), **settings, **more)
 
-    # -- on the lane --------------------------------------------------------------------------------------------------
+    # -- holding the lane ---------------------------------------------------------------------------------------------
 
     @property
     def children(self) -> list[Child]:
