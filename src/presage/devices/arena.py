@@ -78,7 +78,7 @@ def _are_equal(one: np.ndarray, other: np.ndarray) -> bool:
 
 
 class Arena:
-    """Maps the shared memory on the parent's side; the child maps the same file by its descriptor."""
+    """The arena on the parent's side. It maps the shared memory; the child maps the same file by its descriptor."""
 
     def __init__(self) -> None:
         self.fd = os.memfd_create("presage-arena", os.MFD_ALLOW_SEALING | os.MFD_CLOEXEC)

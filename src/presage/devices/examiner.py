@@ -14,7 +14,8 @@ from presage.problems.external import ExternalProblem, Layout
 from presage.static.trace import TensorSpec
 
 TOGETHER, TOGETHER_BYTES = 64, 64 << 20
-"""The inputs of up to TOGETHER calls are made at a time, if they and their outputs take at most TOGETHER_BYTES."""
+"""The inputs of up to TOGETHER calls are made at a time, as long as they and their outputs take at most
+TOGETHER_BYTES."""
 
 
 class ProblemError(PresageError):

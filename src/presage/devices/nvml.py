@@ -1,4 +1,4 @@
-"""Clocks, temperature and power of a GPU, read through NVIDIA's management library where it is installed."""
+"""Clocks, temperature and power of a GPU, read through NVIDIA's management library if it is installed."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ class Row:
     room: str
     """The family of operations that the problem belongs to."""
     split: str
-    """`train`, `validation`, `test_op`, `test_family` or `test_problem`; empty where there are no splits."""
+    """`train`, `validation`, `test_op`, `test_family` or `test_problem`; empty if the problems are not split."""
     family: str
     """The file that the kernel was rendered from. Forecasters do not see it."""
     language: str
@@ -146,7 +146,7 @@ class Recording:
         return found
 
     def rows(self, problem: str | None = None, reports: bool = True) -> list[Row]:
-        """The rows of one problem, or all of them; static reports can be left out, which is quicker."""
+        """The rows of one problem, or all of them. Leaving out static reports is faster."""
         columns = [name for name in schema().names if reports or name != "reports"]
         table = read_parquet(self.path, columns)
         with _damaged(self.path, "holds a row that cannot be read"):
