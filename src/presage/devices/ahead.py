@@ -1,4 +1,5 @@
-"""What is made ready ahead of need: workers start, load and compile in threads, while the lane has another."""
+"""Ahead: prepares kernels in threads while another kernel holds the lane. Preparing starts workers, loads and
+compiles."""
 
 from __future__ import annotations
 
@@ -11,21 +12,21 @@ Ready = TypeVar("Ready")
 
 
 class Ahead(Generic[Ready]):
-    """Calls each of `begins` in a thread. No more are made ready, or wait to be taken, than there is room for."""
+    """Calls each of `begins` in a thread. At most `room` results are being prepared or wait to be taken."""
 
     def __init__(self, begins: Iterator[Callable[[], Ready]], room: int) -> None:
         self.room = room
         self._begins, self._again = begins, deque[Callable[[], Ready]]()
         self._futures: set[Future[Ready]] = set()
         self._renewed: set[Future[Ready]] = set()
-        """Those of them that were postponed once."""
+        """The futures that were postponed once."""
         self._urgent: set[Future[Ready]] = set()
-        """Those that are taken before all others."""
+        """The futures that are taken before all others."""
         self._pool = ThreadPoolExecutor(room)
 
     def take(self) -> Ready | None:
-        """Whatever is ready first, and what is urgent before all that is ready; None if there is nothing left. Raises
-        what making it ready raised."""
+        """Wait for the first result and return it, urgent results before others; None if there is nothing left. Raises
+        what the function raised."""
         while self._again and (len(self._futures) < self.room or not self._renewed):
             self._renewed.add(self.add(self._again.popleft()))
         while len(self._futures) < self.room and (begin := next(self._begins, None)):
@@ -38,7 +39,7 @@ class Ahead(Generic[Ready]):
         return future.result()
 
     def add(self, begin: Callable[[], Ready], urgent: bool = False) -> Future[Ready]:
-        """One that is begun already: there is room for it."""
+        """Call a function in a thread at once. The caller sees to it that there is room."""
         future = self._pool.submit(begin)
         self._futures.add(future)
         if urgent:
@@ -46,9 +47,9 @@ class Ahead(Generic[Ready]):
         return future
 
     def postpone(self, give_up: Callable[[Ready], Callable[[], Ready]]) -> None:
-        """Give up what is ready and waits, as it keeps memory that is needed now. It is begun again later, by what
-        `give_up` returns, and from here on there is less room. One of these is always on its way: what others wait for
-        may be theirs."""
+        """Give up results that are ready and wait to be taken, because they keep memory that is needed now. Each is
+        prepared again later, by the function that `give_up` returns, and from here on there is half the room. One of
+        these functions is always running, room or not, because other threads may wait for its kernel to be done."""
         waiting = [future for future in self._futures if future.done() and not future.exception()]
         for future in waiting:
             self._drop(future)
@@ -57,8 +58,8 @@ class Ahead(Generic[Ready]):
             self.room = max(1, self.room // 2)
 
     def stop(self, interrupt: Callable[[], None]) -> list[Ready]:
-        """Begin nothing more. What is being made ready is interrupted: compiling can take minutes. Returns what was
-        ready and is no longer wanted."""
+        """Start nothing more, and interrupt what is being prepared, since compiling can take minutes. Returns the
+        results that were ready and are no longer wanted."""
         self._pool.shutdown(wait=False, cancel_futures=True)
         interrupt()
         self._pool.shutdown()

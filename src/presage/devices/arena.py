@@ -16,29 +16,30 @@ from presage.core.errors import PresageError
 from presage.problems.base import Case, Problem, storage
 
 ARENA_BYTES = 2 << 30
-"""Address space only; pages are taken when they are touched."""
+"""Bytes of address space. Pages are allocated when they are first touched."""
 SLOT_BUDGET = 48 << 20
-"""Slots are added while they fit into this, so that a window of short calls still has fresh inputs for each."""
+"""The most bytes that the slots of a window take, unless a single call needs more. It lets a window of short calls have
+separate inputs for each call."""
 
 GUARD = 256
-"""Bytes on either side of an array that nothing may write to."""
+"""Bytes on either side of an array that no kernel may write to."""
 _ALIGN = 256
-_SEALS = 0x0001 | 0x0002 | 0x0004  # no more seals, no shrinking, no growing: a child cannot pull memory from under us
+_SEALS = 0x0001 | 0x0002 | 0x0004  # seal, shrink, grow: the child cannot change the size of memory that the parent uses
 _F_ADD_SEALS = 1033
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where one array of one slot lies."""
+    """The place of one array of one slot in the arena."""
 
     offset: int
     shape: tuple[int, ...]
     type: str
-    """The name of its element type, which numpy need not have."""
+    """The name of the element type. It may be a type that numpy lacks."""
 
     @property
     def dtype(self) -> np.dtype:
-        """What it is kept in."""
+        """The numpy dtype in which the elements are stored."""
         return storage(self.type)
 
     @property
@@ -47,12 +48,13 @@ class Place:
 
     @property
     def end(self) -> int:
-        """Where the guard after it ends, and the next array may begin."""
+        """The offset at which the guard after the array ends and the next array may begin."""
         return -(-(self.offset + self.bytes + GUARD) // _ALIGN) * _ALIGN
 
 
 def place_slots(problem: Problem, case: Case, calls: int, outputs: bool, limit: int) -> list[list[Place]]:
-    """Lay one call's arrays after another, with a guard on either side of each."""
+    """Place the arrays of each call one after another, with a guard on either side of each. Raises PresageError if they
+    take more than `limit` bytes."""
     arrays = (*problem.inputs, *(problem.outputs if outputs else ()))
     offset, slots = GUARD, []
     for _ in range(calls):
@@ -69,14 +71,14 @@ def place_slots(problem: Problem, case: Case, calls: int, outputs: bool, limit: 
 
 
 def _are_equal(one: np.ndarray, other: np.ndarray) -> bool:
-    """Whether two rows of bytes are the same; by words, which takes less than half of the time."""
+    """Whether two byte arrays are equal. Compares 8-byte words, which takes less than half of the time."""
     whole = one.size // 8 * 8
     parts = (slice(whole), np.int64), (slice(whole, None), np.uint8)
     return one.size == other.size and all(np.array_equal(one[p].view(t), other[p].view(t)) for p, t in parts)
 
 
 class Arena:
-    """Maps the shared memory on the parent's side; the child maps the same file by its descriptor."""
+    """The arena on the parent's side. It maps the shared memory; the child maps the same file by its descriptor."""
 
     def __init__(self) -> None:
         self.fd = os.memfd_create("presage-arena", os.MFD_ALLOW_SEALING | os.MFD_CLOEXEC)
@@ -91,12 +93,13 @@ class Arena:
     def close(self) -> None:
         del self._bytes
         self.slots = []
-        with contextlib.suppress(BufferError):  # a view is still alive somewhere; the mapping goes with it
+        with contextlib.suppress(BufferError):  # a view is still in use; the mapping is freed with it
             self._map.close()
         os.close(self.fd)
 
     def lay_out(self, problem: Problem, case: Case, calls: int, outputs: bool) -> None:
-        """Cut the arena into `calls` slots for this case; modules bring their own outputs, so get none."""
+        """Cut the arena into `calls` slots for this case. Slots of modules have no outputs, since modules allocate
+        their own."""
         self._inputs = len(problem.inputs)
         self.slots = place_slots(problem, case, calls, outputs, ARENA_BYTES)
 
@@ -105,7 +108,7 @@ class Arena:
             self._view(place)[...] = values
 
     def poison(self, slot: int) -> None:
-        """Fill a slot's outputs with noise that no kernel produced, and renew the guards around its arrays."""
+        """Fill a slot's outputs with random noise, and rewrite the guards around its arrays."""
         noise = np.frombuffer(os.urandom(8), dtype=np.uint8)
         for place in self.slots[slot]:
             self._bytes[place.offset - GUARD : place.offset] = self._guard
@@ -118,7 +121,7 @@ class Arena:
             tail[:] = noise[: tail.size]
 
     def settle(self) -> None:
-        """What is written is there at once."""
+        """Do nothing: the child sees the parent's writes at once."""
 
     def inputs(self, slot: int) -> tuple[np.ndarray, ...]:
         """A copy of a slot's inputs."""
@@ -128,7 +131,7 @@ class Arena:
         return tuple(self._view(place) for place in self.slots[slot][self._inputs :])
 
     def tampering(self, problem: Problem, slot: int, inputs: Sequence[np.ndarray]) -> str | None:
-        """What a call did to memory that was not its output, or None."""
+        """Return how a call changed memory other than its outputs, or None."""
         names = [array.name for array in (*problem.inputs, *problem.outputs)]
         for array, place, values in zip(problem.inputs, self.slots[slot], inputs, strict=False):
             written = self._bytes[place.offset : place.offset + place.bytes]

@@ -1,4 +1,4 @@
-"""What a device answers: Measurement, and the small base class that every device implements."""
+"""Device, the base class of all devices, and Measurement, the result of measuring a kernel."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ class CaseTiming:
 
     case: str
     samples_ns: tuple[float, ...]
-    """Nanoseconds per call, one sample a window; on a GPU, where events time each call, one sample a call."""
+    """Nanoseconds per call: one sample per window, or, on a GPU, where events time each call, one sample per call."""
     rounds: tuple[int, ...]
-    """When each sample was taken; kernels measured together share these numbers."""
+    """The number of the round in which each sample was taken. Kernels measured together share these numbers."""
     floor_ns: float
-    """The least the case can take at the device's measured peak: the roofline."""
+    """The roofline: the least nanoseconds that the case can take at the device's measured peaks."""
     calls: int
-    """How many calls a window has."""
+    """The number of calls of a window."""
     processes: tuple[int, ...] = ()
-    """How many of the samples each process gave, one after the other, where it was timed in several."""
+    """The number of samples from each process, in their order, if the case was timed in several processes."""
     wait_ns: float | None = None
-    """On a GPU, of a module: what a caller waits for a call, its host code with it."""
+    """For a module on a GPU: nanoseconds that a caller waits for a call, including the host code."""
 
     @property
     def parts(self) -> list[np.ndarray]:
@@ -75,7 +75,8 @@ class CaseTiming:
 
 @dataclass(frozen=True)
 class Measurement(Shown):
-    """What a device said of one kernel. Timings are present exactly when the status is ok; else there is a reason."""
+    """The result of measuring one kernel. There are timings if and only if the status is ok; otherwise there is a
+    reason."""
 
     problem: str
     kernel: Kernel
@@ -84,15 +85,15 @@ class Measurement(Shown):
     reason: str = ""
     cases: tuple[CaseTiming, ...] = ()
     speedup: Interval | None = None
-    """Relative to the anchor measured in the same rounds, where there is one."""
+    """The speedup over the anchor that was measured in the same rounds, if there was one."""
     output: str = ""
-    """The last the kernel or its compiler wrote to stdout and stderr."""
+    """The end of the output of the kernel or its compiler on stdout and stderr."""
     facts: Mapping[str, Any] = field(default_factory=dict)
     believed: str | None = None
-    """On a GPU, whose times these are. `replay`: of a process in which no foreign host code has run. `worker`: of the
-    module's own, by the parent's clock. None where nobody asked."""
+    """On a GPU, the process whose times these are. `replay`: a process in which no foreign host code has run. `worker`:
+    the module's own process, checked by the parent's clock. None if the device makes no such distinction."""
     not_replayed: str = ""
-    """Why a module was timed in its worker."""
+    """Why a module was timed in its worker; empty if it was not."""
 
     def __post_init__(self) -> None:
         ok = self.status is Status.OK
@@ -118,41 +119,42 @@ class Measurement(Shown):
 
 @dataclass(frozen=True)
 class Effort:
-    """How hard to try, and when to stop."""
+    """How much to measure, and when to stop."""
 
     precision: float = 0.01
     """Stop sampling a case when the 95 % interval of every median is within this fraction of it."""
     case_seconds: float = 3.0
-    """Stop sampling a case after this long in any event."""
+    """Stop sampling a case after this many seconds even if the precision is not reached."""
     timeout: float = 60.0
-    """The longest one kernel may keep the device, checks included, before it is killed."""
+    """The most seconds that one kernel may keep the device, checks included, before it is killed."""
     rounds: int = 8
     """The least number of windows that must be believed."""
     checks: int | None = None
-    """For kernels of our own: so many of the problem's checks are enough. None: all, and some drawn anew."""
+    """For our own kernels: how many of the problem's checks to run. None: all of them, and some drawn at random."""
     processes: int = 4
-    """In so many a case is timed where one cannot tell: on a GPU, if it is under 100 us or waits for the host."""
+    """The number of processes in which a case is timed whose time differs by process: on a GPU, if it takes less than
+    100 us or waits for the host."""
     further_processes: int = 4
-    """In so many more, while the interval over several is not as narrow as it should be."""
+    """How many more processes to use while the interval over all of them is wider than `precision`."""
 
     @property
     def most_processes(self) -> int:
         return self.processes + (self.further_processes if self.processes > 1 else 0)
 
     def within(self, seconds: float) -> Effort:
-        """The same, or as much of it as each kernel has time for."""
+        """This effort if `seconds` suffice for it; otherwise one with a single process and a shorter timeout."""
         if seconds >= self.processes * self.timeout:
             return self
         return replace(self, timeout=min(self.timeout, seconds), processes=1)
 
 
 COMPILING = 60.0
-"""The longest, in seconds, that one kernel may be compiled for its static report."""
+"""The most seconds for compiling one kernel for its static report."""
 _TOGETHER = 8
-"""How many kernels of our own are measured side by side, sharing inputs, where a device has no quicker way."""
+"""How many of our own kernels are measured side by side on shared inputs, if the device has no faster way."""
 
 Progress = Callable[[str, float], None]
-"""Called with what is being done and the share of the work that is done."""
+"""Called with a description of the current work and the share of the work that is done."""
 
 
 class Device(ABC):
@@ -162,13 +164,13 @@ class Device(ABC):
     """Which of a problem's timed cases it runs: `cpu` or `gpu`."""
     languages: tuple[str, ...]
     bulk_effort = Effort(precision=0.05, case_seconds=0.3, timeout=30.0)
-    """For thousands of kernels of our own."""
+    """The effort for measuring thousands of our own kernels."""
     own_effort: Effort | None = None
-    """For a kernel of our own in a search; None where it is measured as any other."""
+    """The effort for one of our own kernels in a search; None if it is measured like any other."""
     notes: Sequence[str] = ()
-    """What a person should know of it before anything is measured."""
+    """Notes that a user should read before anything is measured."""
     at_once = 4
-    """How many a search should have measured together, since compiling them side by side saves time."""
+    """How many kernels a search should submit together, since compiling them in parallel saves time."""
 
     @property
     @abstractmethod
@@ -176,21 +178,20 @@ class Device(ABC):
 
     @property
     def model(self) -> str:
-        """The hardware by its own name, so that times of different hardware are not compared; empty where it has
-        none."""
+        """The name of the hardware, so that times of different hardware are not compared; empty if it has none."""
         return ""
 
     @property
     def hardware(self) -> Hardware | None:
-        """The GPU that it is; None for a CPU, and for a GPU that nothing is known of."""
+        """The description of the GPU; None for a CPU or an unknown GPU."""
         return None
 
     @abstractmethod
     def describe(self) -> dict[str, Any]:
-        """Facts a person or a data set wants: the hardware, the toolchain, measured peaks, the sandbox's layers."""
+        """Facts for users and data sets: the hardware, the toolchain, measured peaks, the sandbox's layers."""
 
     def problem(self, name: str) -> Problem:
-        """The problem of this name that kernels can be measured on here."""
+        """The problem of this name, in a form whose kernels can be measured here."""
         return problems.get(name)
 
     def kernel(self, problem: Problem, spec: str) -> Kernel:
@@ -198,14 +199,15 @@ class Device(ABC):
         return problems.find_kernel(problem, spec)
 
     def anchor(self, problem: Problem) -> Kernel | None:
-        """What a speedup is relative to unless one is named."""
+        """The kernel that speedups are relative to by default, or None."""
         return problems.anchor(problem, self.kind)
 
     def reports(
         self, problem: Problem, kernels: Sequence[Kernel], seconds: float = COMPILING
     ) -> list[tuple[StaticReport, ...]]:
-        """What compiling alone tells of each kernel, a report per timed case; nothing of one that cannot be compiled
-        without running it. None is compiled for longer than so many seconds. This does not use the device."""
+        """Compile each kernel without running it, and return its static reports, one per timed case; none for a kernel
+        that cannot be compiled without running it. `seconds`: the most time for compiling one kernel. Does not use the
+        device."""
         compiled = [kernel for kernel in kernels if static.is_reported(problem, kernel)]
         if self.hardware is None or not compiled:
             return [()] * len(kernels)
@@ -216,8 +218,8 @@ class Device(ABC):
     def measure_each(
         self, work: Iterable[tuple[Problem, Kernel]], effort: Effort, foreign: bool = True
     ) -> Iterator[Measurement]:
-        """Measure kernels one by one, in any order; `foreign` ones may be hostile, kernels of our own are trusted where
-        that is quicker. More work is asked for only when there is room for it."""
+        """Measure kernels one by one, in any order. `foreign` kernels may be hostile; our own are trusted where that is
+        faster. The next work is taken from `work` only when there is room for it."""
         together = 1 if foreign else _TOGETHER
         for _, pairs in itertools.groupby(work, key=lambda pair: id(pair[0])):
             while some := list(itertools.islice(pairs, together)):
@@ -225,10 +227,11 @@ class Device(ABC):
                 yield from self.measure(some[0][0], kernels, effort, lambda doing, share: None)
 
     def resume(self, measured: Iterable[str]) -> None:  # noqa: B027  only what replays has to remember
-        """A search begins or goes on, and has measured these so far, by hash: what replays goes on from there."""
+        """A search starts or resumes, and has measured the kernels with these hashes so far. A recorded device
+        continues from there."""
 
     def close(self) -> None:  # noqa: B027  most devices keep nothing
-        """Let go of what is kept warm between measurements."""
+        """Release the processes and memory that are kept warm between measurements."""
 
     @abstractmethod
     def measure(
@@ -238,8 +241,8 @@ class Device(ABC):
 
     @contextmanager
     def posed(self, problem: Problem, seconds: float) -> Iterator[Problem]:
-        """The problem as it can be measured here. One from elsewhere is described by its own code, in a child that
-        lives as long as this, and that may take so many seconds for each answer."""
+        """The problem in a form that can be measured here. A problem from elsewhere is described by its own code, in a
+        child that lives as long as this context and may take `seconds` for each answer."""
         if isinstance(problem, KernelProblem):
             with self._reference_trial(problem, seconds) as trial:
                 yield problem.answered_by(_Reference(problem, trial))
@@ -259,21 +262,21 @@ class Device(ABC):
             yield described
 
     def _reference_trial(self, problem: KernelProblem, seconds: float) -> AbstractContextManager[Any]:
-        """A trial of the problem's reference that is ready to answer, and may take so many seconds for each answer."""
+        """A trial of the problem's reference that is ready to answer. Each answer may take `seconds`."""
         raise PresageError(f"the {self.name} device cannot run {problem.path}")
 
     def _examiner_child(self) -> AbstractContextManager[Any]:
-        """A worker for code of the user's."""
+        """A worker for the user's own code."""
         raise PresageError(f"the {self.name} device cannot run problems from elsewhere")
 
     def _examiner_arena(self, problem: Problem) -> Any:
-        """An arena that a call of each case fits into, where workers do not bring their own."""
+        """An arena that one call of each case fits into; None if workers have arenas of their own."""
         return None
 
 
 class _Reference:
-    """Answers for a problem that a kernel file states. What goes wrong there ends the measurement: it is no
-    candidate's fault."""
+    """Computes the right answers of a problem that a kernel file defines. An error in it ends the measurement, since it
+    is not a candidate's fault."""
 
     def __init__(self, problem: KernelProblem, trial: Any) -> None:
         self._path, self._trial = problem.path, trial
@@ -287,8 +290,8 @@ class _Reference:
 
 
 def speedup(anchor: Measurement, candidate: Measurement) -> Interval | None:
-    """Anchor time over candidate time, from the rounds that both were measured in, or from all where there are none;
-    None unless both are ok."""
+    """Anchor time over candidate time, from the rounds in which both were measured, or from all rounds if there are
+    none in common. None unless both are ok."""
     if anchor.status is not Status.OK or candidate.status is not Status.OK:
         return None
     pairs = list(zip(anchor.cases, candidate.cases, strict=True))
@@ -298,7 +301,7 @@ def speedup(anchor: Measurement, candidate: Measurement) -> Interval | None:
 
 
 def _paired(one: CaseTiming, other: CaseTiming) -> tuple[Parts, Parts]:
-    """The samples of common rounds; kernels measured together took turns in their processes, too."""
+    """The samples of common rounds, by process. Kernels measured together changed processes in the same rounds."""
     _, at_one, at_other = np.intersect1d(one.rounds, other.rounds, return_indices=True)
     process = np.repeat(np.arange(max(1, len(one.processes))), one.processes or len(one.rounds))[at_one]
     parts = [(at_one[process == each], at_other[process == each]) for each in np.unique(process)]

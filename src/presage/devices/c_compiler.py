@@ -16,7 +16,7 @@ from presage.sandbox import processes, scratch
 from presage.sandbox.rules import Rules, program_paths
 
 FLAGS = ("-O3", "-march=native", "-std=gnu11", "-fno-math-errno", "-fno-trapping-math", "-fPIC", "-shared", "-w")
-"""No -ffast-math: a kernel that wants it says so in a pragma, and answers for its precision."""
+"""No -ffast-math: a kernel that wants it can set it by a pragma, and is responsible for its precision."""
 COMPILE_SECONDS = 60.0
 _MEMORY = 4 << 30
 _LOG_SIGNS = 64 << 10
@@ -25,7 +25,7 @@ _MACHINE_FAULTS = ("No space left on device", "Cannot allocate memory", "Input/o
 
 @dataclass(frozen=True)
 class Compiler:
-    """A C compiler: where it is, and whether it can thread."""
+    """A C compiler, and whether it supports OpenMP."""
 
     path: str
 
@@ -48,7 +48,8 @@ class Compiler:
 
     @cached_property
     def openmp(self) -> bool:
-        """Whether it links OpenMP; without it kernels still compile, their pragmas ignored, on one thread."""
+        """Whether the compiler links OpenMP. Without it, kernels still compile, with their pragmas ignored, and use one
+        thread."""
         source = "#include <omp.h>\nint probe(void) { return omp_get_max_threads(); }\n"
         return self._probe([self.path, "-fopenmp", "-fPIC", "-shared", "probe.c", "-o", "probe.so"], source)[0] == 0
 
@@ -61,8 +62,8 @@ class Compiler:
             scratch.remove(folder)
 
     def compile(self, source: str, folder: str, name: str, shown: str = "") -> str:
-        """Compile a shared library into `folder`; the verdict of a source that does not compile is raised. Its errors
-        name the file `shown`."""
+        """Compile a shared library into `folder` and return its path. Raises VerdictError if the source does not
+        compile. `shown`: the name of the file in error messages."""
         try:
             file = Path(folder, f"{name}.c")
             file.write_text(source)
@@ -83,21 +84,22 @@ class Compiler:
         raise VerdictError(Status.COMPILE_ERROR, _first_error(log) or f"the compiler ended with status {status}")
 
     def run(self, command: list[str], folder: str, readable: tuple[str, ...] = ()) -> tuple[int, str]:
-        """Run the compiler, or what it has built, with this folder, and those that are `readable`, as the only ones of
-        ours that are there. Returns the exit status and what was said; raises TimeoutError."""
+        """Run the compiler, or a program that it has built, in the sandbox. Of the user's files, the program sees only
+        `folder` and those that are `readable`. Returns the exit status and the output. Raises TimeoutError."""
         rules = Rules(folder, (*program_paths(), *self._home, *readable), _MEMORY, may_spawn=True, sees_itself=False)
         done = processes.run(command, rules, COMPILE_SECONDS)
         return done.status, done.output[:_LOG_SIGNS]
 
     @cached_property
     def _home(self) -> tuple[str, ...]:
-        """Where its own parts are, where that is not among the system's."""
+        """The folders with the compiler's own parts, which may lie outside of the system's folders."""
         home = os.path.dirname(os.path.dirname(os.path.realpath(self.path)))
         parts = ("bin", "include", "lib", "lib64", "libexec", "share")
         return (os.path.dirname(self.path), *(os.path.join(home, part) for part in parts))
 
     def _works(self, folder: str) -> bool:
-        """Whether a source that is certainly right compiles: any source can make a compiler say the disk is full."""
+        """Whether a trivial source compiles. A kernel's source can make a compiler say that the disk is full, so the
+        message alone proves nothing."""
         try:
             Path(folder, "nothing.c").write_text("int nothing;\n")
         except OSError:
@@ -106,7 +108,8 @@ class Compiler:
 
 
 def trampoline_source(problem: Problem) -> str:
-    """C that calls a kernel of this problem once per argument set and times the whole, with nothing in between."""
+    """C code that calls a kernel of this problem once per argument set, with nothing in between, and times all calls
+    together."""
     pointers = len(problem.inputs) + len(problem.outputs)
     scalars = len(problem.scalars)
     types = ", ".join(["void *"] * pointers + ["int"] * scalars)

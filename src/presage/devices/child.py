@@ -1,4 +1,4 @@
-"""Child: the parent's handle on one disposable worker process. It stops, resumes, reads and kills it."""
+"""Child: the parent's handle on one disposable worker process. It stops, resumes, inspects and kills the process."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ FILE_BYTES = 32 << 20
 START_SECONDS = 60.0
 STOP_SECONDS = 10.0
 SLOW_STOP_SECONDS = 1.0
-"""A stop takes microseconds, and on the busiest machine milliseconds, unless something keeps it from taking hold."""
+"""A stop that takes longer is a TimingError. Normally it takes microseconds, on the busiest machine milliseconds."""
 WORKER = "presage.devices.worker.main:start"
 _OUTPUT_TAIL = 2000
 
 
 class VerdictError(Exception):
-    """The kernel's trial is over: this is its status, and why."""
+    """Ends a kernel's trial, with its status and the reason."""
 
     def __init__(self, status: Status, reason: str) -> None:
         super().__init__(reason)
@@ -44,14 +44,15 @@ class VerdictError(Exception):
 
 
 class ChildLostError(VerdictError):
-    """The child was killed by something that is neither us nor the kernel, so the trial deserves another try."""
+    """The child was killed, but neither by us nor by the kernel, so the trial is retried."""
 
     def __init__(self) -> None:
         super().__init__(Status.DEVICE_FAULT, "its worker was killed from outside, perhaps because memory ran out")
 
 
 class TimingError(VerdictError):
-    """Times that cannot be believed. That is a lie if it happens again; once, it may be the machine's doing."""
+    """Times that cannot be believed. The first time, the machine may be the cause, so the trial is retried. The second
+    time, it is a lie."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(Status.CHEATING, reason)
@@ -59,7 +60,7 @@ class TimingError(VerdictError):
 
 @dataclass(frozen=True)
 class Window:
-    """One uninterrupted run of calls, as both clocks saw it."""
+    """One uninterrupted series of calls, timed by the child's clock and by the parent's, in nanoseconds."""
 
     child_ns: int
     parent_ns: int
@@ -67,35 +68,36 @@ class Window:
     calls: int
     answer: dict[str, Any]
     threads: int = 0
-    """How many threads the child had when it was stopped."""
+    """The number of threads of the child when it was stopped."""
     main_ns: int | None = None
-    """The processor time of its first thread, which reads its clock; None where the system does not tell."""
+    """The processor time of the child's first thread, which reads its clock. None if the system does not report it."""
     waited_ns: int = 0
-    """How long that thread, and ours, waited for a processor that others had."""
+    """Nanoseconds that the child's first thread and ours waited for a processor that was busy with other threads."""
 
     @property
     def unseen_ns(self) -> int:
-        """What passed on the parent's clock and not on the child's."""
+        """Nanoseconds that passed on the parent's clock but not on the child's."""
         return self.parent_ns - self.child_ns
 
 
 class Child:
-    """A worker process, started ahead of need; after `load` it belongs to one kernel and dies with it."""
+    """A worker process, started before it is needed. From `load` on it belongs to one kernel, and usually ends with
+    it."""
 
     laid_out: Any = None
-    """What an idle worker has last been told to lay out."""
+    """The layout that an idle worker was last given."""
     trusted = False
-    """Whether no host code runs in it but our own: then it need not be stopped while it waits for the next command."""
+    """Whether only our own host code runs in this process. A trusted process is not stopped between commands."""
     served = 0
-    """How many kernels it has had before the one that it has now."""
+    """How many kernels this worker served before the current one."""
 
     stop_ns: ClassVar[int] = 0
-    """How long a stop takes that is not counted as the kernel's time."""
+    """Nanoseconds that stopping the child takes. They are subtracted from the kernel's time."""
     lenient = False
-    """Whether system calls that no kernel needs are only refused, and not deadly."""
+    """Whether system calls that no kernel needs are only refused and do not end the trial."""
 
     _zygote: Zygote | None = None
-    """What it is forked from; by default, it is started from nothing."""
+    """The zygote that the child is forked from. Without one, the child is a new Python process."""
 
     def __init__(self, imports: Sequence[str] = ("numpy",), threads: int = 1, zygote: Zygote | None = None) -> None:
         self._zygote = zygote
@@ -111,7 +113,7 @@ class Child:
         self._start(limits, rules.environment(self.scratch, threads), settings, (self.arena.fd,))
 
     def _take_place(self, arena: Any, listener: Listener | None) -> None:
-        """What every child needs, of whatever kind it is."""
+        """Initialise the fields that every kind of child needs."""
         self.scratch = scratch.make()
         self.arena, self._listener = arena, listener
         self.sandbox: dict[str, bool] = {}
@@ -127,10 +129,10 @@ class Child:
         commands_in, self._commands = os.pipe()
         self._answers, answers_out = os.pipe()
         for ours in (self._commands, self._answers):
-            os.set_blocking(ours, False)  # a child may fill or drain its end; that must not hold us up
-        # Kept open: by the time it is read, its name may stand for any other file.
+            os.set_blocking(ours, False)  # a child may fill or drain its end, which must not block the parent
+        # Kept open, because the name may belong to another file by the time the log is read.
         self._log = open(os.path.join(self.scratch, "output"), "w+b", buffering=0)  # noqa: SIM115
-        with contextlib.suppress(OSError):  # a kernel's source and many shapes fit
+        with contextlib.suppress(OSError):  # room for a kernel's source and many shapes
             fcntl.fcntl(self._commands, fcntl.F_SETPIPE_SZ, wire.MAX_BYTES)
         self._file_bytes = limits.file_bytes
         ear = self._listener.theirs.fileno() if self._listener else -1
@@ -147,7 +149,8 @@ class Child:
     # -- life ---------------------------------------------------------------------------------------------------------
 
     def wait_ready(self) -> None:
-        """Wait until the worker has started; that it does not is never a kernel's fault."""
+        """Wait until the worker has started. Raises VerdictError with DEVICE_FAULT if it does not, since that is never
+        the kernel's fault."""
         try:
             if self._listener:
                 self._listener.connect(self._deadline - time.monotonic())
@@ -161,15 +164,15 @@ class Child:
             ) from error
 
     def give(self, seconds: float) -> None:
-        """Set how long it may run in all from now on; while it is stopped, no time passes."""
+        """Set how many seconds the child may run in total from now on. Time while it is stopped does not count."""
         self._given = self._left = seconds
 
     def end(self) -> None:
-        """End the whole process group at once. Whoever waits for an answer, in another thread, finds it gone."""
+        """Kill the whole process group at once. A thread that waits for an answer gets an error."""
         self._signal(signal.SIGKILL)
 
     def kill(self) -> None:
-        """End the whole process group and take back everything it held."""
+        """Kill the whole process group and release all its resources."""
         self.end()
         self._process.wait()
         for fd in (self._commands, self._answers):
@@ -183,7 +186,7 @@ class Child:
         scratch.remove(self.scratch)
 
     def output(self) -> str:
-        """The last of what it wrote to stdout and stderr."""
+        """The end of the child's output to stdout and stderr."""
         log = self._log.fileno()
         start = max(0, os.fstat(log).st_size - _OUTPUT_TAIL)
         return os.pread(log, _OUTPUT_TAIL, start).decode(errors="replace").strip()
@@ -191,11 +194,12 @@ class Child:
     # -- talk ---------------------------------------------------------------------------------------------------------
 
     def command(self, do: str, **details: Any) -> dict[str, Any]:
-        """Send a command and wait for its answer; the child runs only in between."""
+        """Send a command and return its answer. The child runs only in between, unless it is trusted."""
         return self._exchange(do, details)[0]
 
     def window(self, calls: int, **details: Any) -> Window:
-        """Run so many of the calls laid out. The clocks start with the child stopped, and end with it stopped again."""
+        """Run `calls` of the calls that are laid out. The clocks start while the child is stopped, and end when it has
+        stopped again."""
         before = self._scheduled()
         answer, parent_ns, cpu_ns = self._exchange("run", {"calls": calls, **details})
         after = self._scheduled()
@@ -236,7 +240,7 @@ class Child:
         answered = time.perf_counter_ns()
         if not self.trusted:
             self.freeze()
-        # What is done until it has stopped counts.
+        # Work done before the process has stopped counts as the kernel's time.
         elapsed = max(answered, self._stopped_at - self.stop_ns) - start
         self._left -= elapsed / 1e9
         cpu = self._cpu_ns() - cpu
@@ -250,8 +254,9 @@ class Child:
         return answer, elapsed, cpu
 
     def _await_answer(self, do: str) -> None:
-        """Wait until there is an answer, or no more time; meanwhile refuse what the sandbox asks us about. While a
-        kernel is loaded, what it imports may try in vain; later there is no honest reason to."""
+        """Wait for an answer or the deadline. Meanwhile refuse the system calls that the sandbox asks the parent about.
+        While a kernel is loaded, a refused call has no consequences, since its imports may try such calls. Later there
+        is no honest reason for one, so it ends the trial."""
         listener = self._listener
         while listener is not None and listener.hears:
             left = max(0.0, self._deadline - time.monotonic())
@@ -269,13 +274,13 @@ class Child:
     # -- stop and look ------------------------------------------------------------------------------------------------
 
     def freeze(self) -> None:
-        """Stop every thread; returns when they have stopped."""
+        """Stop every thread, and return when all have stopped. Raises VerdictError if they do not stop."""
         if self._frozen:
             return
         self._signal(signal.SIGSTOP)
         told = time.monotonic()
         while time.monotonic() < told + STOP_SECONDS:
-            looked = time.perf_counter_ns()  # looking at every thread takes a while, in which nothing runs
+            looked = time.perf_counter_ns()  # before `news`, which takes a while to look at every thread
             status = self._process.news()
             if status is None:
                 time.sleep(0)  # it stops within microseconds; a real sleep takes many times as long
@@ -294,12 +299,13 @@ class Child:
         self._signal(signal.SIGCONT)
 
     def _signal(self, number: int) -> None:
-        """Signal the whole process group."""
+        """Send a signal to the whole process group."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, number)
 
     def _refuse_motion(self) -> None:
-        """A process that is stopped does not wake up by itself; Linux remembers whether it did, or stopped again."""
+        """Raise VerdictError if the child has run since it was stopped. A stopped process does not resume by itself,
+        and Linux reports whether it resumed or stopped again."""
         if not self._frozen:
             return
         status = self._process.news()
@@ -309,7 +315,7 @@ class Child:
             self._died(status)
 
     def _seen_filters(self) -> set[str]:
-        """What Linux says of the seccomp filters of all threads, one line for each different one."""
+        """The seccomp status of all threads as Linux reports it, one line for each distinct status."""
         found = set()
         tasks = f"/proc/{self._process.pid}/task"
         with contextlib.suppress(OSError):
@@ -320,12 +326,13 @@ class Child:
         return found
 
     def _refuse_filters(self) -> None:
-        """No filter but ours, in any thread: one of its own could answer for the system."""
+        """Raise VerdictError if any thread has another seccomp filter than ours. Such a filter could forge the results
+        of system calls."""
         if not self.trusted and not self._seen_filters() <= self._filters:
             raise VerdictError(Status.CHEATING, "changed the filter of system calls that confines it")
 
     def read_memory(self, address: int, size: int) -> np.ndarray:
-        """The child's bytes at an address, read from outside while it is stopped."""
+        """Read bytes of the child's memory at an address, from outside, while the child is stopped."""
         try:
             with open(f"/proc/{self._process.pid}/mem", "rb", buffering=0) as memory:
                 memory.seek(address)
@@ -343,14 +350,16 @@ class Child:
         return np.frombuffer(data, dtype=np.uint8)
 
     def _cpu_ns(self) -> int:
-        """CPU time of all its threads, dead ones included: Linux names a process's clock by its id."""
+        """Nanoseconds of CPU time of all threads, including ended ones. Linux derives a process's clock id from its
+        process id."""
         try:
             return time.clock_gettime_ns((~self._process.pid) << 3 | 2)
         except OSError:
             return 0
 
     def _scheduled(self) -> tuple[int, int] | None:
-        """How long its first thread has run, and how long it and ours have waited to run."""
+        """Nanoseconds that the child's first thread has run, and that it and ours have waited for a processor; None if
+        unknown."""
         try:
             with open(f"/proc/{self._process.pid}/schedstat") as theirs, open("/proc/thread-self/schedstat") as ours:
                 ran, waited, _ = map(int, theirs.read().split())

@@ -30,15 +30,16 @@ from presage.problems.kernel_file import KernelProblem
 from presage.sandbox import processes, rules, scratch
 
 FLOOR_MARGIN = 0.7
-"""Measured peaks are themselves uncertain; a time under this share of the floor is impossible, not just good."""
+"""A time below this share of the floor is impossible. The margin covers the uncertainty of the measured peaks."""
 _IDLE_SECONDS = 24 * 3600.0
 _IDLE_MODULE = Path(__file__).with_name("worker") / "idle.py"
 _WITH_TORCH = ("numpy", "torch")
 _IMPORTED_LATE = ("torch._subclasses.fake_tensor", "presage.devices.worker.main")
 FOR_EXAMINERS = ("torch._dynamo.config",)
-"""Tensors without values need it, which examiners describe problems with: some 900 modules."""
+"""Imports for examiners, which describe problems with fake tensors: some 900 modules."""
 _IMPORTS = {"torch": _WITH_TORCH, "numpy": ("numpy",)}
-"""What a worker loads beforehand. For a bare kernel nothing, so that it has one thread, whose lies are easy to tell."""
+"""The modules that a worker imports when it starts, by language. For a bare kernel there are none, so that it has one
+thread, whose lies are easy to detect."""
 
 
 class CpuDevice(Device):
@@ -57,11 +58,11 @@ class CpuDevice(Device):
         self._idles: dict[str, Child] = {}
         self._examines = False
         self._trampolines: dict[str, bytes] = {}
-        """What is compiled for each problem, by its source: the same for all of its kernels."""
+        """The compiled trampolines by source. All kernels of a problem share one."""
         weakref.finalize(self, _kill, self._idles)
 
     def close(self) -> None:
-        """End the workers that compute nothing, and what compilers and workers are started from."""
+        """End the idle workers, and the zygotes from which compilers and workers are forked."""
         _kill(self._idles)
         processes.rest()
         processes.rest(self._torch_zygote)
@@ -132,7 +133,7 @@ class CpuDevice(Device):
                 trial.close()
 
     def _load(self, problem: Problem, trials: Sequence[Trial]) -> None:
-        """Compile on all cores, and hand the kernels over to their children."""
+        """Compile the kernels on all cores, then load them in their children."""
         with ThreadPoolExecutor(self.threads) as pool:
             commands = list(pool.map(lambda trial: self._prepare(problem, trial), trials))
         for trial, command in zip(trials, commands, strict=True):
@@ -142,7 +143,8 @@ class CpuDevice(Device):
                 trial.attempt(trial.load, command)
 
     def _prepare(self, problem: Problem, trial: Trial) -> dict[str, Any] | VerdictError:
-        """Put what the child will load into its scratch folder; says how to load it."""
+        """Write the files that the child will load to its scratch folder. Returns the arguments of the `load` command,
+        or the verdict on a kernel that does not compile."""
         assert trial.child is not None
         kernel, folder = trial.kernel, trial.child.scratch
         try:
@@ -171,11 +173,11 @@ class CpuDevice(Device):
         return str(path)
 
     def _try_again(self, problem: Problem, kernel: Kernel, effort: Effort, progress: Progress) -> Trial:
-        """A second, lone try for a kernel whose clocks disagree, or whose worker was killed from outside. If that
-        happens again while a worker with nothing in it survives, it is the kernel's doing, and the machine's otherwise.
-        """
+        """Measure a kernel a second time, alone, after its clocks disagreed or its worker was killed from outside. If
+        the worker is killed again while an idle worker can still be started, the kernel is the cause; otherwise it is
+        the machine."""
         trial = Trial(problem, kernel, effort)
-        _kill(self._idles)  # it may have been one of them that was killed
+        _kill(self._idles)  # one of them may be the worker that was killed
         self._conduct(problem, [trial], effort, lambda doing, share: progress(f"{doing}, second try", share))
         if isinstance(trial.verdict, ChildLostError):
             _kill(self._idles)
@@ -189,7 +191,8 @@ class CpuDevice(Device):
         return trial
 
     def _start_child(self, language: str, threads: int) -> Child:
-        """A worker for kernels of this language. Importing torch takes seconds, so that is done once, for all."""
+        """Start a worker for kernels of this language. Importing torch takes seconds, so a zygote does it once for all
+        workers."""
         zygote = None
         if language == "torch":
             imports = (*_WITH_TORCH, *(FOR_EXAMINERS if self._examines else ()), *_IMPORTED_LATE)
@@ -201,8 +204,9 @@ class CpuDevice(Device):
         return f"torch/{self.threads}/{os.pathsep.join(sys.path)}"
 
     def _idle(self, language: str) -> Child:
-        """A worker that computes nothing: its windows show what stopping, resuming and talking cost at this moment.
-        It has one thread, so that the processor time of its copying is the time that it says has passed."""
+        """The idle worker for this language, which computes nothing. Its windows show what stopping, resuming and
+        messages cost at this moment. It has one thread, so that the CPU time of its copying equals the time that it
+        reports."""
         if language in self._idles:
             return self._idles[language]
         child = self._start_child(language, threads=1)
@@ -236,7 +240,7 @@ class CpuDevice(Device):
         _refuse_without_torch()
         self._examines = True
         child = self._start_child("torch", self.threads)
-        child.lenient = True  # its code is the user's own, and may try what is refused
+        child.lenient = True  # it runs the user's own code, which may try refused system calls
         try:
             yield child
         finally:
@@ -244,7 +248,7 @@ class CpuDevice(Device):
 
 
 class Peaks:
-    """The machine's peaks, measured once and kept on disk; a later, higher reading replaces a lower one."""
+    """The machine's peak rates, measured once and cached on disk. A later, higher reading replaces a lower one."""
 
     def __init__(self, compiler: Compiler, threads: int) -> None:
         self._compiler, self._threads = compiler, threads
@@ -259,7 +263,8 @@ class Peaks:
         return float(self._values["flops"])
 
     def bandwidth(self, footprint: int) -> float:
-        """Bytes a second for data of this size, the best of all levels at least as large as the next smaller probe."""
+        """Bytes per second for data of `footprint` bytes: the highest rate of all probes that are at least as large as
+        the next smaller probe."""
         rates = {int(size): float(rate) for size, rate in self._values["bandwidth"].items()}
         below = max((size for size in rates if size <= footprint), default=min(rates))
         return max(rate for size, rate in rates.items() if size >= below)
@@ -276,7 +281,8 @@ class Peaks:
         return 1e9 * max(moved / self.bandwidth(moved), flops / self.flops)
 
     def refresh(self) -> None:
-        """Measure again and keep the higher of each reading; a witness may have added sizes that are not measured."""
+        """Measure again and keep the higher reading of each pair. Sizes that only a witness measured stay as they
+        are."""
         old, new = self._values, self._measure()
         again = new["bandwidth"]
         rates = {size: max(float(rate), float(again.get(size, rate))) for size, rate in old["bandwidth"].items()}
@@ -308,7 +314,7 @@ class Peaks:
         return self._run()
 
     def _run(self, *what: int) -> dict[str, Any]:
-        """All peaks, or the bandwidth for so many bytes, or for none the arithmetic."""
+        """Measure all peaks; or only the bandwidth for the given number of bytes; or, for 0, only the arithmetic."""
         folder = scratch.make("presage-peaks-")
         try:
             Path(folder, "peaks.c").write_text(_PEAKS_SOURCE.read_text())
@@ -333,7 +339,7 @@ class Peaks:
             part.write_text(json.dumps(self._values))
             part.replace(self._file)
         except OSError:
-            return  # a cache that cannot be written is only slower
+            return  # without the cache the peaks are only measured again
 
 
 def _kill(children: dict[str, Child]) -> None:

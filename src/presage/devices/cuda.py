@@ -43,21 +43,25 @@ _IMPORTS = (
     *("presage.devices.worker.replay", "presage.static.tracing.recorder:warm_up"),
 )
 OWN_CHECKS = 3
-"""Few, since Triton compiles a kernel anew for most shapes; an odd size finds most of what a family can do wrong."""
+"""How many checks our own kernels get. Few, since Triton recompiles a kernel for most shapes, and an odd size finds
+most errors of a family."""
 OWN_EFFORT = Effort(0.02, case_seconds=0.02, timeout=60.0, rounds=2, checks=OWN_CHECKS, further_processes=0)
-"""For kernels of our own: 16 calls a case, fewer of long ones. What a search finds is checked wholly at its end."""
+"""The effort for our own kernels: 16 calls a case, fewer for long ones. The result of a search gets all checks at its
+end."""
 _AHEAD = 2
-"""How many kernels are being made ready, a core: Triton keeps a core for seconds, while the lane needs its next."""
+"""How many of our own kernels are prepared at a time, per core. Triton occupies a core for seconds, while the lane
+needs its next kernel."""
 _HOARD_SHARE, _FOREIGN_HOARD_SHARE = 0.125, 0.0625
-"""Of the GPU's memory, what torch may keep in this process for the next kernel. Foreign kernels may need more memory
-than our own, so less is kept beside them. Giving it back takes a tenth of a second."""
+"""The share of the GPU's memory that torch may keep cached in this process for the next kernel, for our own kernels and
+for foreign ones. Foreign kernels may need more memory, so less is kept. Emptying the cache takes a tenth of a
+second."""
 _HARMLESS = (Status.OK, Status.WRONG_RESULT, Status.COMPILE_ERROR)
-"""After which a worker is as good as before, if the kernel was our own."""
+"""The statuses after which a worker can be reused, if the kernel was our own."""
 _OWN_PROBLEMS = 2
-"""Of so many problems the inputs are kept on the GPU for the next kernel of our own."""
+"""The number of problems whose inputs stay on the GPU for our next own kernel."""
 _IDLE_SECONDS = 24 * 3600.0
 _CHOICE = ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "CUDA_MPS_PIPE_DIRECTORY", "LD_LIBRARY_PATH")
-"""What workers must know of the caller's environment to find the GPU that it has found."""
+"""The caller's environment variables that workers need to find the same GPU."""
 
 
 _Stage = Callable[[Sequence[Any], Plan, Any, Effort, Progress], None]
@@ -69,7 +73,7 @@ def _nothing() -> None:
 
 @dataclass
 class _Task:
-    """A kernel to measure: how, with how much effort, and, if it is our own, with which inputs."""
+    """A kernel to measure, with its plan and effort, and, if it is our own, with its shared inputs."""
 
     problem: Problem
     kernel: Kernel
@@ -77,16 +81,16 @@ class _Task:
     draws: dict[str, Any] | None
     effort: Effort
     trials: list[Any] = field(default_factory=list)
-    """One for each process that it has been in."""
+    """One trial for each process in which the kernel was measured."""
     not_replayed: str = ""
-    """Why it is timed in its worker, once that is known."""
+    """Why the module is timed in its worker, once that is known."""
     is_called_ahead: bool = True
-    """Whether it can be called with no launches, on blank inputs."""
+    """Whether the module is called on blank inputs, without launching kernels, while it is prepared."""
 
     @property
     def to_time(self) -> tuple[Case, ...]:
-        """In the next process: all cases in the first, in a few more those that processes differ in, and in others
-        those of which so many do not tell enough."""
+        """The cases to time in the next process. The first process times all cases, a few more time those whose time
+        differs by process, and further ones those whose interval is still too wide."""
         if not self.trials:
             return self.plan.timed
         processes, effort = len(self.trials), self.effort
@@ -102,11 +106,12 @@ class _Task:
 
     @property
     def next(self) -> Plan:
-        """Checked once, it need not be checked again, beyond what is checked of what is timed."""
+        """The plan for the next process. Only the first process runs the checking cases; later ones check timed calls
+        only."""
         return Plan(() if self.trials else self.plan.checks, self.to_time)
 
     def timing(self, case: Case, floor_ns: float) -> CaseTiming:
-        """Of all processes together."""
+        """The timing of a case with the samples of all processes."""
         trials = [trial for trial in self.trials if trial.live and case.name in trial.observations]
         timings: list[CaseTiming] = [trial.timing(case, floor_ns) for trial in trials]
         if len(timings) == 1:
@@ -120,8 +125,8 @@ class _Task:
 
 
 class CudaDevice(Device):
-    """The first GPU that CUDA may see. One lane checks and times; compiling and starting workers go on beside it on all
-    cores."""
+    """The first GPU that CUDA can see. Checking and timing hold the lane. Meanwhile all cores compile kernels and start
+    workers."""
 
     kind = "gpu"
     languages = ("cuda", "triton", "torch")
@@ -139,23 +144,23 @@ class CudaDevice(Device):
         if not torch.cuda.is_available():
             hidden = " (CUDA_VISIBLE_DEVICES is set; is it right?)" if "CUDA_VISIBLE_DEVICES" in os.environ else ""
             raise PresageError(f"torch finds no NVIDIA GPU here; 'nvidia-smi' tells whether the driver does{hidden}")
-        torch.zeros(1, device="cuda")  # makes the context that arenas live in
+        torch.zeros(1, device="cuda")  # creates the context in which arenas are allocated
         self._torch, self._triton = torch, triton
         self.properties = torch.cuda.get_device_properties(0)
         self.nvml = Nvml(self.properties.uuid)
         self.cores = machine.cores()
         self._arenas = Arenas(torch, int(self.properties.total_memory))
         self._workers: list[Any] = []
-        """Which kernels of our own share."""
+        """The workers that our own kernels share."""
         self._replayers = Replayers(self._start_replayer)
         self._posed: dict[str, tuple[Plan, dict[str, Any]]] = {}
-        """Of problems whose kernels of our own were measured last: the questions, and inputs with their answers."""
+        """For the problems of our own kernels that were measured last: the plan, and the inputs with their answers."""
         self._preparing: set[Any] = set()
         self._undertaker = ThreadPoolExecutor(2)
 
     def close(self) -> None:
         """End the workers that are kept warm."""
-        self._undertaker.shutdown()  # which may still keep some
+        self._undertaker.shutdown()  # it may still have children to kill
         with ThreadPoolExecutor(2) as pool:
             pool.submit(self._replayers.close)
             for child in self._workers:
@@ -188,7 +193,7 @@ class CudaDevice(Device):
 
     @cached_property
     def hardware(self) -> Hardware | None:
-        for name in (self.properties.name, self.arch):  # of a product that is not in the table, its architecture's
+        for name in (self.properties.name, self.arch):  # for a product that is not in the table, its architecture
             with suppress(PresageError):
                 return hardware.find(name)
         return None
@@ -202,7 +207,7 @@ class CudaDevice(Device):
 
     @cached_property
     def compiler(self) -> dict[str, Any]:
-        """How to compile for this GPU: the arguments of `nvrtc.compile` after the source."""
+        """The arguments of `nvrtc.compile` after the source, for this GPU."""
         includes = [str(folder) for folder in toolkit.includes()]
         return {"arch": self.arch, "library": str(toolkit.nvrtc()), "includes": includes}
 
@@ -219,7 +224,7 @@ class CudaDevice(Device):
 
     @cached_property
     def ground(self) -> dict[str, Any]:
-        """What every child is told of the GPU, the compiled lead among it."""
+        """The settings about the GPU that every child gets, including the compiled lead kernel."""
         source = Path(__file__).with_name("worker").joinpath("lead.cu").read_text()
         return {
             "lead": nvrtc.compile(source, **self.compiler).cubin.hex(),
@@ -235,8 +240,8 @@ class CudaDevice(Device):
 
     @cached_property
     def _idle(self) -> Any:
-        """A worker that calls nothing: its windows show what stopping, resuming and talking cost at this moment. It has
-        as many threads to stop as a module's worker."""
+        """The idle worker, which calls nothing. Its windows show what stopping, resuming and messages cost at this
+        moment. It has as many threads to stop as a module's worker."""
         child = self.start_child()
         try:
             child.wait_ready()
@@ -272,9 +277,9 @@ class CudaDevice(Device):
     def measure_each(
         self, work: Iterable[tuple[Problem, Kernel]], effort: Effort, foreign: bool = True
     ) -> Iterator[Measurement]:
-        """Measure kernels one by one as they become ready, which is not their order: workers start, load and compile
-        ahead of need on all cores, and the lane is never waited for. A foreign kernel gets a process of its own;
-        kernels of our own follow each other in workers that they share."""
+        """Measure kernels one by one, in the order in which they become ready. All cores start workers, load and
+        compile ahead of need, so that the lane need not wait. A foreign kernel gets a process of its own; our own
+        kernels share workers one after another."""
         self._get_ready(())
         posing = Posing(lambda problem: self.posed(problem, effort.timeout), self.kind, self._undertaker)
         begins = self._foreign(work, effort, posing) if foreign else self._own(work, effort)
@@ -285,7 +290,7 @@ class CudaDevice(Device):
                 task, trial = ready
                 if trial.may_part:
                     self._conduct([trial], task.next, task.effort, _silent, examine, spare)
-                    ahead.add(partial(_parted, task, trial), urgent=True)  # meanwhile others have the lane
+                    ahead.add(partial(_parted, task, trial), urgent=True)  # meanwhile another kernel holds the lane
                     continue
                 stage = clock if trial.has_parted else conduct
                 self._conduct([trial], task.next, task.effort, _silent, stage, spare)
@@ -297,7 +302,7 @@ class CudaDevice(Device):
                 if foreign:
                     posing.leave(task.problem.name)
                 yield measurement
-        finally:  # the caller may have had enough before the end
+        finally:  # the caller may stop before the end
             posing.stop()
             for _, trial in ahead.stop(self._interrupt):
                 for child in trial.release():
@@ -305,8 +310,8 @@ class CudaDevice(Device):
             posing.close()
 
     def _given_up(self, ready: tuple[_Task, Any]) -> Callable[[], tuple[_Task, Any]]:
-        """End a trial that waits for the lane, since the GPU has no room for it beside another. When it is made ready
-        again, it keeps little: it is not called."""
+        """End a trial that waits for the lane, because the GPU has no room for it beside another one. Returns the
+        function that prepares it again, without calling the module ahead, so that it keeps little memory."""
         task, trial = ready
         if not trial.live:
             return lambda: ready
@@ -317,7 +322,7 @@ class CudaDevice(Device):
 
     @contextmanager
     def _compiling(self, threads: int) -> Iterator[ThreadPoolExecutor]:
-        """Threads that make kernels ready."""
+        """A pool of threads that prepare kernels. They are interrupted if an exception occurs."""
         pool = ThreadPoolExecutor(threads)
         try:
             yield pool
@@ -329,18 +334,19 @@ class CudaDevice(Device):
             pool.shutdown()
 
     def _interrupt(self) -> None:
-        """Do not wait for what is being made ready: compiling can take minutes."""
+        """Kill the workers that are being prepared, since compiling can take minutes."""
         for child in list(self._preparing):
             child.end()
 
     def _room(self, each: int, workers: int = 1) -> int:
-        """How many kernels are made ready at a time: so many a core, while their workers fit into half the GPU."""
+        """How many kernels are prepared at a time: `each` per core, as long as their workers fit into half of the GPU's
+        memory."""
         return max(1, min(each * self.cores, int(self.properties.total_memory) // (2 * workers * WORKER_BYTES)))
 
     def _foreign(
         self, work: Iterable[tuple[Problem, Kernel]], effort: Effort, posing: Posing
     ) -> Iterator[Callable[[], tuple[_Task, Any]]]:
-        """What begins to measure each kernel, in a thread."""
+        """For each kernel, the function that starts to measure it in a thread."""
         for problem, kernel in work:
             self._get_ready([kernel])
             posing.announce(problem)
@@ -399,7 +405,8 @@ class CudaDevice(Device):
         return self._arenas.take_for_calls(problem, self._tell)
 
     def _get_ready(self, kernels: Sequence[Kernel]) -> None:
-        """Refuse what cannot run here, and make what threads will share before there are any."""
+        """Raise PresageError if a kernel cannot run here. Create what threads will share before there are any
+        threads."""
         for kernel in kernels:
             if kernel.language not in self.languages:
                 known = ", ".join(self.languages)
@@ -407,7 +414,8 @@ class CudaDevice(Device):
         _ = self._idle
 
     def _prepared(self, task: _Task, plan: Plan) -> Any:
-        """A trial whose kernel is loaded and compiled, waiting for the lane."""
+        """A trial whose kernel is loaded and compiled, and waits for the lane. If calling it ahead fails, it is
+        prepared again without that."""
         from presage.devices.gpu_trial import CalledAheadError
 
         trial = self._prepared_trial(task, plan)
@@ -422,8 +430,8 @@ class CudaDevice(Device):
 
         if not task.kernel.is_bare and inline_cuda.is_mentioned(task.kernel.source):
             self._tell("making ready to compile CUDA code in modules", 0.0)
-            with suppress(PresageError):  # then torch builds it as it always does
-                inline_cuda.precompile()  # once a machine, while others have the lane
+            with suppress(PresageError):  # otherwise torch builds it in its usual way
+                inline_cuda.precompile()  # once per machine, while other kernels hold the lane
         trial: GpuTrial
         if task.draws is None and not task.kernel.is_bare:
             trial = ModuleTrial(task.problem, task.kernel, task.effort, task.not_replayed)
@@ -434,7 +442,7 @@ class CudaDevice(Device):
             trial = GpuTrial(task.problem, task.kernel, task.effort, task.draws)
         trial.is_called_ahead = task.is_called_ahead
         if trial.is_own:
-            with suppress(IndexError):  # which others take from, too
+            with suppress(IndexError):  # another thread may have taken the last one
                 trial.child = self._workers.pop()
         if trial.child is None:
             trial.child = self.start_child(with_torch=trial.is_own or not task.kernel.is_bare)
@@ -464,8 +472,8 @@ class CudaDevice(Device):
         trial.replayer = self._replayers.take()
 
     def _settled(self, trial: Any, task: _Task, plan: Plan, spare: Callable[[], None] = _nothing) -> Any:
-        """The trial, or a second, lone one where the machine may have been what disturbed its times, or others had the
-        memory that it needed, or its replay failed."""
+        """The trial, or a second trial that runs alone. There is a second one if the machine may have disturbed the
+        times, the worker was lost, other processes used the memory that the kernel needed, or its replay failed."""
         from presage.devices.module_trial import ReplayError
 
         task.not_replayed = trial.verdict.reason if isinstance(trial.verdict, ReplayError) else trial.not_replayed
@@ -488,9 +496,9 @@ class CudaDevice(Device):
         stage: _Stage = conduct,
         spare: Callable[[], None] = _nothing,
     ) -> None:
-        """Have the lane for a stage of the trials, by default all of them; other processes of ours on this GPU wait
-        meanwhile. Memory that is missing comes from `spare`. What others have, too, is waited for outside of the lane,
-        so that they can come to their end."""
+        """Hold the lane and run a stage of the trials, by default all stages. Other Presage processes on this GPU wait
+        meanwhile. If memory is missing, call `spare`, which frees some, and wait for memory without holding the lane,
+        so that the processes that use the memory can finish."""
         if not any(trial.live for trial in trials):
             self._part_with(trials, stage)
             return
@@ -539,16 +547,16 @@ class CudaDevice(Device):
                     self._let_go(child, trial)
 
     def _give_back(self, trial: Any) -> None:
-        """What this process has kept for the next kernel, where it is much."""
+        """Release the memory that this process keeps for the next kernel, if it is too much."""
         share = _HOARD_SHARE if trial.is_own else _FOREIGN_HOARD_SHARE
         self._arenas.trim(share * self.properties.total_memory)
         if isinstance(trial.problem, ExternalProblem):
-            with suppress(PresageError):  # its child has ended
+            with suppress(PresageError):  # the examiner's child has ended
                 trial.problem.let_go()
 
     def _let_go(self, child: Any, trial: Any) -> None:
-        """The next kernel of our own can have the worker, unless this one has left it or the GPU unusable; and the next
-        module a replayer in which nothing went wrong."""
+        """Keep a child for the next kernel, or kill it. A worker of our own kernels is kept unless the kernel may have
+        left it or the GPU unusable. A replayer is kept if nothing went wrong in it."""
         status = trial.verdict.status if trial.verdict else Status.OK
         child.served += 1
         if trial.is_own and status in _HARMLESS:
@@ -561,11 +569,12 @@ class CudaDevice(Device):
             return
         if status is Status.TIMEOUT:
             child.kill()
-        else:  # it has nothing on the GPU, and its end need not be waited for
+        else:  # it runs nothing on the GPU, so its end need not be awaited
             self._undertaker.submit(child.kill)
 
     def _measurement(self, task: _Task) -> Measurement:
-        """What its first process says, and the times of all; but what it is to blame for in any of them counts."""
+        """The result of a task: that of the first process, with the times of all. If the kernel failed by its own fault
+        in any process, that failure counts."""
         to_blame = [t for t in task.trials if t.verdict and t.verdict.status is not Status.DEVICE_FAULT]
         trial, cases = (to_blame or task.trials)[0], task.plan.timed
         floors = [self.peaks.floor_ns(task.problem, case) for case in cases]
@@ -579,7 +588,7 @@ class CudaDevice(Device):
 
 
 def _effort_for(kernel: Kernel, effort: Effort) -> Effort:
-    """One process, where torch would have to compile for a minute in each."""
+    """The effort for a kernel: one process if torch has to compile it, which takes a minute in each process."""
     return replace(effort, processes=1) if kernel.compiles_by_torch else effort
 
 
@@ -593,7 +602,7 @@ def _silent(doing: str, share: float) -> None:
 
 
 def _again(progress: Progress, process: int, most: int) -> Progress:
-    """The same, with the number of the process where it is not the first."""
+    """The same progress callback, which also tells the number of the process if it is not the first."""
     if not process:
         return progress
     return lambda doing, share: progress(f"{doing}, process {process + 1} of at most {most}", share)

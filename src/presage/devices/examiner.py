@@ -14,11 +14,12 @@ from presage.problems.external import ExternalProblem, Layout
 from presage.static.trace import TensorSpec
 
 TOGETHER, TOGETHER_BYTES = 64, 64 << 20
-"""The inputs of so many calls are made at a time, if they and their outputs take no more than this."""
+"""The inputs of up to TOGETHER calls are made at a time, as long as they and their outputs take at most
+TOGETHER_BYTES."""
 
 
 class ProblemError(PresageError):
-    """A problem from elsewhere whose own code fails, by its name."""
+    """The own code of a problem from elsewhere failed. `problem` is its name."""
 
     def __init__(self, problem: str, reason: str) -> None:
         super().__init__(reason)
@@ -26,14 +27,15 @@ class ProblemError(PresageError):
 
 
 class CheckingError(VerdictError):
-    """No memory was left to check a kernel's results with; whose fault that is, the device must find out."""
+    """No memory was left to check a kernel's results. The device must find out whose fault that is."""
 
     def __init__(self) -> None:
         super().__init__(Status.DEVICE_FAULT, "out of memory beside this kernel, so its results cannot be checked")
 
 
 class ChildExaminer:
-    """Asks the child; what goes wrong there is the problem's fault and no kernel's, so it ends the measurement.
+    """Sends requests to the child. An error there is the problem's fault and not a kernel's, so it ends the
+    measurement.
 
     Tensors go through the child's arena. Each request may take `seconds`.
     """
@@ -52,7 +54,7 @@ class ChildExaminer:
         self._ask("load", kind="examiner", problem=settings)
 
     def describe(self) -> ExternalProblem:
-        """The problem with its tensors' shapes and types, which it can now be measured with."""
+        """Return the problem with the shapes and types of its tensors, so that it can be measured."""
         cases = self._problem.cases
         seed = secrets.randbelow(2**31)
         answer = self._ask("describe", cases=[dict(case.dims) for case in cases], seed=seed)
@@ -61,17 +63,18 @@ class ChildExaminer:
         return self._problem
 
     def share(self, arena: Any) -> None:
-        """Let tensors go through this arena, where the child has none of its own."""
+        """Pass tensors through this arena, if the child has none of its own."""
         if arena is not None:
             self._child.arena = arena
             self._ask("open arena", handle=arena.handle)
 
     def let_go(self) -> None:
-        """Have the child give back memory that it keeps for later, which others may need meanwhile."""
+        """Have the child empty its memory cache, since others may need the memory meanwhile."""
         self._ask("let go")
 
     def make(self, case: Case, seeds: Sequence[int]) -> list[tuple[Any, ...]]:
-        """As many at a time as there is room for: asking takes longer than making small ones."""
+        """Make the inputs for these seeds, as many per request as there is room for, since a request takes longer than
+        making small inputs."""
         arena, found = self._child.arena, []
         arena.lay_out(self._problem, case, 1, outputs=True)
         room = max(1, min(TOGETHER, TOGETHER_BYTES // arena.slots[0][-1].end))
@@ -95,7 +98,7 @@ class ChildExaminer:
         return None if wrong is None else str(wrong)
 
     def _tensors(self, case: Case, outputs: bool) -> dict[str, Any]:
-        """What the child is told of the tensors, and where they lie."""
+        """The description of a case's tensors for the child, and their offsets in the arena."""
         layout, problem = self._problem.layouts[case.name], self._problem
         count = None if outputs else len(layout.inputs)
         found = {
@@ -103,7 +106,7 @@ class ChildExaminer:
             "inputs": [tensor.layout for tensor in layout.inputs],
             "offsets": [[place.offset for place in slot[:count]] for slot in self._child.arena.slots],
         }
-        if outputs:  # as the parent has put them there, which is row by row
+        if outputs:  # the parent writes them in row-major order
             found["outputs"] = [
                 {"dtype": problem.dtype(array, case), "shape": problem.shape(array, case)} for array in problem.outputs
             ]
@@ -122,7 +125,7 @@ class ChildExaminer:
 
 
 _BESIDE_A_KERNEL = ("make", "check")
-"""What the child is asked while a kernel may have taken all the memory there is."""
+"""The requests that are sent while a kernel may have taken all the memory."""
 
 
 def _layout(found: dict[str, Any]) -> Layout:

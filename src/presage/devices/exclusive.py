@@ -1,4 +1,5 @@
-"""The lane of a device: one process at a time checks and times on it, so that searches are not in each other's way."""
+"""The lane of a device, a lock by which only one process at a time checks and times on it, so that searches do not
+disturb each other."""
 
 from __future__ import annotations
 
@@ -20,8 +21,8 @@ _mine = threading.local()
 
 @contextmanager
 def only(device: object, waiting: Callable[[], None] = lambda: None) -> Iterator[None]:
-    """Have the lane of this device, after whoever has it now; a process that dies gives it back. A thread that has it
-    may have it again. `waiting` is called where it cannot be had at once."""
+    """Hold the lane of this device, after the process that holds it now. A process that dies releases it. The lock is
+    reentrant within a thread. `waiting` is called if the lane is not free at once."""
     held: set[object] = _mine.__dict__.setdefault("lanes", set())
     if device in held:
         yield
@@ -55,12 +56,12 @@ def _locked(path: Path, waiting: Callable[[], None]) -> int:
 
 
 def _place() -> Path:
-    """A folder of this machine's own that all its processes share, whatever their TMPDIR."""
+    """A local folder that all processes of this machine share, whatever their TMPDIR."""
     return next((Path(path) for path in PLACES if os.access(path, os.W_OK)), Path(tempfile.gettempdir()))
 
 
 def _open(path: Path) -> int:
-    """Only to be read, since another user's may be there."""
+    """Open the file read-only, since it may belong to another user. Create it if it does not exist."""
     try:
         return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""The arena on a GPU: memory of the parent's that a child maps, cut into slots with guards."""
+"""The arena on a GPU: memory of the parent that a child maps, cut into slots with guards."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from presage.devices.gpu_memory import NoRoomError
 from presage.problems.base import Case, Problem
 
 PAGE = 2 << 20
-"""An allocation of any other size is slow memory in a process that maps it, probably since that is done in small pages:
-a softmax that takes 42 us anywhere else took 67 there."""
+"""Arenas are multiples of this size. Memory of any other size is slow in a process that maps it, probably because it is
+mapped in small pages: a softmax that takes 42 us anywhere else took 67 us there."""
 
 
 class GpuArena:
-    """The same interface as Arena, on torch tensors. It outlives its children, so the next one can have it."""
+    """The same interface as Arena, on torch tensors. It outlives its children, so the next child can use it."""
 
     def __init__(self, size: int) -> None:
         from cuda.bindings import driver
 
-        torch.zeros(1, device="cuda")  # makes the GPU's context this thread's
+        torch.zeros(1, device="cuda")  # makes the GPU's context current in this thread
         size = -(-size // PAGE) * PAGE
         self._driver, self.size = driver, size
         code, self._pointer = driver.cuMemAlloc(size)
@@ -43,10 +43,10 @@ class GpuArena:
         self._guard = secrets.randbelow(256)
 
     def close(self) -> None:
-        """Its children end before it does."""
+        """Do nothing: the arena outlives its children."""
 
     def free(self) -> None:
-        """Give the memory back to the GPU. Nobody may use the arena after that."""
+        """Free the GPU memory. The arena must not be used afterwards."""
         self._driver.cuMemFree(self._pointer)
 
     def lay_out(self, problem: Problem, case: Case, calls: int, outputs: bool = True) -> None:
@@ -55,22 +55,23 @@ class GpuArena:
         self._bytes = self._shared
 
     def hide(self) -> None:
-        """From here on the child has inputs that are written after `show`, and we have what it writes after `take`."""
+        """Work on a private copy from here on. The child gets inputs after `show`, and the parent gets outputs after
+        `take`."""
         self.unhide()
         self._bytes = torch.empty(self.slots[-1][-1].end, dtype=torch.uint8, device="cuda")
 
     def unhide(self) -> None:
-        """Inputs and outputs are what the child has, again; the memory of our copy is let go."""
+        """Work on the shared memory again, and free the private copy."""
         self._bytes = self._shared
 
     def show(self) -> None:
-        """Put inputs where the child finds them, and nothing of them into the cache. Returns when they are there."""
+        """Copy the inputs to the shared memory, and evict them from the cache. Returns when that is done."""
         for slot in self.slots:
             self._copy_out(slot[: self._inputs])
         self.evict()
 
     def evict(self) -> None:
-        """Leave nothing of use in the cache. Returns when that is done."""
+        """Evict the L2 cache by overwriting it. Returns when that is done."""
         if self._junk is None:
             size = 2 * int(torch.cuda.get_device_properties(0).L2_cache_size)
             self._junk = torch.empty(size, dtype=torch.uint8, device="cuda")
@@ -78,7 +79,8 @@ class GpuArena:
         torch.cuda.synchronize()
 
     def take(self, slots: Iterable[int]) -> None:
-        """What the child has written into these slots by now is what is looked at. Returns when it is here."""
+        """Copy these slots as the child has written them by now, so that they can be checked. Returns when that is
+        done."""
         for slot in slots:
             begin, end = self.slots[slot][0].offset - GUARD, self.slots[slot][-1].end
             self._bytes[begin:end].copy_(self._shared[begin:end])
@@ -94,7 +96,7 @@ class GpuArena:
             self._view(place).copy_(values)
 
     def poison(self, slot: int) -> None:
-        """Fill a slot's outputs with noise, and renew the guards around its arrays. There is no secret in that."""
+        """Fill a slot's outputs with noise, and rewrite the guards around its arrays. The noise need not be secret."""
         for number, place in enumerate(self.slots[slot]):
             end = place.offset + place.bytes
             for memory in (self._bytes, self._shared):
@@ -104,7 +106,7 @@ class GpuArena:
                 self._shared[place.offset : end] = secrets.randbelow(256)
 
     def settle(self) -> None:
-        """Wait until everything written is there for the child."""
+        """Wait until the child can see everything that was written."""
         torch.cuda.synchronize()
 
     def inputs(self, slot: int) -> tuple[Any, ...]:

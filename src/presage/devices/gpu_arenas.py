@@ -1,4 +1,5 @@
-"""Arenas: the memory for what kernels read and write on a GPU, which this process keeps, and others may use as well."""
+"""Arenas: the GPU memory for inputs and outputs of kernels, which this process keeps. Other processes may use the GPU,
+too."""
 
 from __future__ import annotations
 
@@ -13,34 +14,35 @@ from presage.devices.gpu_memory import GIB, NoRoomError
 from presage.problems.base import Problem
 
 MEMORY_SECONDS = 300.0
-"""How long to wait for memory that other processes have."""
+"""Seconds to wait for memory that other processes use."""
 LOOK_AGAIN = 1.0
 WORKER_BYTES = 1 << 30
-"""Of the GPU's memory, for a worker's context and what its kernel takes while it is made ready."""
+"""Bytes of GPU memory for a worker's context and its kernel while it is prepared."""
 _SHARE, _LEAST, _MOST, _CALLS = 0.1, 512 << 20, 16 << 30, 64
-"""Of the GPU's memory, an arena: no more than is of use, since others may measure there, too."""
+"""An arena has room for _CALLS calls and _LEAST bytes more, up to _MOST bytes and this share of the GPU's memory, since
+other processes may measure there, too."""
 _CHECKING = 8
-"""So many times what a call takes is needed to make its inputs and check its outputs: in double precision, and beside
-them what comes up on the way."""
+"""Making inputs and checking outputs needs this many times the bytes of a call: for double precision and for
+intermediate results."""
 
 
 class Arenas:
-    """Those that nobody has at the moment, and what the GPU has left."""
+    """The arenas that are not in use, and the free memory of the GPU."""
 
     def __init__(self, torch: Any, total: int) -> None:
         self._cuda, self._total = torch.cuda, total
         self._unused: list[Any] = []
         self._turn = threading.Lock()
-        """Threads that make problems ready take arenas, too."""
+        """Guards `_unused`, since threads that prepare problems take arenas, too."""
 
     def memory(self) -> tuple[int, int]:
-        """How many bytes are free, and how many there are."""
+        """The free and the total bytes of the GPU."""
         free, total = self._cuda.mem_get_info()
         return int(free), int(total)
 
     def missing(self, problem: Problem, kernels: int) -> int:
-        """How many bytes are missing to check and time so many kernels, when arenas that are too small for them have
-        been freed. What more than half the GPU is needed for, is not waited for: it has to be tried."""
+        """The bytes that are missing to check and time this many kernels, after freeing arenas that are too small for
+        them. Nobody waits for more than half of the GPU: such a need has to be tried."""
         call, arena = self._sizes(problem)
         kept = len([each for each in self._unused if each.size >= arena])
         needed = max(0, kernels - kept) * arena + _CHECKING * call + WORKER_BYTES
@@ -48,12 +50,13 @@ class Arenas:
         return self._missing(needed) if missing and self._free(arena) else missing
 
     def take(self, problem: Problem) -> Any:
-        """With room for a window of any case, or for a call where that would be much of the GPU. Raises NoRoomError."""
+        """Take an arena with room for a window of any case, or for one call if a window would need much of the GPU.
+        Raises NoRoomError."""
         return self._take(self._sizes(problem)[1], self._total)
 
     def take_for_calls(self, problem: Problem, progress: Progress) -> Any:
-        """For one call at a time, or several small ones, and not much larger than that: as many problems as are open
-        have one. There is no lane to be had for that, but others may have to let go of memory."""
+        """Take an arena for one call at a time, or several small ones. It is not much larger, since each open problem
+        has one. This does not need the lane, but waits for other processes to free memory. Raises NoRoomError."""
         size, patience = max(self._sizes(problem)[0], TOGETHER_BYTES), time.monotonic() + MEMORY_SECONDS
         while True:
             try:
@@ -67,8 +70,7 @@ class Arenas:
         self._unused.append(arena)
 
     def trim(self, most: float) -> None:
-        """Have torch give back what it keeps for later, where that is more than so many bytes: it takes a tenth of a
-        second."""
+        """Empty torch's cache if it holds more than `most` bytes. That takes a tenth of a second."""
         if self._cuda.memory_reserved() > most:
             self._cuda.empty_cache()
 
@@ -78,7 +80,7 @@ class Arenas:
         return max(0, min(needed, total // 2) - free - cached)
 
     def _free(self, size: int) -> int:
-        """Free those that are smaller than this. Returns their number."""
+        """Free the unused arenas that are smaller than this. Returns their number."""
         with self._turn:
             small = [each for each in self._unused if each.size < size]
             self._unused = [each for each in self._unused if each.size >= size]
@@ -87,7 +89,8 @@ class Arenas:
         return len(small)
 
     def _take(self, size: int, most: int) -> Any:
-        """The one used last that is neither too small nor larger than `most`, since shared workers have that open."""
+        """Take the arena that was used last among those of `size` to `most` bytes, since shared workers have it open;
+        otherwise make one."""
         from presage.devices.gpu_arena import GpuArena
 
         with self._turn:
@@ -103,13 +106,13 @@ class Arenas:
             return GpuArena(size)
 
     def _sizes(self, problem: Problem) -> tuple[int, int]:
-        """How many bytes the largest call takes, and an arena for a window."""
+        """The bytes of the largest call, and of an arena for a window."""
         cases = {case.name: case for case in (*problem.checks, *problem.timed["gpu"])}.values()
         call = max(place_slots(problem, case, 1, True, self._total)[-1][-1].end for case in cases)
         return call, max(call, min(_LEAST + _CALLS * call, _MOST, int(self._total * _SHARE)))
 
 
 def wait_for_others(missing: int, progress: Progress) -> None:
-    """Say that so many bytes are missing, and give other processes a while to let go of them."""
+    """Report that this many bytes are missing, and wait a moment for other processes to free them."""
     progress(f"waiting for {missing / GIB:.1f} GiB of the GPU's memory, which other processes have", 0.0)
     time.sleep(LOOK_AGAIN)

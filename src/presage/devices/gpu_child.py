@@ -1,4 +1,4 @@
-"""GpuChild: a worker forked from the zygote, with a context on the GPU from before its sandbox closed."""
+"""GpuChild: a worker forked from the zygote, which opens a context on the GPU before its sandbox closes."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from presage.static import inline_cuda, toolkit
 _MEMORY_BYTES = min(32 << 30, machine.memory())
 _FILE_BYTES = 1 << 30
 _COMPILERS = ("CC", "CXX", "NVCC_CCBIN", "TRITON_LIBCUDA_PATH", "TRITON_PTXAS_PATH")
-"""By which the caller may have said where compilers and their libraries are."""
+"""Environment variables by which the caller may name compilers and their libraries."""
 _SHARING = os.environ.get("CUDA_MPS_PIPE_DIRECTORY", "/tmp/nvidia-mps")
-"""Where processes that share a GPU by NVIDIA's service find it."""
+"""The folder of NVIDIA's Multi-Process Service, through which processes may share a GPU."""
 
 
 class GpuChild(Child):
-    """The same protocol as any child; its arena is given to it when it enters the lane. What the sandbox refuses is not
-    deadly in it: it may start compilers at any time."""
+    """A child on a GPU. It gets its arena when it enters the lane. A system call that the sandbox refuses does not end
+    its trial, since it may start compilers at any time."""
 
     _process: ForkedProcess
-    stop_ns = 500_000  # it has thirty threads to stop, and a stop does not end what the GPU is doing
+    stop_ns = 500_000  # it has thirty threads to stop, and a stop does not interrupt the GPU
 
     def __init__(self, zygote: Zygote, ground: dict[str, Any], with_torch: bool) -> None:
         self._zygote = zygote
@@ -51,7 +51,8 @@ class GpuChild(Child):
         self._start(limits, self._environment(found, str(home or "")), {"gpu": ground | {"torch": with_torch}})
 
     def _environment(self, found: dict[str, str], home: str) -> dict[str, str]:
-        """It finds what a module needs that builds an extension: ninja, which comes with a Python, and nvcc."""
+        """The child's environment, in which modules that build extensions find ninja, which is beside Python, and
+        nvcc."""
         plain = rules.environment(self.scratch)
         folders = (os.path.dirname(sys.executable), *([f"{home}/bin"] if home else []), os.environ.get("PATH", ""))
         return {
@@ -74,7 +75,7 @@ class GpuChild(Child):
 
 
 def _places(found: dict[str, str]) -> list[str]:
-    """Where what these name lies, and the compilers that are on the path, with a compiler's own parts beside them."""
+    """The paths that these variables name, and the folders of the compilers on the path with their own parts."""
     programs = [shutil.which(name) for name in ("c++", "cc", *found.values())]
     homes = {os.path.dirname(os.path.dirname(os.path.realpath(program))) for program in programs if program}
     parts = [os.path.join(home, part) for home in homes for part in ("bin", "include", "lib", "lib64", "libexec")]

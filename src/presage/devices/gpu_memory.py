@@ -1,4 +1,4 @@
-"""Memory of a GPU that several processes share: whose fault it is that there is none left."""
+"""Decides whose fault it is when a GPU that several processes share runs out of memory."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _UNITS = {"bytes": 1, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "tib": 1 <
 
 
 class NoRoomError(PresageError):
-    """The GPU has too little memory left for what measuring itself needs."""
+    """The GPU has too little free memory for the measurement itself."""
 
 
 class CrowdedError(VerdictError):
-    """A kernel ran out of memory because others had it. Once they have let go of it, it can be tried again."""
+    """A kernel ran out of memory because other processes used it. It can be tried again when they have freed it."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(Status.DEVICE_FAULT, reason)
@@ -28,17 +28,18 @@ class CrowdedError(VerdictError):
 
 @dataclass(frozen=True)
 class Shortage:
-    """What there was when a kernel, or whoever checks it, ran out of memory: in bytes."""
+    """The GPU's memory in bytes when a kernel, or the check of its outputs, ran out of it."""
 
     total: int
     room: int
-    """The least that was free when the kernel came and after it had gone."""
+    """The lesser of what was free before the kernel came and after it had gone."""
     held: int
-    """What came back when the kernel's process was ended."""
+    """What became free when the kernel's process ended."""
 
     def verdict(self, complaint: VerdictError) -> VerdictError:
-        """A kernel may use half of the GPU. One that runs out with less, while others have the rest, is not to blame;
-        nor is one beside which there is no memory to check it with, unless it took most of what there was."""
+        """Return the verdict. A kernel may use half of the GPU. It is not to blame if it runs out with less, because
+        other processes have the rest. Nor is it if there is no memory to check its outputs, unless it held most of what
+        was free."""
         held, room, total = (f"{size / GIB:.1f} GiB" for size in (self.held, self.room, self.total))
         facts = f"{complaint.reason}; it held {held}, and {room} of the GPU's {total} were free for it"
         if isinstance(complaint, CheckingError):
@@ -49,7 +50,7 @@ class Shortage:
 
 
 def is_shortage(reason: str) -> bool:
-    """Whether this says that there is no memory left; libraries say so in several ways.
+    """Whether an error message says that memory ran out. Libraries word that in several ways.
 
     >>> is_shortage("CUDA_ERROR_OUT_OF_MEMORY"), is_shortage("CUDA out of memory. Tried to allocate 2.00 GiB")
     (True, True)
@@ -58,7 +59,7 @@ def is_shortage(reason: str) -> bool:
 
 
 def asked(reason: str) -> int:
-    """How many bytes were asked for in vain, as far as is said.
+    """The bytes of the failed allocation, or 0 if the message does not tell.
 
     >>> asked("CUDA out of memory. Tried to allocate 1024.00 GiB. GPU 0 has"), asked("out of memory")
     (1099511627776, 0)

@@ -1,4 +1,4 @@
-"""What is seen of a timed case on a GPU: times of calls by events, and the parent's clock over many calls."""
+"""Observations of a timed case on a GPU: times of calls by events, and the parent's clock over many calls."""
 
 from __future__ import annotations
 
@@ -11,26 +11,29 @@ from presage.devices.observation import Observation
 
 WINDOW_CALLS = 8
 LEAST_HOLD_NS, MOST_HOLD_NS = 20_000, 50_000_000
-"""How long the lead holds the GPU while a call is queued behind it. No foreign host code can use that time."""
+"""The least and the most nanoseconds for which the lead holds the GPU while a call is queued behind it. Foreign host
+code cannot use that time."""
 LATE_SHARE = 0.01
-"""A call that was queued later than the GPU was held still counts if that is no more of its time."""
+"""A call that was queued after the hold had ended still counts if it was late by at most this share of its time."""
 CLOCKED_NS, SPREADS = 3_000_000, 30
-"""A window by the parent's clock is so long, or so many times what windows with nothing in them differ by: what is
-uncertain of subtracting those is then under 3 % of it."""
+"""A window by the parent's clock takes CLOCKED_NS, or SPREADS times the spread of empty windows if that is longer. The
+uncertainty of subtracting an empty window is then under 3 % of it."""
 MOST_CALLS = 512
 AGREES = 0.02
-"""Events that say less than the clock by no more than this are believed: the clock is no better."""
+"""Times by events that are less than the parent's clock says by at most this share are believed, since the clock is no
+more exact."""
 
 
 @dataclass
 class GpuObservation(Observation):
-    """Of a process in which no foreign host code has run: its samples are its calls, each timed by events."""
+    """The observation of a process in which no foreign host code has run. Its samples are its calls, each timed by
+    events."""
 
     doubted: ClassVar[bool] = False
 
     @property
     def whole(self) -> int:
-        """Two are enough, since each call's outputs are taken before the next begins."""
+        """Two checked calls are enough, since the outputs of each call are copied before the next begins."""
         return min(2, self.calls)
 
     @property
@@ -52,8 +55,8 @@ class GpuObservation(Observation):
         return False
 
     def samples(self) -> dict[int, float]:
-        """Each call's own time: one that something else on the GPU delayed is an outlier and says nothing of others.
-        Calls that were not queued in time do not count where others were."""
+        """Nanoseconds of each call, by a number for each call. A call that something else on the GPU delayed is an
+        outlier and does not affect other calls. Calls that were not queued in time count only if no call was."""
         calls = [
             (number * WINDOW_CALLS + call, float(ns), is_late)
             for number, window in zip(self.rounds, self.windows, strict=True)
@@ -63,13 +66,14 @@ class GpuObservation(Observation):
         return in_time or {key: ns for key, ns, _ in calls}
 
     def tail_ns(self) -> float:
-        """How long the GPU goes on after a call's own stream has finished."""
+        """The median nanoseconds for which the GPU goes on after a call's own stream has finished."""
         return float(median(tail for window in self.windows for tail in window.answer["tails_ns"]))
 
 
 @dataclass
 class OwnObservation(GpuObservation):
-    """Of a kernel of our own, which does not change its mind."""
+    """The observation of one of our own kernels, whose behaviour does not change, so that only its first window is
+    checked."""
 
     def checks(self) -> int:
         return 0 if self.windows else 1
@@ -77,51 +81,52 @@ class OwnObservation(GpuObservation):
 
 @dataclass
 class WorkerObservation(GpuObservation):
-    """Of a module in its own process: what its events say, unless the parent's clock says more."""
+    """The observation of a module in its own process: the times by events, unless the parent's clock says more."""
 
     clocked_ns: tuple[float, ...] = ()
-    """What a call takes by the parent's clock, once for each window of many calls."""
+    """Nanoseconds per call by the parent's clock, one value for each window of many calls."""
 
     @property
     def is_clocked(self) -> bool:
-        """Whether the clock says more: its host code takes longer, or its events are not to be believed."""
+        """Whether the parent's clock says more. Then the host code takes longer, or the events cannot be believed."""
         return bool(self.clocked_ns) and median(super().samples().values()) < (1 - AGREES) * median(self.clocked_ns)
 
     def samples(self) -> dict[int, float]:
         if not self.is_clocked:
             return super().samples()
-        return {-1 - at: ns for at, ns in enumerate(self.clocked_ns)}  # of no round
+        return {-1 - at: ns for at, ns in enumerate(self.clocked_ns)}  # negative keys belong to no round
 
 
 def clocked_calls(call_ns: float, empty_ns: Sequence[float], room: int, least_ns: float = CLOCKED_NS) -> int:
-    """How many calls make a window by the parent's clock, given windows with nothing in them, and for how many there is
-    room."""
+    """The number of calls of a window by the parent's clock. `empty_ns`: the times of empty windows. `room`: how many
+    calls there is room for."""
     low, _, high = quantiles(empty_ns, n=4) if len(empty_ns) > 1 else (0.0, 0.0, 0.0)
     wanted = max(least_ns, SPREADS * (high - low)) / max(1.0, call_ns)
     return max(1, min(MOST_CALLS, room, round(wanted + 0.5)))
 
 
 def are_late(answer: Mapping[str, Any]) -> list[bool]:
-    """Which calls of a window were still being queued when the GPU was no longer held, so that it may have waited for
-    the host."""
+    """For each call of a window, whether it was still being queued when the hold ended, so that the GPU may have waited
+    for the host."""
     calls = zip(answer["queued_ns"], answer["samples_ns"], strict=True)
     return [queued - answer["hold_ns"] > LATE_SHARE * ns for queued, ns in calls]
 
 
 @dataclass
 class Hold:
-    """How long the lead holds the GPU for the next call: twice as long as queueing one took the last time. A call that
-    waits for the GPU is not queued sooner for that, and is told by it if it happens twice: the host may be busy."""
+    """How long the lead holds the GPU for the next call: twice as long as queueing took the last time. If a call waits
+    for the GPU, a longer hold makes queueing take longer. This must happen twice in a row, since the host may just be
+    busy."""
 
     most_ns: int = MOST_HOLD_NS
     ns: int = LEAST_HOLD_NS
     waits: bool = False
-    """Whether calls wait for the GPU, so that the host's time is part of their own."""
+    """Whether calls wait for the GPU, so that their times include the host's."""
     _before: tuple[int, float] | None = None
     _followed: int = 0
 
     def learn(self, queued_ns: Sequence[float]) -> None:
-        """From the calls of a window."""
+        """Adapt the hold to the times that the calls of a window took to queue."""
         if self.waits:
             return
         typical = median(queued_ns) if queued_ns else 0.0

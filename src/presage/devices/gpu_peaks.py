@@ -1,4 +1,4 @@
-"""What a GPU can do at best, measured once: memory bandwidth, and multiply-adds by precision."""
+"""The peak rates of a GPU, measured once: memory bandwidth, and multiply-adds by precision."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from presage.devices.gpu_memory import NoRoomError
 from presage.problems.base import Case, Problem
 
 IMPOSSIBLE = 0.95
-"""A time under this share of what moving its bytes and doing its operations takes at the measured peaks is impossible.
-Of 40,284 recorded cases the fastest took 1.026 times that; and peaks are measured again before anybody is accused."""
+"""A time is impossible if it is below this share of the time that moving the case's bytes and doing its operations
+takes at the measured peaks. The fastest of 40,284 recorded cases took 1.026 times the time at the peaks, and peaks are
+measured again before a kernel is accused."""
 
 
 class GpuPeaks:
@@ -31,7 +32,7 @@ class GpuPeaks:
         return self._peak("bandwidth", self._measure_bandwidth)
 
     def flops(self, dtype: str) -> float:
-        """Multiply-adds count as two. float32 is counted without TF32."""
+        """Operations per second, where a multiply-add counts as two. float32 is counted without TF32."""
         return self._peak(dtype, lambda: self._measure_flops(dtype))
 
     def floor_ns(self, problem: Problem, case: Case) -> float:
@@ -40,20 +41,21 @@ class GpuPeaks:
         return 1e9 * max(problem.bytes(case) / self.bandwidth, flops / self.flops(problem.precision(case)))
 
     def impossible_ns(self, problem: Problem, case: Case) -> float:
-        """Below this nothing honest can be. Outputs may stay in the L2 cache, and float32 may be built from half."""
+        """The least time of an honest kernel. Outputs may stay in the L2 cache, and float32 may be built from half
+        precision."""
         cost = problem.cost(case)
         written = sum(problem.array_bytes(array, case) for array in problem.outputs)
         moved = cost.bytes - min(written, self.l2_bytes)
         return IMPOSSIBLE * 1e9 * max(moved / self.bandwidth, cost.flops / self.flops("float16"))
 
     def measure(self, problem: Problem) -> None:
-        """Whatever the problem's cases will be held against, before anything else is on the GPU."""
+        """Measure the peaks that the problem's cases are compared with, before anything else uses the GPU."""
         for case in problem.timed["gpu"]:
             self.floor_ns(problem, case)
             self.impossible_ns(problem, case)
 
     def refresh(self) -> None:
-        """Measure again, keeping the higher readings."""
+        """Measure again and keep the higher readings."""
         for name in tuple(self._best):
             self._read_again(name)
 
@@ -65,7 +67,8 @@ class GpuPeaks:
         )
 
     def _read_again(self, name: str) -> float:
-        """The peak as it is now; the highest is kept. Where memory is short, the one that is known."""
+        """Measure a peak again, keep the higher value, and return the new one. If memory is short, return the known
+        value."""
         try:
             new = self._measure_bandwidth() if name == "bandwidth" else self._measure_flops(name)
         except torch.OutOfMemoryError:
@@ -85,7 +88,7 @@ class GpuPeaks:
 
     def _measure_bandwidth(self) -> float:
         size = min(1 << 30, torch.cuda.mem_get_info()[0] // 4)
-        if size < 2 * self.l2_bytes:  # what is copied within the cache says nothing of the memory
+        if size < 2 * self.l2_bytes:  # a copy within the cache does not show the memory's bandwidth
             raise torch.OutOfMemoryError
         source, target = (torch.empty(size, dtype=torch.uint8, device="cuda") for _ in range(2))
         return float(2 * size / _fastest(lambda: target.copy_(source)))
@@ -109,7 +112,7 @@ class GpuPeaks:
 
 
 _HALF_SUMS = "allow_fp16_accumulation"
-"""With which some GPUs are twice as fast."""
+"""A setting of torch with which some GPUs are twice as fast."""
 
 
 def _fastest(call: Callable[[], object], seconds: float = 0.05, tries: int = 12) -> float:

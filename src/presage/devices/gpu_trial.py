@@ -1,7 +1,7 @@
-"""GpuTrial: one kernel under measurement on a GPU, and what a GPU adds to the rules of belief.
+"""GpuTrial: checks and times one kernel on a GPU, with the additional rules by which GPU times are believed.
 
-This is enough for bare kernels and for kernels of our own: no foreign host code runs beside the events that time them.
-`ModuleTrial` is for foreign modules.
+This is enough for bare kernels and our own kernels, where no foreign host code runs in the process that times them by
+events. `ModuleTrial` is for foreign modules.
 """
 
 from __future__ import annotations
@@ -34,29 +34,33 @@ from presage.problems.compare import Answer
 from presage.problems.on_torch import TORCH
 
 OWN_WINDOW_NS, OWN_LONG_NS = 4_000_000, 40_000_000
-"""A window of a kernel of our own need not be longer than this, if it has two calls, or one that is long."""
+"""A window of one of our own kernels need not take longer than OWN_WINDOW_NS if it has two calls, or one call that
+takes longer than OWN_LONG_NS."""
 OWN_INPUTS = 2
 OWN_HOLD_NS = 500_000
-"""Of kernels that are never looked at closely, long queues are not waited for."""
+"""The longest hold of the GPU for kernels that are not measured closely. Longer queueing is not waited for."""
 BUILD_SECONDS = 600.0
-"""How long a module may take to load that torch compiles something for; off the lane, so that others need not wait."""
+"""The most seconds that a module may take to load if torch compiles code for it. The lane is free meanwhile."""
 TAIL_NS = 15_000
-"""How long the GPU may seem busy after a call's stream has finished, at the least: what asking takes."""
+"""The least nanoseconds for which the GPU may seem busy after a call's stream has finished, since asking takes this
+long."""
 _ASKINGS = 3
-"""Or so many times what it takes after a call of nothing, on systems that take their time."""
+"""The GPU may also seem busy for this many times what asking takes after an empty call, on systems where asking is
+slow."""
 SHORT_NS = 100_000
-"""A case that takes less differs by process: which one it is moves 5 us by a tenth, and 50 us by 2 %."""
+"""Times of shorter cases differ by process: by a tenth at 5 us, by 2 % at 50 us."""
 NOTHING: dict[str, Any] = {"slots": [[]], "inputs": [], "parameters": [], "outputs": []}
-"""The layout of a call of nothing."""
+"""The layout of an empty call."""
 _LAUNCHING = "so that launching is not part of the time"
 
 
 class CalledAheadError(VerdictError):
-    """A kernel failed before its first call that counts. It is tried again without being called ahead."""
+    """A kernel failed while it was called ahead of its checks. It is tried again without being called ahead."""
 
 
 class OwnInputs(Inputs):
-    """For kernels of our own: calls of a window may share inputs, of which few are kept for the next kernel."""
+    """Inputs for our own kernels. The calls of a window may share inputs, of which OWN_INPUTS are kept for the next
+    kernel."""
 
     def __getitem__(self, slot: int) -> tuple[Any, ...]:
         return super().__getitem__(slot % OWN_INPUTS)
@@ -66,20 +70,21 @@ class OwnInputs(Inputs):
 
 
 class GpuTrial(Trial):
-    """Outputs always lie in the arena; what a module returns is copied there after each call."""
+    """A trial on a GPU. Outputs always lie in the arena; the outputs of a module are copied there after each call."""
 
     backend = TORCH
     asked_twice = 0.0
-    least_share = 1.0  # each call's outputs are taken, so nothing can be put off
+    least_share = 1.0  # the outputs of each call are copied, so no work can be deferred
     believed, not_replayed = "replay", ""
-    """No foreign host code runs in its worker."""
+    """`believed` is "replay" because no foreign host code runs in the worker."""
     is_called_ahead: bool = True
-    """Whether a module is called before it enters the lane."""
+    """Whether a module is called on blank inputs before it enters the lane."""
     may_part: bool = False
-    """Whether it may have to part with a process between its checks and its times."""
+    """Whether `part` may have to end a process between checking and timing."""
     has_parted: bool = False
     lacks_replayer = False
-    """Whether it needs another process, in which what it does is repeated without it."""
+    """Whether the trial still needs a replayer, a process that repeats the module's recorded steps without the
+    module."""
     _in_arena = True
     _timed = "each call"
 
@@ -93,26 +98,26 @@ class GpuTrial(Trial):
         super().__init__(problem, kernel, effort)
         self.sensors: dict[str, Any] = {}
         self.memory: Callable[[], tuple[int, int]] = lambda: (0, 0)
-        """How many bytes of this GPU are free, and how many there are."""
+        """Returns the free bytes of this GPU and its total bytes."""
         self.room = 0
-        """How many were free when it was prepared, and again when it entered the lane."""
+        """The free bytes when the kernel was prepared, and again when it entered the lane."""
         self._draws, self.is_own = draws, draws is not None
         self.observation_type = OwnObservation if self.is_own else GpuObservation
         self.warms_up = self.surprises = not self.is_own
         self._hold = Hold(OWN_HOLD_NS)
 
     def draw(self, case: Case) -> Inputs:
-        """Fresh inputs; kernels of our own, which share `draws`, may see the same inputs twice."""
+        """New inputs. Our own kernels share `draws`, so they may see the same inputs twice."""
         if self._draws is None:
             return super().draw(case)
         return self._draws.setdefault(case.name, OwnInputs(self.problem, case, self.backend))
 
-    # -- off the lane -------------------------------------------------------------------------------------------------
+    # -- without the lane ---------------------------------------------------------------------------------------------
 
     def prepare(self, compiler: Mapping[str, Any], plan: Plan) -> None:
-        """Load and compile for every shape that will be asked for."""
+        """Load the kernel and compile it for every shape of the plan."""
         child, kernel = self._child, self.kernel
-        if not child.sandbox:  # it has not been heard of yet
+        if not child.sandbox:  # the worker has not reported yet that it is ready
             child.wait_ready()
         child.give(BUILD_SECONDS if kernel.compiles_by_torch else self.effort.timeout)
         path = Path(child.scratch, f"kernel_{kernel.hash}{'.cu' if kernel.is_bare else '.py'}")
@@ -130,8 +135,9 @@ class GpuTrial(Trial):
         self._call_ahead(layouts)
 
     def _call_ahead(self, layouts: Sequence[dict[str, Any]]) -> None:
-        """Call it once for every shape: what it compiles and loads at a first call takes seconds that the lane lacks.
-        What comes of blank inputs, and of kernels that are not launched, is not held against it."""
+        """Call the module once for every shape, so that the seconds for compiling and loading at a first call pass
+        before the lane is held. Errors from blank inputs, or because kernels are not launched, do not count against the
+        module."""
         child, is_triton = self._child, self.kernel.language == "triton"
         if not is_triton and (self.is_own or "torch.compile" in self.kernel.source):
             child.command("call ahead", layouts=layouts)
@@ -149,11 +155,11 @@ class GpuTrial(Trial):
         settings = worker_settings(self.problem, self._child.scratch)
         self._child.command("load", kind="torch", path=str(path), **settings, **more)
 
-    # -- on the lane --------------------------------------------------------------------------------------------------
+    # -- holding the lane ---------------------------------------------------------------------------------------------
 
     @property
     def children(self) -> list[Child]:
-        """The processes that there still are."""
+        """The processes that the trial still has."""
         return [self.child] if self.child is not None else []
 
     def enter_lane(self, arena: Any) -> None:
@@ -164,7 +170,7 @@ class GpuTrial(Trial):
             child.command("open arena", handle=arena.handle)
 
     def release(self) -> list[Child]:
-        """Give them up."""
+        """Give up the processes and return them."""
         left = self.children
         if self.child is not None:
             self.output = self.child.output()
@@ -200,7 +206,7 @@ class GpuTrial(Trial):
         return problem.arguments(case) | {"outputs": [self._expected(array, case) for array in problem.outputs]}
 
     def _expected(self, array: Array, case: Case) -> dict[str, Any]:
-        """What a module must return, in the words in which the child describes what it returned."""
+        """The description of an output that a module must return, in the form in which the child describes outputs."""
         return {
             "type": "torch.Tensor",
             "dtype": self.problem.dtype(array, case),
@@ -213,7 +219,8 @@ class GpuTrial(Trial):
         super().attempt(self._with_memory, action, *arguments)
 
     def _with_memory(self, action: Callable[..., None], *arguments: Any) -> None:
-        """Where this process runs out of the GPU's memory, others may have it."""
+        """Run an action. If this process runs out of GPU memory, raise CheckingError, since others may have the
+        memory."""
         try:
             action(*arguments)
         except RuntimeError as error:  # torch says so in several ways
@@ -224,13 +231,14 @@ class GpuTrial(Trial):
     # -- windows ------------------------------------------------------------------------------------------------------
 
     def warm_up(self, case: Case) -> None:
-        """One call, which shows how long it takes, and one whole window."""
+        """Run one call, which shows how long a call takes, and one whole window."""
         self.lay_out(case, 1)
         (call_ns,) = self.run(case, self.draw(case), checked=1, timed=True).answer["samples_ns"]
         self._begin(case, self._calls_for(case, call_ns))
 
     def _calls_for(self, case: Case, call_ns: float, talk_ns: float = 0.0) -> int:
-        """As many as there are room and time for, up to a fixed number. Of a slow kernel of our own, few are enough."""
+        """The calls of a window: as many as fit into the arena and the time, up to WINDOW_CALLS. For slow kernels of
+        our own, few are enough."""
         if self.is_own:
             enough = max(2 - (call_ns > OWN_LONG_NS), int(OWN_WINDOW_NS / max(1.0, call_ns)))
         else:
@@ -239,7 +247,7 @@ class GpuTrial(Trial):
 
     def run(self, case: Case, inputs: Inputs, checked: int, timed: bool) -> Window:
         if self.is_own and not checked and not any(array.written for array in self.problem.inputs):
-            return self._window(len(self._child.arena.slots))  # on what the window before has left there
+            return self._window(len(self._child.arena.slots))  # on the inputs that the previous window has left there
         return super().run(case, inputs, checked, timed)
 
     def _window(self, calls: int) -> Window:
@@ -264,8 +272,8 @@ class GpuTrial(Trial):
         return tuple(x.as_strided(x.shape, order) if order else x for x, order in zip(outputs, orders, strict=True))
 
     def _refuse_returned(self, case: Case, slot: int, window: Window, timed: bool) -> list[tuple[int, ...]]:
-        """Refuse what is not a plain tensor of the right kind, or is only another name for an input. Returns the order
-        that each output lies in."""
+        """Raise VerdictError unless each output is a plain tensor of the right kind and not a view of an input. Returns
+        the strides of each output."""
         try:
             parts = window.answer["outputs"][slot]
             if len(parts) != len(self.problem.outputs):
@@ -294,8 +302,8 @@ class GpuTrial(Trial):
     # -- belief -------------------------------------------------------------------------------------------------------
 
     def end(self, verdict: VerdictError) -> None:
-        """What becomes of a worker that others share is not for one kernel to say; and that memory runs out is their
-        common fault."""
+        """Set the verdict. Our own kernels share a worker, so it stays open, and a shortage of memory in it is not
+        blamed on one of them. For foreign kernels, `_blamed` decides whose fault a shortage is."""
         if is_shortage(verdict.reason) and not isinstance(verdict, CalledAheadError):
             verdict = VerdictError(Status.DEVICE_FAULT, verdict.reason) if self.is_own else self._blamed(verdict)
         self.verdict = verdict
@@ -303,7 +311,8 @@ class GpuTrial(Trial):
             self.close()
 
     def _blamed(self, verdict: VerdictError) -> VerdictError:
-        """What comes back when its process ends is what it held. That a worker cannot start is no kernel's fault."""
+        """The verdict on a shortage of memory. The memory that becomes free when the kernel's process ends is what the
+        kernel held. A worker that cannot start is not the kernel's fault."""
         if verdict.status is not Status.RUNTIME_ERROR and not isinstance(verdict, CheckingError):
             return CrowdedError(verdict.reason) if verdict.status is Status.DEVICE_FAULT else verdict
         before, _ = self.memory()
@@ -312,7 +321,8 @@ class GpuTrial(Trial):
         return Shortage(total, min(self.room, free), max(0, free - before)).verdict(verdict)
 
     def judge(self, case: Case, roof: Roof) -> None:
-        """Beside what every device asks: nothing may still run on the GPU when the call's own stream has finished."""
+        """Judge as on every device. In addition, nothing may still run on the GPU when the call's own stream has
+        finished."""
         observation = self.observations[case.name]
         if not self.is_own and isinstance(observation, GpuObservation) and not observation.doubted:
             tail, typical = observation.tail_ns(), observation.typical_ns()
@@ -323,21 +333,23 @@ class GpuTrial(Trial):
         super().judge(case, roof)
 
     def _asking_ns(self) -> float:
-        """What it takes to ask whether the GPU still works, where it does not."""
+        """Nanoseconds that it takes to ask whether the GPU is busy when it is not."""
         self._idle.command("lay out", **NOTHING)
         self._idle.laid_out = None
         asked = (self._idle.window(1, hold_ns=self._hold.ns).answer["tails_ns"][0] for _ in range(WINDOW_CALLS))
         return float(median(asked))
 
     def _refuse_sleep(self, observation: Observation, typical: float) -> None:
-        return  # what it does before it is timed gains it nothing
+        return  # a kernel gains nothing by sleeping in untimed calls
 
     def differs_by_process(self, case: Case) -> bool:
-        """It is short, or its host code is part of its time, which is fast in one process and slow in another."""
+        """Whether the time of a case differs by process: it is short, or includes host code, which is fast in one
+        process and slow in another."""
         return self.live and (self.observations[case.name].typical_ns() < SHORT_NS or self._hold.waits)
 
     def precise(self, case: Case) -> bool:
-        """Or as precise as it need be: what other processes say counts for more."""
+        """Whether there are enough samples. If several processes time the case, `rounds` windows are enough, since
+        other processes tell more."""
         enough = not self.is_own and self.effort.processes > 1 and self.windows(case) >= self.effort.rounds
         return super().precise(case) or (enough and self.differs_by_process(case))
 

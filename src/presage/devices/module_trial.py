@@ -1,8 +1,8 @@
-"""ModuleTrial: a foreign module under measurement on a GPU.
+"""ModuleTrial: checks and times a foreign module on a GPU.
 
-It is checked in its worker. There it is also recorded, and a *replayer*, in which no foreign host code has ever run,
-repeats what it was seen to do: that is timed. What cannot be replayed is timed in its worker, and no time is believed
-that is less than the parent's clock says.
+The module is checked in its worker, and its calls are recorded there. A *replayer*, a process in which no foreign host
+code has ever run, repeats the recorded steps, and these replays are timed. A module that cannot be replayed is timed in
+its worker, and no time below what the parent's clock says is believed.
 """
 
 from __future__ import annotations
@@ -41,58 +41,62 @@ from presage.static.hardware import Hardware
 from presage.static.trace import Trace, TraceError
 
 MISSED_SHARE, MISSED_NS = 0.1, 2_000
-"""By how much a module may be faster than its replay before the replay is not believed: a share of it, and beyond. Less
-than that, few windows by the parent's clock cannot tell; and nobody gains by a replay that takes longer."""
+"""How much faster than its replay a module may be before the replay is rejected: a share of the replay's time, plus
+nanoseconds. A few windows by the parent's clock cannot resolve less, and a module gains nothing by a slower replay."""
 SECOND_HOLD_NS = 5_000_000
-"""A replay's second call is queued in less than this; its first may take ten times as long."""
+"""The longest hold for a replay's second call, which is queued in less time. The first call may take ten times as
+long."""
 CLOCKED_WINDOWS, LONG_NS = 2, 500_000_000
-"""A module's throughput is the best of so many windows; one that takes so long need not be repeated."""
+"""A module's throughput is the best of CLOCKED_WINDOWS windows, or a single window if it takes LONG_NS or more."""
 LEAST_WITNESSED, MOST_WITNESSED, WITNESSED_WIDTH, WITNESSED_NS = 5, 15, 0.015, 30_000_000
-"""So many windows by the parent's clock decide what is the least that can be believed, and as many more as their median
-needs to be known so well, if there is time; each is so long if there is room."""
+"""How many windows by the parent's clock give the least time that is believed: LEAST_WITNESSED, and up to
+MOST_WITNESSED until the relative half-width of their median is at most WITNESSED_WIDTH, if there is time. Each takes
+WITNESSED_NS if there is room."""
 CHECKED_CALLS, TAKEN_SHARE = 8, 0.1
-"""So many calls of each are checked. Taking outputs while the clock runs may be this share of it."""
+"""The number of checked calls in each of these windows, and the share of a window that copying outputs may take."""
 LEAST_CONTROL_NS, MOST_CONTROL_NS, CONTROL_BYTES = 5_000, 1_000_000, 64 << 20
-"""How long calls of ours are that the module's are compared with, and what they write to find out."""
+"""The least and the most nanoseconds of our own control calls, with which the module's calls are compared, and the
+bytes that are written to find out the rate of writing."""
 EMPTY_WINDOWS = 7
 TAKEN_AT_ONCE = 2
 MOST_DESCRIBED = 2048
-"""So many outputs can be described in one message."""
+"""The most outputs that can be described in one message."""
 CLOCKED_BYTES = 16 << 30
-"""The inputs and outputs of a window by the parent's clock take no more than this, where several calls do."""
+"""The most bytes of inputs and outputs in a window by the parent's clock, if it has several calls."""
 
 
 _COMPILES = re.compile(
     r"torch\.compile\b|\bimport compile\b|\.compile\((mode|backend|fullgraph|dynamic|\))|_dynamo|_inductor"
 )
-"""Where torch is recorded it compiles no function, and what it has once left uncompiled it does not compile later."""
+"""Finds modules that use torch.compile. While torch is recorded it compiles no function, and it never compiles later
+what it once left uncompiled."""
 
 
 class ReplayError(VerdictError):
-    """A replay went wrong after its module had been let go of. The module is tried again, and timed in its worker."""
+    """A replay failed after the module's own process had ended. The module is tried again, and timed in its worker."""
 
 
 class ModuleTrial(GpuTrial):
-    """What it decides once, before anything is timed, holds for all cases."""
+    """A trial of a foreign module. Before timing, it decides once for all cases whether the module is replayed."""
 
     def __init__(self, problem: Problem, kernel: Kernel, effort: Effort, not_replayed: str = "") -> None:
         super().__init__(problem, kernel, effort)
         self.l2_bytes = 0
         self.hardware: Hardware | None = None
         self.replayer: Child | None = None
-        """A process that repeats what the module was seen to do."""
+        """The process that repeats the recorded steps of the module."""
         compiles = "torch compiles its functions, and what that gives is not recorded"
         self.not_replayed = not_replayed or (compiles if _COMPILES.search(kernel.source) else "")
-        """Why it is timed in its worker, if it is."""
+        """Why the module is timed in its worker; empty if it is not."""
         self.traces: dict[str, Trace] = {}
         self.waits_ns: dict[str, float] = {}
-        """By case: what a call takes in the module's own process, its host code with it."""
+        """For each case, nanoseconds that a call takes in the module's own process, including host code."""
         self._replaying, self._paced, self._witnessed = False, False, False
         self._clocked_ns: dict[str, tuple[float, ...]] = {}
         self._taken = TAKEN_AT_ONCE
         self._empties: list[float] = []
         self._hold, self._other_hold = Hold(), Hold()
-        """Of the process that is asked, and of the other one."""
+        """The hold of the process that commands go to (the worker or the replayer), and that of the other one."""
 
     @property
     def believed(self) -> str:  # type: ignore[override]
@@ -133,7 +137,8 @@ class ModuleTrial(GpuTrial):
         return left
 
     def end(self, verdict: VerdictError) -> None:
-        """What a replay does wrong is not held against its module; but what times show, they show."""
+        """Set the verdict. An error in the replay becomes a ReplayError, which does not count against the module. A
+        TimingError does count, and a lost child or a shortage of memory keeps its own verdict."""
         if self._replaying and not isinstance(verdict, TimingError | ChildLostError | CheckingError | CrowdedError):
             self.verdict = ReplayError(verdict.status, f"its replay failed while it was timed: {verdict.reason}")
             self.close()
@@ -162,7 +167,8 @@ class ModuleTrial(GpuTrial):
         return self.live and not self.not_replayed and not self.has_parted
 
     def part(self) -> None:
-        """With the module's own process if it is replayed: while that lives, work that it left on the GPU may go on."""
+        """End the module's own process if the module is replayed. While that process lives, work that it left on the
+        GPU may go on."""
         if self._replaying:
             self._end_worker()
         self.has_parted = True
@@ -179,8 +185,8 @@ class ModuleTrial(GpuTrial):
         return ""
 
     def _record(self, case: Case) -> None:
-        """One call of the module, written down, and handed to the replayer. It is not the first of its shape, in which
-        it may compile, tune or capture."""
+        """Record one call of the module and hand its trace to the replayer. The recorded call is not the first of its
+        shape, in which the module may compile, tune or capture a graph. Raises NotReplayedError."""
         self.lay_out(case, 1)
         self.run(case, self.draw(case), checked=1, timed=True)
         self._fill(self.draw(case))
@@ -205,7 +211,8 @@ class ModuleTrial(GpuTrial):
 
     @contextmanager
     def _as_replay(self, what: str) -> Iterator[None]:
-        """What goes wrong inside is not held against the module."""
+        """Direct commands to the replayer. An error inside becomes NotReplayedError, which does not count against the
+        module."""
         self._turn_to(replaying=True)
         try:
             yield
@@ -217,8 +224,8 @@ class ModuleTrial(GpuTrial):
             self._turn_to(replaying=False)
 
     def _refuse_unlike_replay(self, case: Case) -> None:
-        """A replay must return what is right for inputs that nobody has seen, and the module must not be faster: then
-        it does something else."""
+        """Raise NotReplayedError unless the replay returns right outputs for new inputs and the module is not faster
+        than the replay. A faster module does something that its trace does not contain."""
         with self._as_replay("its replay does not do what the module does"):
             self.lay_out(case, 1)
             self.run(case, self.draw(case), checked=1, timed=True)
@@ -240,8 +247,8 @@ class ModuleTrial(GpuTrial):
             )
 
     def _cold_ns(self, case: Case) -> float:
-        """What a call takes on the GPU, of many: however slow its host is today, and whatever the first one met. A
-        module that says too little of itself is not replayed, which gains it nothing."""
+        """The median nanoseconds of a call on the GPU, over several calls, so that neither a slow host nor the first
+        call matters. A module that forges too short a time is not replayed, so it gains nothing."""
         self.lay_out(case, min(WINDOW_CALLS, self._room_for_calls(case)))
         answer = self.run(case, self.draw(case), checked=1, timed=True).answer
         late = are_late(answer)
@@ -258,14 +265,14 @@ class ModuleTrial(GpuTrial):
             arena.poison(slot)
 
     def _clocked(self, child: Child, calls: int, collects: bool = True, repeats: int = 1) -> Window:
-        """One window by the parent's clock alone, from before the inputs are there for the child until its outputs are
-        taken. Whatever works on them does so in between, on whichever stream and for whomever it waits. Where outputs
-        are not collected, nobody is paid for a short time, and the inputs are there before."""
+        """Run one window by the parent's clock alone, from before the child gets the inputs until its outputs are
+        copied. All work on them happens in between, on whatever stream and whatever it waits for. If outputs are not
+        collected, the inputs are there before the clock starts, since a module then gains nothing by a short time."""
         arena, trusted = self._child.arena, child.trusted
-        child.trusted = False  # all of them are stopped and resumed
+        child.trusted = False  # every child is stopped and resumed alike
         if not collects:
             arena.show()
-        arena.evict()  # which also has the GPU turn to this process, before every window alike
+        arena.evict()  # also makes the GPU switch to this process, alike before every window
         start = time.perf_counter_ns()
         try:
             if collects:
@@ -282,8 +289,8 @@ class ModuleTrial(GpuTrial):
 
     @property
     def _taken_at_once(self) -> list[int]:
-        """The slots whose outputs are taken while the clock runs: as many in each window. The child does not know
-        which, and what is not there yet is wrong."""
+        """The slots whose outputs are copied while the clock runs, the same number in each window. The child does not
+        know which. An output that is not ready by then is wrong."""
         slots = len(self._child.arena.slots)
         chosen = dict.fromkeys([slot for slot in self._looked_at if slot < slots] + list(range(slots)))
         return list(chosen)[: self._taken]
@@ -296,13 +303,13 @@ class ModuleTrial(GpuTrial):
             self._idle.laid_out = wanted
 
     def _empty_ns(self, calls: int = 1) -> float:
-        """What a window takes in which so many calls do nothing and return nothing."""
+        """Nanoseconds of a window in which `calls` calls do nothing and return nothing."""
         self._lay_out_idle(NOTHING)
         return float(self._clocked(self._idle, 1, collects=False, repeats=calls).parent_ns)
 
     def _throughput(self, case: Case, call_ns: float) -> float:
-        """Nanoseconds a call, at best, where nobody waits for one of many nor for what they return. Each is thought to
-        take so long."""
+        """The least nanoseconds per call when nothing waits for a single call or for its outputs. `call_ns`: the
+        expected time of a call."""
         calls = clocked_calls(call_ns, self._spread(case), MOST_CALLS)
         slots = min(calls, WINDOW_CALLS, self._room_for_calls(case))
         repeats = -(-calls // slots)
@@ -316,7 +323,7 @@ class ModuleTrial(GpuTrial):
         return max(1.0, (min(found) - min(empty)) / (slots * repeats))
 
     def _spread(self, case: Case) -> list[float]:
-        """What windows with nothing in them take here and now."""
+        """Nanoseconds of several empty windows, measured once."""
         if not self._empties:
             self.lay_out(case, 1)
             self._child.arena.hide()
@@ -324,7 +331,8 @@ class ModuleTrial(GpuTrial):
         return self._empties
 
     def _clocked_calls(self, case: Case, call_ns: float) -> int:
-        """How many make a window that counts: all on inputs of their own, which together do not fit into the cache."""
+        """The number of calls of a window by the parent's clock. Each call has its own inputs, which together exceed
+        the L2 cache if there is room."""
         room = min(self._room_for_calls(case), MOST_DESCRIBED // len(self.problem.outputs))
         beyond = -(-2 * self.l2_bytes // self._bytes_per_call(case))
         return max(clocked_calls(call_ns, self._spread(case), room, WITNESSED_NS), min(room, MOST_CALLS, beyond))
@@ -356,8 +364,9 @@ class ModuleTrial(GpuTrial):
             observation.clocked_ns = self._clocked_ns[case.name]
 
     def _witness(self, case: Case, call_ns: float) -> tuple[float, ...]:
-        """What a call takes by the parent's clock, window by window: as much longer as its windows are than those of
-        calls of ours, whose length is known. Those have as many inputs to wait for and as many outputs to copy."""
+        """Nanoseconds per call by the parent's clock, one value per window. They are the known length of our own
+        control calls, plus the difference between the module's windows and windows of control calls. Control calls have
+        as many inputs to wait for and as many outputs to copy."""
         calls = self._clocked_calls(case, call_ns)
         self.lay_out(case, calls)
         control_ns = self._lay_out_control(case, call_ns)
@@ -378,7 +387,8 @@ class ModuleTrial(GpuTrial):
         return tuple(found)
 
     def _lay_out_control(self, case: Case, call_ns: float) -> float:
-        """Have the idle worker do about as much in a call as the module does. Returns how long that takes."""
+        """Lay out control calls in the idle worker that take about as long as the module's calls. Returns their
+        nanoseconds."""
         layout = self._layout(case)
         wanted = min(max(call_ns, LEAST_CONTROL_NS), MOST_CONTROL_NS)
         nothing, something = (self._control_ns(layout, size) for size in (0, CONTROL_BYTES))
@@ -398,7 +408,8 @@ class ModuleTrial(GpuTrial):
         return super().run(case, inputs, checked, timed)
 
     def _choose(self, slots: Sequence[int], checked: int) -> list[int]:
-        """By the parent's clock the last is always one of them: work that is left behind is the last call's."""
+        """In a window by the parent's clock, the last call is always checked, since work that is left unfinished
+        belongs to it."""
         if not self._witnessed or checked < 1:
             return super()._choose(slots, checked)
         return [slots[-1], *super()._choose(slots[:-1], checked - 1)]
@@ -412,7 +423,8 @@ class ModuleTrial(GpuTrial):
         return super()._window(calls)
 
     def differs_by_process(self, case: Case) -> bool:
-        """Or the host's part in it does."""
+        """As for every kernel on a GPU, or if the parent's clock decides, since the time of host code differs by
+        process."""
         observation = self.observations.get(case.name)
         clocked = isinstance(observation, WorkerObservation) and observation.is_clocked
         return super().differs_by_process(case) or (self.live and clocked)
@@ -426,8 +438,8 @@ class ModuleTrial(GpuTrial):
         return {**super().facts(), **self._traced()}
 
     def _traced(self) -> dict[str, Any]:
-        """Of each case: which program it is, how many steps it has, and which share of the time that they need at least
-        its own kernels do."""
+        """For each case: the hash of its trace, the number of steps, and the share of the steps' roofline time that the
+        module's own kernels take."""
         if self.not_replayed or not self.traces:
             return {}
         return {

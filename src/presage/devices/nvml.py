@@ -1,4 +1,4 @@
-"""Clocks, temperature and power of a GPU, read through NVIDIA's management library where it is installed."""
+"""Clocks, temperature and power of a GPU, read through NVIDIA's management library if it is installed."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 
 
 class Nvml:
-    """Reads the sensors of the GPU, or the part of one, with this UUID; what cannot be read is left out. Its number
-    would not do: CUDA counts only the GPUs that it may see, and the fastest first."""
+    """Reads the sensors of the GPU, or the part of a GPU, with this UUID. Values that cannot be read are left out. The
+    GPU's number would not identify it: CUDA counts only the GPUs that it can see, the fastest first."""
 
     def __init__(self, uuid: object) -> None:
         self._library: Any = None
@@ -27,7 +27,8 @@ class Nvml:
                     return
 
     def read(self) -> dict[str, Any]:
-        """What the sensors say now: MHz, degrees Celsius, watts, and why the clocks are held back, as a bit mask."""
+        """The current values of the sensors: MHz, degrees Celsius, watts, and why the clocks are held back, as a bit
+        mask."""
         if self._device is None:
             return {}
         nvml, device = self._library, self._device

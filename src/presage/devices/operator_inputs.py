@@ -1,4 +1,4 @@
-"""Tensors for a call of one operator: random numbers, and indices that lie in what they point into."""
+"""Makes tensors for a call of one operator: random numbers, and indices within the bounds of what they index."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from presage.static import operator_calls
 from presage.static.trace import ITEM_SIZES, TensorSpec, Trace
 
 _PROBABILITIES = ("bernoulli", "bernoulli_", "binary_cross_entropy", "multinomial")
-"""They refuse what does not lie between 0 and 1."""
+"""Operators that refuse values outside of 0 to 1."""
 _ALONG = {
     *("gather", "scatter", "scatter_add", "scatter_reduce", "index_select", "index_add", "index_copy", "index_fill"),
     "index_reduce",
 }
-"""They take a tensor, a dimension of it, and indices into that."""
+"""Operators that take a tensor, one of its dimensions, and indices into that dimension."""
 _BY_DIMENSION = {"index", "index_put", "_unsafe_index", "_unsafe_index_put", "_index_put_impl"}
-"""They take a tensor and a list: indices into its first dimension, into its second, and so on."""
+"""Operators that take a tensor and a list: indices into its first dimension, into its second, and so on."""
 _ORDINARY = 100
-"""Whole numbers that are no indices lie below this."""
+"""Integers that are not indices are less than this."""
 
 
 def limits(call: Trace) -> dict[int, int]:
-    """The tensors that hold indices, by number, and what each index must be less than."""
+    """For each tensor that holds indices, by number, the limit that each index must be less than."""
     return {number: limit for number, limit in _limits(call) if limit > 0}
 
 
@@ -47,7 +47,7 @@ def _limits(call: Trace) -> Iterator[tuple[int, int]]:
         yield values[1]["tensor"], shape(0)[min(1, len(shape(0)) - 1)]
     elif name in ("_embedding_bag", "_embedding_bag_forward_only"):
         yield values[1]["tensor"], shape(0)[0]
-        yield values[2]["tensor"], 1  # where bags begin: they are empty but for the last
+        yield values[2]["tensor"], 1  # where bags begin: all but the last are empty
 
 
 def _count(spec: TensorSpec) -> int:
@@ -67,8 +67,8 @@ def make(call: Trace, torch: Any, device: str, generator: Any) -> list[Any]:
 
 
 def _parts(call: Trace) -> Iterator[tuple[int, int, bool]]:
-    """The tensors that say how something is divided, by number: how long all of it is, and whether they hold the parts'
-    lengths or where they begin and end."""
+    """The tensors that say how something is divided into parts, by number. For each, the total length, and whether it
+    holds the lengths of the parts or their borders."""
     step, name = call.steps[0], operator_calls.base_name(call)
     if name == "repeat_interleave" and (size := step.named.get("output_size")):
         yield step.arguments[0]["tensor"], size, True
@@ -84,7 +84,7 @@ def _tensor(spec: TensorSpec, limit: int | None, positive: bool, torch: Any, dev
         tensor = torch.empty_strided(spec.shape, spec.stride, dtype=dtype, device=place)
     else:
         tensor = torch.empty(spec.shape, dtype=dtype, device=place)
-    flat = tensor.as_strided((_count(spec),), (1,))  # its memory, of which it may show a part, or some twice
+    flat = tensor.as_strided((_count(spec),), (1,))  # all its memory; it may show only a part, or some of it twice
     drawn = generator if torch.device(place).type == generator.device.type else None
     if dtype.is_floating_point and dtype.itemsize == 1:
         flat.view(torch.uint8).random_(0, _ORDINARY, generator=drawn)
@@ -96,5 +96,5 @@ def _tensor(spec: TensorSpec, limit: int | None, positive: bool, torch: Any, dev
 
 
 def needed_bytes(call: Trace) -> int:
-    """What its inputs and outputs take."""
+    """The bytes of a call's inputs and outputs."""
     return sum(map(span, call.tensors))

@@ -26,18 +26,18 @@ _COLUMNS = (
 
 @dataclass(frozen=True)
 class TimedCall:
-    """One call, and what was measured of it."""
+    """One call, and its measured times."""
 
     call: Trace
     origins: tuple[str, ...]
-    """The problems, or the packages' lists, that make it."""
+    """The problems, or the lists of packages, that contain the call."""
     hardware: Hardware
     cold_ns: float
-    """With nothing in the cache."""
+    """Nanoseconds with nothing in the cache."""
     warm_ns: float
-    """Behind its like."""
+    """Nanoseconds right after an identical call."""
     host_ns: float
-    """For the host to queue it."""
+    """Nanoseconds for the host to queue the call."""
     kernels: int | None
 
     @property
@@ -46,12 +46,12 @@ class TimedCall:
 
 
 def find(name: str) -> Path:
-    """A recording of operators that is installed, by name, or any other by its path."""
+    """The path of a recording of operators: that of an installed one, by its name, or the given path itself."""
     return Path(OPERATOR_RECORDINGS.load(name)) if name in OPERATOR_RECORDINGS.names() else Path(name)
 
 
 def table(path: Path) -> Any:
-    """All calls with all that is known of them, as a table."""
+    """All calls with all columns, as a table. Raises PresageError."""
     if not path.is_file():
         known = ", ".join(OPERATOR_RECORDINGS.names()) or "none is installed"
         raise PresageError(f"there is no recording of operators {path}; there are: {known}; or give a .parquet file")
@@ -70,7 +70,7 @@ def table(path: Path) -> Any:
 
 
 def read(path: Path) -> list[TimedCall]:
-    """The calls that worked."""
+    """The calls that succeeded."""
     found = table(path)
     try:
         records: Sequence[dict[str, Any]] = found.select(_COLUMNS).to_pylist()

@@ -1,6 +1,6 @@
-"""Times calls of torch's operators, one after the other in this process, in which nothing foreign runs.
+"""Times calls of torch's operators one after another in this process, in which no foreign code runs.
 
-On a GPU a call is queued behind a lead that evicts the cache, and timed with events, as kernels of our own are.
+On a GPU a call is queued behind a lead that evicts the cache, and is timed by events, like our own kernels.
 """
 
 from __future__ import annotations
@@ -25,14 +25,15 @@ from presage.static.trace import Trace
 SAMPLES, LEAST_SAMPLES = 9, 5
 _TRIES = 3 * SAMPLES
 _CALL_SECONDS = 0.04
-"""Once the least samples are there, no more are taken after this long."""
+"""After this many seconds, LEAST_SAMPLES are enough."""
 _LONG_NS = 500_000.0
 _QUEUED, _QUEUED_LONG, _ROUNDS = 8, 3, 3
-"""How many calls are queued back to back, of short and of long ones; and how often that is done with short ones."""
+"""How many calls are queued back to back, for short calls and for long ones; and how often that is repeated for short
+ones."""
 _SHARE = 0.4
-"""Of the memory, what one call's tensors may take."""
+"""The share of the memory that one call's tensors may take."""
 _HOARD = 0.6
-"""Of the memory, what torch may keep for later before it is told to let go."""
+"""The share of the memory that torch may reserve before its cache is emptied."""
 _WARM_UPS = 2
 _NAME = 400
 _KERNEL, _COPY, _SET = 0, 1, 2
@@ -43,22 +44,22 @@ Run = Callable[[Any], Any]
 
 @dataclass(frozen=True)
 class OperatorTiming:
-    """What was measured of one call."""
+    """The measured times of one call."""
 
     samples_ns: tuple[float, ...]
-    """With nothing in the cache, on a GPU."""
+    """Nanoseconds per call; on a GPU, with nothing in the cache."""
     warm_ns: float | None
-    """For a call that follows the same one at once, and so finds in the cache what fits."""
+    """Nanoseconds for a call right after the same call, so that data that fits is in the cache."""
     host_ns: float
-    """For the host to queue the call, where calls are queued back to back."""
+    """Nanoseconds for the host to queue the call when calls are queued back to back."""
     waits: bool = False
-    """Whether the host waits for the GPU in the call, so that its time is part of the samples."""
+    """Whether the host waits for the GPU in the call, so that the host's time is part of the samples."""
     launches: tuple[Mapping[str, Any], ...] | None = None
-    """Each kernel with grid and block, and each copy and fill of memory; None where they could not be seen."""
+    """Each kernel with grid and block, and each copy and fill of memory; None if they could not be captured."""
 
 
 class DeviceLostError(Exception):
-    """The call has broken the device for this process."""
+    """The call has made the device unusable for this process."""
 
 
 class TooLargeError(Exception):
@@ -69,7 +70,7 @@ class OperatorTimer(abc.ABC):
     """Times calls on one device."""
 
     place: str
-    """As torch names the device."""
+    """torch's name for the device."""
 
     def __init__(self) -> None:
         try:
@@ -80,25 +81,25 @@ class OperatorTimer(abc.ABC):
 
     @abc.abstractmethod
     def facts(self) -> dict[str, Any]:
-        """What the device is, and what runs on it."""
+        """The device's hardware and the versions of its software."""
 
     @abc.abstractmethod
     def time(self, call: Trace) -> OperatorTiming:
-        """Raises TooLargeError, DeviceLostError, or whatever the operator raises."""
+        """Time a call. Raises TooLargeError, DeviceLostError, or whatever the operator raises."""
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Other measurements of ours on this device wait meanwhile, and torch keeps nothing for gradients."""
+        """Hold the lane of this device, so that our other measurements wait, and turn gradients off."""
         with exclusive.only(self._lane), self._torch.no_grad():
             yield
 
     @property
     def _lane(self) -> str:
-        """What others name this device by that measure on it."""
+        """The name of the device's lane, which other measurements use as well."""
         return self.place
 
     def _prepared(self, call: Trace) -> Run:
-        """What runs the call on inputs of its own."""
+        """A function that runs the call on inputs of its own."""
         program = Program(call, (), self._torch, device=self.place)
         generator = self._torch.Generator(self.place).manual_seed(0)
         inputs = operator_inputs.make(call, self._torch, self.place, generator)
@@ -106,7 +107,7 @@ class OperatorTimer(abc.ABC):
 
 
 class CpuTimer(OperatorTimer):
-    """On the processor, where nothing evicts the cache."""
+    """Times calls on the CPU. The cache is not evicted."""
 
     place = "cpu"
 
@@ -126,7 +127,7 @@ class CpuTimer(OperatorTimer):
 
 
 class GpuTimer(OperatorTimer):
-    """On the first GPU that CUDA may see."""
+    """Times calls on the first GPU that CUDA can see."""
 
     place = "cuda"
 
@@ -174,7 +175,7 @@ class GpuTimer(OperatorTimer):
             raise
 
     def _check(self, error: Exception) -> None:
-        """After some errors nothing runs any more in this process."""
+        """Raise DeviceLostError if nothing runs any more in this process after an error."""
         try:
             self._torch.cuda.synchronize()
         except Exception as fault:
@@ -190,7 +191,8 @@ class GpuTimer(OperatorTimer):
         return OperatorTiming(tuple(samples), warm_ns, host_ns, hold.waits, self._graphs.launches(run))
 
     def _cold(self, run: Run, hold: Hold) -> list[float]:
-        """Samples of which each was queued before the lead had ended."""
+        """Samples of calls that were queued before the lead had ended. If there are too few, the last attempts count in
+        any case."""
         samples: list[float] = []
         begun = time.perf_counter()
         for attempt in range(_TRIES):
@@ -205,7 +207,8 @@ class GpuTimer(OperatorTimer):
         return samples
 
     def _warm(self, run: Run, hold: Hold, cold_ns: float) -> tuple[float | None, float]:
-        """What a call takes behind its like, and what queueing one costs the host."""
+        """The nanoseconds of a call right after the same call, or None if they cannot be determined, and those that the
+        host takes to queue one."""
         count, rounds = (_QUEUED_LONG, 1) if cold_ns > _LONG_NS else (_QUEUED, _ROUNDS)
 
         def several(_: Any) -> None:
@@ -228,14 +231,15 @@ def _ignored(result: Any, _: Any) -> None:
 
 
 class _Graphs:
-    """Sees what a call launches: it is captured into a CUDA graph, which is looked at and never run."""
+    """Lists what a call launches. The call is captured into a CUDA graph, which is inspected and never run."""
 
     def __init__(self, torch: Any, gpu: Any) -> None:
         self._torch, self._gpu, self._driver = torch, gpu, gpu.driver
         self._stream = torch.cuda.Stream()
 
     def launches(self, run: Run) -> tuple[Mapping[str, Any], ...] | None:
-        """None where the call does what cannot be captured, such as wait for the GPU or draw random numbers."""
+        """The launches of a call; None if the call does something that cannot be captured, such as waiting for the GPU
+        or drawing random numbers."""
         torch = self._torch
         torch.cuda.synchronize()
         try:
@@ -255,7 +259,7 @@ class _Graphs:
 
     def _captured(self, run: Run) -> Any:
         driver, stream = self._driver, self._driver.CUstream(self._stream.cuda_stream)
-        # torch may ask for memory meanwhile, which is allowed only so
+        # torch may allocate memory meanwhile, which only this mode allows
         mode = driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
         self._gpu(driver.cuStreamBeginCapture(stream, mode))
         try:
@@ -285,7 +289,7 @@ class _Graphs:
         gpu, driver = self._gpu, self._driver
         about = gpu(driver.cuGraphKernelNodeGetParams(node))
         name = b""
-        with contextlib.suppress(Exception):  # a library's kernel may have one name or the other
+        with contextlib.suppress(Exception):  # the name may be that of a function or of a library's kernel
             name = gpu(driver.cuFuncGetName(about.func)) if int(about.func) else gpu(driver.cuKernelGetName(about.kern))
         return {
             "name": name.decode(errors="replace")[:_NAME],

@@ -1,7 +1,8 @@
-"""Pool: a device that is several of one kind. Kernels are handed in, and results come out in any order.
+"""Pool: a device that consists of several devices of one kind. Kernels are submitted, and results come in any order.
 
-Whoever measures a kernel may be lost with it: a host that ends, a process that is killed. That costs the measurement
-that was under way, and whoever handed the kernel in may do so again."""
+A worker may be lost with the kernel that it measures, because a host or a process ends. Its measurement is then lost,
+and the caller may submit the kernel again.
+"""
 
 from __future__ import annotations
 
@@ -17,48 +18,49 @@ from presage.kernels.kernel import Kernel
 from presage.problems.base import Problem
 
 LOSSES = 3
-"""A kernel with which a worker was lost so many times is not tried again."""
+"""A kernel whose worker was lost this many times is not tried again."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a kernel that was handed in."""
+    """The result of a submitted kernel."""
 
     problem: Problem
     kernel: Kernel
     measurement: Measurement | None
-    """None where its worker was lost."""
+    """None if the worker was lost."""
     seconds: float
-    """How long it kept its worker."""
+    """Seconds that the kernel occupied its worker."""
     why: str = ""
-    """How the worker was lost."""
+    """Why the worker was lost."""
 
 
 class Pool(Device):
-    """Several devices that measure at the same time, each one kernel after the other."""
+    """Several devices that measure at the same time, each one kernel after another."""
 
     at_once = 1
     ahead = 1
-    """How many times as many kernels may be under way where nobody learns from one before the next is chosen."""
+    """How many times `lanes` kernels may be in progress when no kernel is chosen by the result of another."""
 
     @property
     @abstractmethod
     def lanes(self) -> int:
-        """How many kernels should be under way to keep all busy, 1 or more; it changes as devices come and go."""
+        """How many kernels should be in progress to keep all devices busy: 1 or more. It changes as devices come and
+        go."""
 
     @abstractmethod
     def submit(self, problem: Problem, kernel: Kernel, effort: Effort, foreign: bool = True, losses: int = 0) -> None:
-        """Hand in a kernel, which does not wait for anything. `foreign`: see `measure_each`. One with which a worker
-        was lost before, so many times, is measured apart from others."""
+        """Submit a kernel, without waiting. `foreign`: see `measure_each`. `losses`: how often a worker was lost with
+        this kernel before; if it is not 0, the kernel is measured apart from others."""
 
     @abstractmethod
     def collect(self, seconds: float = math.inf) -> Outcome | None:
-        """The next result, whichever it is; None where there is none within so many seconds. Something must be under
-        way."""
+        """Wait for the next result of any kernel; None if there is none within this many seconds. Some kernel must be
+        in progress."""
 
     @abstractmethod
     def cancel(self) -> list[Outcome]:
-        """Give up all that is under way: each kernel, and how long it kept a worker until now."""
+        """Give up all kernels in progress. Returns them with the seconds that each occupied a worker until now."""
 
     def measure_each(
         self, work: Iterable[tuple[Problem, Kernel]], effort: Effort, foreign: bool = True
@@ -88,12 +90,13 @@ class Pool(Device):
                     lost.append(pair)
                 else:
                     yield given_up(self, *pair, outcome.why)
-        finally:  # the caller may have had enough before the end
+        finally:  # the caller may stop before the end
             self.cancel()
 
 
 def given_up(device: Device, problem: Problem, kernel: Kernel, why: str) -> Measurement:
-    """The verdict on a kernel with which workers were lost again and again. Nobody knows whose fault that was."""
+    """The verdict on a kernel with which workers were lost again and again: DEVICE_FAULT, since nobody knows whose
+    fault that was."""
     reason = f"its worker was lost {LOSSES} times, the last time: {why or 'nobody knows why'}"
     return Measurement(problem.name, kernel, device.name, Status.DEVICE_FAULT, reason)
 

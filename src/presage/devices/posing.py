@@ -1,7 +1,7 @@
-"""Posing: the problems whose kernels are being measured. Each is made ready once and let go of after its last kernel.
+"""Posing: the problems whose kernels are being measured. Each is prepared once and closed after its last kernel.
 
-A problem from elsewhere has a child that runs its reference, and memory on the device; of hundreds, few are open at a
-time.
+A problem from elsewhere has a child that runs its reference, and memory on the device. So only a few of hundreds of
+problems are open at a time.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ class _Open:
 
     kernels: int = 0
     turn: threading.Lock = field(default_factory=threading.Lock)
-    """Whoever has it makes the problem ready; others wait for that."""
+    """The thread that holds this lock prepares the problem. Other threads wait for it."""
     posed: tuple[Problem, Plan] | None = None
     stack: ExitStack = field(default_factory=ExitStack)
 
 
 class Posing:
-    """Threads ask for a problem that the main thread has announced a kernel of. The problem that was asked for last
-    stays open until another is, since more of its kernels may come."""
+    """The main thread announces the problem of each kernel, and other threads get the problem. The last announced
+    problem stays open until another is announced, since more of its kernels may come."""
 
     def __init__(
         self, pose: Callable[[Problem], AbstractContextManager[Problem]], kind: str, undertaker: Executor
@@ -44,14 +44,15 @@ class Posing:
         self._is_closing = False
 
     def announce(self, problem: Problem) -> None:
-        """There is a kernel of this problem, of which `leave` will tell that it is done with."""
+        """Announce a kernel of this problem. Call `leave` when the kernel is done."""
         with self._changed:
             self._latest = problem.name
             self._open.setdefault(problem.name, _Open()).kernels += 1
             self._let_go()
 
     def get(self, problem: Problem) -> tuple[Problem, Plan]:
-        """The problem as it can be measured, and the cases. Waits while too many are open. Raises PresageError."""
+        """Return the problem in a form that can be measured, and its plan. Waits while too many problems are open.
+        Raises PresageError."""
         entry = self._open[problem.name]
         with entry.turn:
             if entry.posed is None:
@@ -69,19 +70,19 @@ class Posing:
             return entry.posed
 
     def leave(self, problem: str) -> None:
-        """A kernel of this problem is done with."""
+        """Report that a kernel of this problem is done."""
         with self._changed:
             self._open[problem].kernels -= 1
             self._let_go()
 
     def stop(self) -> None:
-        """Nobody waits any longer."""
+        """End all waiting: threads that wait get a PresageError."""
         with self._changed:
             self._is_closing = True
             self._changed.notify_all()
 
     def close(self) -> None:
-        """Let go of all problems. No thread asks for one any more."""
+        """Close all problems. No thread may call `get` any more."""
         for entry in self._open.values():
             entry.stack.close()
         self._open.clear()

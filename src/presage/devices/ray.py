@@ -1,7 +1,8 @@
-"""The ray device: every GPU of a Ray cluster measures, or every host, each behind its own lane.
+"""The ray device: measures on every GPU, or every host, of a Ray cluster, each with a lane of its own.
 
-A worker is an actor that owns one device. Workers that are lost are replaced while their host lives, and those of hosts
-that join are taken on. Hardware of different kinds is never mixed: one kind measures, and the others are left out."""
+A worker is an actor that owns one device. A lost worker is replaced while its host lives, and hosts that join get
+workers. Hardware of different kinds is never mixed: one kind measures, and the others are left out.
+"""
 
 from __future__ import annotations
 
@@ -28,20 +29,20 @@ from presage.problems.external import ExternalProblem
 from presage.static.hardware import Hardware
 
 _GATHER_SECONDS = 60.0
-"""How long to wait at first for workers that do not answer; later they join when they do."""
+"""Seconds to wait at first for workers to answer. Workers that answer later join then."""
 _PATIENCE = 120.0
-"""How long to wait for another worker when all are lost."""
+"""Seconds to wait for another worker when all are lost."""
 _LOOK_SECONDS = 5.0
-"""How often to look for hosts that have joined."""
+"""Seconds between checks for hosts that have joined."""
 _SILENCE = 900.0
-"""After so long without an answer, beyond what a measurement may take, a worker counts as lost."""
+"""A worker counts as lost after this many seconds without an answer, beyond the time that a measurement may take."""
 _RESTARTS = 3
-"""A place at which so many workers in a row were lost before they measured anything is left alone."""
+"""A slot is given up if this many workers in a row were lost there before they measured anything."""
 
 
 @dataclass
 class _Job:
-    """What one worker is given: kernels that it measures one by one."""
+    """The work of one worker: kernels that it measures one by one."""
 
     work: list[tuple[Problem, Kernel]]
     effort: Effort
@@ -49,7 +50,7 @@ class _Job:
     losses: int = 0
 
     def take(self, measurement: Measurement) -> tuple[Problem, Kernel]:
-        """The pair that this is the answer to."""
+        """Remove and return the pair that this measurement is the answer to."""
         key = measurement.problem, measurement.kernel.hash
         place = next(i for i, (problem, kernel) in enumerate(self.work) if (problem.name, kernel.hash) == key)
         return self.work.pop(place)
@@ -57,29 +58,30 @@ class _Job:
 
 @dataclass
 class _Hand:
-    """A worker, as seen from here."""
+    """A worker as seen from this process."""
 
     slot: Slot
     actor: Any
     asked: Any
-    """What will say which device it has; None once it has."""
+    """The pending answer that tells which device the worker has; None once it has come."""
     about: About | None = None
     job: _Job | None = None
     answers: Any = None
     since: float = field(default_factory=time.monotonic)
-    """When it last said something."""
+    """When the worker last answered, as a time.monotonic() instant."""
 
 
 class RayDevice(Pool):
-    """Every GPU of a Ray cluster, or every host, as one device. `ray:cuda@HOST:PORT,only=H200` names what runs on each,
-    the cluster's head, and which kind of hardware, if there are several."""
+    """Every GPU of a Ray cluster, or every host, as one device. `ray:cuda@HOST:PORT,only=H200` names the device that
+    runs on each, the cluster's head, and the kind of hardware if there are several."""
 
     ahead = 8
 
     def __init__(self, device: str | Make = "cuda", address: str = "", only: str = "", workers: int = 0) -> None:
-        """device: what measures, by name, or a function that makes it; `cuda` and functions get a GPU each, others a
-        host. address: of the cluster's head; empty for $RAY_ADDRESS, or the cluster that runs on this machine, or one
-        that is started. only: which hardware, by its own name or a part of it. workers: the most of them, or 0."""
+        """device: the device that measures, by name, or a function that makes it; `cuda` and functions get a GPU each,
+        others a host. address: the cluster's head; empty for $RAY_ADDRESS, or the cluster that runs on this machine, or
+        a new one. only: the hardware to use, by its name or a part of it. workers: the most workers, or 0 for no
+        limit."""
         if workers < 0:
             raise PresageError(f"workers, the most that measure, is 1 or more, or 0 for all, not {workers}")
         self.device, self.only, self.workers = device, only, workers
@@ -87,11 +89,11 @@ class RayDevice(Pool):
         self._hands: list[_Hand] = []
         self._losses: Counter[Slot] = Counter()
         self._queue: deque[_Job] = deque()
-        """Of one kernel each; a worker gets several of them."""
+        """Jobs of one kernel each; a worker gets several of them."""
         self._done: deque[Outcome] = deque()
         self._looked = 0.0
         self._manned = math.inf
-        """When there was last a worker."""
+        """When there last was a worker, as a time.monotonic() instant."""
         self._model = ""
         self._left_out: Counter[str] = Counter()
         self._cluster = Cluster(address)
@@ -106,7 +108,7 @@ class RayDevice(Pool):
 
     @classmethod
     def from_text(cls, text: str) -> RayDevice:
-        """The device of `ray:DEVICE@HOST:PORT,SETTING=VALUE`, of which every part may be missing."""
+        """The device of `ray:DEVICE@HOST:PORT,SETTING=VALUE`. Each part is optional."""
         first, *others = text.split(",") if not re.match(r"\w+=", text) else ["", text]
         device, _, address = first.partition("@")
         settings = parse_settings(cls, ",".join(others), "the device ray") if others else {}
@@ -128,7 +130,7 @@ class RayDevice(Pool):
 
     @property
     def lanes(self) -> int:
-        """One more than each worker has, so that it need not wait until the next is chosen."""
+        """For each worker one kernel more than its batch, so that it need not wait until the next kernel is chosen."""
         return max(1, sum(hand.about.batch + 1 for hand in self._hands if hand.about))
 
     @property
@@ -153,7 +155,8 @@ class RayDevice(Pool):
     # -- workers ------------------------------------------------------------------------------------------------------
 
     def _gather(self) -> About:
-        """The workers that answer in time, all of one kind; what they say of it."""
+        """Gather the workers that answer in time, all of one kind of hardware. Returns what they say of their device.
+        Raises PresageError if there are none."""
         self._recruit()
         if not self._hands:
             raise PresageError(f"the Ray cluster has no {'GPU' if self._per_gpu else 'host with a CPU'} to measure on")
@@ -171,7 +174,8 @@ class RayDevice(Pool):
         return next(hand.about for hand in self._hands if hand.about)
 
     def _chosen(self, models: set[str]) -> str:
-        """The kind of hardware that was asked for, or the only one."""
+        """The kind of hardware that was asked for, or the only one. Raises PresageError if there is no such hardware or
+        a choice."""
         fits = {model for model in models if self.only.lower() in model.lower()}
         exact = {model for model in fits if model.lower() == self.only.lower()}
         listed = ", ".join(sorted(models))
@@ -185,7 +189,7 @@ class RayDevice(Pool):
         return min(exact or fits)
 
     def _recruit(self) -> None:
-        """Start a worker at every place that has none."""
+        """Start a worker in every free slot."""
         self._looked = time.monotonic()
         taken = {hand.slot for hand in self._hands}
         free = [slot for slot in self._cluster.slots(self._per_gpu) if slot not in taken]
@@ -195,7 +199,7 @@ class RayDevice(Pool):
             self._hands.append(_Hand(slot, actor, actor.about.remote()))
 
     def _admit(self, hand: _Hand) -> None:
-        """Let a worker measure, unless its hardware or its version is another."""
+        """Accept a worker, unless it has other hardware or another version of presage."""
         assert hand.about is not None
         if hand.about.version != presage.__version__:
             self._leave_out(hand, f"they have presage {hand.about.version}, not {presage.__version__}")
@@ -209,7 +213,7 @@ class RayDevice(Pool):
         self._cluster.kill(hand.actor)
 
     def _hear(self, hands: Sequence[_Hand], seconds: float) -> None:
-        """Take in what these workers have to say, after so many seconds at most."""
+        """Process the answers of these workers, waiting this many seconds at most."""
         speaking = {id(hand.asked or hand.answers): hand for hand in hands}
         for ready in self._cluster.wait([hand.asked or hand.answers for hand in hands], seconds):
             hand = speaking[id(ready)]
@@ -230,7 +234,7 @@ class RayDevice(Pool):
         self._admit(hand)
 
     def _answer(self, hand: _Hand) -> None:
-        """One result of a worker."""
+        """Process one result of a worker."""
         job = hand.job
         assert job is not None
         try:
@@ -249,7 +253,8 @@ class RayDevice(Pool):
         self._done.append(Outcome(problem, kernel, measurement, seconds))
 
     def _lose(self, hand: _Hand, why: str) -> None:
-        """A worker is no more: what it was measuring is told, so that another can have it."""
+        """Remove a lost worker. Its kernels become outcomes without a measurement, so that they can be submitted
+        again."""
         self._losses[hand.slot] += 1
         self._hands.remove(hand)
         with suppress(Exception):  # it may be gone already
@@ -277,7 +282,7 @@ class RayDevice(Pool):
         return self._done.popleft() if self._done else None
 
     def _tend(self, seconds: float) -> None:
-        """Keep the workers busy, and hear what they say, after so many seconds at most."""
+        """Give work to the workers and process their answers, waiting this many seconds at most."""
         self._give()
         self._look_after()
         speaking = [hand for hand in self._hands if hand.asked or hand.answers]
@@ -298,13 +303,13 @@ class RayDevice(Pool):
                 Outcome(*pair, None, 0.0 if place else seconds, "it was given up") for place, pair in enumerate(work)
             ]
             self._hands.remove(hand)
-            self._cluster.kill(hand.actor)  # another takes its place
+            self._cluster.kill(hand.actor)  # a new worker takes its place
         self._done.clear()
         self._looked = 0.0
         return given_up
 
     def _give(self) -> None:
-        """Hand what waits out to workers that have nothing to do, an equal share to each."""
+        """Distribute the queued jobs among idle workers, an equal share to each."""
         idle = [hand for hand in self._hands if hand.about and not hand.job]
         ahead = self.ahead if len(self._queue) > self.lanes else 1
         for place, hand in enumerate(idle):
@@ -320,7 +325,8 @@ class RayDevice(Pool):
             hand.job, hand.since = job, time.monotonic()
 
     def _look_after(self) -> None:
-        """Take on who has joined, give up who is silent, and say so when nobody is left."""
+        """Start workers on hosts that have joined, give up silent workers, and raise PresageError if no worker has been
+        left for too long."""
         now = time.monotonic()
         if now - self._looked > _LOOK_SECONDS:
             self._recruit()
@@ -348,7 +354,8 @@ class RayDevice(Pool):
 
     @contextmanager
     def posed(self, problem: Problem, seconds: float) -> Iterator[Problem]:
-        """One from elsewhere as its own code describes it, which runs on a worker. Only there can it be measured."""
+        """The problem in a form that can be measured. A problem from elsewhere is described by its own code, on a
+        worker, and can be measured only there."""
         if not isinstance(problem, ExternalProblem):
             yield problem
             return
@@ -359,9 +366,10 @@ class RayDevice(Pool):
         yield described
 
     def _ask(self, what: str, *arguments: Any) -> Any:
-        """Have a worker that is idle do something else, and another where that one is lost.
+        """Call a method of an idle worker, and of another one if that is lost.
 
-        Raises LostError where others are, too."""
+        Raises LostError if the others are lost, too.
+        """
         lost = LostError()
         for _ in range(LOSSES):
             while not (idle := [hand for hand in self._hands if hand.about and not hand.job]):
@@ -379,6 +387,6 @@ class RayDevice(Pool):
 
 
 def _go_together(job: _Job, other: _Job) -> bool:
-    """Whether one worker can have both at once. A kernel with which a worker was lost goes alone, and so it shows whose
+    """Whether one worker can get both jobs at once. A kernel with which a worker was lost goes alone, which shows whose
     fault that was."""
     return not job.losses and not other.losses and (job.effort, job.foreign) == (other.effort, other.foreign)

@@ -1,4 +1,4 @@
-"""The Ray cluster: connecting to it, what it has, and starting workers on it. This is the one file that imports ray."""
+"""The Ray cluster: connects to it, lists its slots, and starts workers on it. Only this file imports ray."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from presage.devices.ray_worker import Make, Worker
 
 INSTALL = "pip install 'presage-kernels[ray]', or in a checkout run PRESAGE_EXTRAS=ray ./presage"
 _SETTINGS = {
-    "RAY_USAGE_STATS_ENABLED": "0",  # nothing is reported to anyone
+    "RAY_USAGE_STATS_ENABLED": "0",  # do not report anything to anyone
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
 }
 _REACH_SECONDS = 5.0
@@ -29,7 +29,7 @@ class Slot(NamedTuple):
     node: str
     number: int
     of: int
-    """How many there are on the host."""
+    """The number of slots on the host."""
     cpus: float
 
     @property
@@ -38,15 +38,15 @@ class Slot(NamedTuple):
 
 
 class LostError(Exception):
-    """A worker is no more."""
+    """A worker was lost."""
 
 
 class Cluster:
     """A connection to a Ray cluster, or to one that is started on this machine for as long as this lives."""
 
     def __init__(self, address: str) -> None:
-        """address: HOST:PORT of the head; empty for $RAY_ADDRESS, a cluster that runs on this machine, or a new one.
-        A process that is connected to a cluster stays with that."""
+        """address: HOST:PORT of the head; empty for $RAY_ADDRESS, a cluster that runs on this machine, or a new one. A
+        process that is connected to a cluster already keeps that connection."""
         for name, value in _SETTINGS.items():
             os.environ.setdefault(name, value)
         try:
@@ -62,7 +62,7 @@ class Cluster:
         try:
             with _own_signals():
                 ray.init(address=address or None, log_to_driver=False, logging_level="ERROR", configure_logging=False)
-        except Exception as error:  # it raises nothing more telling
+        except Exception as error:  # ray raises no more specific exception
             where = f"the Ray cluster at {address}" if address else "a Ray cluster"
             raise PresageError(f"{where} cannot be used from here: {_first_line(error)}") from error
 
@@ -77,7 +77,8 @@ class Cluster:
         return sorted(found)
 
     def start(self, slot: Slot, device: str | Make, per_gpu: bool) -> Any:
-        """A worker that has the GPU, or all that Ray may use of the host, to itself. It is not waited for."""
+        """Start a worker that has the GPU, or all that Ray may use of the host, to itself. Does not wait for the
+        worker."""
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
         needs = {"num_gpus": 1, "num_cpus": 0} if per_gpu else {"num_cpus": slot.cpus}
@@ -86,16 +87,17 @@ class Cluster:
         return worker.remote(device, slot.place, (slot.number, slot.of))
 
     def wait(self, awaited: Sequence[Any], seconds: float) -> list[Any]:
-        """Which of these have something to say, after so many seconds at most."""
+        """The references that have an answer, after waiting this many seconds at most."""
         if not awaited:
             return []
         ready, _ = self._ray.wait(list(awaited), num_returns=1, timeout=seconds, fetch_local=False)
         return list(ready)
 
     def get(self, reference: Any, seconds: float | None = None) -> Any:
-        """What a worker has answered.
+        """Return a worker's answer.
 
-        Raises LostError where it cannot any more, or does not in so many seconds."""
+        Raises LostError if the worker is gone, or does not answer within this many seconds.
+        """
         try:
             return self._ray.get(reference, timeout=seconds)
         except self._ray.exceptions.RayTaskError:
@@ -107,7 +109,7 @@ class Cluster:
         self._ray.kill(actor, no_restart=True)
 
     def close(self, actors: Sequence[Any]) -> None:
-        """End these workers, and the connection, if it is our own."""
+        """End these workers, and the connection if this process opened it."""
         if not self._ray.is_initialized():
             return
         closing = [actor.close.remote() for actor in actors]
@@ -121,7 +123,7 @@ class Cluster:
 
 @contextmanager
 def _own_signals() -> Iterator[None]:
-    """Ray would end the process at SIGTERM without letting anyone clean up."""
+    """Keep our handler of SIGTERM. Ray's handler would end the process without any cleanup."""
     before = signal.getsignal(signal.SIGTERM)
     try:
         yield
@@ -131,7 +133,7 @@ def _own_signals() -> Iterator[None]:
 
 
 def outline() -> dict[str, str]:
-    """What can be said without starting or joining a cluster."""
+    """Facts that are known without starting or joining a cluster."""
     try:
         installed = version("ray")
     except PackageNotFoundError as error:
@@ -141,7 +143,7 @@ def outline() -> dict[str, str]:
 
 
 def _refuse_unreachable(address: str) -> None:
-    """Say so at once: Ray itself would try for minutes."""
+    """Raise PresageError at once if nothing answers at the address. Ray itself would try for minutes."""
     if not address or address in ("auto", "local"):
         return
     host, _, port = address.rpartition(":")

@@ -1,4 +1,4 @@
-"""What runs on each device of a Ray cluster: an actor that owns the device and measures what it is given."""
+"""The worker on each device of a Ray cluster: an actor that owns the device and measures kernels on it."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ Make = Callable[[], Device]
 
 @dataclass(frozen=True)
 class About:
-    """What a worker says of its device."""
+    """A worker's description of its device."""
 
     model: str
     kind: str
     languages: tuple[str, ...]
     hardware: Hardware | None
     batch: int
-    """How many kernels it should be given together, since it makes them ready side by side."""
+    """How many kernels the worker should get together, since it prepares them in parallel."""
     bulk_effort: Effort
     own_effort: Effort | None
     version: str = presage.__version__
@@ -38,11 +38,11 @@ class About:
 
 @dataclass(frozen=True)
 class Refusal:
-    """Why something cannot be done; an exception of ours would not survive the way."""
+    """The reason why something cannot be done. Our own exceptions cannot be sent through Ray."""
 
     why: str
     problem: str | None = None
-    """Whose own code fails."""
+    """The name of the problem, if its own code failed."""
 
     @classmethod
     def of(cls, error: PresageError) -> Refusal:
@@ -78,7 +78,7 @@ class Worker:
         return self._own.describe()
 
     def posed(self, problem: Problem, seconds: float) -> Problem | Refusal:
-        """A problem from elsewhere with what its own code tells of it."""
+        """A problem from elsewhere as its own code describes it."""
         try:
             with self._own.posed(problem, seconds) as described:
                 return described
@@ -86,7 +86,7 @@ class Worker:
             return Refusal.of(error)
 
     def measure(self, problem: Problem, kernels: Sequence[Kernel], effort: Effort) -> list[Measurement] | Refusal:
-        """Side by side."""
+        """Measure kernels side by side."""
         try:
             found = self._own.measure(problem, kernels, effort, lambda doing, share: None)
         except PresageError as error:
@@ -96,7 +96,7 @@ class Worker:
     def measure_each(
         self, work: Sequence[tuple[Problem, Kernel]], effort: Effort, foreign: bool
     ) -> Iterator[tuple[Measurement, float] | Refusal]:
-        """One by one, with the seconds that each took."""
+        """Measure kernels one by one. Yields each measurement with the seconds that it took."""
         start = time.monotonic()
         try:
             for measurement in self._own.measure_each(work, effort, foreign):
@@ -119,7 +119,7 @@ class Worker:
 
 
 def _keep_to_own_cores(index: int, workers: int) -> None:
-    """Workers of one host compile beside each other, each on cores of its own."""
+    """Bind this worker to its own share of the cores, since the workers of one host compile at the same time."""
     if workers > 1 and hasattr(os, "sched_setaffinity"):
         cores = sorted(os.sched_getaffinity(0))
         os.sched_setaffinity(0, cores[index::workers] or [cores[index % len(cores)]])

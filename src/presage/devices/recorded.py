@@ -1,4 +1,4 @@
-"""The recorded device: measures by looking up what was recorded, with the recorded noise. It runs anywhere."""
+"""The recorded device: measures by looking up a recording, and adds the recorded noise. It runs anywhere."""
 
 from __future__ import annotations
 
@@ -32,16 +32,17 @@ from presage.static.hardware import Hardware
 from presage.static.report import StaticReport
 
 _FAR = 4.0
-"""Times what two runs usually differ by."""
+"""A repeat is left out if it was faster than the first run by more than this many times the usual difference of two
+runs."""
 
 
 def packaged() -> list[str]:
-    """The names of the recordings that are installed, those of GPUs first: entry points in `presage.recordings`."""
+    """The names of the installed recordings, those of GPUs first: entry points in `presage.recordings`."""
     return sorted(RECORDINGS.names(), key=lambda name: (name == "cpu", name))
 
 
 def find(name: str) -> Recording:
-    """A recording that is installed, by name, or any other by its path."""
+    """An installed recording by name, or any other by its path."""
     if name in packaged():
         return open_recording(Path(RECORDINGS.load(name)))
     if name.endswith(".parquet") or "/" in name or os.path.isfile(name):
@@ -51,7 +52,7 @@ def find(name: str) -> Recording:
 
 
 class RecordedDevice(Device):
-    """A device that was measured once, and of which anybody can ask again. It knows its pool."""
+    """A device whose measurements were recorded and can be looked up again. It knows its pool of kernels."""
 
     languages = LANGUAGES
     at_once = 1
@@ -90,7 +91,7 @@ class RecordedDevice(Device):
         }
 
     def rows(self, problem: str) -> dict[str, Row]:
-        """What was recorded of a problem's kernels, by their hash."""
+        """The recorded rows of a problem's kernels, by hash. Raises PresageError if there are none."""
         if problem not in self._rows:
             found = {row.hash: row for row in self.recording.rows(problem)}
             if not found:
@@ -103,11 +104,12 @@ class RecordedDevice(Device):
         return self._rows[problem]
 
     def pool(self, problem: str) -> list[Kernel]:
-        """Every kernel that can be measured here, in an order that says nothing of their speed."""
+        """Every kernel that can be measured here, in an order that does not depend on their speed."""
         return [row.kernel for row in self.rows(problem).values()]
 
     def problem(self, name: str) -> Problem:
-        """One of the catalogue, or one that the recording knows; a file is read, though nothing of it was recorded."""
+        """A problem of the catalogue, or one that only the recording knows. A file is read even if nothing of it was
+        recorded."""
         is_file = name not in self.recording.counts and problems.is_path(name)
         return problems.get(name) if is_file or name in problems.names() else RecordedProblem(name, self)
 
@@ -146,7 +148,7 @@ class RecordedDevice(Device):
         self._asked = Counter(measured)
 
     def _measurement(self, row: Row, kernel: Kernel) -> Measurement:
-        """What was recorded, drawn anew from the recorded samples and off by as much as two runs were."""
+        """A measurement drawn from the recorded samples, and shifted by a recorded difference between two runs."""
         asked = self._asked[row.hash]
         self._asked[row.hash] += 1
         key = f"{self._seed} {row.problem} {row.hash} {asked}".encode()
@@ -155,7 +157,7 @@ class RecordedDevice(Device):
         cases = []
         for case in row.cases:
             drawn = shift * rng.choice(case.samples_ns, size=len(case.samples_ns))
-            # Each measurement has rounds of its own: recorded kernels were never side by side.
+            # Each measurement has its own rounds, since recorded kernels were never measured side by side.
             rounds = range(first := int(rng.integers(1 << 40)), first + len(drawn))
             cases.append(CaseTiming(case.case, tuple(drawn.tolist()), tuple(rounds), case.floor_ns, 1))
         reason = row.reason if row.status is not Status.OK else ""
@@ -166,16 +168,17 @@ class RecordedDevice(Device):
 
     @cached_property
     def _shifts(self) -> list[float]:
-        """By how much, in logarithms, the recorded repeats of a kernel in another run were off. What disturbs a run
-        only slows it down: where a repeat was far faster, the first run was disturbed, and no other will be so fast."""
+        """The differences, as logarithms, between two recorded measurements of a kernel in different runs. A
+        disturbance only slows a run down: if a repeat was far faster, the first run was disturbed, and the difference
+        is left out."""
         shifts = [float(shift) for shift in self.recording.facts.get("between_runs", ())] or [0.0]
         usual = median(map(abs, shifts))
         return [shift for shift in shifts if shift >= -_FAR * usual] or shifts
 
 
 class RecordedProblem(Problem):
-    """A problem that only a recording knows: there is nothing to check it with, and nothing new can be measured. Its
-    arrays and sizes are known where its kernels' headers declare them."""
+    """A problem that only a recording knows. Its outputs cannot be checked, and nothing new can be measured. Its arrays
+    and sizes are known if its kernels' headers declare them."""
 
     inputs: tuple[Array, ...] = ()
     outputs: tuple[Array, ...] = ()
@@ -199,11 +202,11 @@ class RecordedProblem(Problem):
         self._flops = {case.name: int(roofline.launch_flops(report)) for case, report in reports}
 
     def cost(self, case: Case) -> Cost:
-        """Which inputs must be read, nobody says: only outputs must be written."""
+        """The cost without inputs, since it is unknown which inputs must be read. Only outputs must be written."""
         return Cost(sum(self.array_bytes(array, case) for array in self.outputs), 0)
 
     def textbook_flops(self, case: Case) -> int:
-        """The anchor's own, where it was compiled."""
+        """The operations of the anchor, or 0 if it was not compiled."""
         return self._flops.get(case.name, 0)
 
     def make_inputs(self, case: Case, sampler: Sampler) -> tuple[Any, ...]:

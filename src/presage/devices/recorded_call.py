@@ -1,4 +1,4 @@
-"""What a worker has written down of a call, read by a parent that believes nothing in it."""
+"""Reads the trace of a call that a worker has recorded. The parent does not trust its content."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ MOST_BYTES = 256 << 20
 
 
 class NotReplayedError(Exception):
-    """Why a module is not timed by replaying it."""
+    """The reason why a module is not timed by replaying it."""
 
 
 def read(folder: str) -> Trace:
-    """The trace in a worker's folder, in which anything may lie under its name. Raises TraceError."""
+    """Read the trace in a worker's folder, where the file of this name may be anything. Raises TraceError."""
     try:
         with open(Path(folder, FILE), "rb", opener=_opened) as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
@@ -37,12 +37,12 @@ def read(folder: str) -> Trace:
 
 
 def _opened(path: str, flags: int) -> int:
-    """Of a pipe nobody waits for the other end, and no link is followed out of the folder."""
+    """Open the file without waiting for the other end of a pipe, and without following a link out of the folder."""
     return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
 
 
 def write(trace: Trace, folder: str, name: str) -> str:
-    """Hand on what was understood of a trace, and nothing else. Returns the file."""
+    """Write the parsed trace, and nothing else, to a file in the folder. Returns its path."""
     path = Path(folder, name)
     path.write_text(json.dumps(trace.to_document(with_code=True)))
     return str(path)

@@ -1,6 +1,7 @@
-"""Recording: measured kernels of one device in a Parquet file, a row each, to be looked up and learnt from.
+"""Recording: measured kernels of one device in a Parquet file, one row each, to look up and to learn from.
 
-A file is written whole and then moved into place. Rows are sorted by problem, and one problem's are read alone.
+A file is written completely and then moved into place. Rows are sorted by problem, and the rows of one problem can be
+read alone.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ _WRONG = (
 
 @dataclass(frozen=True)
 class RecordedCase:
-    """What was recorded of one timed case."""
+    """The recorded times of one timed case."""
 
     case: str
     floor_ns: float
@@ -64,13 +65,13 @@ class RecordedCase:
 
 @dataclass(frozen=True)
 class Row:
-    """One kernel, what a device said of it, and what compiling it tells."""
+    """One kernel, its measurement, and its static reports."""
 
     problem: str
     room: str
     """The family of operations that the problem belongs to."""
     split: str
-    """`train`, `validation`, `test_op`, `test_family` or `test_problem`; empty where there are no splits."""
+    """`train`, `validation`, `test_op`, `test_family` or `test_problem`; empty if the problems are not split."""
     family: str
     """The file that the kernel was rendered from. Forecasters do not see it."""
     language: str
@@ -84,15 +85,15 @@ class Row:
     """The hash of the kernel that the speedup is relative to."""
     speedup: Interval | None = None
     repeat_ns: tuple[float, ...] = ()
-    """The medians of a second measurement, in a process of its own and in another run; for some rows."""
+    """The medians of a second measurement, in a process of its own and in another run; only for some rows."""
     reports: tuple[StaticReport, ...] = ()
-    """What compiling alone tells, for each timed case; empty where nothing compiles it without a device."""
+    """The static reports, one for each timed case; empty if the kernel cannot be compiled without a device."""
     facts: Mapping[str, Any] = field(default_factory=dict)
     """Clocks and temperature as the device reported them, and the run it was measured in."""
 
     @property
     def believed(self) -> str | None:
-        """Whose times these are; None of recordings that do not say."""
+        """See `Measurement.believed`; None if the recording does not say."""
         found = self.facts.get("believed")
         return found if found in ("replay", "worker") else None
 
@@ -100,7 +101,7 @@ class Row:
     def kernel(self) -> Kernel:
         """The kernel as it was measured."""
         kernel = Kernel(self.source, self.language, headers.parse(self.source, self.name), self.name, dict(self.values))
-        kernel.__dict__["hash"] = self.hash  # it need not be worked out again
+        kernel.__dict__["hash"] = self.hash  # need not be computed again
         return kernel
 
     @property
@@ -117,7 +118,7 @@ class Row:
 
 
 class Recording:
-    """The rows of one file. Only what is asked for is read."""
+    """The rows of one file. Only the columns that are asked for are read."""
 
     def __init__(self, path: Path, facts: Mapping[str, Any]) -> None:
         self.path, self.facts = path, facts
@@ -145,7 +146,7 @@ class Recording:
         return found
 
     def rows(self, problem: str | None = None, reports: bool = True) -> list[Row]:
-        """The rows of one problem, or all of them; static reports can be left out, which is quicker."""
+        """The rows of one problem, or all of them. Leaving out static reports is faster."""
         columns = [name for name in schema().names if reports or name != "reports"]
         table = read_parquet(self.path, columns)
         with _damaged(self.path, "holds a row that cannot be read"):
@@ -156,7 +157,7 @@ class Recording:
 
 
 def open_recording(path: Path) -> Recording:
-    """A recording by its file; one that is missing, cut short or something else gets an error that says so."""
+    """Open a recording. Raises PresageError if the file is missing, cut short or not a recording."""
     if not path.is_file():
         raise PresageError(f"there is no recording {path}")
     with _damaged(path, "is no Parquet file, or was cut short"):
@@ -202,8 +203,9 @@ def write(path: Path, rows: Iterable[Row], facts: Mapping[str, Any]) -> Recordin
 
 
 def read_parquet(path: Path, columns: Sequence[str] | None = None) -> pyarrow.Table:
-    """A Parquet file of anybody's, or some columns of it: what it says it holds is held against limits before any of it
-    is unpacked. pyarrow's own `read_table` and its filters import pandas where there is one, which takes longer."""
+    """Read an untrusted Parquet file, or some of its columns. The sizes that it states are checked against limits
+    before anything is unpacked. pyarrow's own `read_table` and its filters import pandas if it is installed, which
+    takes longer."""
     with _damaged(path, "cannot be read"), _parquet().ParquetFile(path) as file:
         held = file.metadata
         size = sum(held.row_group(at).total_byte_size for at in range(held.num_row_groups))
@@ -214,7 +216,7 @@ def read_parquet(path: Path, columns: Sequence[str] | None = None) -> pyarrow.Ta
 
 @contextmanager
 def _damaged(path: Path, what: str) -> Iterator[None]:
-    """What comes of a file that somebody, or a disk, has changed."""
+    """Raise PresageError for the errors that a damaged or manipulated file causes."""
     import pyarrow
 
     try:
@@ -240,7 +242,7 @@ def _parquet() -> Any:
 
 @cache
 def schema() -> pyarrow.Schema:
-    """The columns, and nothing else, that a recording has."""
+    """The schema of a recording: its columns."""
     import pyarrow as pa
 
     def record(**fields: pa.DataType) -> pa.DataType:
@@ -332,7 +334,8 @@ def _positive(ns: float) -> float:
 
 
 def speedup_over(anchor: Sequence[RecordedCase], candidate: Sequence[RecordedCase]) -> Interval | None:
-    """Anchor time over candidate time, where the two were not measured in the same rounds."""
+    """Anchor time over candidate time, for two kernels that were not measured in the same rounds; None if their cases
+    differ."""
     if not candidate or [case.case for case in candidate] != [case.case for case in anchor]:
         return None
     times, others = ([[np.asarray(case.samples_ns)] for case in cases] for cases in (anchor, candidate))

@@ -17,18 +17,18 @@ _ON_GPU = {"cuda", "triton"}
 
 
 def names() -> list[str]:
-    """Every device that can be named, with every recording that is installed."""
+    """The names of all devices, with every recording that is installed."""
     others = [name for name in DEVICES.names() if name != _RECORDED]
     return [*others, *(f"{_RECORDED}:{name}" for name in RECORDINGS.names())]
 
 
 def has_gpu(devices: Path = Path("/dev")) -> bool:
-    """Whether there is an NVIDIA GPU. In a container it may be any of the machine's, and not the first."""
+    """Whether there is an NVIDIA GPU. In a container it may have any number, not only 0."""
     return any(file.name.removeprefix("nvidia").isdigit() for file in devices.glob("nvidia[0-9]*"))
 
 
 def default(languages: Collection[str] = ("cuda",)) -> str:
-    """The device for kernels in these languages unless one is named: cpu for C and NumPy; for others cuda where there
+    """The device for kernels in these languages if the user names none: cpu for C and NumPy; for others cuda if there
     is a GPU, else the recorded H200 for CUDA and Triton, else cpu."""
     if set(languages) <= _ON_CPU:
         return "cpu"
@@ -38,7 +38,7 @@ def default(languages: Collection[str] = ("cuda",)) -> str:
 
 
 def _suggestion(name: str) -> str:
-    """What to write in place of the name of hardware, which is not a device."""
+    """What to write instead of the name of hardware, which is not a device; empty for any other name."""
     if name in RECORDINGS.names():
         recorded = f"write --device {_RECORDED}:{name} to look up recorded measurements, or"
     elif name in hardware.catalogue():
@@ -49,7 +49,7 @@ def _suggestion(name: str) -> str:
 
 
 def get(spec: str, compiler: str | None = None) -> Device:
-    """The device of this name, or a PresageError saying why it cannot be had."""
+    """The device of this name. Raises PresageError with the reason if there is none."""
     name, _, text = spec.partition(":")
     if name not in DEVICES.names() or (name == _RECORDED and not text):
         listed = ", ".join([*names(), "recorded:FILE.parquet"])

@@ -1,4 +1,4 @@
-"""Rehearsal: what became of a kernel for a GPU that was run on the CPU, on small inputs."""
+"""Rehearsal: the result of running a GPU kernel on the CPU, on small inputs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Rehearsal:
-    """Whether it computed what is right. It tells nothing of speed, and nothing of what it would do on large inputs."""
+    """Whether the kernel computed the right outputs. This tells nothing about its speed or about large inputs."""
 
     status: str
     """`right`, `wrong` or `untried`."""

@@ -1,8 +1,8 @@
-"""Replayers: the processes that repeat what modules were seen to do. No foreign host code has ever run in one, so one
-module after the other can have it.
+"""Replayers: a pool of processes that repeat the recorded steps of modules. No foreign host code has ever run in a
+replayer, so one module after another can use it.
 
-A GPU makes contexts one after the other, and each takes about as long as a measurement. So there are only as many of
-these processes as are in use, and a few spare ones.
+A GPU creates contexts one after another, and each takes about as long as a measurement. So there are only as many
+replayers as are in use, and a few spare ones.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from concurrent.futures import ThreadPoolExecutor
 from presage.devices.child import Child, VerdictError
 
 SPARE = 3
-"""So many are ready, or on their way, while others are in use."""
+"""How many replayers are ready or starting while others are in use."""
 MOST_SERVED = 16
-"""A process serves so many modules and then ends, so that what one may have left there does not last."""
+"""How many modules a replayer serves before it ends, so that nothing that a module may have left there lasts."""
 _TRIES = 3
 
 
 class Replayers:
-    """Any thread may take one and give it back."""
+    """The pool. Any thread may take a replayer and give it back."""
 
     def __init__(self, start: Callable[[], Child]) -> None:
-        """start: makes one, and waits until it can be used."""
+        """start: starts a replayer and waits until it can be used."""
         self._start = start
         self._ready: queue.SimpleQueue[Child | Exception] = queue.SimpleQueue()
         self._on_their_way = 0
@@ -33,7 +33,7 @@ class Replayers:
         self._pool = ThreadPoolExecutor(SPARE + 1)
 
     def stock(self, wanted: int = SPARE) -> None:
-        """See to it that so many are ready or on their way. Does not wait for them."""
+        """Start replayers until `wanted` are ready or starting. Does not wait for them."""
         with self._changing:
             missing = wanted - self._ready.qsize() - self._on_their_way
             self._on_their_way += max(0, missing)
@@ -41,7 +41,7 @@ class Replayers:
             self._pool.submit(self._offer, self._start)
 
     def take(self) -> Child:
-        """One that is ready, or the next that will be. Raises VerdictError when none can be started."""
+        """Return a replayer that is ready, or wait for the next. Raises VerdictError if none can be started."""
         tries = _TRIES
         while True:
             self.stock(1 + SPARE)
@@ -52,7 +52,8 @@ class Replayers:
                 raise found
 
     def give_back(self, child: Child) -> None:
-        """The next module can have it, once it is cleared; that happens beside the lane, since it takes a while."""
+        """Clear a replayer for the next module, in a thread that does not hold the lane, since that takes a while. A
+        replayer that has served MOST_SERVED modules is killed."""
         if child.served >= MOST_SERVED:
             self._pool.submit(child.kill)
             return
@@ -61,7 +62,7 @@ class Replayers:
         self._pool.submit(self._offer, lambda: _cleared(child))
 
     def close(self) -> None:
-        """End those that nobody has taken."""
+        """End the replayers that are not in use."""
         self._pool.shutdown()
         while not self._ready.empty():
             if isinstance(child := self._ready.get(), Child):
@@ -70,7 +71,7 @@ class Replayers:
     def _offer(self, make: Callable[[], Child]) -> None:
         try:
             made: Child | Exception = make()
-        except Exception as error:  # whoever takes it raises it
+        except Exception as error:  # `take` raises it
             made = error
         with self._changing:
             self._on_their_way -= 1

@@ -1,4 +1,4 @@
-"""Status: what became of a kernel that was measured."""
+"""Status: the outcome of measuring a kernel."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Trial: one kernel under measurement, and the rules by which its numbers are believed.
+"""Trial: checks and times one kernel, and decides whether its times are believed.
 
-Every call, checked or timed, runs on inputs nobody has seen before, drawn from a secret seed while the child is
-stopped. A sample is a window's time over its calls, so work put off to a later call of the window still counts.
+Every call, checked or timed, runs on new inputs, drawn from a secret seed while the child is stopped. A sample is the
+time of a window divided by its number of calls, so work that a kernel defers to a later call of the window still
+counts.
 """
 
 from __future__ import annotations
@@ -34,27 +35,30 @@ from presage.problems.sampler import Sampler
 
 WINDOW_NS = 3_000_000
 TALKS = 40
-"""Short calls are run in windows of about this long, so that stopping and starting the child does not show, and of so
-many times what that takes where the machine is busy: in a shorter window a lie of the child's clock could hide."""
+"""Short calls run in windows of about WINDOW_NS, so that the cost of stopping and resuming the child is negligible, or
+of TALKS times that cost if the machine is busy and this is longer. In a shorter window a lie of the child's clock could
+hide."""
 FRESH_CHECKS = 4
-"""Checking cases drawn anew for every measurement."""
+"""The number of checking cases that are drawn at random for every measurement."""
 MAX_CALLS, MAX_MODULE_CALLS = 512, 128
-"""A module's calls are fewer, since what each has returned must be described."""
+"""The most calls of a window. A module has fewer, since every output that it returns must be described in the
+answer."""
 SURPRISING_CALLS, SURPRISING_INPUTS = 3, 6
-"""Of a window on inputs of other styles, so many calls are checked, and so many inputs are made."""
+"""In a window on inputs of other styles: the number of calls that are checked, and the number of different inputs."""
 MOST_SPANNED = 1 << 30
-"""Bytes from an output's first element to its last, where there may be gaps between them."""
+"""The most bytes from the first element of an output to its last. Between elements there may be gaps."""
 PATIENCE = 3
-"""On a machine too busy for the clocks to agree, keep trying for this many times the rounds and the time cap."""
+"""If the clocks do not agree because the machine is busy, continue for this many times the rounds and the time cap."""
 STEADY = 1.5
-"""A witness whose usual time is within this factor of its least was not disturbed."""
+"""The witness was not disturbed if its median time is within this factor of its minimum."""
 _SLEEP_NS = 20_000_000
 
 _secret = random.SystemRandom()
 
 
 class FloorError(TimingError):
-    """A time under what the device's peaks allow. That is a lie, or the machine's fault, if it happens again."""
+    """A time below what the device's peaks allow. The trial is retried. If it happens again, `status` says whether the
+    kernel lies or the machine is at fault."""
 
     def __init__(self, status: Status, reason: str) -> None:
         super().__init__(reason)
@@ -62,24 +66,25 @@ class FloorError(TimingError):
 
 
 class Roof(Protocol):
-    """What the device can do at best."""
+    """The peak rates of a device, and the times that follow from them."""
 
     def floor_ns(self, problem: Problem, case: Case) -> float:
         """The roofline: the least time for the case at the device's measured peaks."""
 
     def impossible_ns(self, problem: Problem, case: Case) -> float:
-        """A time that nothing honest can stay under, with a margin for what peaks are uncertain by."""
+        """The least time that an honest kernel can take, with a margin for the uncertainty of the peaks."""
 
     def refresh(self) -> None:
-        """Measure the peaks again, keeping the higher readings."""
+        """Measure the peaks again and keep the higher readings."""
 
     def witness_ns(self, problem: Problem, case: Case) -> float:
-        """How long code of our own takes now to move the case's bytes or do its operations, whichever takes longer; if
-        that is less than the peaks say, they were measured too low and are no longer."""
+        """Run our own code that moves the case's bytes or does its operations, whichever takes longer, and return its
+        time. If it is faster than the peaks allow, they were measured too low, and are raised."""
 
 
 class Inputs:
-    """The inputs of one round: made once for each slot, shared by all kernels, answered when asked."""
+    """The inputs of one round. They are made once per slot and shared by all kernels. The right answers are computed on
+    demand."""
 
     def __init__(self, problem: Problem, case: Case, backend: Backend) -> None:
         self._problem, self._case, self._backend = problem, case, backend
@@ -100,7 +105,7 @@ class Inputs:
         return sampler
 
     def reserve(self, slots: int) -> None:
-        """Make the inputs of so many slots, where it is quicker to make them at once."""
+        """Make the inputs of this many slots together, if the problem makes several inputs faster than one by one."""
         if isinstance(self._problem, ExternalProblem) and (missing := slots - len(self._inputs)) > 0:
             samplers = [self._sampler(self._case) for _ in range(missing)]
             self._inputs += self._problem.make_several(self._case, samplers)
@@ -112,19 +117,19 @@ class Inputs:
 
     @cached_property
     def surprises(self) -> Inputs:
-        """Others of the same round, in other styles; shared by all kernels, too."""
+        """Inputs of the same round in other styles. They, too, are shared by all kernels."""
         return Surprises(self._problem, self._case, self._backend)
 
     def difference(self, slot: int, outputs: tuple[Any, ...]) -> str | None:
-        """Why these outputs of a slot are wrong, or None."""
+        """Return why these outputs of a slot are wrong, or None."""
         if isinstance(self._problem, ExternalProblem):
             return self._problem.difference(self._case, self[slot], outputs)
         return difference(self._problem, self.case(slot), self.answer(slot), outputs, self._backend.xp)
 
 
 class Surprises(Inputs):
-    """Inputs of a timed case's size in other styles: a few, in turn. Slots may be alike, since nobody times these
-    windows."""
+    """Inputs of a timed case's size in other styles. The slots share SURPRISING_INPUTS inputs in turn, which does no
+    harm because these windows are not timed."""
 
     def __init__(self, problem: Problem, case: Case, backend: Backend) -> None:
         super().__init__(problem, case, backend)
@@ -143,20 +148,21 @@ class Surprises(Inputs):
 
 @dataclass(frozen=True)
 class Plan:
-    """The cases of one measurement: the problem's own checks and some drawn anew, shuffled; then those to be timed."""
+    """The cases of one measurement: the checks, which are the problem's own and some drawn at random, shuffled; and the
+    cases to be timed."""
 
     checks: tuple[Case, ...]
     timed: tuple[Case, ...]
 
     @classmethod
     def draw(cls, problem: Problem, kind: str) -> Plan:
-        """All checks, timed sizes in every style among them, in an order that nobody can foresee."""
+        """All checks, including the timed sizes in every style, in an unpredictable order."""
         styled = [case for timed in problem.timed[kind] for case in problem.restyled(timed)]
         return cls._drawn(problem, kind, _secret, styled)
 
     @classmethod
     def fixed(cls, problem: Problem, kind: str, checks: int) -> Plan:
-        """So many checks, always the same: for kernels of our own, which are told apart by the same questions."""
+        """The same `checks` cases every time. For our own kernels, which are compared on the same checks."""
         drawn = cls._drawn(problem, kind, random.Random(problem.name))
         return cls(drawn.checks[:checks], drawn.timed)
 
@@ -168,39 +174,41 @@ class Plan:
 
 
 class Trial:
-    """One kernel, its child, and what has been seen so far. Its verdict, once there, is final."""
+    """One kernel, its child, and the observations so far. A verdict, once set, is final."""
 
     backend: ClassVar[Backend] = NUMPY
     observation_type: type[Observation] = Observation
     warms_up = True
-    """Whether a window is run before the first that counts."""
+    """Whether a warm-up window runs before the first window that counts."""
     asked_twice: ClassVar[float] = 0.6
-    """The share of checks that are followed by another call of the same shape: does it sleep in that one, too?"""
+    """The share of checks that are followed by a second call of the same shape, to find kernels that sleep in untimed
+    calls."""
     surprises = True
-    """Whether there are windows on inputs of other styles among those that count."""
+    """Whether windows on inputs of other styles run between the windows that count."""
     least_share: ClassVar[float] = 0.5
-    """A window has at least this share of the calls it has room for; how many, no kernel can know, so none can put its
-    work off to the last."""
+    """A window has a random number of calls, at least this share of those that fit. The kernel cannot know the number,
+    so it cannot defer its work to the last call."""
 
     def __init__(self, problem: Problem, kernel: Kernel, effort: Effort) -> None:
         self.problem, self.kernel, self.effort = problem, kernel, effort
         self.child: Child | None = None
         self.idle: Child | None = None
-        """A worker of the same kind that computes nothing, by which all of its kind are judged."""
+        """A worker of the same kind that computes nothing. Its windows are the baseline for all workers of this
+        kind."""
         self.verdict: VerdictError | None = None
         self.output = ""
         self.observations: dict[str, Observation] = {}
         self._looked_at: list[int] = []
-        """The slots of a window that will be checked; nobody else knows them."""
+        """The slots of the current window that will be checked. The child does not know them."""
         self._repeated: list[Window] = []
-        """Untimed calls right after one of the same shape."""
+        """Windows of untimed calls, each right after a call of the same shape."""
 
     @property
     def live(self) -> bool:
         return self.verdict is None
 
     def attempt(self, action: Callable[..., None], *arguments: Any) -> None:
-        """Do something with the child; a verdict it provokes ends the trial."""
+        """Run an action with the child. A verdict that it raises ends the trial."""
         if not self.live:
             return
         try:
@@ -233,11 +241,11 @@ class Trial:
 
     @property
     def _in_arena(self) -> bool:
-        """Whether outputs lie in the arena; a module on the CPU leaves them in its own memory."""
+        """Whether outputs lie in the arena. A module on the CPU returns them in its own memory."""
         return self.kernel.is_bare
 
     def _layout(self, case: Case) -> dict[str, Any]:
-        """What the child must know to call the kernel on the slots."""
+        """The details that the child needs to call the kernel on the slots."""
         problem = self.problem
         return {
             "slots": [[place.offset for place in slot] for slot in self._child.arena.slots],
@@ -249,7 +257,7 @@ class Trial:
         return Inputs(self.problem, case, self.backend)
 
     def run(self, case: Case, inputs: Inputs, checked: int, timed: bool) -> Window:
-        """One window on fresh inputs; afterwards `checked` randomly chosen calls of it are checked."""
+        """Run one window on new inputs, then check `checked` randomly chosen calls of it."""
         child = self._child
         if not self._in_arena:
             child.command("forget")
@@ -266,7 +274,7 @@ class Trial:
         return window
 
     def _choose(self, slots: Sequence[int], checked: int) -> list[int]:
-        """The slots of a window that will be checked."""
+        """Choose at random which slots of a window will be checked."""
         return _secret.sample(slots, checked)
 
     def _check(self, case: Case, inputs: Inputs, slot: int, window: Window, timed: bool) -> None:
@@ -279,8 +287,9 @@ class Trial:
         return self._child.window(calls)
 
     def _pulse(self, case: Case, observation: Observation) -> Window:
-        """A window of the idle worker: what stopping, resuming and talking cost at this moment. One for modules has a
-        module that copies what it is given, so that its windows end as a kernel's do, with as many outputs."""
+        """Run a window of the idle worker. It shows what stopping, resuming and messages cost at this moment. The idle
+        worker for modules runs a module that copies its inputs, so that its windows end like a kernel's, with as many
+        outputs."""
         assert self.idle is not None
         if self._in_arena:
             return self.idle.window(0)
@@ -298,7 +307,7 @@ class Trial:
         return self._returned(case, slot, window, timed)
 
     def _returned(self, case: Case, slot: int, window: Window, timed: bool) -> tuple[np.ndarray, ...]:
-        """The arrays a module returned from one call, read out of the stopped child's memory."""
+        """The arrays that a module returned from one call, read from the stopped child's memory."""
         try:
             kinds = window.answer["kinds"]
             described = [[kinds[kind] | {"address": at} for kind, at in parts] for parts in window.answer["outputs"]]
@@ -328,7 +337,7 @@ class Trial:
         return self._ordered(data, shape, order)
 
     def _refuse_unlike(self, array: Array, part: dict[str, Any], shape: tuple[int, ...], dtype: str) -> None:
-        """Refuse what is not a plain array of its language's, of this shape and type."""
+        """Raise VerdictError unless the output is a plain array of the kernel's language with this shape and dtype."""
         kind = "numpy.ndarray" if self.kernel.language == "numpy" else "torch.Tensor"
         if part["type"] != kind:
             got = str(part["type"])[:100]
@@ -338,7 +347,7 @@ class Trial:
             raise VerdictError(Status.WRONG_RESULT, f"returned {array.name} as {got}, not {dtype}{list(shape)}")
 
     def _order(self, array: Array, shape: tuple[int, ...], part: dict[str, Any]) -> tuple[int, ...]:
-        """The strides of an output that need not lie row by row, where the problem allows that; else nothing."""
+        """The strides of an output that need not be in row-major order, if the problem allows that; otherwise ()."""
         if part["contiguous"] is not True:
             raise VerdictError(Status.WRONG_RESULT, f"returned {array.name} as a strided view; it must be contiguous")
         if not self.problem.any_order:
@@ -349,7 +358,7 @@ class Trial:
         return tuple(step if size > 1 else 1 for step, size in zip(stride, shape, strict=True))
 
     def _ordered(self, data: np.ndarray, shape: tuple[int, ...], order: tuple[int, ...]) -> np.ndarray:
-        """The values that lie in memory in this order."""
+        """View flat data as an array of this shape with these strides."""
         strides = [step * data.itemsize for step in order]
         return np.lib.stride_tricks.as_strided(data, shape, strides)
 
@@ -370,7 +379,7 @@ class Trial:
         return self.child
 
     def answer(self, case: Case, inputs: Sequence[Any]) -> tuple[Any, ...]:
-        """What the kernel makes of these inputs, of its one call that nobody times or checks."""
+        """The kernel's outputs for these inputs, from a single call that is neither timed nor checked."""
         arena = self._child.arena
         self._child.give(self.effort.timeout)
         self.lay_out(case, 1)
@@ -382,7 +391,7 @@ class Trial:
     # -- phases -------------------------------------------------------------------------------------------------------
 
     def check(self, case: Case, inputs: Inputs) -> None:
-        """One checked call of a case that will not be timed."""
+        """Check one call of a case that is not timed. At random, run a second, unchecked call of the same shape."""
         self.lay_out(case, 1)
         self.run(case, inputs, checked=1, timed=False)
         if _secret.random() < self.asked_twice:
@@ -422,17 +431,19 @@ class Trial:
         observation.rounds.append(round_number)
 
     def _refuse_short_windows(self, case: Case, observation: Observation) -> None:
-        """Whoever dawdles before it is timed gets short windows, in which a lie weighs more: those do not count."""
+        """Start again with longer windows if the calls have become much shorter. A kernel that is slow before timing
+        gets windows of few calls, in which a lie weighs more, so those windows are discarded."""
         recent = median(w.parent_ns / w.calls for w in observation.windows[-self.effort.rounds // 2 :])
         wanted = self._calls_for(case, recent, min((pulse.unseen_ns for pulse in observation.pulses), default=0.0))
         if wanted >= 2 * observation.calls:
             self._begin(case, wanted)
 
     def settle(self, cases: Sequence[Case]) -> None:
-        """Between checking and timing: where and how these cases are to be timed."""
+        """Decide, between checking and timing, where and how these cases are timed. By default there is nothing to
+        decide."""
 
     def part(self) -> None:
-        """After that: let go of what is not needed for timing. It takes a while, and the device is not needed."""
+        """Release, after `settle`, what timing does not need. This may take a while and does not need the device."""
 
     def windows(self, case: Case) -> int:
         return len(self.observations[case.name].windows)
@@ -449,7 +460,7 @@ class Trial:
     # -- belief -------------------------------------------------------------------------------------------------------
 
     def judge(self, case: Case, roof: Roof) -> None:
-        """Believe a case's samples, or say why not."""
+        """Accept a case's samples, or raise VerdictError with the reason why not."""
         observation = self.observations[case.name]
         self._compare_clocks(case, observation)
         if observation.typical_ns() < roof.impossible_ns(self.problem, case):
@@ -459,8 +470,8 @@ class Trial:
         self._refuse_sleep(observation, observation.typical_ns())
 
     def _confront(self, case: Case, observation: Observation, roof: Roof) -> None:
-        """A time under the floor is impossible, or the machine was busy whenever its peaks were measured. Code of ours
-        that does no more than any kernel must, in turns with this one, tells which."""
+        """Decide whether a time below the floor is a lie, or the peaks were measured on a busy machine. For comparison,
+        our own code, which does only what every kernel must do, runs in turns with the kernel."""
         witness = []
         for _ in range(self.effort.rounds):
             witness.append(roof.witness_ns(self.problem, case))
@@ -484,8 +495,9 @@ class Trial:
         )
 
     def _refuse_sleep(self, observation: Observation, typical: float) -> None:
-        """On a machine that keeps it from working for half the time, only one that slept in most calls is told. One
-        that rests when it meets a new shape does not do so in the next call."""
+        """Raise TimingError if the kernel slept in untimed calls, but not in timed ones. Only calls right after one of
+        the same shape are examined, since a kernel may wait when it meets a new shape. On a machine so busy that the
+        kernel is off its processor for half of the time, it must have slept in most of these calls."""
         slept = [w for w in self._repeated if w.parent_ns - w.cpu_ns > max(_SLEEP_NS, 0.8 * w.parent_ns, 5 * typical)]
         awake = sorted(w.cpu_ns / w.parent_ns for w in observation.windows)
         mostly, at_times = median(awake) > 0.5, awake[len(awake) * 9 // 10] > 0.5
@@ -493,7 +505,8 @@ class Trial:
             raise TimingError(f"slept in {len(slept)} calls before it was timed, and not afterwards")
 
     def _compare_clocks(self, case: Case, observation: Observation) -> None:
-        """A busy machine delays windows, but it delays pulses, too, or makes threads wait; a lie does neither."""
+        """Raise VerdictError if the clocks of the child and the parent disagree. A busy machine delays pulses, too, or
+        makes threads wait for a processor; a lie does neither."""
         if observation.is_lied_about:
             lies = observation.lies()
             raise TimingError(
@@ -525,13 +538,13 @@ class Trial:
         return CaseTiming(case.name, tuple(samples.values()), tuple(samples), floor, observation.calls)
 
     def facts(self) -> dict[str, Any]:
-        """What else is worth keeping of how it was measured."""
+        """Further facts about how the kernel was measured."""
         notes = self.problem.notes.values()
         return {"tolerance": "; ".join(notes)} if notes else {}
 
 
 def _forget_frames(error: BaseException | None) -> None:
-    """What functions worked with when they failed lives as long as their frames: on a GPU, gigabytes of inputs."""
+    """Drop the tracebacks of an error. Their frames keep local variables alive, on a GPU gigabytes of inputs."""
     while error is not None:
         error.__traceback__, error = None, error.__cause__ or error.__context__
 
@@ -545,7 +558,7 @@ def conduct(trials: Sequence[Trial], plan: Plan, roof: Roof, effort: Effort, pro
 
 
 def examine(trials: Sequence[Trial], plan: Plan, roof: Roof, effort: Effort, progress: Progress) -> None:
-    """The first half: check, and find out how to time."""
+    """The first half of `conduct`: check the kernels, and decide how to time them."""
     for done, case in enumerate(plan.checks):
         progress("checking", done / (len(plan.checks) + len(plan.timed)))
         inputs = trials[0].draw(case)
@@ -556,7 +569,7 @@ def examine(trials: Sequence[Trial], plan: Plan, roof: Roof, effort: Effort, pro
 
 
 def clock(trials: Sequence[Trial], plan: Plan, roof: Roof, effort: Effort, progress: Progress) -> None:
-    """The second half: time, and judge the times."""
+    """The second half of `conduct`: time the kernels, and judge the times."""
     for done, case in enumerate(plan.timed, start=len(plan.checks)):
         progress(f"timing {case.name}", done / (len(plan.checks) + len(plan.timed)))
         _time_case([trial for trial in trials if trial.live], case, effort)
@@ -566,7 +579,7 @@ def clock(trials: Sequence[Trial], plan: Plan, roof: Roof, effort: Effort, progr
 
 
 _rounds = itertools.count()
-"""Every round's number is its own, so that only what was measured side by side is compared so."""
+"""Numbers every round uniquely, so that only samples taken side by side are compared as such."""
 
 
 def _time_case(trials: Sequence[Trial], case: Case, effort: Effort) -> None:
@@ -587,5 +600,5 @@ def _time_case(trials: Sequence[Trial], case: Case, effort: Effort) -> None:
 
 
 def worker_settings(problem: Problem, folder: str) -> dict[str, Any]:
-    """What a worker must be told to load a module for this problem, whose files it finds in its folder."""
+    """The settings that a worker needs to load a module for this problem. Writes the problem's files to `folder`."""
     return {"problem": problem.worker_settings(folder)} if isinstance(problem, ExternalProblem) else {}

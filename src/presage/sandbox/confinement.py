@@ -1,8 +1,8 @@
-"""Takes rights away from the calling process, for good. Runs inside the child, before any foreign code.
+"""Removes rights from the calling process, for good. Runs inside the child, before any foreign code.
 
-Each layer is independent and used where the system has it: resource limits; user, network, IPC and mount namespaces; a
-file system that holds only what the rules name, read-only but for the child's folder; no capabilities; Landlock;
-seccomp. What holds is reported, and devices show it.
+Each layer is independent and is used if the system has it: resource limits; user, network, IPC and mount namespaces; a
+file system that holds only what the rules name, read-only except for the child's folder; no capabilities; Landlock;
+seccomp. The layers that are in force are reported, and devices show them.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS = 1,
 
 
 def separate(rules: Rules) -> dict[str, bool]:
-    """Leave the caller's network, files and rights, and tie our life to its own. Only a process with one thread can
-    do this."""
+    """Leave the caller's network, files and rights, and end when the caller ends. Must be called while the process has
+    only one thread. Returns which layers are in force."""
     if rules.nice:
         os.nice(rules.nice)
     namespaces = _unshare()
     held = {"namespaces": namespaces, "mounts": namespaces and _mount_only(rules)}
     _drop_capabilities()
-    # The parent must outlive us, and must be able to read our memory, which unshare has just forbidden.
+    # End with the parent. The parent must also be able to read our memory, which unshare has just forbidden.
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     _libc.prctl(_PR_SET_DUMPABLE, 1, 0, 0, 0)
     _libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
@@ -41,8 +41,9 @@ def separate(rules: Rules) -> dict[str, bool]:
 
 
 def confine(rules: Rules, alone: bool, counted: bool, listener: socket.socket | None) -> dict[str, bool]:
-    """Limit memory and files, and refuse system calls. `alone`: whether modes and times can be changed of our own files
-    alone. `counted`: whether the system counts all our memory, shared memory too."""
+    """Limit memory and files, and refuse system calls. Returns which layers are in force. `alone`: whether no files but
+    our own can be changed, so that changes of modes and times are allowed. `counted`: whether the system counts all our
+    memory, including shared memory."""
     return {
         "limits": _limit(rules),
         "landlock": _confine_files(rules),
@@ -52,7 +53,7 @@ def confine(rules: Rules, alone: bool, counted: bool, listener: socket.socket | 
 
 def _limit(rules: Rules) -> bool:
     with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as score:
-        score.write("1000")  # where memory runs out, we are the one to go
+        score.write("1000")  # if memory runs out, this process is killed first
     limits = {resource.RLIMIT_FSIZE: rules.file_bytes, resource.RLIMIT_CORE: 0, resource.RLIMIT_NOFILE: 1024}
     if rules.memory_bytes:
         limits[resource.RLIMIT_DATA if rules.reserves else resource.RLIMIT_AS] = rules.memory_bytes
@@ -69,12 +70,13 @@ _CLONE_NEWNS, _CLONE_NEWUSER, _CLONE_NEWNET, _CLONE_NEWIPC = 0x00020000, 0x10000
 
 
 def _unshare() -> bool:
-    """Namespaces of our own; the privileged have them also where users may not make any."""
+    """Enter namespaces of our own. Returns whether that worked. A privileged process can do so even if users may not
+    make namespaces."""
     ours = _CLONE_NEWNS | _CLONE_NEWNET | _CLONE_NEWIPC
     user, group = os.geteuid(), os.getegid()
     if _libc.unshare(_CLONE_NEWUSER | ours) != 0:
         return bool(_libc.unshare(ours) == 0)
-    _libc.prctl(_PR_SET_DUMPABLE, 1, 0, 0, 0)  # or the files below are not ours to write
+    _libc.prctl(_PR_SET_DUMPABLE, 1, 0, 0, 0)  # otherwise we may not write the files below
     for name, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
         with contextlib.suppress(OSError), open(f"/proc/self/{name}", "w") as file:
             file.write(text)
@@ -85,7 +87,7 @@ _CAPABILITY_VERSION = 0x20080522
 
 
 def _drop_capabilities() -> None:
-    """Of those that come with a namespace of our own, and of an administrator's."""
+    """Drop all capabilities: those that come with a namespace of our own, and an administrator's."""
     for capability in range(64):
         if _libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0) != 0:
             break
@@ -105,12 +107,12 @@ _DEVICE_LINKS = {"fd": "/proc/self/fd", "stdin": "/proc/self/fd/0", "stdout": "/
 
 
 def _mount_only(rules: Rules) -> bool:
-    """Make what the rules name the whole file system, at the same places, and read-only but for the scratch folder.
-    False where the system does not let us; then everything is still where it was."""
+    """Replace the file system by one with only the paths that the rules name, at the same places, and read-only except
+    for the scratch folder. Returns False if the system does not allow that; then nothing has been moved."""
     start = next((folder for folder in ("/tmp", rules.scratch) if os.path.isdir(folder)), "")
     if not start or _libc.mount(None, b"/", None, _MS_REC | _MS_SLAVE, None) != 0:
         return False
-    plan = _plan(rules)  # where things really are must be found out before anything is moved
+    plan = _plan(rules)  # resolve links before anything is moved
     if _libc.mount(b"tmpfs", start.encode(), b"tmpfs", _MS_NOSUID | _MS_NODEV, b"size=1m,mode=755") != 0:
         return False
     os.mkdir(start + _OLD)
@@ -122,7 +124,7 @@ def _mount_only(rules: Rules) -> bool:
         return False
     os.chdir("/")
     for place, source in plan.items():
-        # What the system says of processes is theirs to change; a GPU's driver does. Landlock protects it afterwards.
+        # /proc is writable, since the driver of a GPU writes there. Landlock protects it afterwards.
         writable = place in (rules.scratch, "/proc") or place.startswith("/dev/")
         _bind(_OLD + source, place, writable)
     for name, target in _DEVICE_LINKS.items():
@@ -136,7 +138,8 @@ def _mount_only(rules: Rules) -> bool:
 
 
 def _plan(rules: Rules) -> dict[str, str]:
-    """Where each thing is to be, and where it really is now; what lies inside of another comes with that."""
+    """For each path of the new file system, its real path now. A path inside another one is left out, since it comes
+    with that."""
     system = ("/proc", "/sys" if rules.uses_gpu else "/sys/devices/system", *DEVICES, *_gpu_devices(rules))
     wanted = dict.fromkeys(os.path.normpath(path) for path in (*rules.readable, *system) if os.path.isabs(path))
     wanted |= dict.fromkeys(os.path.realpath(path) for path in tuple(wanted))
@@ -159,7 +162,7 @@ def _bind(source: str, place: str, writable: bool) -> None:
 
 
 def _set_attributes(place: str, attributes: int, recursive: bool) -> None:
-    """What cannot be made read-only must not be there."""
+    """Set the attributes of a mount. A mount that cannot be made read-only is removed."""
     wanted = struct.pack("QQQQ", attributes, 0, 0, 0)
     flags = _AT_RECURSIVE if recursive else 0
     if _libc.syscall(_MOUNT_SETATTR, _AT_FDCWD, place.encode(), flags, wanted, len(wanted)) != 0:
@@ -195,7 +198,7 @@ def _confine_files(rules: Rules) -> bool:
         return False
     read = _READ_FILE | _READ_DIR
     if rules.sees_itself:
-        # The system makes these anew when it has forgotten them, and rules would not fit any more: they are held open.
+        # Held open: the system may forget these files and make new ones, which the rules would not cover.
         itself = (f"/proc/{os.getpid()}", f"/proc/{os.getppid()}/stat")
         _allow(ruleset, itself, read & every, keep_open=True)
         _allow(ruleset, (f"/proc/{name}" for name in _PROC), read & every)
@@ -228,7 +231,8 @@ _TSYNC, _NEW_LISTENER, _TSYNC_ESRCH = 1, 8, 16
 
 
 def _filter_calls(rules: Rules, alone: bool, counted: bool, listener: socket.socket | None) -> bool:
-    """Install the filter for every thread; with a listener, hand what it hears to the parent, and keep no copy."""
+    """Install the seccomp filter for every thread. With a listener, send its descriptor to the parent and keep no
+    copy."""
     if platform.machine() not in syscalls.ARCHITECTURES:
         return False
     if listener is not None:

@@ -1,7 +1,7 @@
-"""Runs foreign Python: loads a module, with what one for GPU MODE imports even where its task's folder is not there,
-and runs the compiler on what such a module builds.
+"""Runs foreign Python: loads a module, provides what GPU MODE's modules import even if their task's folder is missing,
+and runs the compiler on what a module builds.
 
-Only inside a confined child; anywhere else it refuses.
+Works only inside a confined child; elsewhere it raises RuntimeError.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from presage.sandbox import launch
 
 
 class _Task(ModuleType):
-    """Any type, whatever it is called."""
+    """A module in which every name is the type Any."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -26,7 +26,7 @@ class _Task(ModuleType):
 
 
 def load_module(path: str, name: str) -> ModuleType:
-    """The module in this file, which others can import by this name."""
+    """Load the module in this file, so that others can import it by this name."""
     _must_be_confined()
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
@@ -38,7 +38,7 @@ def load_module(path: str, name: str) -> ModuleType:
 
 
 def run_program(command: Sequence[str], text: str = "") -> tuple[int, str, str]:
-    """Run a compiler on foreign text: its status, its output and what it said."""
+    """Run a compiler on foreign text. Returns its exit status, its stdout and its stderr."""
     _must_be_confined()
     done = subprocess.run(command, input=text.encode(), capture_output=True, check=False)
     return done.returncode, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace")
@@ -50,6 +50,6 @@ def _must_be_confined() -> None:
 
 
 def provide_types() -> None:
-    """Let `from task import input_t, output_t` work; they are used in annotations only."""
+    """Make `from task import input_t, output_t` work. These types are used in annotations only."""
     if "task" not in sys.modules and importlib.util.find_spec("task") is None:
         sys.modules["task"] = _Task("task")

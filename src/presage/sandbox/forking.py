@@ -1,6 +1,6 @@
-"""What a zygote does: it imports, and then forks a confined child for each message, until its parent is gone.
+"""The loop of a zygote: imports modules, then forks a confined child for each message, until its parent is gone.
 
-It runs no foreign code, and touches no GPU, which would not survive a fork.
+It runs no foreign code, and does not use the GPU, whose state would not survive a fork.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from presage.sandbox import launch, scratch
 
 
 def serve(control: socket.socket) -> None:
-    """Fork on demand, until the parent has closed its end or is gone. Then what it can no longer do is done: children
-    are ended, and their folders removed."""
+    """Fork children on demand until the parent has closed its end or is gone. Then do what the parent can no longer do:
+    kill the children and remove their folders."""
     folders: dict[int, str] = {}
     while True:
         data, descriptors, _, _ = socket.recv_fds(control, 1 << 18, 8)
@@ -43,8 +43,8 @@ def serve(control: socket.socket) -> None:
 
 
 def _wait(pid: int, options: int, folders: dict[int, str]) -> int | None:
-    """A child's wait status, or None where nothing has happened. The folder of one that has ended is its parent's to
-    remove."""
+    """A child's wait status, or None if nothing has happened. The parent removes the folder of a child that has
+    ended."""
     try:
         found, status = os.waitpid(pid, options | os.WNOHANG)
     except ChildProcessError:
@@ -88,7 +88,7 @@ def _become_child(settings: dict[str, Any], descriptors: list[int], control: soc
 def main() -> None:
     settings = json.loads(sys.argv[1])
     control = socket.socket(fileno=settings["control"])
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends us, in its own time
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends this process itself
     for name in settings["imports"]:
         module, _, function = name.partition(":")
         with contextlib.suppress(ImportError):

@@ -1,4 +1,4 @@
-"""What a child does first: it enters the sandbox and does what it was started for. It runs inside the child."""
+"""The start of a child: it enters the sandbox and runs its target. Runs inside the child."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ NOT_STARTED = 127
 
 
 class Gate:
-    """The way into the sandbox, in two steps: what needs one thread is done already when a target gets it."""
+    """The entry into the sandbox, in two steps. The first, which needs a process with one thread, is done when a target
+    gets the gate. The second is `close`."""
 
     def __init__(self, settings: dict[str, Any]) -> None:
         self._rules = Rules.from_json(settings["rules"])
@@ -27,8 +28,9 @@ class Gate:
         self._held = {"memory": counted} | confinement.separate(self._rules)
 
     def close(self, executes: bool = False) -> dict[str, bool]:
-        """Take away all else. Returns which layers hold. A process that `executes` a program right afterwards has
-        nothing open of what lies outside: not even the program that it was, which it could reach in /proc."""
+        """Remove all other rights. Returns which layers are in force. `executes`: whether the process executes a
+        program right afterwards. Then it has nothing open from outside the sandbox, not even its previous program,
+        which it could reach in /proc."""
         global _is_confined
         alone = executes and self._held["mounts"]
         held = self._held | confinement.confine(self._rules, alone, self._held["memory"], self._listener)
@@ -40,12 +42,12 @@ _is_confined = False
 
 
 def is_confined() -> bool:
-    """Whether this process has gone through a gate."""
+    """Whether this process has closed a gate and so is confined."""
     return _is_confined
 
 
 def _enter_group(door: str) -> bool:
-    """Enter a control group that counts memory."""
+    """Enter a control group that counts memory. Returns whether that worked."""
     try:
         with open(door, "w") as file:
             file.write("0")
@@ -55,7 +57,7 @@ def _enter_group(door: str) -> bool:
 
 
 def start(settings: dict[str, Any]) -> None:
-    """Call the target with its settings and the gate, which it closes before anything foreign runs."""
+    """Call the target with its settings and the gate. The target closes the gate before any foreign code runs."""
     target = _target(settings["target"])
     target(settings, Gate(settings))
 
@@ -67,7 +69,7 @@ def _target(name: str) -> Callable[[dict[str, Any], Gate], None]:
 
 
 def execute(settings: dict[str, Any], gate: Gate) -> None:
-    """Become a program, such as a compiler, inside the sandbox."""
+    """Enter the sandbox and become a program, such as a compiler."""
     gate.close(executes=True)
     try:
         os.execve(settings["command"][0], settings["command"], settings["environment"])
@@ -77,7 +79,7 @@ def execute(settings: dict[str, Any], gate: Gate) -> None:
 
 
 def tell_layers(settings: dict[str, Any], gate: Gate) -> None:
-    """Enter the sandbox only to say which of its layers hold."""
+    """Enter the sandbox only to print which of its layers are in force."""
     print(json.dumps(gate.close()), flush=True)
     os._exit(0)
 

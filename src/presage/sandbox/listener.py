@@ -1,7 +1,8 @@
-"""The parent's ear at a child's seccomp filter: each call that the filter does not let through waits for its word.
+"""Listener: the parent's end of a child's seccomp filter. A system call that the filter does not allow waits for the
+parent's answer.
 
-There is one filter in a child, ours, from before any foreign code until the end. Which of its refusals are deadly is
-for the parent to say, so nothing has to be installed later, where foreign code could be in the way.
+A child has a single filter, ours, from before any foreign code until its end. The parent decides which refused calls
+end the trial, so no filter has to be installed later, when foreign code could interfere.
 """
 
 from __future__ import annotations
@@ -20,14 +21,15 @@ _RECEIVE_SIZE = 80
 
 
 class Listener:
-    """Hears what a child is refused, and answers with EPERM."""
+    """Receives the system calls that a child is refused, and answers them with EPERM."""
 
     def __init__(self) -> None:
         self._ours, self.theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._fd = -1
 
     def connect(self, seconds: float) -> None:
-        """Take over what the child sends when it enters its sandbox; nothing where its system has no such thing."""
+        """Receive the listener's descriptor, which the child sends when it enters its sandbox. There is none if the
+        system does not support it."""
         self.theirs.close()
         self._ours.settimeout(max(0.001, seconds))
         try:
@@ -45,13 +47,13 @@ class Listener:
         return self._fd >= 0
 
     def refuse(self) -> str | None:
-        """Answer the next call that waits; returns its name, or None where none waits any more."""
+        """Refuse the next call that waits. Returns its name, or None if no call waits."""
         if self._fd < 0 or not select.select([self._fd], [], [], 0)[0]:
             return None
         heard = bytearray(_RECEIVE_SIZE)
         try:
             fcntl.ioctl(self._fd, _RECEIVE, heard)
-        except OSError:  # whoever made it is gone
+        except OSError:  # the thread that made the call is gone
             return None
         (id,), (number,) = struct.unpack_from("Q", heard), struct.unpack_from("i", heard, 16)
         answer = bytearray(struct.pack("QqiI", id, 0, -errno.EPERM, 0))

@@ -1,4 +1,4 @@
-"""A control group for one child, where the system lets us make one: it counts all memory, shared memory too."""
+"""A control group for one child, if the system lets us make one. It counts all memory, including shared memory."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _PROCESSES = 4096
 
 
 class MemoryGroup:
-    """Whatever is in it has so much memory together. Removed when it is closed and empty."""
+    """Limits the total memory of the processes in it. The group is removed when it is closed and empty."""
 
     def __init__(self, folder: Path, memory_bytes: int) -> None:
         self._folder = folder
@@ -35,7 +35,7 @@ class MemoryGroup:
         return str(self._folder / "cgroup.procs")
 
     def close(self) -> bool:
-        """Whether it is gone; while something in it is still ending, it stays."""
+        """Remove the group. Returns False if it still has processes that are ending."""
         try:
             self._folder.rmdir()
         except FileNotFoundError:
@@ -46,7 +46,7 @@ class MemoryGroup:
 
 
 def group(memory_bytes: int) -> MemoryGroup | None:
-    """A new group, or None where there can be none."""
+    """A new group, or None if the system does not allow one."""
     place = _place(os.getpid())
     if place is None or not memory_bytes:
         return None
@@ -57,13 +57,13 @@ def group(memory_bytes: int) -> MemoryGroup | None:
 
 
 def release(group: MemoryGroup | None) -> None:
-    """Remove it now, or when what is in it has ended."""
+    """Remove a group now, or after its processes have ended."""
     if group is not None and not group.close():
         _waiting.append(group)
 
 
 def sweep() -> None:
-    """Remove those whose last process has ended since."""
+    """Remove the released groups whose last process has ended since."""
     _waiting[:] = [each for each in _waiting if not each.close()]
 
 
@@ -72,8 +72,9 @@ _waiting: list[MemoryGroup] = []
 
 @cache
 def _place(process: int) -> Path | None:
-    """The folder in which we may make groups that count memory. A process is counted where it is, and the second
-    version of control groups wants no processes beside groups: so ours lie beside the one that we are in."""
+    """The folder in which we may make groups that count memory, or None. Version 2 of control groups does not allow
+    processes beside subgroups in one group, so our groups lie beside the group that this process is in and is counted
+    in."""
     with contextlib.suppress(OSError, ValueError):
         for folder in _candidates():
             if os.access(folder, os.W_OK) and _counts_memory(folder):

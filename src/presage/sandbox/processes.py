@@ -1,7 +1,7 @@
 """Starts confined children. Every process that presage starts is started here.
 
-A child is either made from nothing, by a Python that enters the sandbox first, or forked from a `Zygote`, which has
-imported what its children need and runs nothing foreign itself.
+A child is either a new Python process, which enters the sandbox first, or forked from a `Zygote`, which has imported
+what its children need and runs no foreign code itself.
 """
 
 from __future__ import annotations
@@ -32,36 +32,36 @@ _STOPPED, _CONTINUED = signal.SIGSTOP << 8 | 0x7F, 0xFFFF
 
 
 class ChildProcess(Protocol):
-    """A child as its parent sees it. It leads a process group of its own, which is stopped and ended as one."""
+    """A child as its parent sees it. It leads a process group of its own, which is stopped and killed as a whole."""
 
     pid: int
 
     def news(self) -> int | None:
-        """A wait status that has not been told yet: it stopped, went on, or ended."""
+        """A wait status that has not been reported yet (it stopped, resumed or ended), or None."""
 
     def resumed(self) -> None:
-        """Take note that we have told it to go on, so that its going on is no news."""
+        """Note that the parent has resumed the child, so that `news` does not report it."""
 
     def wait(self) -> None:
-        """Wait until it has ended, and let go of it."""
+        """Wait until the child has ended, and release its resources."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """What a child is started for: a function inside the sandbox, by name, and what it is told."""
+    """The task of a child: a function inside the sandbox, by name, and its settings."""
 
     target: str
     """`module:function`; it takes the settings and a `launch.Gate`."""
     rules: Rules
     environment: dict[str, str]
     descriptors: tuple[int, ...] = ()
-    """Which the child gets, as numbers of its own, under `descriptors` in its settings."""
+    """File descriptors that the child inherits. Their numbers in the child are under `descriptors` in its settings."""
     output: int = -1
-    """The descriptor of what becomes its stdout and stderr; nothing by default."""
+    """The descriptor for the child's stdout and stderr; none by default."""
     listener: int = -1
-    """The socket by which it hands over its seccomp listener; none by default."""
+    """The socket through which the child sends its seccomp listener; none by default."""
     settings: dict[str, Any] | None = None
-    """More that it is told."""
+    """Further settings."""
 
     def message(self, group: memory.MemoryGroup | None) -> dict[str, Any]:
         return {
@@ -74,7 +74,7 @@ class Task:
 
 
 def start(task: Task) -> ChildProcess:
-    """A child of our own, made from nothing."""
+    """Start a child as a new Python process."""
     group = memory.group(task.rules.memory_bytes)
     told = task.message(group) | {"descriptors": task.descriptors}
     passed = task.descriptors
@@ -96,9 +96,9 @@ def start(task: Task) -> ChildProcess:
 
 
 def start_own(module: str, without: Sequence[str] = ()) -> subprocess.Popen[bytes]:
-    """Another process of ours, as free as we are, that runs `main` of one of our modules and is spoken to by its stdin
-    and stdout. Nothing foreign runs in it; it starts confined children as we do. `without`: what it is not told of our
-    environment."""
+    """Start an unconfined process that runs `main` of one of our modules and communicates by its stdin and stdout. No
+    foreign code runs in it; it starts confined children itself. `without`: environment variables that it does not
+    get."""
     paths = [SOURCE, *(path for path in sys.path if path and Path(path).is_dir())]
     code = f"import sys; sys.path[:0] = {paths!r}; from {module} import main; main()"
     return subprocess.Popen(
@@ -112,7 +112,7 @@ def start_own(module: str, without: Sequence[str] = ()) -> subprocess.Popen[byte
 
 
 def stop_own(process: subprocess.Popen[bytes], seconds: float) -> None:
-    """Have it end by itself, within so many seconds, or else end it."""
+    """Ask such a process to end within this many seconds, or else kill it."""
     process.terminate()
     try:
         process.wait(seconds)
@@ -126,7 +126,8 @@ def stop_own(process: subprocess.Popen[bytes], seconds: float) -> None:
 
 
 def fork(zygote: Zygote, task: Task, watched: bool = False) -> ForkedProcess:
-    """A child forked from a zygote, in milliseconds. Every stop and resume of a `watched` one is told."""
+    """Fork a child from a zygote, which takes milliseconds. `watched`: whether every stop and resume of the child is
+    reported."""
     group = memory.group(task.rules.memory_bytes)
     try:
         pid = zygote.fork(task.message(group), task.output, task.descriptors, task.listener)
@@ -137,7 +138,7 @@ def fork(zygote: Zygote, task: Task, watched: bool = False) -> ForkedProcess:
 
 
 class _OwnProcess:
-    """A process that is our own child: Linux tells each of its stops and resumes."""
+    """A direct child of this process. Linux reports each of its stops and resumes."""
 
     def __init__(self, popen: subprocess.Popen[bytes], group: memory.MemoryGroup | None) -> None:
         self._popen, self.pid, self._group = popen, popen.pid, group
@@ -152,7 +153,7 @@ class _OwnProcess:
         return status if pid else None
 
     def resumed(self) -> None:
-        return  # the kernel forgets that a process went on once it has stopped again
+        return  # the kernel drops the report of a resume once the process has stopped again
 
     def wait(self) -> None:
         self._popen.wait()
@@ -160,7 +161,7 @@ class _OwnProcess:
 
 
 class ForkedProcess:
-    """A process that is not our own child: its state is read from /proc, its end told by the one who forked it."""
+    """A child of a zygote. Its state is read from /proc, and the zygote reports its end."""
 
     def __init__(self, zygote: Zygote, pid: int, group: memory.MemoryGroup | None) -> None:
         self._zygote, self.pid, self._group = zygote, pid, group
@@ -185,7 +186,7 @@ class ForkedProcess:
         return _STOPPED if stopped else _CONTINUED
 
     def _all_stopped(self) -> bool:
-        """Whether none of its threads runs on: one may wait where a signal does not reach it."""
+        """Whether all threads have stopped. A thread may wait where a signal does not reach it."""
         tasks = f"/proc/{self.pid}/task"
         with contextlib.suppress(OSError):
             return all(_state(f"{tasks}/{thread}") in ("T", "Z", "X", "") for thread in os.listdir(tasks))
@@ -195,7 +196,7 @@ class ForkedProcess:
         self._stopped = False
 
     def status(self) -> int | None:
-        """How it ended; None while it lives."""
+        """The child's wait status when it has ended; None while it lives."""
         if self._ended is None and self.is_gone:
             self.news()
         return self._ended
@@ -209,7 +210,7 @@ class ForkedProcess:
 
 
 class WatchedProcess(ForkedProcess):
-    """A forked process of which Linux tells each stop and resume, by way of the one who forked it."""
+    """A child of a zygote. Linux reports each of its stops and resumes to the zygote, which passes them on."""
 
     def news(self) -> int | None:
         if self._ended is not None:
@@ -221,7 +222,7 @@ class WatchedProcess(ForkedProcess):
 
 
 def _state(folder: str) -> str:
-    """One letter, as in ps; empty when there is no such process or thread."""
+    """The state as one letter, as in ps; empty if there is no such process or thread."""
     try:
         with open(f"{folder}/stat", "rb", buffering=0) as stat:
             return stat.read(512).rpartition(b")")[2].split()[0].decode()
@@ -230,7 +231,7 @@ def _state(folder: str) -> str:
 
 
 def end(process: ChildProcess) -> None:
-    """End its whole group at once."""
+    """Kill the child's whole process group at once."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
 
@@ -240,21 +241,21 @@ def end(process: ChildProcess) -> None:
 
 @dataclass(frozen=True)
 class Finished:
-    """How a program ended, and what it said."""
+    """The exit status of a program, and its output."""
 
     status: int
-    """Its exit status; the number of the signal that ended it, negative."""
+    """The exit status, or the negative number of the signal that ended the program."""
     output: str
 
 
 def run(command: Sequence[str], rules: Rules, seconds: float, output_bytes: int = _OUTPUT_BYTES) -> Finished:
-    """Run a program, such as a compiler, inside the sandbox, whose rules must let it spawn; raises TimeoutError. What
-    it says beyond so many bytes is left out."""
+    """Run a program, such as a compiler, inside the sandbox. The rules must let it spawn. Output beyond `output_bytes`
+    is left out. Raises TimeoutError after `seconds`."""
     return _finished(EXECUTE, {"command": list(command)}, rules, seconds, output_bytes)
 
 
 def layers() -> dict[str, bool]:
-    """Which layers of the sandbox hold for compilers and other programs on this machine."""
+    """Which layers of the sandbox are in force for compilers and other programs on this machine."""
     folder = scratch.make()
     try:
         limits = Rules(folder, program_paths(), _LEAST_MEMORY, may_spawn=True)
@@ -265,7 +266,7 @@ def layers() -> dict[str, bool]:
 
 
 def _finished(target: str, settings: dict[str, Any], rules: Rules, seconds: float, output_bytes: int) -> Finished:
-    with tempfile.TemporaryFile() as said:  # not a pipe: what a program says may fill our memory
+    with tempfile.TemporaryFile() as said:  # not a pipe: a program's output may fill our memory
         known = environment(rules.scratch)
         process = fork(_plain(), Task(target, rules, known, output=said.fileno(), settings=settings))
         until = time.monotonic() + seconds
@@ -276,7 +277,7 @@ def _finished(target: str, settings: dict[str, Any], rules: Rules, seconds: floa
                     raise TimeoutError(f"{what} was still running after {seconds:g} s")
                 time.sleep(0.001)
         finally:
-            end(process)  # what it has started, too, before its number can be another's
+            end(process)  # with all that it has started, before its process id can be reused
             process.wait()
         said.seek(0)
         output = said.read(output_bytes).decode(errors="replace")
@@ -288,8 +289,8 @@ _lock = threading.Lock()
 
 
 def zygote(name: str, imports: Sequence[str], more: dict[str, str] | None = None) -> Zygote:
-    """The zygote of this name, started when it is first asked for, and again where it has died or is another
-    process's. `more` is added to its environment."""
+    """The zygote of this name. It is started on first use, and again if it has died or belongs to another process.
+    `more` is added to its environment."""
     key = f"{os.getpid()}/{name}"
     with _lock:
         found = _zygotes.get(key)
@@ -306,7 +307,7 @@ def _plain() -> Zygote:
 
 
 def rest(name: str = _PLAIN) -> None:
-    """End the zygote of this name, by default the one that programs are forked from; who needs it gets a new one."""
+    """End the zygote of this name, by default the one that programs are forked from. The next use starts a new one."""
     with _lock:
         found = _zygotes.pop(f"{os.getpid()}/{name}", None)
     if found is not None:

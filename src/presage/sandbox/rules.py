@@ -13,28 +13,29 @@ _ETC = ("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime", "nsswitch.conf
 
 @dataclass(frozen=True)
 class Rules:
-    """Everything that is not named here is refused."""
+    """The rights of a child. Everything that is not named here is refused."""
 
     scratch: str
     """The child's own folder, the only one that it may write to."""
     readable: tuple[str, ...]
-    """Files and folders that it may read; others are not even there, where the system can hide them."""
+    """Files and folders that it may read. All others are hidden, if the system can hide them."""
     memory_bytes: int
     file_bytes: int = FILE_BYTES
     """The largest file it may write."""
     may_spawn: bool = False
     """Whether it may start programs, as compilers do."""
     programs: tuple[str, ...] | None = None
-    """The files and folders that it may start programs from; None: all that is readable."""
+    """The files and folders that it may start programs from. None: everything that is readable."""
     uses_gpu: bool = False
     """Whether it may use the devices of NVIDIA GPUs."""
     reserves: bool = False
-    """Whether it reserves far more address space than it uses, as torch and GPU drivers do: then the limit is on memory
-    that can be written to."""
+    """Whether it reserves far more address space than it uses, as torch and GPU drivers do. Then the limit applies to
+    writable memory."""
     sees_itself: bool = True
-    """Whether it may read what the system says of it, as libraries do. A compiler would quote it."""
+    """Whether it may read what the system says about it, as libraries do. A compiler would quote that in its
+    messages."""
     nice: int = 0
-    """How far it steps back behind other work."""
+    """The nice value: how far other work has priority over it."""
 
     def to_json(self) -> dict[str, Any]:
         return dict(vars(self))
@@ -52,7 +53,7 @@ class Rules:
 
 
 def program_paths() -> tuple[str, ...]:
-    """What a program needs to start: the system's libraries and tools, and where the loader looks for them."""
+    """The paths that a program needs to start: the system's libraries and tools, and the loader's configuration."""
     return (
         *("/usr", "/lib", "/lib64", "/lib32", "/bin", "/sbin", "/run/opengl-driver", "/nix", "/gnu/store"),
         *(f"/etc/{name}" for name in _ETC),
@@ -60,14 +61,14 @@ def program_paths() -> tuple[str, ...]:
 
 
 def python_paths() -> tuple[str, ...]:
-    """What this Python needs beside that: its own files, the packages installed for it, and ours."""
+    """The further paths that this Python needs: its own files, the packages installed for it, and ours."""
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     packages = (path for path in sys.path if path.endswith(("site-packages", "dist-packages")))
     return tuple(dict.fromkeys((sys.prefix, sys.base_prefix, sys.exec_prefix, package, *packages)))
 
 
 def system_paths() -> tuple[str, ...]:
-    """What any Python program needs to read."""
+    """The paths that any Python program needs to read."""
     return (*program_paths(), *python_paths())
 
 
@@ -78,7 +79,7 @@ def loader_paths() -> tuple[str, ...]:
 
 
 def environment(scratch: str, threads: int = 1) -> dict[str, str]:
-    """All the child may know: nothing of the caller's environment, so no key can leak."""
+    """The child's environment variables. Nothing of the caller's environment is in it, so no key can leak."""
     return {
         "PATH": "/usr/local/bin:/usr/bin:/bin",
         "HOME": scratch,
@@ -87,5 +88,5 @@ def environment(scratch: str, threads: int = 1) -> dict[str, str]:
         "LOGNAME": "presage",
         "OMP_NUM_THREADS": str(threads),
         "OPENBLAS_NUM_THREADS": str(threads),
-        "GOMP_SPINCOUNT": "20000",  # idle threads that spin for long would keep the parent from its clock
+        "GOMP_SPINCOUNT": "20000",  # idle threads that spin for long would keep the parent off its processor
     }

@@ -1,4 +1,4 @@
-"""Folders of children: made, and removed whatever was done to them."""
+"""Folders of children: creates them, and removes them whatever a child did to them."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ import tempfile
 from presage.core.errors import PresageError
 
 _left_behind: dict[str, int] = {}
-"""Folders of children that nobody has ended, as when the user had enough, and the process that made each."""
+"""Folders that have not been removed yet, for example after an interrupt, and the process that made each."""
 
 
 def make(prefix: str = "presage-") -> str:
-    """A new folder that is removed when we end, at the latest. It is noted before it is there: a signal may end us at
-    any moment."""
+    """Create a folder that is removed when this process ends, at the latest. It is registered before it exists, since a
+    signal may end this process at any moment."""
     folder = ""
     try:
         folder = os.path.join(tempfile.gettempdir(), f"{prefix}{secrets.token_hex(8)}")
@@ -32,10 +32,11 @@ def make(prefix: str = "presage-") -> str:
 
 
 def remove(folder: str) -> None:
-    """Remove it with all that is in it. Folders nested too deep for a path, or locked, are moved up and opened."""
+    """Remove a folder with its contents. Inner folders that are locked, or nested too deep for a path, are unlocked and
+    moved up."""
     if os.path.lexists(folder):
         _empty(folder)
-    if not os.path.lexists(folder):  # else it is tried again when we end
+    if not os.path.lexists(folder):  # otherwise it is tried again when this process ends
         _left_behind.pop(folder, None)
 
 

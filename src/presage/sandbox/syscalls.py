@@ -1,7 +1,7 @@
-"""Which system calls a confined child may make: the tables, and the seccomp filter that is made of them.
+"""Which system calls a confined child may make: the tables, and the seccomp filter that is built from them.
 
-The rule is an allow-list. What is in no table gets ENOSYS, so that libraries fall back on older calls. What has no
-honest use in a kernel is refused, or handed to the parent, which decides (see `listener`).
+The filter is an allow-list. A call that is in no table gets ENOSYS, so that libraries fall back to older calls. A call
+that has no honest use in a kernel is refused, or passed to the parent, which decides (see `listener`).
 """
 
 from __future__ import annotations
@@ -55,17 +55,17 @@ ALLOWED = _table("""
     sendmmsg:307:269 recvmmsg:299:243 sendto:44:206 recvfrom:45:207 shutdown:48:210 getsockopt:55:209
     setsockopt:54:208 getsockname:51:204 getpeername:52:205 getrandom:318:278
 """)
-"""What programs do all the time, to themselves and to files."""
+"""Calls that programs make all the time, on themselves and on files."""
 
 ATTRIBUTES = _table("""
     chmod:90: fchmod:91:52 fchmodat:268:53 fchmodat2:452:452 utime:132: utimes:235: futimesat:261: utimensat:280:88
 """)
-"""They change files that Landlock does not protect: allowed where only the child's own can be written."""
+"""Calls that change files in ways that Landlock does not prevent. Allowed if the child can write only its own files."""
 
 SPAWNING = _table("""
     fork:57: vfork:58: clone:56:220 execve:59:221 execveat:322:281
 """)
-"""They start processes and programs."""
+"""Calls that start processes and programs."""
 
 DEADLY = _table("""
     socket:41:198 connect:42:203 bind:49:200 listen:50:201 accept:43:202 accept4:288:242 tkill:200:130
@@ -82,7 +82,7 @@ DEADLY = _table("""
     fanotify_init:300:262 fanotify_mark:301:263 seccomp:317:277 landlock_create_ruleset:444:444
     landlock_add_rule:445:445 landlock_restrict_self:446:446
 """)
-"""No kernel needs them: they reach other processes, the network, the system's settings, or memory that no limit
+"""Calls that no kernel needs. They reach other processes, the network, the system's settings, or memory that no limit
 counts; they send signals later, even to a process that is stopped; or they loosen the sandbox."""
 
 DECLINED = _table("""
@@ -95,15 +95,16 @@ DECLINED = _table("""
     name_to_handle_at:303:264 clock_adjtime:305:266 swapon:167:224 swapoff:168:225 quotactl:179:60
     quotactl_fd:443:443 lookup_dcookie:212:18 delete_module:176:106 kexec_file_load:320:294 memfd_secret:447:447
 """)
-"""They would change what is not the child's. Programs try some of them and live without."""
+"""Calls that would change what does not belong to the child. Programs try some of them and work without them."""
 
 XATTRS = _table("""
     getxattr:191:8 lgetxattr:192:9 fgetxattr:193:10 listxattr:194:11 llistxattr:195:12 flistxattr:196:13
 """)
-"""They read a file's attributes. A file system may have none, and programs are told that this one has."""
+"""Calls that read a file's extended attributes. A file system may lack them, and programs are told that this one
+does."""
 
 ARCHITECTURES = {"x86_64": (0xC000003E, 0), "aarch64": (0xC00000B7, 1)}
-"""How seccomp names each, and its column in the tables."""
+"""seccomp's number for each architecture, and its column in the tables."""
 
 _KILL, _NOTIFY, _ERRNO, _ALLOW = 0x80000000, 0x7FC00000, 0x00050000, 0x7FFF0000
 _LOAD, _AND, _JUMP_EQ, _JUMP_GE, _JUMP_SET, _RETURN = 0x20, 0x54, 0x15, 0x35, 0x45, 0x06
@@ -112,7 +113,7 @@ _NUMBER, _ARCH, _ARGUMENTS = 0, 4, 16
 _CLONE_VFORK, _CLONE_THREAD = 0x00004000, 0x00010000
 _SHARED_ANONYMOUS = 0x21
 _FCNTL = {"F_SETOWN": 8, "F_SETSIG": 10, "F_SETOWN_EX": 15, "F_SETLEASE": 1024, "F_NOTIFY": 1026}
-"""They make the system send signals, or make others wait who open a file."""
+"""Commands that make the system send signals, or make others wait that open a file."""
 _PRCTL = {
     "PR_GET_PDEATHSIG": 2, "PR_GET_DUMPABLE": 3, "PR_SET_NAME": 15, "PR_GET_NAME": 16, "PR_GET_SECCOMP": 21,
     "PR_CAPBSET_READ": 23, "PR_SET_TIMERSLACK": 29, "PR_GET_TIMERSLACK": 30, "PR_SET_NO_NEW_PRIVS": 38,
@@ -120,22 +121,24 @@ _PRCTL = {
     "PR_SVE_GET_VL": 51, "PR_PAC_RESET_KEYS": 54, "PR_SET_TAGGED_ADDR_CTRL": 55, "PR_GET_TAGGED_ADDR_CTRL": 56,
     "PR_SET_VMA": 0x53564D41,
 }  # fmt: skip
-"""What a process may ask of itself. Not: seccomp, its parent's death, who may trace it."""
+"""What a process may ask about itself or set for itself. Not included: seccomp, its parent's death, who may trace
+it."""
 _PRCTL_DEADLY = {"PR_SET_PDEATHSIG": 1, "PR_SET_DUMPABLE": 4, "PR_SET_SECCOMP": 22}
 _IOCTL = {
     "TCGETS": 0x5401, "TIOCGPGRP": 0x540F, "TIOCGWINSZ": 0x5413, "FIONREAD": 0x541B, "FIONBIO": 0x5421,
     "FIONCLEX": 0x5450, "FIOCLEX": 0x5451, "TIOCGPTN": 0x80045430,
 }  # fmt: skip
-"""What programs ask of files and terminals."""
+"""Requests that programs make of files and terminals."""
 _IOCTL_NEVER = {
     "TIOCSTI": 0x5412, "TIOCLINUX": 0x541C, "FIOASYNC": 0x5452, "FIOSETOWN": 0x8901, "SIOCSPGRP": 0x8902,
     "FS_IOC_SETFLAGS": 0x40086602, "FS_IOC_FSSETXATTR": 0x401C5820, "FICLONE": 0x40049409,
 }  # fmt: skip
-"""What a GPU's driver does not ask either; its own requests are too many to list."""
+"""Requests that are refused even with a GPU, since its driver does not make them. The driver's own requests are too
+many to list."""
 
 
 def name_of(number: int) -> str:
-    """The name of a system call of this machine's."""
+    """The name of a system call of this machine by its number."""
     _, column = ARCHITECTURES[platform.machine()]
     tables = (ALLOWED, ATTRIBUTES, SPAWNING, DEADLY, DECLINED, XATTRS)
     found = (name for table in tables for name, numbers in table.items() if numbers[column] == number)
@@ -145,25 +148,25 @@ def name_of(number: int) -> str:
 def filter_code(
     machine: str, may_spawn: bool, uses_gpu: bool, attributes: bool, shared_memory: bool, notifies: bool
 ) -> bytes:
-    """The filter's instructions for this machine, which must have an architecture in the table.
+    """The filter's instructions for this machine, which must be in ARCHITECTURES.
 
-    `attributes`: whether only the child's own files can be changed. `shared_memory`: whether something else limits it.
-    `notifies`: what is deadly is handed to the listener; else it gets EPERM.
+    `attributes`: whether only the child's own files can be changed. `shared_memory`: whether something else limits
+    shared memory. `notifies`: whether deadly calls are passed to the listener; otherwise they get EPERM.
     """
     audit, column = ARCHITECTURES[machine]
     refused = _NOTIFY if notifies else _ERRNO | errno.EPERM
     parts = _Parts(column, refused)
     out = [_op(_LOAD, _ARCH), _op(_JUMP_EQ, audit, 1, 0), _op(_RETURN, _KILL), _op(_LOAD, _NUMBER)]
     if column == 0:
-        out += [_op(_JUMP_GE, 0x40000000, 0, 1), _op(_RETURN, _KILL)]  # the x32 numbers would slip past the tables
+        out += [_op(_JUMP_GE, 0x40000000, 0, 1), _op(_RETURN, _KILL)]  # x32 numbers would bypass the tables
     for name, rule in parts.conditional(may_spawn, uses_gpu, shared_memory).items():
         out += parts.when(name, rule)
     always = {**ALLOWED, **(ATTRIBUTES if attributes else {}), **(SPAWNING if may_spawn else {})}
     for name in always:
         out += parts.when(name, [_op(_RETURN, _ALLOW)])
     if may_spawn:
-        # Ninja wants a process group of its own for each job. It is told that it has one, and none leaves the group
-        # that is stopped and ended as one.
+        # Ninja wants a process group for each job. It is told that it has one, but no process leaves the group that is
+        # stopped and killed as a whole.
         out += parts.when("setpgid", [_op(_RETURN, _ERRNO)])
     for table, action in (
         (SPAWNING if not may_spawn else {}, refused),
@@ -178,30 +181,31 @@ def filter_code(
 
 
 class _Parts:
-    """Rules for single calls, of one architecture."""
+    """Builds the rules for single calls of one architecture."""
 
     def __init__(self, column: int, refused: int) -> None:
         self._column, self._refused = column, refused
         self._tables = {**ALLOWED, **ATTRIBUTES, **SPAWNING, **DEADLY, **DECLINED, **XATTRS, "clone3": (435, 435)}
 
     def when(self, name: str, rule: list[bytes]) -> list[bytes]:
-        """The rule, for this call only; every rule ends with a return."""
+        """The rule, guarded so that it applies to this call only. Every rule ends with a return."""
         number = self._tables[name][self._column]
         return [] if number is None else [_op(_JUMP_EQ, number, 0, len(rule)), *rule]
 
     def conditional(self, may_spawn: bool, uses_gpu: bool, shared_memory: bool) -> dict[str, list[bytes]]:
-        """Calls whose arguments decide."""
+        """The rules for calls whose arguments decide, by name."""
         itself, eperm = os.getpid(), _ERRNO | errno.EPERM
         unsent = (signal.SIGKILL, signal.SIGSTOP, signal.SIGCONT)
         rules = {
-            # It hides its flags behind a pointer; with ENOSYS the C library falls back to clone, which shows them.
+            # clone3 hides its flags behind a pointer. With ENOSYS the C library falls back to clone, which shows them.
             "clone3": [_op(_RETURN, _ERRNO | errno.ENOSYS)],
-            # Signals only to oneself, and none that would look as if the machine or the parent had sent it.
+            # Signals only to itself, and none that would look as if the machine or the parent had sent it.
             "kill": [*self._only(0, (itself,)), *self._never(1, unsent), _op(_RETURN, _ALLOW)],
             "tgkill": [*self._only(0, (itself,)), *self._never(2, unsent), _op(_RETURN, _ALLOW)],
             "fcntl": [*self._never(1, tuple(_FCNTL.values())), _op(_RETURN, _ALLOW)],
             "prlimit64": [*self._only(0, (0, itself)), _op(_RETURN, _ALLOW)],
-            # A thread may bind itself; an honest kernel may try to bind its others, which look like other processes.
+            # A thread may bind itself. An honest kernel may try to bind its other threads, which look like other
+            # processes.
             "sched_setaffinity": [*self._only(0, (0, itself), eperm), _op(_RETURN, _ALLOW)],
             "prctl": [
                 *self._never(0, tuple(_PRCTL_DEADLY.values())),
@@ -225,7 +229,7 @@ class _Parts:
                 _op(_RETURN, eperm),
                 _op(_RETURN, _ALLOW),
             ]
-        if not may_spawn:  # threads only, and none that keeps its maker waiting where no signal stops it
+        if not may_spawn:  # threads only, and no vfork, whose caller waits where no signal stops it
             rules["clone"] = [
                 _op(_LOAD, _ARGUMENTS),
                 _op(_JUMP_SET, _CLONE_VFORK, 1, 0),

@@ -1,4 +1,4 @@
-"""Zygote: the parent's handle on a process that has imported much and does nothing but fork confined children."""
+"""Zygote: the parent's handle on a process that has imported modules and only forks confined children."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from presage.core.errors import PresageError
 
 _SOURCE = str(Path(__file__).parents[2])
 _START_SECONDS = 300.0
-"""To import what children need. From a cold disk over a network that takes minutes."""
+"""Seconds to import what children need. From a cold disk over a network that takes minutes."""
 
 
 class Zygote:
-    """One process with everything imported; `fork` gives a new child in milliseconds. Safe to share by threads."""
+    """A process with everything imported. `fork` starts a child in milliseconds. Thread-safe."""
 
     def __init__(self, imports: Sequence[str], environment: dict[str, str]) -> None:
         """imports: modules, and functions of no arguments as `module:function`, which are called once."""
@@ -49,7 +49,7 @@ class Zygote:
         return self._owner == os.getpid() and self._process.poll() is None
 
     def fork(self, settings: dict[str, Any], output: int, descriptors: Sequence[int], listener: int = -1) -> int:
-        """A new child's process id. `output` and `listener` are descriptors, -1 for none."""
+        """Fork a child and return its process id. `output` and `listener` are descriptors, -1 for none."""
         given = {"has_output": output >= 0, "has_listener": listener >= 0}
         return int(self._ask({**settings, **given}, [fd for fd in (output, *descriptors, listener) if fd >= 0]))
 
@@ -59,14 +59,14 @@ class Zygote:
         return None if status is None else int(status)
 
     def news(self, pid: int) -> int | None:
-        """A child's wait status that has not been told yet: it stopped, went on, or ended."""
+        """A child's wait status that has not been reported yet (it stopped, resumed or ended), or None."""
         status = self._ask({"news": pid})
         return None if status is None else int(status)
 
     def close(self) -> None:
-        """End it, and with it its children."""
+        """Kill the zygote, and with it its children."""
         atexit.unregister(self.close)
-        if self._owner != os.getpid():  # a copy of us that was forked: it is not ours to end
+        if self._owner != os.getpid():  # a forked copy of the process that owns the zygote must not end it
             return
         self._control.close()
         self._process.kill()
@@ -89,7 +89,7 @@ class Zygote:
             except (OSError, ValueError) as error:
                 said = self._last_words() or str(error)
                 raise PresageError(f"the process that starts confined children has died: {said}") from error
-            except BaseException:  # whose answer would be taken for the next one's
+            except BaseException:  # its answer would be taken for that of the next request
                 self._process.kill()
                 raise
 

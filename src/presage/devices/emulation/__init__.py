@@ -1,1 +1,1 @@
-"""Runs kernels for a GPU where there is none, to see what they compute. It says nothing of their speed."""
+"""Runs GPU kernels on the CPU to check what they compute. It says nothing about their speed."""

@@ -1,4 +1,5 @@
-"""CUDA C++ as a library for the CPU: every thread of a block is a fibre, which `cuda_on_cpu.h` runs in turns."""
+"""Compiles CUDA C++ to a library for the CPU. Every thread of a block is a fibre, and `cuda_on_cpu.h` runs the fibres
+in turns."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ from presage.problems.base import Case, Problem
 from presage.sandbox import scratch
 
 ENTRY = "presage_emulated"
-"""The one function of the library: it is called as a C kernel of the problem is, and makes all launches."""
+"""The only function of the library. It is called like a C kernel of the problem, and makes all launches."""
 HEADER = Path(__file__).with_suffix(".h")
 MOST_SHARED = 227 << 10
 _FLAGS = ("-std=c++17", "-O1", "-w", "-fPIC", "-fpermissive", "-ffp-contract=fast", "-fno-strict-aliasing")
@@ -32,16 +33,16 @@ _UNKNOWN = re.compile(r"\basm\b|\bwmma\b|\bmma\b|cooperative_groups|cuda/")
 
 
 class EmulationError(Exception):
-    """The kernel cannot be run here, which says nothing of whether it is right."""
+    """The kernel cannot be run here, which says nothing about whether it is right."""
 
 
 def source(problem: Problem, kernel: Kernel, cases: Sequence[Case]) -> str:
-    """The kernel's text, and after it the entry with the launches of these cases."""
+    """The kernel's translated text, followed by the entry function with the launches of these cases."""
     return translated(kernel.source) + _entry(problem, kernel, cases)
 
 
 def translated(text: str) -> str:
-    """CUDA C++ as a C++ compiler takes it, behind our header. Raises EmulationError."""
+    """Translate CUDA C++ so that a C++ compiler accepts it with our header. Raises EmulationError."""
     if found := _UNKNOWN.search(re.sub(r"//.*", "", text)):
         raise EmulationError(f"it uses {found[0]}, which cannot be emulated")
     text = _INCLUDE.sub("", _EXTERN.sub(r"\2 *\3 = (\2 *)presage_dynamic;", text))
@@ -49,12 +50,12 @@ def translated(text: str) -> str:
 
 
 def command(compiler: str, home: str, text: str, library: str, macros: Sequence[str] = ()) -> list[str]:
-    """What compiles the file `text`, with our header in the folder `home`."""
+    """The command that compiles the file `text`, with our header in the folder `home`."""
     return [compiler, *_FLAGS, *macros, "-shared", f"-I{home}", text, "-o", library]
 
 
 def refusal(said: str) -> str:
-    """Why there is no library, by what the compiler said."""
+    """The reason why compiling failed, from the compiler's output."""
     lines = [line for line in said.splitlines() if "error" in line] or said.splitlines()[:1]
     return f"the C++ compiler refuses it: {' '.join(lines[:1])[:300]}"
 
@@ -101,7 +102,7 @@ def _list(numbers: Sequence[int]) -> str:
 
 @dataclass(frozen=True)
 class Builder:
-    """A C++ compiler, and our header as it is now, which it has compiled beforehand: that saves half of its time."""
+    """A C++ compiler, and our header, precompiled in its current form. That halves the time for compiling."""
 
     compiler: Compiler
 
@@ -139,7 +140,7 @@ class Builder:
             scratch.remove(folder)
 
     def build(self, text: str, folder: str) -> str:
-        """The library of such a source, in `folder`. Raises EmulationError."""
+        """Compile a text from `source` to a library in `folder`. Returns its path. Raises EmulationError."""
         file, library = Path(folder, "kernel.cpp"), f"{folder}/kernel.so"
         file.write_text(text)
         try:

@@ -1,5 +1,5 @@
-"""Inline CUDA in modules that are rehearsed: host code is compiled as it is without a GPU, and its kernels run on the
-CPU, as `cuda_on_cpu.h` runs them, on the tensors that host code gives them."""
+"""Inline CUDA in modules that are rehearsed. Host code is compiled as always without a GPU. Its kernels run on the CPU
+by means of `cuda_on_cpu.h`, on the tensors that host code passes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from presage.static.inline_cuda.lexer import text_of, tokens
 
 _ARCH = "sm_90"
 _HERE = {"is_cuda": "is_cpu", "kCUDA": "kCPU"}
-"""What host code asks of tensors, and where it makes them."""
+"""Replacements in host code: what it checks of tensors, and where it makes them."""
 _LAUNCHER = """
 extern "C" void {entry}(const unsigned *grid, const unsigned *block, void **arguments) {{
     presage::backwards = !presage::backwards;
@@ -32,13 +32,14 @@ extern "C" void {entry}(const unsigned *grid, const unsigned *block, void **argu
 
 
 def install(home: str, compiler: str) -> None:
-    """For the rest of this process. `home` has the emulator's header and its compiled form."""
+    """Replace the loaders of extensions for the rest of this process. `home`: the folder of the emulator's header and
+    its compiled form."""
     properties = importlib.import_module("torch").cuda.get_device_properties(0)
     inline_cuda.replace_loaders(_OnCpu(home, compiler, lambda name: int(getattr(properties, name))))
 
 
 class _Memory:
-    """The device's memory is the host's."""
+    """Operations on the device's memory, which is the host's."""
 
     def launch(self, code: DeviceCode, name: str, *_: Any) -> None:
         raise NotSupportedError(f"{name} is launched by other means than host code's own")

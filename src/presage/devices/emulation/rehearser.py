@@ -1,10 +1,9 @@
-"""Rehearser: a kernel for a GPU runs on the CPU, on small inputs, and what it computes is compared with what is right.
+"""Rehearser: runs a GPU kernel on the CPU, on small inputs, and compares its outputs with the right ones.
 
-CUDA C++ runs as fibres, in modules too, Triton in its interpreter, PyTorch as it is; each in a confined child, as
-kernels for a CPU do.
-Threads run in one order and in the opposite one, so that a barrier that is missing shows. Problems from elsewhere are
-rehearsed at smaller sizes. What cannot be run here is not judged, and neither are modules that fail, since they may
-have asked for a GPU.
+CUDA C++, also in modules, runs as fibres, Triton in its interpreter, PyTorch unchanged. Each kernel runs in a confined
+child, like kernels for a CPU. Threads run in one order and in the opposite one, so that a missing barrier shows.
+Problems from elsewhere are rehearsed at smaller sizes. A kernel that cannot run here is not judged, and neither is a
+module that fails, since it may have needed a GPU.
 """
 
 from __future__ import annotations
@@ -45,20 +44,20 @@ from presage.sandbox.zygote import Zygote
 from presage.static import inline_cuda
 
 SECONDS = 20.0
-"""How long one kernel may run in all."""
+"""Seconds that one kernel may run in total."""
 CASES = 6
 _MOST_BYTES, _MOST_FLOPS = 2 << 20, 8_000_000
 _SLOW, _FAST = (
     (Cost(4 << 20, 16_000_000), Cost(128 << 20, 512_000_000)),
     (Cost(64 << 20, 1_000_000_000), Cost(1 << 30, 20_000_000_000)),
 )
-"""Of a module's reference: how much costs little, and how much is never exceeded. Where the module has kernels of its
-own, which are slow here, and where it has none."""
+"""Costs of a module's reference: a cheap one, and one that is never exceeded. _SLOW applies if the module has kernels
+of its own, which are slow here, and _FAST if it has none."""
 _SMALLER = 2
-"""How often a smaller size is tried where one takes too long."""
+"""How often a smaller size is tried if one takes too long."""
 _SLACK = 10.0
-"""Modules may be so many times as far off as on a GPU: there the reference may compute in TF32, and on a CPU sums are
-made in another order."""
+"""The errors of modules may be this many times as large as on a GPU, where the reference may compute in TF32. A CPU
+also computes sums in another order."""
 _ONLY = "it computes something else at a small size, which it may not be made for"
 _UNSOUND = "its reference is not right at a size that can be computed here either"
 _BRAIN = re.compile(r"bfloat16|bf16", re.IGNORECASE)
@@ -85,7 +84,7 @@ class Rehearser(CpuDevice):
             return [Rehearsal("untried", str(error))] * len(kernels)
 
     def _modules(self, problem: ExternalProblem, kernels: Sequence[Kernel], seconds: float) -> list[Rehearsal]:
-        """Each core has a child that answers for the problem."""
+        """Rehearse modules on all cores. Each core has a child that answers for the problem."""
         sizes = problem_sizes(problem)
 
         def some(first: int) -> list[Rehearsal]:
@@ -98,8 +97,8 @@ class Rehearser(CpuDevice):
         return [next(parts[at % self.threads]) for at in range(len(kernels))]
 
     def _module(self, posed: Sequence[_Posed], kernel: Kernel, seconds: float) -> Rehearsal:
-        """At the largest size that costs little: smaller where that takes too long. It may be made for larger sizes, so
-        it is wrong only if it is wrong at two of them, or as the problem is written."""
+        """Rehearse a module at the largest cheap size, or at a smaller one if that takes too long. A module may be made
+        for larger sizes, so it is wrong only if it is wrong at two sizes, or at the problem's own size."""
         end = time.monotonic() + seconds
 
         def at(number: int, share: float = 0.5) -> _Ended:
@@ -184,7 +183,7 @@ class Rehearser(CpuDevice):
         return Builder.find()
 
     def _building_child(self) -> Child:
-        """One that may compile what the module builds."""
+        """A child that may compile the extensions that the module builds."""
         inline_cuda.precompile()
         return _BuildingChild(self._interpreting, str(self._builder.home))
 
@@ -200,7 +199,7 @@ class Rehearser(CpuDevice):
 
 
 class _BuildingChild(Child):
-    """A child that starts the C++ compiler."""
+    """A child that may start the C++ compiler."""
 
     def __init__(self, zygote: Zygote, home: str) -> None:
         self._zygote = zygote
@@ -225,7 +224,7 @@ def _builds(kernel: Kernel) -> bool:
 
 
 class _RehearsedTrial(Trial):
-    """Only the checks of a trial: nothing is timed."""
+    """Runs only the checks of a trial; nothing is timed."""
 
     def __init__(self, problem: Problem, kernel: Kernel, effort: Effort, cases: Sequence[Case]) -> None:
         super().__init__(problem, kernel, effort)
@@ -237,7 +236,7 @@ class _RehearsedTrial(Trial):
             self._right += self.live
 
     def check(self, case: Case, inputs: Any) -> None:
-        """Twice, since the threads' order changes from call to call."""
+        """Check a case; twice for CUDA, since the order of the threads changes from call to call."""
         self.lay_out(case, 1)
         for _ in range(2 if self.kernel.language == "cuda" else 1):
             self.run(case, inputs, checked=1, timed=False)
@@ -255,11 +254,11 @@ class _RehearsedTrial(Trial):
 
 @dataclass(frozen=True)
 class _Ended:
-    """How one rehearsal has ended."""
+    """The result of one rehearsal."""
 
     told: Rehearsal
     is_late: bool = False
-    """It took too long."""
+    """Whether it took too long."""
 
 
 class _Posed:
@@ -270,7 +269,7 @@ class _Posed:
         self._device, self._seconds, self._stack = device, seconds, stack
         self._problem: Problem | None = None
         self.is_sound = False
-        """Whether the reference is right here when it is rehearsed; sums of few values may be nothing but noise."""
+        """Whether the reference itself is right when it is rehearsed here. Sums of few values may be only noise."""
 
     def problem(self) -> Problem:
         if self._problem is None:
@@ -281,7 +280,7 @@ class _Posed:
 
 
 def small_cases(problem: Problem) -> tuple[Case, ...]:
-    """Some of the cases that are only checked: of the quick ones the smallest, the largest, and one of each style."""
+    """Some of the problem's checks: of the cheap ones the smallest, the largest, and one of each style."""
     small = sorted((case for case in problem.checks if _is_small(problem, case)), key=problem.bytes)
     styles = {case.values: case for case in reversed(small)}
     chosen = [*small[:2], *small[-2:], *styles.values()]

@@ -14,7 +14,7 @@ from presage.static import hardware
 from presage.static.trace import Trace
 
 _TARGET = "h200"
-"""References are traced for some GPU; what they cost is the same for all."""
+"""The GPU for which references are traced. Their cost is the same for all GPUs."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Size:
     problem: ExternalProblem
     cost: Cost
     is_smaller: bool
-    """Than it is written."""
+    """Whether the size is smaller than that of the problem as written."""
 
     @property
     def reference(self) -> Kernel:
@@ -35,7 +35,8 @@ class Size:
 
 
 def problem_sizes(problem: ExternalProblem) -> Sequence[Size]:
-    """The smallest first; only those that the reference works at. A task of GPU MODE has tests for this."""
+    """The sizes at which the reference works, the smallest first. A task of GPU MODE has tests of its own instead, so
+    it has a single size."""
     if problem.convention == GPU_MODE:
         return [Size(problem, Cost(0, 0), is_smaller=False)]
     made = list(smaller(problem))

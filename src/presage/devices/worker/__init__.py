@@ -1,1 +1,1 @@
-"""The sandboxed child. Imports only the standard library, numpy and what the kernel's language needs."""
+"""Code of the sandboxed child. It imports only the standard library, numpy and what the kernel's language needs."""

@@ -1,35 +1,35 @@
-"""Whether an output is as exact as the reference's, which may itself be less exact than its tolerance asks for: torch
-computes convolutions in TF32, and another algorithm in TF32 is off by as much elsewhere."""
+"""Decides whether an output is as exact as the reference's. The reference may itself be less exact than its tolerance:
+torch computes convolutions in TF32, and another algorithm in TF32 has equally large errors in other places."""
 
 from __future__ import annotations
 
 from typing import Any
 
 TIMES = 4.0
-"""An output may be so many times as far off as the reference: as a whole, and anywhere. Thousands of products that are
-added one after the other in single precision are off by two to four times what a library's sum in parts is; bfloat16,
-which has three bits fewer than TF32, by eight times."""
+"""How many times as large as the reference's an output's error may be, in total and for values of any size. Thousands
+of products that are summed one by one in single precision have two to four times the error of a library's sum in parts;
+bfloat16, which has three bits fewer than TF32, has eight times."""
 MOST_OFF = 0.01
-"""If the reference is not off by more than this share of what the values differ by, both as standard deviations. A
-convolution in TF32 is off by 0.0005, a deep network of them by up to 0.007; at more than this, nothing is told."""
+"""The comparison is valid only if the reference's error is at most this share of the spread of the values, both as
+standard deviations. A convolution in TF32 has 0.0005, a deep network of them up to 0.007."""
 FEWEST, SHARE = 256, 0.01
-"""Of the smallest values that are not zero, so many at least, and this share of all, are held against each other."""
+"""The smallest values other than zero are compared together: at least FEWEST, and this share of all."""
 _SHIFT = 44
-"""Values whose doubles differ only in the last so many bits, 0.4 % at most, count as of one size."""
+"""Values whose doubles differ only in this many last bits, by 0.4 % at most, count as the same size."""
 _AT_ONCE = 1 << 26
-"""Values that are looked at together: an answer of a gigabyte must not take ten more."""
+"""The number of values that are processed at a time, so that an answer of one gigabyte does not need ten more."""
 
 
 def is_as_exact(right: Any, exact: Any, output: Any) -> bool:
-    """Tensors: the reference's answer, the exact one, and one that is judged. Errors are compared among values that are
-    no larger, so that what large values are off by excuses nothing of small ones."""
+    """Whether `output` is about as close to `exact` as `right`, the reference's answer. The allowed error of a value
+    depends only on values that are no larger, so that errors of large values excuse none of small values."""
     if not right.is_floating_point() or not right.numel() or right.shape != output.shape:
         return False
     spread = exact.double().std(correction=0)
     counts, (theirs, ours), (off, our_off) = _errors(exact, right, output)
     if not bool(off <= MOST_OFF * spread) or not bool(our_off <= TIMES * off):
-        return False  # nor if any is no number
-    zeros = int(counts[0])  # of which the reference is never off, as in a triangle
+        return False  # also if any value is NaN
+    zeros = int(counts[0])  # where the reference is always exact, as in a triangle
     least = min(right.numel(), zeros + max(FEWEST, int(SHARE * (right.numel() - zeros))))
     first = int((counts.cumsum(0) < least).sum())
     allowed = TIMES * theirs.cummax(0).values
@@ -38,8 +38,8 @@ def is_as_exact(right: Any, exact: Any, output: Any) -> bool:
 
 
 def _errors(exact: Any, *answers: Any) -> tuple[Any, list[Any], list[Any]]:
-    """How many values there are of each size; of each answer the largest error at each size; and its error as a whole,
-    as a standard deviation."""
+    """The number of values of each size; for each answer, the largest error at each size; and for each answer, the root
+    mean square of its errors."""
     import torch
 
     sizes = 1 << 63 - _SHIFT

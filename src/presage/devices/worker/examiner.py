@@ -1,4 +1,5 @@
-"""The child that runs the reference of a problem from elsewhere. It never sees a candidate, only what one returned."""
+"""The child that runs the reference of a problem from elsewhere. It never runs a candidate; it only sees its
+outputs."""
 
 from __future__ import annotations
 
@@ -13,13 +14,13 @@ from presage.devices.worker.exactness import is_as_exact
 from presage.devices.worker.module import as_data, initial_inputs, load_reference, set_seed, to_device
 
 _SEED_OF_OTHERS = 7_182_818
-"""For inputs whose answer is no answer to any that are asked about."""
+"""The seed of inputs whose answer is not the answer to any inputs under test."""
 _HOARD = 8 << 30
-"""More bytes of the GPU's than this are not kept from one check to the next: a candidate may need them."""
+"""The most bytes of GPU memory that are kept from one check to the next, since a candidate may need the memory."""
 
 
 class ExaminerRunner:
-    """Describes a problem's cases, makes inputs, and compares outputs, by way of memory shared with the parent."""
+    """Describes a problem's cases, makes inputs, and compares outputs, through memory shared with the parent."""
 
     def __init__(self, command: dict[str, Any], device: str, memory: Callable[[int, int], Any]) -> None:
         import torch
@@ -31,7 +32,8 @@ class ExaminerRunner:
         self._notes: dict[str, str | None] = {}
 
     def describe(self, command: dict[str, Any]) -> dict[str, Any]:
-        """Shapes and types of every case's tensors, and which inputs of the first only offer room for an output."""
+        """Shapes and types of every case's tensors, and which inputs of the first case are only memory for an
+        output."""
         cases = [self._describe(case) for case in command["cases"]]
         return {"cases": cases, "written": self._reference.written(command["cases"][0], command["seed"])}
 
@@ -46,7 +48,7 @@ class ExaminerRunner:
         }
 
     def make(self, command: dict[str, Any]) -> None:
-        """Inputs from seeds, copied to where the parent wants them."""
+        """Make inputs from seeds and copy them to the offsets that the parent gives."""
         for seed, offsets in zip(command["seeds"], command["offsets"], strict=True):
             data = self._reference.make(command["case"], seed)
             template, inputs, _ = tensors.split(data, self._torch)
@@ -58,7 +60,8 @@ class ExaminerRunner:
         self._settle()
 
     def check(self, command: dict[str, Any]) -> dict[str, Any]:
-        """Why these outputs are wrong for these inputs, or None; and what is odd about the comparison, if anything."""
+        """Return why these outputs are wrong for these inputs, or None, and a note on a weakness of the comparison, or
+        None."""
         arrays = [*command["inputs"], *command["outputs"]]
         found = [
             tensors.over(self._memory(offset, tensors.size_of(array, self._torch)), array, self._torch)
@@ -76,7 +79,7 @@ class ExaminerRunner:
         return {"wrong": wrong, "note": self._notes[key]}
 
     def let_go(self, command: dict[str, Any]) -> None:
-        """Memory that torch keeps for later is of use to others now."""
+        """Empty torch's cache, since others need the memory now."""
         if self._torch.cuda.is_available():
             self._torch.cuda.empty_cache()
 
@@ -96,8 +99,8 @@ class KernelBench:
         self._module = load_reference(problem)
         self._model: Any = None
         self._bounds: dict[int, tuple[float, float]] = {}
-        """The error that is allowed instead of KernelBench's tolerance, for outputs that it swallows: at all, and as a
-        share of each value."""
+        """For outputs that KernelBench's tolerance would swallow, by number, the error that is allowed instead:
+        absolute, and as a share of each value."""
 
     def _build(self, device: str) -> Any:
         init = initial_inputs(self._module, self._seed, device)
@@ -108,7 +111,8 @@ class KernelBench:
         return tuple(self._module.get_inputs())
 
     def example(self, case: dict[str, Any]) -> tuple[Any, list[Any]]:
-        """Inputs and outputs of which only the kind matters; where torch can work it out, nothing is computed."""
+        """Example inputs and outputs, of which only shapes and types matter. If torch can derive them with fake
+        tensors, nothing is computed."""
         from torch._subclasses.fake_tensor import FakeTensorMode
 
         try:
@@ -123,7 +127,7 @@ class KernelBench:
         return []
 
     def make(self, case: dict[str, Any], seed: int) -> Any:
-        """Made on the device itself where the file's code can be led to do so, which is many times as fast."""
+        """Make inputs on the device itself if the file's code allows that, which is many times as fast."""
         try:
             with self._torch.device(self._device):
                 set_seed(seed)
@@ -139,8 +143,8 @@ class KernelBench:
         return _parts(self._model(*data), self._torch)
 
     def examine(self, case: dict[str, Any], data: Any, seed: int) -> str | None:
-        """Which outputs KernelBench's tolerance swallows, in words. They are compared relative to their scale instead,
-        as far as an honest implementation can be held to that."""
+        """Return in words which outputs KernelBench's tolerance swallows, or None. They are compared relative to their
+        scale instead, as strictly as an honest implementation allows."""
         expected = self._answer(data)
         exact = self._answer_in_double(data)
         others = self._answer_to_others(case, seed)
@@ -173,7 +177,7 @@ class KernelBench:
         return [name for name, output in found.items() if bool(self._close(number, right, output).all())]
 
     def _answer_to_others(self, case: dict[str, Any], seed: int) -> list[Any]:
-        """Empty where there is no memory for that."""
+        """The answer to other inputs; empty if there is no memory for it."""
         try:
             return self._answer(self.make(case, seed))
         except self._torch.OutOfMemoryError:
@@ -183,8 +187,9 @@ class KernelBench:
         return float(self._tolerances.get(str(right.dtype).removeprefix("torch."), 0.0))
 
     def difference(self, case: dict[str, Any], data: Any, outputs: Sequence[Any]) -> str | None:
-        """Right is what is close to the reference's own answer, or to what it answers in double precision; or what is
-        about as far from that as the reference, or as the reference would be in TF32 where its settings allow that."""
+        """Return why outputs are wrong, or None. Outputs are right if they are close to the reference's answer, or to
+        its answer in double precision. They are also right if they are about as far from the latter as the reference
+        is, or as the reference would be in TF32 if its settings allow TF32."""
         expected = self._answer(data)
         found = self._compare(expected, outputs)
         if found is None:
@@ -198,19 +203,19 @@ class KernelBench:
         return None if loose and self._are_as_exact(loose, exact, outputs) else found
 
     def _may_use_tf32(self, expected: Sequence[Any]) -> bool:
-        """Whether its answers are in single precision and on a GPU, where TF32 may stand for that."""
+        """Whether the answers are in single precision on a GPU, where TF32 may be used instead."""
         return all(right.is_cuda and right.dtype is self._torch.float32 for right in expected)
 
     def _answer_in_tf32(self, data: Any) -> list[Any]:
-        """Exact but for what its settings let torch round."""
+        """The exact answer, except for the roundings to TF32 that torch's settings allow."""
         from presage.devices.worker.in_tf32 import InTf32
 
         with InTf32():
             return self._answer_in_double(data)
 
     def _are_as_exact(self, expected: Sequence[Any], exact: Sequence[Any], outputs: Sequence[Any]) -> bool:
-        """Whether every output is about as near to the exact one as the reference's. Where the tolerance swallows an
-        output, or there is no memory to tell, nothing is told by it."""
+        """Whether every output is about as close to the exact one as the reference's. False if the tolerance swallows
+        an output, or if there is no memory for the comparison."""
         try:
             return all(
                 number not in self._bounds and is_as_exact(right, true, output)
@@ -220,7 +225,7 @@ class KernelBench:
             return False
 
     def _answer_in_double(self, data: Any) -> list[Any]:
-        """Empty where the model cannot be turned into one of doubles."""
+        """The answer in double precision; empty if the model cannot be converted to doubles."""
         try:
             model = self._in_double()
             wide = [x.double() if hasattr(x, "is_floating_point") and x.is_floating_point() else x for x in data]
@@ -251,7 +256,7 @@ class KernelBench:
         close = self._torch.isclose(wide, right, rtol=allowed, atol=allowed, equal_nan=True)
         if number not in self._bounds:
             return close
-        absolute, share = self._bounds[number]  # in doubles: a GPU takes the smallest of single precision for zero
+        absolute, share = self._bounds[number]  # in doubles, since a GPU flushes the smallest floats to zero
         return close & self._torch.isclose(wide.double(), right.double(), rtol=share, atol=absolute, equal_nan=True)
 
 
@@ -299,20 +304,20 @@ class GpuMode:
             if (tensor.shape, tensor.dtype) in looks:
                 changed = [x.clone() for x in inputs]
                 changed[i] = self._other_values(tensor, seed)
-                with contextlib.suppress(Exception):  # a reference that cannot do with other values does need them
+                with contextlib.suppress(Exception):  # a reference that fails on other values needs these
                     if self._judged(tensors.join(template, changed, self._torch), outputs) is None:
                         found.append(i)
         return found
 
     def _other_values(self, tensor: Any, seed: int) -> Any:
-        """Values for floats that were not there; integers, which may be indices, are only moved about."""
+        """Other values for a tensor. Floats are drawn anew; integers, which may be indices, are only reordered."""
         if not tensor.is_floating_point():
             return tensor.flatten().flip(0).reshape(tensor.shape)
         set_seed(seed)
         return (4 * self._torch.randn(tensor.shape, device=tensor.device)).to(tensor.dtype)
 
     def examine(self, case: dict[str, Any], data: Any, seed: int) -> str | None:
-        """Whether the task's own check lets outputs pass that have nothing to do with the inputs, in words."""
+        """Return in words whether the task's own check accepts outputs that do not depend on the inputs, or None."""
         try:
             right = _parts(self._module.ref_kernel(self._copy(data)), self._torch)
             others = _parts(self._module.ref_kernel(self.make(case, seed)), self._torch)
@@ -346,7 +351,7 @@ class GpuMode:
         return None if right else " ".join(str(reason).split())[:1000] or "check_implementation refuses it"
 
     def _copy(self, data: Any) -> Any:
-        """A reference may write into its data."""
+        """A copy of the data, since a reference may write to it."""
         template, found, _ = tensors.split(data, self._torch)
         return tensors.join(template, [tensor.clone() for tensor in found], self._torch)
 

@@ -1,7 +1,8 @@
 """The child's side of a GPU: runs calls on the parent's memory, and times them.
 
-A call is queued behind a lead that evicts the cache, and timed with events. A foreign module shares this process with
-whatever could be asked here: the parent holds its own clock over many of its calls, and believes no less than that.
+A call is queued behind the lead, a kernel that holds the GPU and evicts the cache, and is timed by events. A foreign
+module could change everything in this process, so the parent times many calls by its own clock, and believes no shorter
+time.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _PAGE = 2 << 20
 
 
 class GpuError(RuntimeError):
-    """The driver refused a call or reported a fault; named as the driver names it."""
+    """The driver refused a call or reported a fault. The message is the driver's name for it."""
 
 
 class Gpu:
@@ -62,7 +63,7 @@ class Gpu:
         self._set_limit = driver.cuCtxSetLimit
         self._reset_persisting = driver.cuCtxResetPersistingL2Cache
         asked = (self._set_limit(self._persisting, 0), self._reset_persisting())
-        self._persists = all(int(code) == 0 for code, *_ in asked)  # older GPUs cannot, nor can parts of one
+        self._persists = all(int(code) == 0 for code, *_ in asked)  # older GPUs and parts of a GPU do not support this
         self._clock = time.perf_counter_ns
         self.arena, self._arena_handle = 0, ""
         if settings["torch"]:
@@ -77,14 +78,14 @@ class Gpu:
         return kinds[command["kind"]](command, self)
 
     def __call__(self, result: Any) -> Any:
-        """The value of a driver call, or the driver's complaint."""
+        """Return the value of a driver call. Raises GpuError if the call failed."""
         code, *values = result
         if int(code):
             raise GpuError(code.name)
         return values[0] if values else None
 
     def open_arena(self, handle: str) -> None:
-        """Map the parent's GPU memory, where inputs come from and outputs go."""
+        """Map the parent's GPU memory, which holds inputs and outputs."""
         if handle == self._arena_handle:
             return
         if self.arena:
@@ -93,7 +94,7 @@ class Gpu:
         self.arena, self._arena_handle = self.mapped(handle), handle
 
     def mapped(self, handle: str) -> int:
-        """The address here of memory that another process shares."""
+        """Map memory that another process shares. Returns its address in this process."""
         ipc = self.driver.CUipcMemHandle()
         ipc.reserved = bytes.fromhex(handle)
         return int(self(self.driver.cuIpcOpenMemHandle(ipc, 1)))
@@ -105,7 +106,7 @@ class Gpu:
         self(self._launch(self._lead, self._blocks, 1, 1, 1024, 1, 1, self._shared, 0, (values, types), 0))
 
     def write(self, size: int) -> None:
-        """Write so many bytes where nobody looks."""
+        """Write this many bytes to memory that is not used otherwise."""
         for begin in range(0, size, self._flush_bytes):
             self.fill(self._flush, min(self._flush_bytes, size - begin))
 
@@ -114,8 +115,8 @@ class Gpu:
             self(self.driver.cuMemsetD8Async(address, 0, size, 0))
 
     def timed(self, call: Any, slot: Any, collect: Any, hold_ns: int) -> tuple[float, int, int]:
-        """Run one call behind a lead. Returns its nanoseconds, how long it took to queue, and how long the GPU went on
-        after the call's own stream had finished."""
+        """Run one call behind a lead. Returns, in nanoseconds, how long it ran, how long it took to queue, and how long
+        the GPU went on after the call's own stream had finished."""
         if self._persists:
             self(self._set_limit(self._persisting, 0))
             self(self._reset_persisting())
@@ -135,7 +136,7 @@ class Gpu:
         return self(self._elapsed(start, end)) * 1e6, queued, tail
 
     def window(self, call: Any, slots: list[Any], collect: Any, command: dict[str, Any]) -> dict[str, Any]:
-        """Calls that are timed one by one, or, where no hold is asked for, that are only made."""
+        """Time the calls one by one, or only make them if the command has no `hold_ns`."""
         if "hold_ns" not in command:
             self._run(call, slots, collect, command)
             return {"ns": 0}
@@ -148,10 +149,10 @@ class Gpu:
         }
 
     def _run(self, call: Any, slots: list[Any], collect: Any, command: dict[str, Any]) -> None:
-        """`paced`: each call is waited for. `collects`: what it returns is copied to where the parent looks for it. All
-        that is done `repeats` times."""
+        """Make the calls `repeats` times without timing them. `paced`: wait for each call. `collects`: copy its outputs
+        to where the parent looks for them."""
         paced, collects = command["paced"], command["collects"]
-        self(self._set_byte(self._flush, 0, 1))  # the GPU turns to this process in every window, an idle one's too
+        self(self._set_byte(self._flush, 0, 1))  # makes the GPU switch to this process, in every window alike
         for slot in slots * command["repeats"]:
             result = call(slot)
             if paced:
@@ -164,18 +165,19 @@ class Gpu:
 
 
 def _wake_libraries() -> None:
-    """What torch and its libraries do at their first calls is done here, where no lane waits for it."""
+    """Make the first calls of torch and its libraries here, so that their initialisation does not take place in the
+    lane."""
     import torch
 
     small = torch.ones(1, 1, 8, 8, device="cuda")
-    with contextlib.suppress(RuntimeError):  # a library that is not there is not missed
+    with contextlib.suppress(RuntimeError):  # a missing library does no harm
         torch.matmul(small, small)
         torch.conv2d(small, small)
     torch.cuda.synchronize()
 
 
 class GpuRunner:
-    """What all runners on a GPU share."""
+    """The base class of all runners on a GPU."""
 
     _gpu: Gpu
 
@@ -216,7 +218,7 @@ class CudaRunner(GpuRunner):
             self._scratch.append(pointer)
         self._launches = layout["launches"]
         for function, launch in zip(self._functions, self._launches, strict=True):
-            if launch["shared"]:  # with what is static it may be more than a kernel has unasked
+            if launch["shared"]:  # together with static shared memory it may exceed the default limit
                 gpu(driver.cuFuncSetAttribute(function, gpu.dynamic_shared, launch["shared"]))
         scalars = layout["scalars"]
         types = (
@@ -242,8 +244,8 @@ class CudaRunner(GpuRunner):
 
 @dataclass(frozen=True)
 class Slot:
-    """One call: its data, the tensors in it in their order, where its outputs go, and the addresses of inputs that are
-    not outputs."""
+    """One call: its data, the tensors in the data in order, the offsets of its outputs, and the addresses of inputs
+    that are not outputs."""
 
     data: Any
     views: list[Any]
@@ -252,9 +254,10 @@ class Slot:
 
 
 class TensorRunner(GpuRunner):
-    """Calls on tensors in the arena. What a call returns is copied there, and described.
+    """Calls a function on tensors in the arena. The outputs of a call are copied to the arena and described.
 
-    What this needs was looked up before foreign code was loaded, so replacing torch's functions changes nothing here.
+    The torch functions that this class needs are looked up before foreign code is loaded, so a module that replaces
+    them changes nothing here.
     """
 
     def __init__(self, gpu: Gpu) -> None:
@@ -293,7 +296,7 @@ class TensorRunner(GpuRunner):
         return tensors.over(memory, array, self._torch)
 
     def _collect(self, result: Any, slot: Slot) -> None:
-        """Copy what was returned to where the parent looks for it, and describe it."""
+        """Copy the returned tensors to where the parent looks for them, and describe them."""
         parts = list(result) if type(result) in (tuple, list) else [result]
         described = []
         with self._plainly():
@@ -311,7 +314,8 @@ class TensorRunner(GpuRunner):
         self._described.append(described[: len(parts)])
 
     def _describe(self, part: Any) -> dict[str, Any]:
-        """Asks the base class, which a module cannot change so that it does its work only when it is asked."""
+        """Describe a returned object. The properties are read through torch's base class. A module cannot override them
+        there to do its work only when they are read."""
         if type(part) is not self._tensor:
             return {"type": f"{type(part).__module__}.{type(part).__qualname__}"}
         base, shape = self._base, list(self._base.shape.__get__(part))
@@ -331,8 +335,8 @@ class TensorRunner(GpuRunner):
 
 
 class IdleRunner(TensorRunner):
-    """Calls nothing, and returns what is there: what a window costs by itself. Where it is to write so many bytes, and
-    its outputs after them, a window is what calls of a known length take."""
+    """Calls nothing and returns existing outputs, so that its windows show what a window itself costs. If the layout
+    has `writes`, a call writes that many bytes and then its outputs, and serves as a control call of known length."""
 
     def __init__(self, command: dict[str, Any], gpu: Gpu) -> None:
         super().__init__(gpu)
@@ -353,7 +357,7 @@ class IdleRunner(TensorRunner):
 
 
 class TorchRunner(TensorRunner):
-    """Modules in Triton or PyTorch; what a call does can be recorded."""
+    """Calls modules in Triton or PyTorch. The steps of a call can be recorded."""
 
     def __init__(self, command: dict[str, Any], gpu: Gpu) -> None:
         super().__init__(gpu)
@@ -367,7 +371,7 @@ class TorchRunner(TensorRunner):
 
             self._recorder = Recorder(has_gpu=True)
             self._kernels = on_gpu.install(self._recorder, gpu.driver)
-            self._recorder.__enter__()  # it must have seen the module's tensors made
+            self._recorder.__enter__()  # it must see how the module's tensors are made
         self._load = partial(load_candidate, command, "cuda")
         self._function: Any = self._load()
 
@@ -376,8 +380,9 @@ class TorchRunner(TensorRunner):
         self._torch.cuda.empty_cache()
 
     def prepare(self, command: dict[str, Any]) -> None:
-        """Call it once for every shape without launching kernels of its own: they are compiled and loaded, and Triton's
-        autotuners forget. A module that chooses by times itself must do so when they are times: it is loaded anew."""
+        """Call the module once for every shape without launching its own kernels. They are compiled and loaded, and
+        Triton's autotuners are reset. With `anew` the module is then loaded again, because a module that chooses among
+        variants by their times has chosen by times that mean nothing."""
         cudnn = self._torch.backends.cudnn
         held_back = self._kernels.held_back() if self._kernels else contextlib.nullcontext()
         chooses, cudnn.benchmark = cudnn.benchmark, False
@@ -389,20 +394,20 @@ class TorchRunner(TensorRunner):
         if command.get("anew"):
             self._function = None
             sys.modules.pop("candidate", None)
-            gc.collect()  # a module and its functions hold each other, and what it has kept
+            gc.collect()  # frees the module, its functions, which refer to each other, and their data
             self._function = self._load()
-        self._torch.cuda.empty_cache()  # others need the memory meanwhile
+        self._torch.cuda.empty_cache()  # other processes need the memory meanwhile
 
     def call_ahead(self, command: dict[str, Any]) -> None:
-        """Call it once for every shape, so that whatever compiles at a first call has compiled."""
-        if dynamo := sys.modules.get("torch._dynamo"):  # by default it gives up after eight shapes, and says nothing
+        """Call the module once for every shape, so that what compiles at a first call is compiled."""
+        if dynamo := sys.modules.get("torch._dynamo"):  # by default it silently gives up after eight shapes
             dynamo.config.recompile_limit = max(64, dynamo.config.recompile_limit)
         for layout in command["layouts"]:
             self._function(tensors.arrange(layout, [self._blank(a) for a in layout["inputs"]], self._torch))
         self._torch.cuda.synchronize()
 
     def record(self, command: dict[str, Any]) -> dict[str, Any]:
-        """Make the one call that is laid out, write down what it did, and share what its constants held."""
+        """Make the one call that is laid out, write its trace to a file, and share the contents of its constants."""
         (slot,) = self._slots
         self._recorder.begin(slot.views)
         try:
@@ -416,7 +421,8 @@ class TorchRunner(TensorRunner):
         return {"handle": self._shared(document, constants)}
 
     def _shared(self, document: dict[str, Any], constants: list[Any]) -> str:
-        """All constants in one block of memory that another process can open; nothing where there are none."""
+        """Copy all constants to one block of memory that another process can open. Returns its handle; empty if there
+        are none."""
         from presage.devices.worker.replay import placed
         from presage.static.trace import Trace
 
@@ -448,7 +454,7 @@ class TorchRunner(TensorRunner):
 
 
 class GpuExaminer(GpuRunner, ExaminerRunner):
-    """The reference of a problem from elsewhere, on the GPU."""
+    """Runs the reference of a problem from elsewhere on the GPU."""
 
     def __init__(self, command: dict[str, Any], gpu: Gpu) -> None:
         import torch

@@ -1,7 +1,8 @@
-"""A module that only copies: what a window of its calls takes beyond the copying is what the harness itself takes.
+"""A module that only copies. The time of its windows beyond the copying is the time that the harness itself takes.
 
-It copies, rather than do nothing, so that its windows end as a kernel's do: with cold caches, where describing outputs
-and answering take twice as long."""
+It copies, instead of doing nothing, so that its windows end like a kernel's: with cold caches, where describing outputs
+and answering take twice as long.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What a model answers if it computes in TF32 whatever its settings let torch compute in TF32.
+"""Computes a model's answer with TF32 wherever torch's settings allow TF32.
 
-By default torch may compute convolutions so. Whether it does depends on the shapes, the layout and the GPU: one
-algorithm of cuDNN does, and another one does not. What the settings allow is right, whichever is taken.
+By default torch may compute convolutions in TF32. Whether it does depends on the shapes, the layout and the GPU: one
+algorithm of cuDNN uses TF32, another does not. Either result is right if the settings allow it.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from torch.utils._python_dispatch import TorchDispatchMode
 _aten = torch.ops.aten
 _CONVOLUTIONS = {_aten.convolution: (0, 1)}
 _PRODUCTS = {_aten.mm: (0, 1), _aten.bmm: (0, 1), _aten.addmm: (1, 2), _aten.baddbmm: (1, 2)}
-"""By operator, which arguments are multiplied."""
+"""For each operator, which arguments are multiplied."""
 _HALF, _KEPT = 0x1000, ~0x1FFF
-"""Of a float32's 23 bits of fraction, TF32 keeps 10."""
+"""TF32 keeps 10 of the 23 fraction bits of a float32."""
 
 
 def rounded(tensor: torch.Tensor) -> torch.Tensor:
-    """A tensor of doubles, to the nearest numbers that TF32 has.
+    """Round a tensor of doubles to the nearest TF32 values.
 
     >>> rounded(torch.tensor([1 + 2**-10, 1 + 2**-11, 1 + 2**-12], dtype=torch.float64)).tolist()
     [1.0009765625, 1.0009765625, 1.0]
@@ -30,7 +30,7 @@ def rounded(tensor: torch.Tensor) -> torch.Tensor:
 
 
 class InTf32(TorchDispatchMode):  # type: ignore[misc]
-    """Inside, factors are rounded where torch may round them. Models of doubles are exact but for that."""
+    """Inside, factors are rounded to TF32 where torch's settings allow that. Models of doubles are exact otherwise."""
 
     def __init__(self) -> None:
         super().__init__()

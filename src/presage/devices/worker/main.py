@@ -1,7 +1,8 @@
-"""The child's loop: load one kernel, lay out its arguments, run windows of calls when told, and say how long they took.
+"""The child's loop: load one kernel, lay out its arguments, run windows of calls on command, and report how long they
+took.
 
-It runs in the same process as foreign code, so nothing it says is believed: the parent checks the outputs in memory
-while this process is stopped, and holds its own clock over every window.
+It runs in the same process as foreign code, so the parent does not trust what it reports. The parent checks the outputs
+in memory while this process is stopped, and times every window by its own clock.
 """
 
 from __future__ import annotations
@@ -81,11 +82,12 @@ class ModuleRunner:
         return {"ns": elapsed} | self._returned(outputs)
 
     def forget(self, command: dict[str, Any]) -> None:
-        """Let go of what earlier calls returned, which can take longer than a call, before the clocks start."""
+        """Free the outputs of earlier calls before the clocks start, since that can take longer than a call."""
         self._outputs = []
 
     def _returned(self, outputs: list[Any]) -> dict[str, Any]:
-        """Each kind of output is described once, and each output by its kind and address: the parent's clock runs."""
+        """Describe each kind of output once, and each output by its kind and address, to save time while the parent's
+        clock runs."""
         kinds: dict[Any, int] = {}
         described: list[dict[str, Any]] = []
         found = []
@@ -106,7 +108,7 @@ class ModuleRunner:
         return {"type": f"{type(part).__module__}.{type(part).__qualname__}"}
 
     def _identify(self, part: Any) -> tuple[Any, int]:
-        """What kind of array it is, and where it lies."""
+        """A key for the kind of array, and the array's address."""
         return (part.dtype.str, part.shape, part.flags.c_contiguous), part.ctypes.data
 
     def _describe_array(self, part: Any) -> dict[str, Any]:
@@ -120,7 +122,8 @@ class ModuleRunner:
 
 
 class TorchRunner(ModuleRunner):
-    """The same on tensors in the CPU's memory. They may be nested in their data, and KernelBench's `ModelNew` too."""
+    """The same on tensors in the CPU's memory. The data may contain nested tensors, and a module may define
+    KernelBench's `ModelNew`."""
 
     def __init__(self, command: dict[str, Any], arena: int) -> None:
         import torch
@@ -154,7 +157,7 @@ class TorchRunner(ModuleRunner):
 
 
 class NullRunner:
-    """Calls nothing: what a window costs by itself."""
+    """Calls nothing, so that its windows show what a window itself costs."""
 
     def __init__(self, command: dict[str, Any], arena: int) -> None:
         return
@@ -186,7 +189,7 @@ def load_on_cpu(command: dict[str, Any], arena: int) -> Any:
 
 
 def serve(commands: int, answers: int, load: Callable[[dict[str, Any]], Any]) -> None:
-    """Do what the parent asks; what goes wrong is an answer too."""
+    """Execute the parent's commands. An exception is reported in the answer."""
     runner: Any = None
     while True:
         command = wire.receive(commands)
@@ -197,7 +200,7 @@ def serve(commands: int, answers: int, load: Callable[[dict[str, Any]], Any]) ->
                     runner = None
                     runner = load(command)
                 case "close" if runner is None:
-                    pass  # it did not load
+                    pass  # nothing is loaded
                 case "run":
                     answer |= runner.run(command)
                 case other:
@@ -213,7 +216,7 @@ _OURS = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__
 
 
 def _print_from_the_kernel_on(error: Exception) -> None:
-    """The traceback without our own frames, of which its author can mend nothing."""
+    """Print the traceback without our own frames, which do not help the kernel's author."""
     frame = error.__traceback__
     while frame and frame.tb_frame.f_code.co_filename.startswith((_OURS, "<frozen importlib")):
         frame = frame.tb_next
@@ -225,7 +228,8 @@ _COMPLAINT = re.compile(r"\berror\b.*:|undefined reference|cannot find -l|ninja:
 
 
 def summary(error: Exception) -> str:
-    """What an exception says; of an extension that was not built, what compilers say, without their command lines."""
+    """The message of an exception. For an extension that could not be built, the compilers' errors without their
+    command lines."""
     said = "".join(traceback.format_exception_only(error)).strip()
     if not str(error).startswith(_NOT_BUILT):
         return said
@@ -234,27 +238,27 @@ def summary(error: Exception) -> str:
 
 
 def _is_compiling(error: Exception) -> bool:
-    """Whether what went wrong is that the kernel does not compile."""
+    """Whether the error means that the kernel does not compile."""
     names = {kind.__name__ for kind in type(error).__mro__}
     compiling = {"SyntaxError", "CompilationError", "CompileError", "PTXASError"}
     return bool(names & compiling) or str(error).startswith(_NOT_BUILT)
 
 
 def start(settings: dict[str, Any], gate: Gate) -> None:
-    """Become a worker: take rights away, say that we are ready, and serve."""
+    """Become a worker: enter the sandbox, report that the worker is ready, and serve commands."""
     signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
     commands, answers, *others = settings["descriptors"]
     if "gpu" in settings:
         from presage.devices.worker import gpu
 
-        device = gpu.Gpu(settings["gpu"])  # the driver cannot be opened once all layers hold
+        device = gpu.Gpu(settings["gpu"])  # the driver cannot be opened once all layers are in force
         held = gate.close()
         load, address = device.load, 0
     else:
         held = gate.close()
         for name in settings["imports"]:
             __import__(name)
-        if "torch" in settings["imports"]:  # it may have been loaded with another number
+        if "torch" in settings["imports"]:  # a zygote may have loaded it with another number
             sys.modules["torch"].set_num_threads(settings["threads"])
         arena = mmap.mmap(others[0], settings["arena_bytes"])
         address = ctypes.addressof(ctypes.c_char.from_buffer(arena))

@@ -13,14 +13,15 @@ from presage.sandbox import foreign
 
 
 def load_reference(problem: dict[str, Any]) -> ModuleType:
-    """The problem's own module; what it and candidates import lies beside it."""
+    """Load the problem's own module. Its folder also has the files that the module and candidates import."""
     if problem["folder"] not in sys.path:
         sys.path.insert(0, problem["folder"])
     return foreign.load_module(os.path.join(problem["folder"], "reference.py"), "reference")
 
 
 def load_candidate(command: dict[str, Any], device: str = "cpu") -> Callable[[Any], Any]:
-    """The function that takes a call's data. KernelBench's model gets the weights that its reference has."""
+    """Load the candidate and return the function that takes a call's data. KernelBench's model gets the same weights as
+    its reference."""
     problem = command.get("problem")
     if problem is None:
         foreign.provide_types()
@@ -56,13 +57,14 @@ def _model(model: Any, device: str) -> Callable[[Any], Any]:
 
 
 def initial_inputs(reference: ModuleType, seed: int, device: str) -> list[Any]:
-    """What a KernelBench model is built from."""
+    """The arguments from which a KernelBench model is constructed."""
     set_seed(seed)
     return list(to_device(tuple(reference.get_init_inputs()), device))
 
 
 def as_data(made: Any) -> tuple[Any, ...]:
-    """What `inputs` of a one-file problem returns, as the arguments of its reference: one tensor, or several."""
+    """The result of a one-file problem's `inputs`, which is one tensor or several, as the arguments of its
+    reference."""
     return tuple(made) if isinstance(made, list | tuple) else (made,)
 
 
@@ -71,7 +73,7 @@ def to_device(values: tuple[Any, ...], device: str) -> tuple[Any, ...]:
 
 
 def set_seed(seed: int) -> None:
-    """Every generator that a reference may draw from."""
+    """Seed every random generator that a reference may use."""
     import numpy
     import torch
 

@@ -1,4 +1,4 @@
-"""A GPU for modules that are rehearsed: torch says that there is one, and what is put on it stays on the CPU."""
+"""A pretended GPU for modules that are rehearsed: torch reports a GPU, and tensors for it stay on the CPU."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _PROPERTIES = SimpleNamespace(
 
 
 class _Stream(contextlib.nullcontext[Any]):
-    """Of which there is only one, where everything has happened."""
+    """The only stream, on which all work is finished already. It also replaces events and device contexts."""
 
     cuda_stream, device_index = 0, 0
 
@@ -47,7 +47,7 @@ class _Stream(contextlib.nullcontext[Any]):
 
 
 class _OnCpu(TorchFunctionMode):  # type: ignore[misc]
-    """Where a GPU is asked for, the CPU is taken."""
+    """Replaces a GPU by the CPU in the arguments of torch functions."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         named = {name: _here(value) for name, value in (kwargs or {}).items()}
@@ -68,12 +68,13 @@ class _Autocast(torch.autocast):  # type: ignore[misc]
 
 
 def _uncompiled(function: Any = None, *_: Any, **__: Any) -> Any:
-    """What is compiled computes the same, and compiling takes longer."""
+    """Replaces torch.compile by nothing: compiled code computes the same, and compiling takes longer."""
     return _uncompiled if function is None else function
 
 
 def install() -> None:
-    """For the rest of this process. CUDA graphs cannot be had: a module that makes one fails, and is not judged."""
+    """Install the pretended GPU for the rest of this process. CUDA graphs are not supported: a module that makes one
+    fails, and is not judged."""
     stream = _Stream()
     answers: dict[str, Any] = {
         "is_available": True,
@@ -97,7 +98,7 @@ def install() -> None:
     torch.autocast = torch.amp.autocast = _Autocast
     torch.cuda.amp.autocast = lambda enabled=True, dtype=None, cache=None: _Autocast("cuda", dtype, enabled, cache)
     torch.compile = _uncompiled
-    torch.use_deterministic_algorithms(True, warn_only=True)  # it fills memory that nobody has written with NaN
+    torch.use_deterministic_algorithms(True, warn_only=True)  # it fills uninitialised memory with NaN
     _OnCpu().__enter__()
     with contextlib.suppress(ImportError):
         _tune_nothing()
@@ -105,14 +106,15 @@ def install() -> None:
 
 
 def _tune_nothing() -> None:
-    """Of a kernel's configurations the first is taken: there is nothing to time them on."""
+    """Take the first of a kernel's configurations, since there is no GPU to time them on."""
     autotuner = importlib.import_module("triton.runtime.autotuner").Autotuner
     prune = autotuner.prune_configs
     autotuner.prune_configs = lambda self, named: prune(self, named)[:1]
 
 
 def _refuse_empty_launches() -> None:
-    """Sizes are smaller here than those that a kernel may be made for: a launch of no blocks says that they are."""
+    """Raise an error for a launch of no blocks. It shows that the sizes here are smaller than those that a kernel is
+    made for."""
     builder = importlib.import_module("triton.runtime.interpreter").InterpreterBuilder
     set_grid = builder.set_grid_dim
 

@@ -1,6 +1,6 @@
 """Replay: runs the steps of a trace in a process in which no foreign host code has ever run.
 
-Everything that can be worked out before a call is: a call is a list of closures over a list of values.
+Everything that can be prepared before a call is prepared: a call runs a list of closures over a list of values.
 """
 
 from __future__ import annotations
@@ -33,17 +33,18 @@ from presage.static.tracing.recorder import current_flags, set_flags
 _OPERATOR = re.compile(r"aten::(\w+)\.(\w+)")
 _ALIGN = 256
 _HIDDEN = 2
-"""A Triton kernel may have so many pointers more than its trace names, for memory that it does not use."""
+"""How many more pointer parameters a Triton kernel may have than its trace names, for memory that it does not use."""
 _PORTABLE_CLUSTER = 8
 _KEPT = 256 << 20
-"""So many bytes of the GPU's the next module has at once: asking the driver for them takes tens of milliseconds."""
+"""Bytes of GPU memory that stay allocated for the next module. Asking the driver for memory takes tens of
+milliseconds."""
 Values = list[Any]
 """A call's tensors by their numbers; None before a tensor is made and after its last use."""
 Action = Callable[[Values], None]
 
 
 class Program:
-    """A trace that can be called. Constants keep what a call writes to them for the next call, as a module's do."""
+    """A trace that can be called. As in a module, what a call writes to constants is there in the next call."""
 
     def __init__(
         self,
@@ -73,7 +74,7 @@ class Program:
         return self._outputs(values)[0]
 
     def _prepared(self, trace: Trace) -> list[Action]:
-        """An action for each step that does something, and one after a tensor's last use that lets go of it."""
+        """An action for each step that does something, and one after a tensor's last use that releases the tensor."""
         last = {number: at for at, step in enumerate(trace.steps) for number in (*step.reads, *step.makes)}
         kept = {*trace.inputs, *trace.constants, *tensors_in([trace.outputs])}
         found: list[Action] = []
@@ -84,7 +85,7 @@ class Program:
                 found.append(self._launch(step))
             elif step.name in (COPY, FILL):
                 found.append(self._memory(step))
-            elif step.kind != "sync":  # what the host waited for, it knows already: it is written into later steps
+            elif step.kind != "sync":  # the value that the host waited for is already written into later steps
                 found.append(self._operator(step))
             if done := [number for number in {*step.reads, *step.makes} if last[number] == at and number not in kept]:
                 found.append(_forgetting(done))
@@ -107,7 +108,7 @@ class Program:
         return self._launcher(step.name, step.launch)
 
     def _memory(self, step: Step) -> Action:
-        """Bytes of tensors are copied, or filled with one value."""
+        """An action that copies bytes of a tensor to another one, or fills them with one value."""
         try:
             size, *rest = step.arguments
             value = None if step.name == COPY else rest.pop(0)
@@ -148,7 +149,8 @@ class Program:
         return call_named
 
     def _builder(self, codes: Sequence[Any]) -> Callable[[Values], list[Any]]:
-        """What makes a list of arguments from a call's values; whatever does not change is made once."""
+        """A function that makes a list of arguments from a call's values. Arguments that do not change are made
+        once."""
         fixed: list[Any] = []
         places: list[tuple[int, int]] = []
         inner: list[tuple[int, Callable[[Values], list[Any]]]] = []
@@ -173,7 +175,7 @@ class Program:
         return build
 
     def _fixed(self, code: Any) -> Any:
-        """A value with nothing in the place of its tensors."""
+        """Decode an argument that contains no tensors. Raises TraceError."""
         try:
             return arguments.decode(code, lambda number: None, self._device)
         except (RuntimeError, TypeError, ValueError) as error:
@@ -181,7 +183,7 @@ class Program:
 
 
 def operator(name: str, torch: Any) -> Any:
-    """One of torch's own operators by its full name."""
+    """One of torch's own operators by its full name. Raises TraceError."""
     if not (found := _OPERATOR.fullmatch(name)):
         raise TraceError(f"{name[:100]} is not an operator of torch's own")
     try:
@@ -191,7 +193,8 @@ def operator(name: str, torch: Any) -> Any:
 
 
 def _bytes(tensor: Any, offset: int, size: int, torch: Any) -> Any:
-    """So many bytes of a tensor's memory, from so far behind its first element."""
+    """`size` bytes of a tensor's memory, from `offset` bytes after its first element. Raises TraceError if they lie
+    outside of it."""
     start, storage = tensor.storage_offset() * tensor.element_size() + offset, tensor.untyped_storage()
     if start < 0 or size < 0 or start + size > storage.nbytes():
         raise TraceError("bytes outside of a tensor's memory are copied or filled")
@@ -207,7 +210,7 @@ def _forgetting(numbers: Sequence[int]) -> Action:
 
 
 def _storing(code: Any) -> Callable[[Values, Any], None]:
-    """What puts an operator's result where later steps find it."""
+    """A function that stores an operator's results where later steps find them."""
     if code is None or not isinstance(code, dict):
         return lambda values, result: None
     if "tensor" in code:
@@ -230,7 +233,7 @@ def _storing(code: Any) -> Callable[[Values, Any], None]:
 
 
 def span(spec: TensorSpec) -> int:
-    """How many bytes lie from a tensor's first element to its last."""
+    """The bytes from a tensor's first element to its last."""
     if 0 in spec.shape:
         return 0
     steps = spec.stride or _rows(spec.shape)
@@ -245,7 +248,7 @@ def _rows(shape: Sequence[int]) -> tuple[int, ...]:
 
 
 def placed(trace: Trace) -> tuple[list[int], int]:
-    """Where each constant lies in a block of all, and how large that is."""
+    """The offset of each constant in one block of all constants, and the size of the block, in bytes."""
     offsets, end = [], 0
     for number in trace.constants:
         offsets.append(end)
@@ -254,7 +257,7 @@ def placed(trace: Trace) -> tuple[list[int], int]:
 
 
 def constants(trace: Trace, block: Any, torch: Any, device: str = "cuda") -> list[Any]:
-    """The trace's constants, each in memory of its own, from a block of bytes."""
+    """The trace's constants, each copied from a block of bytes to memory of its own."""
     found = []
     for number, offset in zip(trace.constants, placed(trace)[0], strict=True):
         spec = trace.tensors[number]
@@ -352,16 +355,17 @@ class MachineCode:
         return function
 
     def close(self) -> None:
-        """Unload the machine code. What was prepared cannot run any more."""
+        """Unload the machine code. Prepared launches cannot run any more."""
         for module in self._modules.values():
             self._gpu(self._driver.cuModuleUnload(module))
         self._modules, self._functions = {}, {}
 
     def _hidden(self, function: Any, launch: Launch) -> int:
-        """How many parameters the kernel has that the trace does not name. Those that it names must be long enough."""
+        """The number of the kernel's parameters that the trace does not name. Raises TraceError if named ones are too
+        short."""
         try:
             sizes = self._sizes(function)
-        except (AttributeError, RuntimeError):  # before CUDA 12.4; more than are needed do no harm
+        except (AttributeError, RuntimeError):  # before CUDA 12.4; surplus parameters do no harm
             return _HIDDEN
         named = [len(parameter.content) for parameter in launch.parameters]
         fits = all(size <= given for size, given in zip(sizes, named, strict=False))
@@ -370,7 +374,7 @@ class MachineCode:
         return len(sizes) - len(named)
 
     def _sizes(self, function: Any) -> list[int]:
-        """Of the kernel's parameters, in bytes."""
+        """The sizes of the kernel's parameters in bytes."""
         sizes: list[int] = []
         while not int((found := self._driver.cuFuncGetParamInfo(function, len(sizes)))[0]):
             sizes.append(int(found[2]))
@@ -381,7 +385,8 @@ class MachineCode:
 
 
 class ReplayRunner(TensorRunner):
-    """Programs of one module by name, on inputs in the arena. The process can be another module's after that."""
+    """Runs the programs of one module, by name, on inputs in the arena. After `close` another module can use the
+    process."""
 
     def __init__(self, command: dict[str, Any], gpu: Gpu) -> None:
         super().__init__(gpu)
@@ -392,19 +397,19 @@ class ReplayRunner(TensorRunner):
         self._loaded: list[MachineCode] = []
 
     def close(self, command: dict[str, Any]) -> None:
-        """Leave the process as it was before: no machine code, no tensors, and torch's settings as they were."""
+        """Restore the process to its initial state: no machine code, no tensors, and torch's settings as they were."""
         self._gpu(self._gpu.driver.cuCtxSynchronize())
         self._programs, self._program, self._slots = {}, None, []
         for code in self._loaded:
             code.close()
         self._loaded = []
         set_flags(self._flags)
-        gc.collect()  # programs refer to themselves, and hold a module's weights
+        gc.collect()  # programs are part of reference cycles, and hold a module's weights
         if self._torch.cuda.memory_reserved() > _KEPT:
             self._torch.cuda.empty_cache()
 
     def program(self, command: dict[str, Any]) -> None:
-        """Take a trace from a file, and its constants from memory that another process shares."""
+        """Load a trace from a file, and its constants from memory that another process shares."""
         with open(command["path"], "rb") as file:
             trace = Trace.from_document(json.load(file))
         found = self._constants(trace, command["handle"])

@@ -1,6 +1,7 @@
-"""Outputs that have nothing to do with the inputs, and what a comparison must allow so that none of them is right.
+"""Finds outputs that pass a comparison although they do not depend on the inputs, and error bounds that reject them.
 
-A tolerance that is fixed, such as 1e-4, swallows an output whose values are smaller than that, or differ by less.
+A fixed tolerance, such as 1e-4, swallows an output whose values are smaller than that, or differ by less: every output
+of such a size passes.
 """
 
 from __future__ import annotations
@@ -8,12 +9,14 @@ from __future__ import annotations
 from typing import Any
 
 NOISE, ROUNDINGS = 16.0, 4.0
-"""So many times the reference's own error, or the value's rounding, is allowed where a fixed tolerance would swallow
-the output, if that is more than a share of what its values differ by."""
+"""Factors of the error that is allowed where a fixed tolerance would swallow the output. The absolute error may be
+NOISE times the reference's own, if that is more than a share of the spread of the values. The relative error may be
+ROUNDINGS times the rounding of a value, if the tolerance is still too loose."""
 
 
 def strangers(right: Any, other: Any, torch: Any) -> dict[str, Any]:
-    """Outputs like the right one that a kernel can give without looking at its inputs; `other` is right for others."""
+    """Outputs of the right shape that a kernel can return without reading its inputs. `other`: the answer to other
+    inputs."""
     found = {"zeros": torch.zeros_like(right)}
     if right.numel() and not right.is_complex():
         centre = right.double().mean() if right.is_floating_point() else right.flatten()[0]
@@ -24,7 +27,7 @@ def strangers(right: Any, other: Any, torch: Any) -> dict[str, Any]:
 
 
 def spread(right: Any) -> float:
-    """By how much an output's values differ: their standard deviation, and from nothing where there is one."""
+    """How much an output's values differ: their standard deviation, or the absolute value if there is only one."""
     values = right.double().flatten()
     values = values[values.isfinite()]
     if values.numel() == 0:
@@ -33,8 +36,8 @@ def spread(right: Any) -> float:
 
 
 def bound(right: Any, exact: Any, share: float) -> float:
-    """What an output's error may be, relative to its scale: no less than an honest implementation's, to judge by the
-    reference's own, whose exact answer is given."""
+    """The allowed absolute error of an output, relative to its scale. It is no less than the error of an honest
+    implementation, estimated from the reference's own error, for which `exact` is the exact answer."""
     error = (right.double() - exact.double()).abs()
     error = error[error.isfinite()]
     return max(share * spread(right), NOISE * float(error.max()) if error.numel() else 0.0)

@@ -1,4 +1,4 @@
-"""Tensors between processes: data taken apart into its tensors and what they are nested in, and put together again."""
+"""Passes tensors between processes: takes data apart into its tensors and a template, and puts it together again."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ _PLAIN = (bool, int, float, str)
 
 
 def split(data: Any, torch: Any) -> tuple[Any, list[Any], list[str]]:
-    """A template that can be sent as JSON, the tensors in it, and where each is, as one would write it in Python."""
+    """Take data apart. Returns a template that can be sent as JSON, the tensors, and the Python expression for each
+    tensor. Raises TypeError for data that cannot be sent."""
     tensors: list[Any] = []
     names: list[str] = []
 
@@ -36,7 +37,7 @@ def split(data: Any, torch: Any) -> tuple[Any, list[Any], list[str]]:
 
 
 def join(template: Any, tensors: Sequence[Any], torch: Any) -> Any:
-    """What `split` has taken apart, with these tensors in it."""
+    """Put together what `split` has taken apart, with these tensors."""
     ((kind, content),) = template.items()
     match kind:
         case "tensor":
@@ -53,7 +54,7 @@ def join(template: Any, tensors: Sequence[Any], torch: Any) -> Any:
 
 
 def arrange(arguments: dict[str, Any], tensors: Sequence[Any], torch: Any) -> Any:
-    """The `data` of a call: as its template says, or the inputs and then the problem's parameters."""
+    """The `data` of a call: its template with the tensors, or else the inputs and then the problem's parameters."""
     if "data" in arguments:
         return join(arguments["data"], tensors, torch)
     return (*tensors, *arguments["parameters"])
@@ -64,7 +65,7 @@ def describe(tensor: Any) -> dict[str, Any]:
 
 
 def is_dense(shape: Sequence[int], stride: Sequence[int]) -> bool:
-    """Whether elements lie side by side in memory, in whatever order of the dimensions.
+    """Whether the elements are contiguous in memory, in any order of the dimensions.
 
     >>> is_dense((2, 3), (3, 1)), is_dense((2, 3), (1, 2)), is_dense((2, 3), (4, 1)), is_dense((2, 3), (0, 1))
     (True, True, False, False)
@@ -78,12 +79,12 @@ def is_dense(shape: Sequence[int], stride: Sequence[int]) -> bool:
 
 
 def to_bytes(tensor: Any, torch: Any) -> Any:
-    """A dense tensor's memory, as it lies."""
+    """The memory of a dense tensor as a flat tensor of bytes."""
     return tensor.as_strided((tensor.numel(),), (1,), tensor.storage_offset()).view(torch.uint8)
 
 
 def over(memory: Any, array: dict[str, Any], torch: Any) -> Any:
-    """A tensor over these bytes."""
+    """A tensor that views these bytes."""
     flat = memory.view(getattr(torch, array["dtype"]))
     return flat.as_strided(array["shape"], array["stride"]) if "stride" in array else flat.view(array["shape"])
 
@@ -108,7 +109,8 @@ def gpu_bytes(address: int, size: int, torch: Any) -> Any:
 
 
 def _plain_tensor(tensor: Any, name: str, torch: Any) -> Any:
-    """Detached, and dense: one with gaps or overlaps in its memory is replaced by a copy of its values."""
+    """Return the tensor detached and dense. A tensor with gaps or overlaps in its memory is replaced by a contiguous
+    copy."""
     if tensor.layout is not torch.strided:
         raise TypeError(f"{name} is a tensor with layout {tensor.layout}; only plain ones can be handed on")
     tensor = tensor.detach().resolve_conj().resolve_neg()

@@ -1,4 +1,4 @@
-"""Triton's launches are held back while a module is only compiled."""
+"""Suppresses Triton's launches while a module is only compiled."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Any
 
 
 def warm_up() -> None:
-    """Triton hashes itself before it compiles, for nearly half a second: once is enough for all that are forked."""
+    """Let Triton compute the hash of itself that it needs for compiling. That takes nearly half a second, and is done
+    once for all forked processes."""
     with contextlib.suppress(ImportError):
         from triton.runtime.cache import triton_key
 
@@ -17,8 +18,8 @@ def warm_up() -> None:
 
 
 class NoLaunches:
-    """Inside, Triton compiles what it is asked to launch and launches nothing; afterwards no tuning result is kept.
-    What is captured in a graph is not launched anyway, and the module may keep that graph."""
+    """Inside, Triton compiles kernels instead of launching them; afterwards all tuning results are dropped. Captures
+    into a graph are let through: they launch nothing, and the module may keep the graph."""
 
     def __init__(self, capturing: Callable[[], bool]) -> None:
         self._capturing = capturing

@@ -1,4 +1,4 @@
-"""Messages between parent and child: a length, then one JSON object. Whoever reads one believes nothing in it."""
+"""Messages between parent and child: a length, then one JSON object. A reader must not trust the content."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MAX_BYTES = 1 << 20
 
 
 class WireError(Exception):
-    """What arrived is not a message: garbage, too long, or cut off."""
+    """The received data is not a message: garbage, too long, or cut off."""
 
 
 class SilenceError(Exception):
@@ -32,7 +32,8 @@ def send(fd: int, message: dict[str, Any]) -> None:
 
 
 def receive(fd: int, deadline: float | None = None) -> dict[str, Any]:
-    """The next message; `deadline` is a time.monotonic() instant."""
+    """Return the next message. `deadline`: a time.monotonic() instant. Raises SilenceError, ClosedError or
+    WireError."""
     (size,) = struct.unpack("<I", _read(fd, 4, deadline))
     if size > MAX_BYTES:
         raise WireError(f"a message of {size} bytes was announced")
@@ -46,12 +47,12 @@ def receive(fd: int, deadline: float | None = None) -> dict[str, Any]:
 
 
 def pending(fd: int) -> bool:
-    """Whether bytes are waiting that nobody asked for."""
+    """Whether bytes are waiting to be read."""
     return bool(select.select([fd], [], [], 0)[0])
 
 
 def closed(fd: int) -> bool:
-    """Of a channel where something is waiting: whether that is its end. Takes a byte otherwise."""
+    """Whether a channel on which something is waiting has ended. If it has not, this consumes a byte."""
     return not os.read(fd, 1)
 
 
@@ -64,7 +65,7 @@ def _read(fd: int, size: int, deadline: float | None) -> bytes:
                 raise SilenceError("no answer in time")
         try:
             part = os.read(fd, size - len(data))
-        except BlockingIOError:  # the other side has taken it back
+        except BlockingIOError:  # the other side has read the bytes itself
             continue
         if not part:
             if data:
