@@ -28,7 +28,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {"min": min, "max": max, "cdiv": lam
 
 MAX_LENGTH = 500
 MAX_DEPTH = 100
-"""Of parts within parts; each takes a call of ours to work out."""
+"""Nesting depth of an expression. `_value` recurses once per level."""
 MAX_VALUE = 1 << 64
 GRAMMAR = "integers, names, + - * // %, comparisons, and/or/not, a if c else b, min(), max(), cdiv()"
 
@@ -39,7 +39,7 @@ class ExpressionError(ValueError):
 
 @lru_cache(maxsize=4096)
 def parse(text: str) -> ast.expr:
-    """The expression's tree, checked against the grammar; raises ExpressionError with what is not allowed."""
+    """Parse an expression and check it against the grammar. Raises ExpressionError if something is not allowed."""
     if len(text) > MAX_LENGTH:
         raise ExpressionError(f"an expression of {len(text)} characters; write at most {MAX_LENGTH}")
     try:
@@ -52,12 +52,12 @@ def parse(text: str) -> ast.expr:
 
 
 def names(text: str) -> set[str]:
-    """The names an expression needs values for."""
+    """The names that an expression needs values for."""
     return {node.id for node in ast.walk(parse(text)) if isinstance(node, ast.Name) and node.id not in _FUNCTIONS}
 
 
 def evaluate(text: str, values: Mapping[str, Any]) -> Any:
-    """The expression's value.
+    """The value of an expression. Raises ExpressionError.
 
     >>> evaluate("cdiv(n, BLOCK) if n > 1 else 1", {"n": 1000, "BLOCK": 256})
     4
@@ -134,6 +134,6 @@ def _value(node: ast.expr, values: Mapping[str, Any]) -> Any:
 
 
 def _bounded(value: Any) -> Any:
-    if not isinstance(value, str) and not -MAX_VALUE <= value <= MAX_VALUE:  # nor a float that is no number
+    if not isinstance(value, str) and not -MAX_VALUE <= value <= MAX_VALUE:  # NaN is refused, too
         raise OverflowError
     return value

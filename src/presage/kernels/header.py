@@ -6,9 +6,9 @@
     // presage: grid rows
     // presage: block BLOCK
 
-Rendering a family replaces each `tune` line by a definition with one value, so line numbers stay what they were.
+Rendering a family replaces each `tune` line by a definition with one value, so line numbers do not change.
 
-A family that serves several operations leaves places such as `$apply$`, which `fill` fills with an operation's code.
+A family for several operations has placeholders such as `$apply$`, which `fill` replaces by an operation's code.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ _ARRAY = re.compile(r"(\w+)[ ]?\[([^\[\]]+)\](?:[ ]below[ ]([^\[\]]+))?")
 _ADDRESS = "presage:"
 _LONGEST = 2000
 _MOST = 256
-"""So many lines of one kind, and so many values of one tunable, are more than any kernel needs."""
+"""Limits: characters of a header line, and lines of one keyword. They are more than any kernel needs."""
 
 
 class HeaderError(PresageError):
-    """A header line that cannot be read; the message names the file, the line and the mend."""
+    """A header line that cannot be read. The message names the file, the line and the remedy."""
 
 
 @dataclass(frozen=True)
 class Directive:
-    """One line that is addressed to presage."""
+    """One line of the header, marked by `presage:`."""
 
     number: int
     comment: str
-    """What makes the line a comment: `//` or `#`."""
+    """The comment marker: `//` or `#`."""
     keyword: str
     rest: str
 
@@ -60,17 +60,17 @@ class Launch:
 
 @dataclass(frozen=True)
 class ArrayLine:
-    """An array that the entry gets a pointer to; its shape is an expression per dimension, over a case's sizes."""
+    """An array whose pointer the entry gets. Its shape has an expression per dimension, over the case's sizes."""
 
     dtype: str
     shape: str
     below: str = ""
-    """Integers lie from 0 to less than this."""
+    """Expression for the exclusive upper limit of an input's integers, which start at 0."""
 
 
 @dataclass(frozen=True)
 class Header:
-    """What a kernel file declares of itself."""
+    """The declarations in a kernel file's header."""
 
     problem: str | None = None
     launches: tuple[Launch, ...] = ()
@@ -78,7 +78,7 @@ class Header:
     constraints: tuple[str, ...] = ()
     scratch: Mapping[str, str] = field(default_factory=dict)
     inputs: Mapping[str, ArrayLine] = field(default_factory=dict)
-    """What a file that states a problem of its own reads, and below what it writes, and at which sizes."""
+    """Set, like `outputs` and `cases`, if the file states its own problem: arrays read, arrays written, and sizes."""
     outputs: Mapping[str, ArrayLine] = field(default_factory=dict)
     cases: tuple[Mapping[str, int], ...] = ()
 
@@ -87,14 +87,14 @@ class Header:
         return all(expression.evaluate(constraint, values) for constraint in self.constraints)
 
     def constraints_at(self, names: Sequence[str]) -> list[str]:
-        """The constraints that can be worked out once the last of these tunables has a value, and not before."""
+        """The constraints that can be evaluated once the last of these tunables has a value, and not before."""
         needed = {constraint: expression.names(constraint) for constraint in self.constraints}
         return [each for each in self.constraints if names[-1] in needed[each] and needed[each] <= set(names)]
 
 
 def excluded(constraints: Sequence[str], values: Mapping[str, Value]) -> bool:
-    """Whether these values violate one of the constraints. One that cannot be worked out excludes nothing yet: another,
-    which comes first among all, may exclude the same values."""
+    """Whether these values violate one of the constraints. A constraint that fails to evaluate excludes nothing here:
+    an earlier constraint of the header may exclude the same values."""
     for constraint in constraints:
         try:
             if not expression.evaluate(constraint, values):
@@ -114,7 +114,7 @@ def parse(source: str, where: str) -> Header:
 
 
 def directives(source: str) -> Iterator[Directive]:
-    """Every line of the header, wherever it stands. Only newlines end a line.
+    """Yield every line of the header, wherever in the source it is. Only newlines end a line.
 
     >>> list(directives("int a;\\n//presage:  grid  n "))
     [Directive(number=2, comment='//', keyword='grid', rest='n')]
@@ -127,7 +127,7 @@ def directives(source: str) -> Iterator[Directive]:
 
 
 def _directive(line: str, number: int = 0) -> Directive | None:
-    """Without a regular expression: those go over a run of spaces once for each space."""
+    """Parse one line. A regular expression would take quadratic time on a run of spaces."""
     if _ADDRESS not in line:
         return None
     text = line.lstrip()
@@ -140,7 +140,7 @@ def _directive(line: str, number: int = 0) -> Directive | None:
 
 
 def places(source: str) -> frozenset[str]:
-    """The names of the places that a shared family leaves to the operation.
+    """The names of the placeholders that a shared family leaves to the operation.
 
     >>> sorted(places("y[i] = $apply$;  // for $type$"))
     ['apply', 'type']
@@ -149,8 +149,8 @@ def places(source: str) -> frozenset[str]:
 
 
 def fill(source: str, given: Mapping[str, str], problem: str) -> str:
-    """The source with an operation's code in every place, and a header line that says whose it is. Code of several
-    lines is indented like the line it stands in.
+    """The source with an operation's code for every placeholder, and a header line that names the problem. Code of
+    several lines is indented like the placeholder's line.
 
     >>> print(fill("// presage: entry f\\n    $apply$", {"apply": "a = 1;\\nb = 2;"}, "gelu"))
     // presage: problem gelu
@@ -163,7 +163,7 @@ def fill(source: str, given: Mapping[str, str], problem: str) -> str:
 
 
 def insert(source: str, given: Mapping[str, str]) -> str:
-    """The source with the code for each of its places.
+    """The source with the code for each of its placeholders.
 
     >>> insert("a = $x$ + $x$;", {"x": "1"})
     'a = 1 + 1;'
@@ -178,7 +178,8 @@ def insert(source: str, given: Mapping[str, str]) -> str:
 
 
 def render(source: str, values: Mapping[str, Value]) -> str:
-    """The source with every `tune` line replaced by a definition of its value, in the file's own language."""
+    """The source with every `tune` line replaced by a definition of its value, in the file's own language. `where`
+    lines become empty."""
 
     def define(line: str) -> str:
         found = _directive(line)
@@ -197,7 +198,7 @@ def render(source: str, values: Mapping[str, Value]) -> str:
 
 
 class _Reader:
-    """Collects directives; every complaint carries the line it is about."""
+    """Collects directives. Every error names the line that it is about."""
 
     def __init__(self, where: str) -> None:
         self.where, self.line = where, 1
@@ -361,7 +362,7 @@ _EXAMPLES = {
 
 
 def parse_value(text: str) -> Value:
-    """A number, or else a word; what is no finite number is a word, since no language can write it otherwise."""
+    """A number, or else the text itself. Infinities and NaN stay text, since languages have no literal for them."""
     text = text.strip()
     try:
         return int(text)

@@ -19,11 +19,11 @@ from presage.kernels.normalise import digest, normalise
 LANGUAGES = ("c", "cuda", "triton", "torch", "numpy")
 _SUFFIXES = {".c": "c", ".cu": "cuda", ".py": "module"}
 _MAX_BYTES = 1 << 20
-"""A tree of a Python file takes a few hundred times its bytes."""
+"""Limits memory: the syntax tree of a Python file takes a few hundred times the file's bytes."""
 _MOST_TRIED = 300_000
-"""Values tried in the search for configurations; no family of that size is ever measured out."""
+"""Limit of the values tried in a search for configurations. Larger families could never be measured completely."""
 _SIGNS_AT_ONCE = 16
-"""So many signs of a constraint take as long to work out as it takes to try a value."""
+"""Evaluating this many characters of a constraint takes as long as trying a value."""
 _WORD = re.compile(r"\w+")
 
 
@@ -48,7 +48,7 @@ class Kernel(Shown):
 
     @property
     def family(self) -> str:
-        """The name of the file that it was rendered from, or that it is."""
+        """The name of the file that it was rendered from, or of its own file."""
         return Path(self.name.partition("@")[0]).name
 
     @property
@@ -57,7 +57,7 @@ class Kernel(Shown):
 
     @property
     def compiles_by_torch(self) -> bool:
-        """Whether it is a module that has torch build an extension or compile its functions, which takes a minute."""
+        """Whether it is a module that makes torch build an extension or compile functions, which takes a minute."""
         return not self.is_bare and any(word in self.source for word in ("cpp_extension", "torch.compile"))
 
     @property
@@ -66,8 +66,8 @@ class Kernel(Shown):
         return self.language in ("c", "cuda")
 
     def configurations(self, fixed: Mapping[str, Value] | None = None) -> Iterator[dict[str, Value]]:
-        """Every assignment of the tunables that satisfies the constraints, in the declared order; all, or those that
-        have these values."""
+        """Yield every assignment of the tunables that satisfies the constraints, in the declared order. `fixed` selects
+        the assignments that have these values."""
         choices = {**self.header.tunables, **{name: (value,) for name, value in (fixed or {}).items()}}
         checks = [self.header.constraints_at(list(choices)[: at + 1]) for at in range(len(choices))]
         return self._extended({}, list(choices.items()), checks, _Tries(self.name))
@@ -79,7 +79,7 @@ class Kernel(Shown):
         checks: Sequence[Sequence[str]],
         tries: _Tries,
     ) -> Iterator[dict[str, Value]]:
-        """The configurations that begin with these values; what a constraint excludes is not extended."""
+        """Yield the configurations that begin with these values. Values that violate a constraint are not extended."""
         if len(values) == len(choices):
             if self._admits(values):
                 yield values
@@ -98,7 +98,7 @@ class Kernel(Shown):
             raise PresageError(f"{self.name}: a constraint cannot be worked out: {error}") from error
 
     def render(self, values: Mapping[str, Value] | None = None) -> Kernel:
-        """The concrete kernel for these values; unnamed tunables keep the first admitted value."""
+        """The concrete kernel for these values. Other tunables get the first values that the constraints admit."""
         if not self.is_family:
             if values:
                 raise PresageError(f"{self.name} has no tunables, so nothing can be set in it")
@@ -124,7 +124,7 @@ class Kernel(Shown):
 
 
 class _Tries:
-    """Counts what is tried, so that constraints that exclude nearly everything end with an error and not never."""
+    """Counts tried values, so that a search whose constraints exclude nearly everything ends with an error."""
 
     def __init__(self, name: str) -> None:
         self._name, self._left = name, _MOST_TRIED
@@ -140,7 +140,7 @@ class _Tries:
 
 
 def from_source(source: str, suffix: str, name: str) -> Kernel:
-    """A kernel from text; `suffix` (.c, .cu, .py) says which kind of file it would be."""
+    """Make a kernel from its text. `suffix` (.c, .cu, .py) is that of its kind of file."""
     kind = _SUFFIXES.get(suffix)
     if kind is None:
         raise PresageError(f"{name}: '{suffix}' is no kernel file; kernels end in {', '.join(_SUFFIXES)}")
@@ -169,7 +169,7 @@ def from_source(source: str, suffix: str, name: str) -> Kernel:
 
 
 def read(spec: str | Path) -> Kernel:
-    """Read `PATH` or `PATH@NAME=VALUE,NAME=VALUE`; a family without values is rendered with its first ones."""
+    """Read `PATH` or `PATH@NAME=VALUE,NAME=VALUE`. A family without values gets the first values it admits."""
     path, values = split_spec(str(spec))
     return read_family(path).render(values)
 

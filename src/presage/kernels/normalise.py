@@ -1,7 +1,8 @@
-"""Normalised source: what a kernel does, without what it says about itself. Comments are not evidence.
+"""Normalises a kernel's source: removes comments and layout, which say nothing about what the kernel does.
 
-A kernel's identity is the hash of its normalised source. Where a program can read its own text, or compilers may
-disagree about what is a comment, the text as it is counts too: two files that do different things share no identity.
+A kernel's identity is the hash of its normalised source. If a program can read its own text, or if compilers may
+disagree on what is a comment, the raw text is hashed, too, so that two files that do different things never share an
+identity.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ _COMMENT = rf"//[^\n]*+|{_BLOCK_COMMENT}"
 _STRING = r"""(?:u8|[uUL])?(?:"(?:\\[^\n]|[^"\\\n])*+"?|'(?:\\[^\n]|[^'\\\n])*+'?)"""
 _RAW = r"""(?:u8|[uUL])?R"(?P<tag>[^()\\\s]{0,16})\((?:.*?\)(?P=tag)"|.*)"""
 _LED_IN = rf"(?:[ \t\f\v]|{_BLOCK_COMMENT})*+(?:\#|%:)"
-# Nothing here fails after it has begun: what is never closed goes to the end of its line or of the text. So each sign
-# is looked at a few times, however the text is written.
+# No alternative fails after it has begun: an unclosed literal or comment extends to the end of its line or of the text.
+# So the regex looks at each character only a few times, and takes linear time on any text.
 _C_TOKENS = re.compile(
     rf"""(?P<directive>^{_LED_IN}(?:{_STRING}|{_COMMENT}|[^\n])*+)
       | (?P<comment>{_COMMENT})
@@ -42,18 +43,18 @@ _SETTING = re.compile(r"^([A-Za-z_]\w*)[ \t]*=[ \t]*(0|[1-9][0-9]*)[ \t]*$", re.
 _BLANK_SETTING = re.compile(r"^([A-Za-z_]\w*) = 0$", re.MULTILINE | re.ASCII)
 _LAUNCH = ("entry", "grid", "block", "shared", "scratch")
 _READ_IN_SEVERAL_WAYS = re.compile(r"\?\?[=/'()!<>-]|\r(?!\n)")
-"""Trigraphs, and carriage returns by themselves: some compilers see a new line there, and others do not."""
+"""Trigraphs and lone carriage returns, which compilers read in different ways: only some see a new line there."""
 _TELLS_LAYOUT = (
     "__LINE__", "__FILE", "__BASE_FILE__", "__INCLUDE_LEVEL__", "__builtin_LINE", "__builtin_COLUMN", "__builtin_FILE",
     "source_location", "incbin",
 )  # fmt: skip
 _REMEMBERED = 2000
-"""Longer lines and modules' texts are not kept from one kernel to the next."""
+"""Characters. Lines longer than this, and modules longer than `_REMEMBERED_MODULE`, are not cached between kernels."""
 _REMEMBERED_MODULE = 50_000
 
 
 def normalise(source: str, language: str) -> str:
-    """The source with comments, docstrings and layout removed; launch declarations are kept, being code.
+    """The source with comments, docstrings and layout removed. Launch declarations are code, so they are kept.
 
     >>> normalise("int  f(){ return 1; } // 2x faster", "c")
     'int f(){return 1;}'
@@ -62,14 +63,14 @@ def normalise(source: str, language: str) -> str:
 
 
 def digest(source: str, language: str) -> str:
-    """A kernel's identity: the hash of its normalised source and language; of its text, too, where that can matter."""
+    """A kernel's identity: the hash of its language and normalised source, and of its raw text if that can matter."""
     normal, is_all = _normalised(source, language)
     text = f"{language}\n{normal}" if is_all else f"{language}\n{normal}\n{source}"
     return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:16]
 
 
 def _normalised(source: str, language: str) -> tuple[str, bool]:
-    """The normal form, and whether it tells all that a compiler or the program itself can see of the text."""
+    """The normalised source, and whether it holds everything in the text that a compiler or the program can see."""
     if language not in ("c", "cuda"):
         return _normalise_python(source)
     found = [line for line in headers.directives(source) if line.keyword in _LAUNCH]
@@ -83,8 +84,8 @@ def _normalised(source: str, language: str) -> tuple[str, bool]:
 
 
 def _normalise_c(source: str) -> tuple[str, bool]:
-    """Line by line, since variants of a kernel share nearly all of theirs; as a whole where a comment or a literal may
-    go on in the next line."""
+    """Normalise line by line, so that variants of a kernel, which share nearly all lines, share cache entries. A source
+    with comments or literals that may span lines is normalised as a whole."""
     is_all = not any(word in source for word in _TELLS_LAYOUT)
     if "??" in source or "\r" in source:
         is_all &= not _READ_IN_SEVERAL_WAYS.search(source)
@@ -95,7 +96,7 @@ def _normalise_c(source: str) -> tuple[str, bool]:
     goes_on = any(mark in source for mark in ("/*", 'R"'))
     parts = [source] if goes_on else source.split("\n")
     lines: list[list[str]] = [[]]
-    last = ""  # the token before, if it stands in the same line
+    last = ""  # the previous token, if it is on the same line of the result
     for found, is_plain in map(_normalise_c_part, parts):
         is_all &= is_plain
         for text, first, end in found:
@@ -122,7 +123,7 @@ def _remembered_c_part(part: str) -> _Parts:
 
 
 def _read_c_part(part: str) -> _Parts:
-    """Directives, and what stands between them with its first and its last token; and whether all of it is plain."""
+    """Return the directives and the code between them, each with its first and last token, and whether all is plain."""
     lines: list[list[str]] = [[]]
     directives: set[int] = set()
     is_plain = True
@@ -149,7 +150,7 @@ def _read_c_part(part: str) -> _Parts:
 
 
 def _is_plain(kind: str | None, token: str) -> bool:
-    """Whether all compilers read this token alike, and none of them depends on the space around it."""
+    """Whether all compilers read this token alike, whatever the space around it."""
     if kind == "literal":
         return _CLOSED.fullmatch(token) is not None
     if kind == "comment":
@@ -158,7 +159,7 @@ def _is_plain(kind: str | None, token: str) -> bool:
 
 
 def _would_merge(left: str, right: str) -> bool:
-    """Whether two tokens written without a space would be read as others: `int x`, `a + +b`, `a / *b`."""
+    """Whether two tokens written without a space would be read as different tokens: `int x`, `a + +b`, `a / *b`."""
     if (_is_word(left[-1]) and _is_word(right[0])) or (left == "/" and right[0] in "/*"):
         return True
     if len(left) + len(right) <= _REMEMBERED:
@@ -177,8 +178,9 @@ def _read_as_others(left: str, right: str) -> bool:
 
 
 def _normalise_c_directive(text: str) -> tuple[str, bool]:
-    """A preprocessor line without comments; its spacing can carry meaning, so it is only collapsed. It is plain where
-    it makes no text of code (#) and no name of two (##), which nobody can see through."""
+    """A preprocessor line without comments, and whether it is plain. Its spacing can carry meaning, so it is only
+    collapsed. A line that turns code into text (#) or joins two names (##) is not plain, since its effect is not
+    visible here."""
     led = _LED.match(text)
     assert led is not None
     text = text[led.end() :].strip()
@@ -195,7 +197,7 @@ def _normalise_c_directive(text: str) -> tuple[str, bool]:
 
 
 def _header_is_plain(text: str) -> bool:
-    """Whether nothing in a header's name looks like a comment or a literal, which compilers would not take it for."""
+    """Whether nothing in an included header's name looks like a comment or a literal to this module's regex."""
     before, opened, name = text.partition("<")
     if not opened:
         return "\\" not in text and "/*" not in text
@@ -210,7 +212,8 @@ def _is_word(character: str) -> bool:
 
 
 def _normalise_python(source: str) -> tuple[str, bool]:
-    """Variants of a module differ in the numbers that it sets at its top, so those are put in afterwards."""
+    """Normalise a module with its top-level numbers replaced by 0, and insert the numbers afterwards, so that variants
+    of a module that differ only in these numbers share a cache entry."""
     numbers = [(match[1], match[2]) for match in _SETTING.finditer(source)]
     blank = _normalise_module(_SETTING.sub(r"\1 = 0", source))
     if blank is not None and blank.settings == len(numbers):
@@ -225,12 +228,12 @@ def _normalise_python(source: str) -> tuple[str, bool]:
 class _Module(NamedTuple):
     text: str
     settings: int | None
-    """How many numbers are set at its top; None where what looks like such a line is something else."""
+    """How many numbers are set at its top; None if something else looks like such a line."""
     is_all: bool
 
 
 def _normalise_module(source: str) -> _Module | None:
-    """None where it cannot be parsed."""
+    """The normalised module; None if it cannot be parsed."""
     return _remembered_module(source) if len(source) <= _REMEMBERED_MODULE else _read_module(source)
 
 
@@ -254,7 +257,7 @@ def _read_module(source: str) -> _Module | None:
 
 
 def _settings(source: str) -> list[tuple[int, str]]:
-    """The line and the name of all that looks like a blank setting."""
+    """The line number and the name in each line that looks like a setting to 0."""
     found, line, at = [], 1, 0
     for match in _BLANK_SETTING.finditer(source):
         line, at = line + source.count("\n", at, match.start()), match.start()
@@ -263,7 +266,7 @@ def _settings(source: str) -> list[tuple[int, str]]:
 
 
 def _set_name(node: ast.stmt) -> str | None:
-    """The name that a statement gives to one value."""
+    """The name to which a statement assigns a value, if it is a plain assignment to one name."""
     if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
         return node.targets[0].id
     return None
@@ -271,7 +274,7 @@ def _set_name(node: ast.stmt) -> str | None:
 
 def _remove_remarks(tree: ast.Module) -> None:
     waiting: list[ast.AST] = [tree]
-    while waiting:  # what holds statements; no expression does
+    while waiting:  # only nodes that can hold statements, so no expressions
         node = waiting.pop()
         for block in ("body", "orelse", "finalbody"):
             if statements := getattr(node, block, None):
@@ -283,5 +286,5 @@ def _remove_remarks(tree: ast.Module) -> None:
 
 
 def _is_remark(statement: ast.stmt) -> bool:
-    """A string or number that stands alone: a docstring, or a comment in all but name."""
+    """A constant that stands alone: a docstring, or a string used as a comment."""
     return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)

@@ -1,7 +1,8 @@
-"""Whether a Python module could read its own text: docstrings, comments or line numbers. Where it could, they count.
+"""Tells whether a Python module could read its own text: docstrings, comments or line numbers. If so, they are part of
+its identity.
 
-The question is asked the safe way round: a module is plain where it uses nothing but what cannot read. That a module is
-not plain costs little: its comments are then part of its identity.
+The check is conservative: a module is plain only if it uses nothing that might read text. A false alarm costs little:
+the module's comments are then part of its identity.
 """
 
 from __future__ import annotations
@@ -17,23 +18,23 @@ _READING_BUILTINS = {
 }  # fmt: skip
 _PLAIN_DUNDERS = {"__init__", "__call__", "__name__", "__main__", "__all__", "__enter__", "__exit__", "__future__"}
 _READING_ATTRIBUTES = {
-    # modules that libraries hold
+    # modules that are attributes of libraries
     "abc", "ast", "builtins", "code", "codecs", "copyreg", "ctypes", "ctypeslib", "dis", "gc", "glob", "hub",
     "importlib", "inspect", "io", "lib", "linecache", "logging", "marshal", "mmap", "operator", "os", "overrides",
     "package", "path", "pathlib", "pickle", "pkgutil", "platform", "posix", "re", "reprlib", "runpy", "runtime",
     "shutil", "subprocess", "sys", "tempfile", "testing", "textwrap", "threading", "token", "tokenize", "tools",
     "traceback", "types", "warnings", "weakref", "zipfile",
-    # what reads files, and what makes or takes apart names, functions and frames
+    # attributes that read files, or that make or inspect names, functions and frames
     "DataSource", "WRAPPER_ASSIGNMENTS", "attrgetter", "format", "format_map", "from_file", "fromfile", "fromregex",
     "fx", "genfromtxt", "load", "loadtxt", "memmap", "methodcaller", "open_memmap", "read", "read_text", "script",
     "source", "trace", "update_wrapper", "wraps",
-    # what Triton knows of a kernel's text
+    # attributes in which Triton keeps a kernel's text
     "cache_key", "hash", "raw_src", "src", "starting_line_number",
 }  # fmt: skip
 
 
 def reads_itself(tree: ast.AST) -> bool:
-    """Whether anything in the module could tell its author's text from another with the same code.
+    """Whether anything in the module could distinguish its text from another text with the same code.
 
     >>> reads_itself(ast.parse("import torch\\nx = torch.zeros(1)"))
     False
@@ -46,7 +47,7 @@ def reads_itself(tree: ast.AST) -> bool:
 
 
 def _of_triton(node: ast.AST) -> ast.AST | None:
-    """What would be suspicious if it were not Triton's: `tl.load`, which loads memory, and `getattr(tl, name)`."""
+    """The node that is harmless because it is Triton's: `tl.load`, which loads memory, or `getattr(tl, name)`."""
     match node:
         case ast.Attribute(value=ast.Name(id="tl"), attr="load"):
             return node
@@ -63,7 +64,7 @@ def _could_read(node: ast.AST) -> bool:
             | ast.FunctionDef(name="tl")
             | ast.ClassDef(name="tl")
         ):
-            return True  # another thing than Triton's language
+            return True  # `tl` is not Triton's language here
         case ast.ExceptHandler(name="tl") | ast.MatchAs(name="tl") | ast.MatchStar(name="tl"):
             return True
         case ast.Name(id=name):
@@ -84,7 +85,7 @@ def _could_read(node: ast.AST) -> bool:
 
 
 def _is_hidden(name: str) -> bool:
-    """Names of the language's own workings, of frames and of code."""
+    """Whether a name belongs to Python's internals: special names, and attributes of frames and code objects."""
     if name.startswith("__"):
         return name not in _PLAIN_DUNDERS
     return name.startswith(("co_", "f_", "tb_", "gi_", "cr_", "ag_", "_sys", "_os", "_C", "_getframe"))

@@ -1,4 +1,4 @@
-"""Group: the parts of one kind by name, such as all policies. Our own are declared like anyone's, as entry points.
+"""Group: finds the parts of one kind (such as all policies) by name. Presage's own parts are entry points, too.
 
 The name may be followed by settings, which are arguments of the part's constructor: `topk:k=4,share=0.5`.
 """
@@ -24,12 +24,12 @@ _WORDS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "o
 
 @dataclass(frozen=True)
 class Group:
-    """The entry points of `presage.<plural>`. Nothing is imported before it is loaded."""
+    """The entry points of the group `presage.<plural>`. A part is imported only when it is loaded."""
 
     noun: str
     plural: str
     base: str = ""
-    """The class that every part derives from, as MODULE:CLASS; empty where a part is the path of a file."""
+    """The class that every part derives from, as MODULE:CLASS; empty if a part is the path of a file."""
 
     @cached_property
     def _found(self) -> Mapping[str, list[EntryPoint]]:
@@ -43,14 +43,14 @@ class Group:
         return tuple(sorted(self._found))
 
     def points(self) -> list[EntryPoint]:
-        """Every entry point in order of its name; a name that several packages declare is there several times."""
+        """Every entry point, sorted by name. A name that several packages declare appears several times."""
         return [point for name in self.names() for point in self._found[name]]
 
     def load(self, name: str) -> Any:
-        """What the entry point of this name stands for.
+        """Return the object that the entry point of this name refers to.
 
-        Raises PresageError for a name that no package declares or that several do, for a package that cannot be
-        imported, and for what is not a part of this kind."""
+        Raises PresageError if no package declares the name, if several packages declare it, if the package cannot be
+        imported, and if the object is not a part of this kind."""
         points = self._found.get(name, [])
         if not points:
             raise PresageError(f"there is no {self.noun} '{name}'; {self._listed()}")
@@ -63,7 +63,8 @@ class Group:
         return part
 
     def _why_wrong(self, part: Any) -> str:
-        """Why this is not a part of this kind. A function is believed; what it returns is looked at when it is made."""
+        """Return why `part` is not a part of this kind; empty if it is one. A function is accepted here, and
+        `check_made` checks what the function returns."""
         if not self.base:
             return "" if isinstance(part, str | os.PathLike) else "is not the path of a file"
         if isinstance(part, type):
@@ -78,12 +79,12 @@ class Group:
 
     @property
     def _base_name(self) -> str:
-        """As authors import it."""
+        """The name by which plugin authors import the base class."""
         return f"presage.{self.base.partition(':')[2]}"
 
     @contextmanager
     def blamed(self, name: str, what: str) -> Iterator[None]:
-        """Whatever the code of this part's package raises becomes a PresageError that names the package."""
+        """Convert any exception from the code of this part's package to a PresageError that names the package."""
         try:
             yield
         except PresageError:
@@ -94,14 +95,14 @@ class Group:
             raise PresageError(f"{self._part(point)} {what}: {said}; see {point.value}") from error
 
     def check_made(self, name: str, made: Any) -> None:
-        """A PresageError unless this is a part of this kind."""
+        """Raise PresageError unless `made` is a part of this kind."""
         if not isinstance(made, self._base):
             point = self._found[name][0]
             gave = f"gave a {type(made).__name__}, which does not derive from {self._base_name}"
             raise PresageError(f"{self._part(point)} {gave}; see {point.value}")
 
     def package(self, name: str) -> str:
-        """The package that declares a name, for messages."""
+        """The package that declares this name, with its version, for messages."""
         return package(self._found[name][0])
 
     def _part(self, point: EntryPoint) -> str:
@@ -113,10 +114,10 @@ class Group:
         return f"there are: {', '.join(self.names())}"
 
     def make(self, spec: str, *arguments: Any, **settings: Any) -> Any:
-        """A new part from `NAME` or `NAME:SETTING=VALUE,SETTING=VALUE`; other arguments come first.
+        """Construct a part from `NAME` or `NAME:SETTING=VALUE,SETTING=VALUE`. `arguments` are passed to it first.
 
-        Raises PresageError where `load` does, for a setting that the part does not have or lacks, and where the part's
-        constructor raises anything."""
+        Raises PresageError where `load` does, if a setting is unknown or a required one is missing, and if the
+        constructor raises an exception."""
         name, _, text = spec.partition(":")
         make = self.load(name)
         given = parse_settings(make, text, f"the {self.noun} {name}") if text else {}
@@ -127,9 +128,10 @@ class Group:
         return made
 
     def canonical(self, spec: str, **settings: Any) -> str:
-        """The spec with further settings, and without those that are the defaults: the same text for the same part.
+        """Return the spec with these settings added and default values left out, so that equal parts have equal specs.
 
-        Raises PresageError where `make` does, and for a setting that is given twice."""
+        Raises PresageError where `load` does, if a setting is unknown or a required one is missing, and if a setting is
+        given both in the spec and here."""
         name, _, text = spec.partition(":")
         make, owner = self.load(name), f"the {self.noun} {name}"
         given = parse_settings(make, text, owner) if text else {}
@@ -142,7 +144,7 @@ class Group:
 
 
 def parse_settings(make: Callable[..., Any], text: str, owner: str) -> dict[str, Any]:
-    """The settings in `k=4,share=0.5`, each of the type that the constructor's argument has.
+    """Parse the settings in `k=4,share=0.5`. Each value gets the type of the constructor's argument.
 
     >>> parse_settings(lambda k=1, share=0.5, name="": None, "k=4,name=x", "the policy topk")
     {'k': 4, 'name': 'x'}
@@ -157,7 +159,8 @@ def parse_settings(make: Callable[..., Any], text: str, owner: str) -> dict[str,
 
 
 def checked(make: Callable[..., Any], settings: Mapping[str, Any], owner: str, leading: int = 0) -> dict[str, Any]:
-    """The settings, if the constructor has them all and lacks none; `leading` arguments of it are given otherwise."""
+    """Return the settings after checking that the constructor has them all and that no required one is missing. The
+    first `leading` arguments of the constructor are not settings."""
     known = settings_of(make, leading)
     for setting in sorted(settings.keys() - known.keys()):
         raise PresageError(f"{owner} has no setting '{setting}'; it has: {', '.join(known) or 'none'}")
@@ -175,10 +178,10 @@ def settings_of(make: Callable[..., Any], leading: int = 0) -> dict[str, inspect
 
 
 def _type_of(make: Callable[..., Any], name: str) -> Any:
-    """The declared type of an argument, or that of its default."""
+    """The annotated type of an argument, or else the type of its default value, or else str."""
     try:
         hints = typing.get_type_hints(make.__init__ if isinstance(make, type) else make)  # type: ignore[misc]
-    except Exception:  # of someone else's annotations anything may be expected
+    except Exception:  # third-party annotations may raise anything
         hints = {}
     declared = hints.get(name)
     if typing.get_origin(declared) in (typing.Union, types.UnionType):
@@ -200,17 +203,17 @@ def _value(text: str, wanted: Any, what: str) -> Any:
 
 
 def _text(value: Any) -> str:
-    """A setting as it is written in a spec."""
+    """Format a value as it is written in a spec."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def package(point: EntryPoint) -> str:
-    """The package that declares an entry point, with its version."""
+    """The name and version of the package that declares an entry point."""
     return f"{point.dist.name} {point.dist.version}" if point.dist else point.value
 
 
 def declared_twice(noun: str, name: str, packages: Iterable[str]) -> str:
-    """What to say of a name that several packages declare."""
+    """The error message for a name that several packages declare."""
     return f"{' and '.join(sorted(packages))} both declare the {noun} '{name}'; uninstall one of them"
 
 

@@ -1,4 +1,4 @@
-"""Everything that installed packages declare: what it does, its settings, and what is wrong with it."""
+"""Lists all parts that installed packages declare, with their summaries, their settings and their errors."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ class Declared:
     package: str
     version: str
     place: str
-    """The module and the name in it."""
+    """The object that the entry point refers to, as MODULE:NAME."""
     summary: str = ""
-    """What it does, in a sentence."""
+    """The first sentence of the part's docstring."""
     settings: dict[str, Any] = field(default_factory=dict)
-    """What can be written after its name on the command line, with the defaults."""
+    """The settings that can follow the part's name on the command line, with their defaults."""
     error: str | None = None
-    """Why it cannot be used; None where it can."""
+    """Why the part cannot be used; None if it can."""
 
 
 def declared(groups: Sequence[Group] = GROUPS) -> Iterator[Declared]:
-    """Every entry point of these groups. Each is imported, so that what is broken is seen."""
+    """Yield every entry point of these groups. Each part is imported, so that broken ones are reported."""
     for group in groups:
         for point in group.points():
             package, version = (point.dist.name, point.dist.version) if point.dist else ("", "")
@@ -46,7 +46,7 @@ def declared(groups: Sequence[Group] = GROUPS) -> Iterator[Declared]:
 
 
 def _described(group: Group, part: Any) -> tuple[str, dict[str, Any]]:
-    """The first sentence of its docstring, and the settings that can be written as text."""
+    """The first sentence of the part's docstring, and the settings that can be written as text."""
     text = " ".join((inspect.getdoc(part) or "").split("\n\n")[0].split())
     settings = settings_of(part, leading=1 if group is PROPOSERS else 0)
     plain = {

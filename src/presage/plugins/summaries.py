@@ -1,4 +1,4 @@
-"""What each part of a kind does, in a sentence: from the docstring of its class, read without importing it."""
+"""Summarises each part of a kind by the first sentence of its docstring, read without importing the part."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from presage.plugins.group import Group
 
 
 def summaries(of: Group) -> dict[str, str]:
-    """The first sentence on each part, by name; empty where there is none to read."""
+    """The first sentence of each part's docstring, by name; empty if the docstring cannot be read."""
     return {point.name: _summary(point) for point in sorted(entry_points(group=f"presage.{of.plural}"))}
 
 
@@ -28,7 +28,7 @@ def _summary(point: EntryPoint) -> str:
     file = _source(point.module)
     try:
         tree = ast.parse(file.read_text(encoding="utf-8")) if file else ast.Module([], [])
-    except (OSError, SyntaxError, ValueError):  # of another's file anything may be expected
+    except (OSError, SyntaxError, ValueError):  # a third-party file may be broken
         return ""
     for node in tree.body:
         if isinstance(node, ast.ClassDef | ast.FunctionDef) and node.name == point.attr:
@@ -37,7 +37,7 @@ def _summary(point: EntryPoint) -> str:
 
 
 def _source(module: str) -> Path | None:
-    """The file of a module. Its packages are not imported, as `importlib.util.find_spec` would do."""
+    """The source file of a module, or None. Unlike `importlib.util.find_spec`, this imports no parent package."""
     path, name, spec = None, "", None
     for part in module.split("."):
         name = f"{name}.{part}".lstrip(".")

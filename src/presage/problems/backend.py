@@ -1,4 +1,4 @@
-"""Backend: where inputs are made and answers computed. Numpy here; `on_torch.TORCH` does the same on a GPU."""
+"""Backend: the array library that makes inputs and computes answers. NUMPY is here; `on_torch.TORCH` runs on a GPU."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from presage.problems.sampler import Sampler
 
 @dataclass(frozen=True)
 class Backend:
-    """An array namespace, and a sampler of its arrays, made from a seed and a style."""
+    """An array namespace, and a function that makes a sampler of its arrays from a seed and a style."""
 
     xp: Any
     sampler: Callable[[int, str], Any]

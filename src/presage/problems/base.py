@@ -1,4 +1,4 @@
-"""Problem: one operation with its cases. It makes inputs, knows the right answer, and counts what a case must cost."""
+"""Problem: one operation with its cases. It makes inputs, computes right outputs, and states a case's least cost."""
 
 from __future__ import annotations
 
@@ -34,40 +34,40 @@ _C_TYPES = {
     "int64": "int64_t",
 }
 DTYPES = tuple(_C_TYPES)
-"""The types that an array may have."""
+"""The dtypes that an array may have."""
 
 
 _NOT_IN_NUMPY = {"bfloat16": "int16"}
 STYLE_SLACK = 1024.0
 _DRAWS = 64
-"""Of so many drawn cases, some have each style that a problem draws."""
+"""How many cases are drawn to find the input styles of a problem: enough for each style to occur."""
 
 
 def storage(dtype: str) -> np.dtype:
-    """The numpy type that an array is kept in: its own, or integers as wide for a type that numpy does not have."""
+    """The numpy dtype that stores an array: the same dtype, or integers of the same width if numpy lacks the dtype."""
     return np.dtype("uint8" if dtype.startswith(("float8", "float4")) else _NOT_IN_NUMPY.get(dtype, dtype))
 
 
 @dataclass(frozen=True)
 class Array:
-    """An input or output: its shape as expressions over the case's dimensions, its dtype `T` for the case's own."""
+    """An input or output. Its shape is expressions over the case's dimensions; the dtype `T` is the case's dtype."""
 
     name: str
     shape: str
     dtype: str = "T"
     written: bool = False
-    """Of an input: it only offers room for an output, so a kernel may write to it and return it."""
+    """For an input: whether it is only a buffer for an output, so that a kernel may write to it and return it."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """One size to run at, and how its inputs look."""
+    """One problem size, with the dtype and the style of its inputs."""
 
     dims: Mapping[str, int]
     dtype: str = "float32"
     values: str = "uniform"
     slack: float = 1.0
-    """How many times the problem's tolerance an output may be off."""
+    """Factor on the problem's tolerance."""
 
     @property
     def name(self) -> str:
@@ -80,8 +80,8 @@ class Case:
 
 
 def cases(table: str, dtype: str = "float32") -> tuple[Case, ...]:
-    """Cases from a table in one line: the names of the sizes, a colon, and a row of sizes for each case, perhaps with
-    the style of its inputs at the end.
+    """Parse cases from a table in one line: the names of the sizes, a colon, and one row of sizes per case, separated
+    by semicolons. A row may end with the style of its inputs.
 
     >>> [case.name for case in cases("rows cols: 1 1; 9 1 large")]
     ['rows=1 cols=1', 'rows=9 cols=1 large']
@@ -97,7 +97,7 @@ def cases(table: str, dtype: str = "float32") -> tuple[Case, ...]:
 
 @dataclass(frozen=True)
 class Cost:
-    """The least a case costs any implementation: bytes that must move and operations that must be done."""
+    """The least cost of a case for any implementation: bytes that must be moved and operations that must be done."""
 
     bytes: int
     flops: int
@@ -105,7 +105,7 @@ class Cost:
 
 @dataclass(frozen=True)
 class Tolerance:
-    """|output - expected| <= relative * magnitude + absolute, element by element, and why that much."""
+    """The error allowed per element, |output - expected| <= relative * magnitude + absolute, and the reason for it."""
 
     relative: float
     reason: str
@@ -113,20 +113,20 @@ class Tolerance:
 
 
 SPLITS = ("train", "validation", "test_op", "test_family", "test_problem")
-"""Parts of a recording: what training sees, and, for tests, operations, whole rooms, or problems from elsewhere that it
-does not see."""
+"""Parts of a recording: `train` is for training. The test splits hold operations, whole rooms, and external problems
+that training does not see."""
 
 
 class Problem(Shown, ABC):
     """One operation. A subclass fills in the class attributes and the abstract methods.
 
-    Its module may lie in any package. Kernels of its own lie beside the module, in a folder of its name. Kernels in the
-    folder `families` there are shared by all problems that are declared in that folder: their text leaves places such
-    as `$apply$`, and `given` says what belongs there. A file `NAME.cuh` in either folder is the text for `$NAME$`.
+    Its module may be in any package. The problem's own kernels are in a folder of its name beside the module. Kernels
+    in the folder `families` there are shared by all problems that are declared in that folder: their text contains
+    placeholders such as `$apply$`, which `given` fills. A file `NAME.cuh` in either folder is the text for `$NAME$`.
     """
 
     name: str
-    """A class attribute, or the constructor's argument where one class serves several problems."""
+    """A class attribute, or the constructor's argument if one class serves several problems."""
     summary: str
     """One sentence: what is computed, with the constants that matter."""
     inputs: tuple[Array, ...]
@@ -138,35 +138,35 @@ class Problem(Shown, ABC):
     checks: tuple[Case, ...]
     """Cases that are only checked: odd sizes, sizes of 1, extreme values."""
     split: str = "train"
-    """Which part of a recording its kernels belong to, one of `SPLITS`."""
+    """The part of a recording that its kernels belong to, one of `SPLITS`."""
     is_foreign: bool = False
-    """Whether it was written for another harness, or is a user's own: its kernels are whole modules."""
+    """Whether the problem was written for another harness or by a user. Its kernels are whole modules."""
     any_order: ClassVar[bool] = False
-    """Whether a module's outputs may lie in memory in any order of their dimensions, and not only row by row."""
+    """Whether a module's outputs may have any memory order of their dimensions, and not only row-major order."""
 
     notes: Mapping[str, str] = {}
-    """What is odd about comparing the outputs of a case, by its name."""
+    """Remarks on comparing the outputs of a case, by the case's name."""
 
     adds_up: ClassVar[bool] = True
     """Whether an output may be a sum of many terms."""
 
     elementwise: ClassVar[bool] = False
-    """Whether all arrays have one shape, and an element of an output depends only on what lies at its place."""
+    """Whether all arrays have one shape, and each output element depends only on input elements at its index."""
 
     def __init__(self, name: str = "") -> None:
         if name:
             self.name = name
 
     def reference_kernel(self) -> Kernel | None:
-        """The kernel whose outputs are the right ones and that speedups are relative to, where a file brings one."""
+        """The kernel that defines the right outputs and the baseline of speedups, if a file brings one."""
         return None
 
     def informed(self, reports: Sequence[StaticReport]) -> Problem:
-        """This problem with what static reports of its reference, one for each case timed on a GPU, tell of it."""
+        """Return this problem with facts from static reports of its reference, one report per case timed on a GPU."""
         return self
 
     def make_inputs(self, case: Case, sampler: Sampler) -> tuple[Any, ...]:
-        """The inputs, in the order of `inputs`, with the case's shapes and dtypes; by default floats in its style."""
+        """The inputs, in the order of `inputs`, with the case's shapes and dtypes; by default floats of its style."""
         return tuple(sampler.values(self.shape(array, case), self.dtype(array, case)) for array in self.inputs)
 
     @abstractmethod
@@ -182,52 +182,53 @@ class Problem(Shown, ABC):
         """The operations that any implementation must do."""
 
     def textbook_flops(self, case: Case) -> int:
-        """The operations of the usual algorithm, for the roofline, where a cleverer one needs fewer."""
+        """The operations of the usual algorithm, for the roofline. A better algorithm may need fewer."""
         return self.flops(case)
 
     @abstractmethod
     def draw_case(self, rng: random.Random) -> Case:
-        """A checking case that nobody has seen: sizes (and perhaps a style) drawn at random."""
+        """Draw a case for checking that no kernel can know in advance: random sizes, and perhaps a random style."""
 
     def magnitude(self, xp: ModuleType, case: Case, expected: tuple[Any, ...], *inputs: Any) -> tuple[Any, ...]:
-        """What the tolerance is relative to, per output; by default the size of the expected value.
+        """The magnitude that the tolerance is relative to, per output; by default the absolute expected value.
 
-        Operations that add up many terms return the root of the sum of their squares instead, since an honest
-        rounding error scales with the terms and not with a result that may have cancelled out.
+        Operations that add up many terms return the root of the sum of the squared terms instead. The rounding error of
+        a correct kernel scales with the terms, and not with a result in which they may cancel out.
         """
         return tuple(xp.abs(output) for output in expected)
 
     def bytes(self, case: Case) -> int:
-        """Bytes that must move: every input read once and every output written once."""
+        """Bytes that must be moved: every input read once and every output written once."""
         return sum(self.array_bytes(array, case) for array in (*self.inputs, *self.outputs))
 
     def cost(self, case: Case) -> Cost:
         return Cost(self.bytes(case), self.flops(case))
 
     def given(self, suffix: str) -> Mapping[str, str]:
-        """The code that shared families leave to this problem, by name, for kernel files that end in `.c`, `.cu` or
-        `.py`."""
+        """The problem's code for the placeholders of shared families, by name. `suffix` is that of the kernel files:
+        `.c`, `.cu` or `.py`."""
         return {}
 
     @property
     def needs_torch(self) -> bool:
-        """Whether an array has a type that numpy lacks, so that inputs and answers exist as tensors only."""
+        """Whether an array has a dtype that numpy lacks, so that inputs and answers exist only as tensors."""
         declared = (array.dtype for array in (*self.inputs, *self.outputs))
         cases = (case.dtype for case in (*self.checks, *(case for timed in self.timed.values() for case in timed)))
         return any(dtype.startswith(("float8", "float4", *_NOT_IN_NUMPY)) for dtype in (*declared, *cases))
 
     @cached_property
     def styles(self) -> tuple[str, ...]:
-        """Every style of input that it is checked on."""
+        """Every input style that the problem is checked on."""
         drawn = (self.draw_case(random.Random(seed)) for seed in range(_DRAWS))
         return tuple(sorted({case.values for case in (*self.checks, *drawn)}))
 
     def restyled(self, case: Case) -> tuple[Case, ...]:
-        """A timed case with inputs of every other style, so that nobody knows timed inputs by their size or values.
+        """Return a timed case in every other input style, so that kernels cannot recognise timed inputs by size or
+        values.
 
-        Timed sizes are larger than those of the checks that a tolerance was made for, and where terms are alike, as
-        small ones are, so are the rounding errors of their sum: there is slack for that. Where all terms are equal,
-        none would be enough for an honest sum of float32."""
+        The tolerance was chosen for the checks, whose sizes are smaller. At timed sizes, terms that are similar to each
+        other, such as tiny ones, have similar rounding errors, which add up in a sum: `slack` allows for that. The
+        style `equal` is left out, since no slack would be enough for a correct float32 sum of equal terms."""
         needles = ("needles",) if "outliers" in self.styles and case.dtype == "float32" else ()
         others = [style for style in (*self.styles, *needles) if style not in (case.values, "equal")]
         slack = STYLE_SLACK if self.adds_up else 2.0
@@ -235,7 +236,7 @@ class Problem(Shown, ABC):
 
     @cached_property
     def folder(self) -> Path:
-        """The folder of the module that declares it."""
+        """The folder of the module that declares the problem."""
         return Path(str(sys.modules[type(self).__module__].__file__)).parent
 
     @cached_property
@@ -244,7 +245,7 @@ class Problem(Shown, ABC):
 
     @property
     def kernel_folders(self) -> tuple[Path, ...]:
-        """Where its own kernels lie, and the families that it shares with others; the nearest first."""
+        """The folder of the problem's own kernels, and then the folder of the shared families."""
         return self.folder / self.name, self.folder / "families"
 
     def shape(self, array: Array, case: Case) -> tuple[int, ...]:
@@ -254,7 +255,7 @@ class Problem(Shown, ABC):
         return case.dtype if array.dtype == "T" else array.dtype
 
     def precision(self, case: Case) -> str:
-        """The type that the usual algorithm multiplies in: half where an input has 16 bits or fewer, or the case's."""
+        """The dtype of the usual algorithm's products: float16 if an input has 16 bits or fewer, else the case's."""
         floats = [kind for array in self.inputs if (kind := self.dtype(array, case)).startswith(("float", "bfloat"))]
         return "float16" if any(storage(kind).itemsize <= 2 for kind in floats) else case.dtype
 
@@ -262,7 +263,7 @@ class Problem(Shown, ABC):
         return math.prod(self.shape(array, case)) * storage(self.dtype(array, case)).itemsize
 
     def arguments(self, case: Case) -> dict[str, Any]:
-        """What a worker builds the `data` of a module's call from."""
+        """The description from which a worker builds the `data` of a module's call."""
         return {
             "inputs": [{"dtype": self.dtype(a, case), "shape": self.shape(a, case)} for a in self.inputs],
             "parameters": [case.dims[name] for name in self.parameters],
@@ -274,7 +275,7 @@ class Problem(Shown, ABC):
         return tuple(next(iter(self.timed.values()))[0].dims)
 
     def signature(self, entry: str, dtype: str | None = None) -> str:
-        """The C prototype a bare kernel implements, for this dtype or for that of the first timed case."""
+        """The C prototype that a bare kernel implements, for this dtype or else for the first timed case's dtype."""
         dtype = dtype or next(iter(self.timed.values()))[0].dtype
         pointers = [
             f"{const}{_C_TYPES[dtype if array.dtype == 'T' else array.dtype]} *{array.name}"

@@ -1,4 +1,4 @@
-"""Compares a kernel's outputs with the right ones, in the parent, where no kernel can reach.
+"""Compares a kernel's outputs with the right ones, in the parent process, which no kernel can reach.
 
 Works on numpy arrays and, with the namespace of `presage.problems.on_torch`, on tensors that stay on their GPU.
 """
@@ -14,26 +14,27 @@ import numpy as np
 from presage.problems.base import Case, Problem, Tolerance
 
 _MOST_SLACK = 0.01
-"""However much slack there is, an output's relative error is no more than this, or than the problem's own tolerance."""
+"""Slack raises the relative tolerance at most to this value. A problem's own tolerance may be larger."""
 
 _PIECE = 1 << 14
 _SOLVED = 1 << 15
-"""How many elements of large arrays are worked on at a time, so that they fit into a processor's cache."""
+"""Elements of a large array that are processed at a time, so that they fit into the CPU's cache: `_PIECE` when outputs
+are compared, `_SOLVED` when they are computed."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """The right outputs of one case, and what each may be off by; an expected infinity or NaN allows nothing else.
+    """The right outputs of one case, and the error allowed per element. An expected infinity or NaN allows no error.
 
-    An integer output whose exact value is no integer, as in quantisation, is expected as that value: with half a step
-    allowed and a little more, both neighbours of a tie are right, and nothing else is."""
+    An integer output may have an exact value that is no integer, as in quantisation. The exact value is then expected,
+    with an allowed error of slightly more than half a step: both neighbours of a tie are right, and nothing else is."""
 
     expected: tuple[Any, ...]
     allowed: tuple[Any, ...]
 
 
 def solve(problem: Problem, case: Case, inputs: tuple[Any, ...], xp: Any = np) -> Answer:
-    """The oracle's outputs for these inputs, computed in double precision."""
+    """Compute the oracle's outputs for these inputs, in double precision."""
     if xp is not np or not problem.elementwise or inputs[0].size <= _SOLVED:
         return _solve(problem, case, inputs, xp)
     flat = [x.reshape(-1) for x in inputs]
@@ -72,7 +73,7 @@ def _allowed(xp: Any, value: Any, size: Any, tolerance: Tolerance, slack: float)
 
 
 def _rounded(xp: Any, value: Any, dtype: str) -> Any:
-    """A value beyond the output type's range is an infinity there, and must be one."""
+    """Replace values beyond the range of the output's dtype by infinities, which a right output has there."""
     value = xp.asarray(value)
     if not xp.isdtype(value.dtype, "real floating") or dtype == "float64" or not _is_float(dtype):
         return value
@@ -87,7 +88,7 @@ def _is_float(dtype: str) -> bool:
 
 
 def difference(problem: Problem, case: Case, answer: Answer, outputs: tuple[Any, ...], xp: Any = np) -> str | None:
-    """Why these outputs are wrong, or None when they are right. Types and shapes are exact, NaN matches only NaN."""
+    """Return why these outputs are wrong, or None. Dtypes and shapes must match exactly; NaN matches only NaN."""
     for array, expected, allowed, output in zip(problem.outputs, answer.expected, answer.allowed, outputs, strict=True):
         shape, dtype = problem.shape(array, case), problem.dtype(array, case)
         if tuple(output.shape) != shape or output.dtype != getattr(xp, dtype):
@@ -106,8 +107,8 @@ def difference(problem: Problem, case: Case, answer: Answer, outputs: tuple[Any,
 
 
 def _all_close(expected: Any, allowed: Any, output: np.ndarray) -> bool:
-    """Whether every element is close, which is the usual case. Pieces that fit into a processor's cache take a fifth of
-    the time of whole arrays."""
+    """Whether every element is close, which is the usual case; False also if this fast path does not apply. Chunks that
+    fit into the CPU's cache take a fifth of the time of whole arrays."""
     parts = (np.asarray(expected), np.asarray(allowed), output)
     if any(part.shape != output.shape or part.dtype.kind != "f" for part in parts) or expected.dtype != np.float64:
         return False

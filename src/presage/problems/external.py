@@ -1,7 +1,7 @@
-"""Problems from elsewhere, read in place: a KernelBench file, a GPU MODE folder, or a file of your own that defines a
-function `reference` and its example `inputs`.
+"""External problems, read in place: a KernelBench file, a GPU MODE folder, or a user's file that defines a function
+`reference` and its example `inputs`.
 
-Their code is the user's own, but it never runs in this process. A device has a child run it (see devices/examiner.py),
+Their code is the user's own, but it never runs in this process. A device runs it in a child (see devices/examiner.py),
 which describes the cases' inputs and outputs, makes inputs from a seed, and compares outputs with the right ones.
 """
 
@@ -33,40 +33,40 @@ _DEFINES = {
     GPU_MODE: ("generate_input", "ref_kernel", "check_implementation"),
 }
 TOLERANCES = {"float64": 1e-4, "float32": 1e-4, "float16": 1e-2, "bfloat16": 1e-2}
-"""KernelBench's, by the type of the output: absolute, and relative to the reference's value. A one-file problem has the
-same unless it sets its own."""
+"""KernelBench's tolerances by the output's dtype, both absolute and relative to the reference's value. A one-file
+problem has the same ones unless it sets its own."""
 _MAX_BYTES = 4 << 20
 _SEEDS = 2**31 - 1
-"""Seeds are below this, since numpy's generator, which references may use, takes no larger ones."""
+"""Seeds are below this value, since references may use numpy's generator, whose seed must fit into 32 bits."""
 
 
 @dataclass(frozen=True)
 class Layout:
-    """What one case's data is: its tensors, and how they are nested among numbers, texts, lists and dictionaries."""
+    """The data of one case: its tensors, and how they are nested among numbers, strings, lists and dictionaries."""
 
     inputs: tuple[TensorSpec, ...]
     outputs: tuple[TensorSpec, ...]
     names: tuple[str, ...]
-    """Where in the data each input is, as one would write it in Python."""
+    """The position of each input in the data, as a Python expression."""
     data: Any
-    """What `worker.tensors.join` builds the data from."""
+    """The structure from which `worker.tensors.join` builds the data."""
 
 
 class Examiner(Protocol):
-    """Makes a problem's inputs and says which outputs are wrong, by the problem's own code."""
+    """Makes a problem's inputs and finds wrong outputs, by running the problem's own code."""
 
     def make(self, case: Case, seeds: Sequence[int]) -> list[tuple[Any, ...]]:
-        """The input tensors of a call for each seed."""
+        """Return the input tensors of one call per seed."""
 
     def difference(self, case: Case, inputs: Sequence[Any], outputs: Sequence[Any]) -> str | None:
-        """Why these outputs are wrong, or None when they are right."""
+        """Return why these outputs are wrong, or None if they are right."""
 
     def let_go(self) -> None:
-        """Give back memory that is kept for later."""
+        """Free memory that is kept for later calls."""
 
 
 class ExternalProblem(Problem):
-    """A problem whose reference was written for another harness. `described` gives one that can be measured."""
+    """A problem whose reference was written for another harness. `described` returns a copy that can be measured."""
 
     any_order: ClassVar[bool] = True
     is_foreign = True
@@ -77,27 +77,27 @@ class ExternalProblem(Problem):
         self, path: Path, convention: str, files: Mapping[str, str], summary: str, checks: Sequence[Case],
         timed: Sequence[Case], tolerance: float | None = None,
     ) -> None:  # fmt: skip
-        """tolerance: of a one-file problem, in place of what its outputs' types suggest."""
+        """tolerance: for a one-file problem; it replaces the defaults for the outputs' dtypes."""
         super().__init__(path.stem)
         self.path, self.convention, self.files, self.summary = path, convention, dict(files), summary
         self.checks, self.timed = tuple(checks), {"cpu": tuple(timed), "gpu": tuple(timed)}
         self.layouts: Mapping[str, Layout] = {}
         self.seed = 0
-        """What weights are drawn from: the reference's and a candidate's alike."""
+        """The seed for the weights of the reference and of a candidate."""
         self.keeps_tolerance = False
-        """Whether KernelBench's own tolerance, or that of a file, holds even where it swallows the output."""
+        """Whether KernelBench's or the file's tolerance holds even for outputs so small that it exceeds them."""
         self._tolerance = tolerance
         self.slack = 1.0
-        """So many times its tolerance is allowed: more than once where arithmetic is not what it would be on a GPU."""
+        """Factor on the tolerance; above 1 where arithmetic differs from that on a GPU."""
         self.notes: dict[str, str] = {}
-        """What is odd about comparing the outputs of a case, by its name; known once some were compared."""
+        """Remarks on comparing the outputs of a case, by the case's name; set once outputs were compared."""
         self._examiner: Examiner | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without the child that answers for it, which stays where it is."""
+        """Leave out `_examiner`: it refers to a child of this process."""
         return {**self.__dict__, "_examiner": None}
 
-    # -- what it is, before any of its code has run -------------------------------------------------------------------
+    # -- what is known before any of its code has run -----------------------------------------------------------------
 
     @cached_property
     def folder(self) -> Path:
@@ -113,11 +113,11 @@ class ExternalProblem(Problem):
 
     @cached_property
     def cases(self) -> tuple[Case, ...]:
-        """Every case once, those that are checked first."""
+        """Every distinct case: the checked ones first, then the timed ones."""
         return tuple({case.name: case for case in (*self.checks, *self.timed["gpu"])}.values())
 
     def reference_kernel(self) -> Kernel:
-        """The reference as if it were a candidate: what speedups are relative to."""
+        """The reference as a candidate module. Speedups are relative to it."""
         if self.convention == KERNELBENCH:
             source, name = f"{self.files['reference.py']}\nModelNew = Model\n", str(self.path)
         elif self.convention == ONE_FILE:
@@ -127,19 +127,21 @@ class ExternalProblem(Problem):
         return self.candidate(from_source(source, ".py", name))
 
     def candidate(self, kernel: Kernel) -> Kernel:
-        """A module for such a problem works on tensors, whether or not it imports torch itself."""
+        """Return the module as one that takes tensors, even without importing torch. Raises PresageError for a bare
+        kernel."""
         if kernel.is_bare:
             raise PresageError(f"{kernel.name}: kernels for a {self.convention} problem are Python modules (.py)")
         return replace(kernel, language="torch") if kernel.language == "numpy" else kernel
 
     def with_modules(self) -> Iterator[Kernel]:
-        """Its reference, and the modules in the folder of its name beside a file, or in `modules` inside a folder."""
+        """Yield the reference, and then the modules in the folder of the same name beside the problem's file, or in
+        `modules` in the problem's folder."""
         yield self.reference_kernel()
         place = self.path / "modules" if self.path.is_dir() else self.path.with_suffix("")
         yield from (self.candidate(read_kernel(file)) for file in sorted(place.glob("*.py")))
 
     def worker_settings(self, folder: str) -> dict[str, Any]:
-        """Puts the problem's files into a worker's folder; says how the worker finds its way in them."""
+        """Write the problem's files to a worker's folder. Return the settings from which the worker loads them."""
         for name, text in self.files.items():
             Path(folder, name).write_text(text)
         own = dict.fromkeys(TOLERANCES, self._tolerance) if self._tolerance else TOLERANCES
@@ -151,11 +153,11 @@ class ExternalProblem(Problem):
             "keeps_tolerance": self.keeps_tolerance,
         }
 
-    # -- what its own code has told ------------------------------------------------------------------------------------
+    # -- what is known once its code has run ---------------------------------------------------------------------------
 
     def informed(self, reports: Sequence[StaticReport]) -> ExternalProblem:
-        """This problem with the shapes and types of its tensors, as traces of its reference at each timed case show
-        them, which needs no device; as it is where there is no trace."""
+        """Return this problem with the shapes and dtypes of its tensors, read from traces of its reference at each
+        timed case, which needs no device. Without a trace of every case, return the problem unchanged."""
         cases, traces = self.timed["gpu"], [report.trace for report in reports]
         layouts = {case.name: _layout(trace) for case, trace in zip(cases, traces, strict=False) if trace}
         return self.described(layouts, (), None) if len(layouts) == len(cases) else self
@@ -163,8 +165,8 @@ class ExternalProblem(Problem):
     def described(
         self, layouts: Mapping[str, Layout], written: Sequence[int], examiner: Examiner | None
     ) -> ExternalProblem:
-        """This problem, ready to be measured where there is an examiner. `written` says which inputs only offer room
-        for an output."""
+        """Return this problem with these layouts, ready to be measured if there is an examiner. `written` holds the
+        indices of the inputs that are only buffers for an output."""
         kinds = {(layout.names, len(layout.outputs)) for layout in layouts.values()}
         if len(kinds) != 1:
             raise PresageError(f"{self.path}: its cases have different numbers of tensors, which cannot be measured")
@@ -196,15 +198,15 @@ class ExternalProblem(Problem):
         return self.make_several(case, [sampler])[0]
 
     def make_several(self, case: Case, samplers: Sequence[Sampler]) -> list[tuple[Any, ...]]:
-        """The inputs of a call from each sampler, which is quicker than asking for one after the other."""
+        """The inputs of one call per sampler. One request for all of them is faster than one request each."""
         return self._asked.make(case, [int(sampler.integers((), 0, _SEEDS, "int64")) for sampler in samplers])
 
     def difference(self, case: Case, inputs: Sequence[Any], outputs: Sequence[Any]) -> str | None:
-        """Why these outputs are wrong by the problem's own rules, or None."""
+        """Return why these outputs are wrong by the problem's own rules, or None if they are right."""
         return self._asked.difference(case, inputs, outputs)
 
     def let_go(self) -> None:
-        """Between measurements: others may need the memory that the reference keeps."""
+        """Free memory that the reference keeps. Called between measurements, as other processes may need the memory."""
         self._asked.let_go()
 
     def oracle(self, xp: ModuleType, case: Case, *inputs: Any) -> tuple[Any, ...]:
@@ -234,20 +236,20 @@ class ExternalProblem(Problem):
         return sum(self.array_bytes(array, case) for array in (*arrays, *self.outputs))
 
     def cost(self, case: Case) -> Cost:
-        """What nobody can do without: outputs are written. A module need only read the inputs that they depend on,
-        such as some rows of a table, or a cache as far as it is filled."""
+        """Only the outputs' bytes, which every module must write. A module need only read the inputs that the outputs
+        depend on, such as some rows of a table, or the filled part of a cache."""
         return Cost(sum(self.array_bytes(array, case) for array in self.outputs), 0)
 
     def flops(self, case: Case) -> int:
-        """Unknown, so that the roofline is that of the bytes alone."""
+        """0, since the operations are not known: the roofline is that of the bytes alone."""
         return 0
 
     def restyled(self, case: Case) -> tuple[Case, ...]:
-        """What inputs look like is for the file to say."""
+        """No other styles, since the file defines how inputs look."""
         return ()
 
     def draw_case(self, rng: random.Random) -> Case:
-        """The sizes are the file's; what nobody has seen before is the seed."""
+        """Choose one of the file's cases. Only its seed is new."""
         return rng.choice(self.checks)
 
 
@@ -261,7 +263,7 @@ def _layout(trace: Trace) -> Layout:
 
 
 def read(path: Path) -> ExternalProblem:
-    """A KernelBench file, a one-file problem, or a GPU MODE folder."""
+    """Read a KernelBench file, a one-file problem, or a GPU MODE folder."""
     return _read_folder(path) if path.is_dir() else _read_file(path)
 
 
@@ -279,7 +281,7 @@ _CALLED = "\n\ndef custom_kernel(data):\n    return reference(*data)\n"
 
 
 def _one_file(path: Path, source: str, tree: ast.Module) -> ExternalProblem:
-    """`cases` and `tolerance` are read, and nothing is run: they are written out in the file."""
+    """Read a one-file problem. `cases` and `tolerance` must be literals in the file, so that no code need run."""
     listed, tolerance = _literal(tree, "cases", path), _literal(tree, "tolerance", path)
     is_listed = isinstance(listed, list | tuple) and listed and all(isinstance(case, dict) for case in listed)
     if listed is not None and not is_listed:
@@ -294,7 +296,7 @@ def _one_file(path: Path, source: str, tree: ast.Module) -> ExternalProblem:
 
 
 def _literal(tree: ast.Module, name: str, path: Path) -> Any:
-    """What a plain assignment at the top of a module gives this name; None where there is none."""
+    """The literal that a plain assignment at the top of a module gives this name; None without an assignment."""
     for node in tree.body:
         if isinstance(node, ast.Assign) and [each.id for each in node.targets if isinstance(each, ast.Name)] == [name]:
             try:
@@ -364,7 +366,7 @@ def _refuse_missing(tree: ast.Module, path: Path, convention: str) -> None:
 
 
 def _own_problem(tree: ast.Module) -> str:
-    """The name of a class that derives from our own Problem; it is not asked by running it."""
+    """The name of a class that derives from Presage's own Problem, found without running the code; or empty."""
     for node in tree.body:
         if isinstance(node, ast.ClassDef) and any(ast.unparse(base).endswith("Problem") for base in node.bases):
             return node.name
@@ -372,7 +374,7 @@ def _own_problem(tree: ast.Module) -> str:
 
 
 def _names(node: ast.AST) -> list[str]:
-    """What a statement defines at the top of a module, inside of an if or a try too."""
+    """The names that a statement defines at the top of a module, also inside an `if` or a `try`."""
     if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef):
         return [node.name]
     if isinstance(node, ast.Import | ast.ImportFrom):
@@ -383,7 +385,7 @@ def _names(node: ast.AST) -> list[str]:
 
 
 def _said(tree: ast.Module, name: str) -> str:
-    """The first paragraph that a class or function says of itself."""
+    """The first paragraph of the docstring of the class or function of this name; empty if there is none."""
     for node in tree.body:
         if isinstance(node, ast.ClassDef | ast.FunctionDef) and node.name == name:
             return " ".join((ast.get_docstring(node) or "").split("\n\n")[0].split())
@@ -391,7 +393,8 @@ def _said(tree: ast.Module, name: str) -> str:
 
 
 def _task_files(folder: Path, path: Path, task: Mapping[str, Any]) -> dict[str, str]:
-    """What lies beside a submission when it runs, by name: all that `files` lists but the community's own harness."""
+    """The files that are beside a submission when it runs, by name: all in `files` but the submission and GPU MODE's
+    own harness."""
     listed = task.get("files")
     if not isinstance(listed, list) or not all(isinstance(entry, dict) for entry in listed):
         raise PresageError(f"{path}: 'files' is no list of mappings with a name and a source")
@@ -410,11 +413,12 @@ def _task_files(folder: Path, path: Path, task: Mapping[str, Any]) -> dict[str, 
 
 
 _SHARED = "../utils.py"
-"""What GPU MODE's tasks share lies beside their folders."""
+"""The file that GPU MODE's tasks share, which is beside their folders."""
 
 
 def _inside(folder: Path, source: str, path: Path) -> Path:
-    """Where a source lies; a task may name only what is its own, however links lead there."""
+    """The resolved path of a source. Raises PresageError if it is outside the task's folder once links are followed,
+    unless it is the shared file."""
     file, home = (folder / source).resolve(), folder.resolve()
     if file.is_relative_to(home) or (source == _SHARED and file == home.parent / Path(source).name):
         return file
@@ -425,7 +429,8 @@ def _inside(folder: Path, source: str, path: Path) -> Path:
 
 
 def _cases(path: Path, task: Mapping[str, Any], what: str) -> list[Case]:
-    """The arguments of `generate_input`, one case a line; seeds are left out, since every call gets its own."""
+    """The listed cases; each one holds the arguments of a call of `generate_input`. Seeds are left out, since every
+    call gets its own."""
     listed = task.get(what)
     if not isinstance(listed, list) or not listed or not all(isinstance(entry, dict) for entry in listed):
         example = '- {"size": 128, "seed": 1}'

@@ -1,7 +1,8 @@
-"""A problem that a bare kernel states itself: its header declares arrays and sizes, and its first configuration is the
-reference, whose outputs are the right ones.
+"""A problem that a bare kernel's file states itself: its header declares arrays and sizes, and its first configuration
+is the reference, whose outputs are the right ones.
 
-Nobody knows the answer but that kernel. So a device runs it beside whatever it measures, on the same inputs."""
+Only that kernel can compute the right outputs. So a device runs it beside each kernel that it measures, on the same
+inputs."""
 
 from __future__ import annotations
 
@@ -23,16 +24,16 @@ from presage.static.report import StaticReport
 
 SUFFIXES = (".c", ".cu")
 TOLERANCES = {"float64": 1e-8, "float32": 1e-4, "float16": 1e-2, "bfloat16": 1e-2}
-"""By the type of an output: relative to each value and to the root mean square of all."""
+"""By the output's dtype: relative to the absolute value plus the root mean square of all values."""
 _BELOW = "100"
-"""Integers of an input lie below this, unless its line says otherwise."""
+"""Integers of an input are below this expression, unless the input's header line sets another limit."""
 
 Answer = Callable[[Case, Sequence[Any]], tuple[Any, ...]]
-"""What the reference makes of a case's inputs."""
+"""Runs the reference on a case's inputs and returns its outputs."""
 
 
 class KernelProblem(Problem):
-    """What the first configuration of a kernel file computes. `answered_by` gives one that can be measured."""
+    """The problem of computing what a kernel file's first configuration computes. To measure it, use `answered_by`."""
 
     def __init__(self, family: Kernel) -> None:
         super().__init__(Path(family.name).name)
@@ -48,11 +49,11 @@ class KernelProblem(Problem):
         self._refuse_unknown()
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without the reference that answers for it, which stays where it is."""
+        """Leave out `_answer`: it refers to a device of this process."""
         return {**self.__dict__, "_answer": None}
 
     def _refuse_unknown(self) -> None:
-        """Say what is wrong with shapes and types, rather than when the first array is made."""
+        """Raise PresageError for invalid shapes and dtypes now, and not when the first array is made."""
         for array in (*self.inputs, *self.outputs):
             if array.dtype not in DTYPES:
                 raise PresageError(f"{self._family.name}: {array.name} is {array.dtype}; types are {', '.join(DTYPES)}")
@@ -71,7 +72,7 @@ class KernelProblem(Problem):
 
     @property
     def _dtype(self) -> str:
-        """Of the case: what its outputs are of."""
+        """The dtype of the cases, which is that of the first output."""
         return next(iter(self._family.header.outputs.values())).dtype
 
     @cached_property
@@ -88,21 +89,21 @@ class KernelProblem(Problem):
 
     @property
     def families(self) -> tuple[Kernel, ...]:
-        """Its kernels, which is the one file."""
+        """The problem's kernels: only the one in the file."""
         return (self._family,)
 
     def reference_kernel(self) -> Kernel:
         return self._family.render()
 
     def informed(self, reports: Sequence[StaticReport]) -> KernelProblem:
-        """This problem with the operations that its reference does, as walking its code counts them."""
+        """Return this problem with the number of operations of its reference, counted by walking its code."""
         known = copy.copy(self)
         counted = zip(self.timed["gpu"], reports, strict=False)
         known._flops = {case.name: int(roofline.launch_flops(report)) for case, report in counted}
         return known
 
     def answered_by(self, answer: Answer) -> KernelProblem:
-        """This problem where a device runs its reference."""
+        """Return this problem with a function that lets a device run its reference."""
         known = copy.copy(self)
         known._answer = answer
         return known
@@ -127,7 +128,8 @@ class KernelProblem(Problem):
         return tuple(xp.astype(x, xp.float64) if xp.isdtype(x.dtype, "real floating") else x for x in outputs)
 
     def magnitude(self, xp: ModuleType, case: Case, expected: tuple[Any, ...], *inputs: Any) -> tuple[Any, ...]:
-        """A sum that has nearly cancelled out may be off by as much as others are."""
+        """The absolute value plus the output's root mean square, so that a sum that has nearly cancelled out gets as
+        much tolerance as other values."""
         kinds = [array.dtype in TOLERANCES for array in self.outputs]
         return tuple(
             xp.abs(output) + _typical(xp, output) if is_float else 0 * xp.abs(output)
@@ -141,23 +143,23 @@ class KernelProblem(Problem):
         return Tolerance(allowed, f"right is what agrees with the first configuration, {name}, {much}")
 
     def cost(self, case: Case) -> Cost:
-        """Which inputs must be read, nobody says: only outputs must be written."""
+        """Only the outputs' bytes, since the file does not say which inputs must be read."""
         return Cost(sum(self.array_bytes(array, case) for array in self.outputs), 0)
 
     def flops(self, case: Case) -> int:
         return 0
 
     def textbook_flops(self, case: Case) -> int:
-        """The reference's own."""
+        """The operations of the reference; 0 if they are not known."""
         return self._flops.get(case.name, 0)
 
     def draw_case(self, rng: random.Random) -> Case:
-        """The sizes are the file's; what nobody has seen before are the values."""
+        """Choose one of the file's cases. Only its input values are new."""
         return rng.choice(self.checks)
 
 
 def _typical(xp: ModuleType, output: Any) -> Any:
-    """The root of the mean square of what is finite."""
+    """The root mean square of a tensor, with 0 for values that are not finite."""
     wide = xp.astype(output, xp.float64)
     finite = xp.where(xp.isfinite(wide), wide, 0.0)
     return xp.sqrt(xp.mean(finite * finite))

@@ -1,6 +1,6 @@
-"""The oracle's array namespace and the input sampler on torch tensors, so that both work where the kernel does.
+"""The oracle's array namespace and the input sampler for torch tensors, so that both run on the kernel's device.
 
-Only what the catalogue uses is here; where torch already follows the array API, its own function serves.
+Only functions that the catalogue uses are here. Where torch follows the array API, its own function is used.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Problems by name, which packages declare as entry points in `presage.problems`, and their seed kernels."""
+"""Finds problems by name, which packages declare as entry points in `presage.problems`, and their seed kernels."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from presage.problems.kernel_file import SUFFIXES, KernelProblem
 
 _KERNEL_SUFFIXES = (".c", ".cu", ".py")
 _PIECES = {".c": ".h", ".cu": ".cuh", ".py": ".pyh"}
-"""How files end that hold a piece of kernels of each kind."""
+"""The suffixes of files with text that kernels share, by the suffix of the kernels."""
 
 
 @dataclass(frozen=True)
 class _Declared:
-    """What installed packages declare, and what is wrong with some of them."""
+    """The problems that installed packages declare, and error messages about those that cannot be used."""
 
     problems: dict[str, Problem]
     twice: dict[str, str]
-    """What to say of each name that several packages declare."""
+    """The error message for each name that several packages declare."""
     broken: dict[str, str]
-    """What is wrong with an entry point, by its name."""
+    """The error message of each broken entry point, by its name."""
 
 
 @cache
@@ -40,7 +40,7 @@ def _declared() -> _Declared:
         try:
             for problem in _made(point):
                 made.setdefault(problem.name, {})[point] = problem
-        except PresageError as error:  # whatever another package does wrong, the others are there
+        except PresageError as error:  # a broken package must not hide the others
             broken[point] = str(error)
     twice = {
         name: declared_twice("problem", name, map(PROBLEMS.package, by_point))
@@ -52,7 +52,7 @@ def _declared() -> _Declared:
 
 
 def _made(point: str) -> list[Problem]:
-    """The problems of an entry point: a Problem class, or a function that gives one or several of them."""
+    """Make the problems of an entry point: a Problem class, or a function that returns one or several of them."""
     make = PROBLEMS.load(point)
     with PROBLEMS.blamed(point, "cannot be made"):
         made = make()
@@ -68,14 +68,14 @@ def names() -> list[str]:
 
 
 def broken() -> dict[str, str]:
-    """What is wrong with installed packages whose problems are therefore missing, by entry point or problem."""
+    """Error messages about missing problems of installed packages, by the name of the entry point or the problem."""
     declared = _declared()
     return declared.broken | declared.twice
 
 
 def get(name: str) -> Problem:
-    """The problem of this name, or the one from elsewhere at this path; an unknown name gets the nearest ones in the
-    error."""
+    """The problem of this name, or the external problem at this path. Raises PresageError; for an unknown name, its
+    message lists the nearest names."""
     declared = _declared()
     if name in declared.problems:
         return declared.problems[name]
@@ -90,18 +90,18 @@ def get(name: str) -> Problem:
 
 
 def is_path(word: str) -> bool:
-    """Whether a word in the place of a problem is a file or a folder that states one."""
+    """Whether a word given as a problem is the path of a file or folder that states one."""
     path = Path(word)
     return path.is_file() if path.suffix in _KERNEL_SUFFIXES else (path / "task.yml").is_file()
 
 
 def is_kernel_file(word: str) -> bool:
-    """Whether a word in the place of a problem is a bare kernel's file."""
+    """Whether a word given as a problem is the path of a bare kernel."""
     return word.endswith(SUFFIXES) and Path(word).is_file()
 
 
 def of_kernel_file(path: str) -> Problem:
-    """The problem that a bare kernel's header names, or that it states with its arrays."""
+    """The problem that a bare kernel's header names, or else the one that it states by declaring arrays."""
     kernel = read_family(path)
     if kernel.header.problem:
         return get(kernel.header.problem)
@@ -114,7 +114,7 @@ def of_kernel_file(path: str) -> Problem:
 
 
 def seed_kernels(problem: Problem, language: str | None = None) -> list[Kernel]:
-    """The kernels beside a problem and those it shares with its room, families not rendered; the naive ones first."""
+    """The kernels beside a problem and those shared in its room, the naive ones first. Families are not rendered."""
     if isinstance(problem, ExternalProblem):
         kernels: tuple[Kernel, ...] = (problem.reference_kernel(),)
     else:
@@ -124,7 +124,8 @@ def seed_kernels(problem: Problem, language: str | None = None) -> list[Kernel]:
 
 @cache
 def _kernels(problem: Problem) -> tuple[Kernel, ...]:
-    """A problem's own file takes the place of a shared one of the same name, and so does a nearer one."""
+    """The kernels of a problem. Its own file replaces a shared one of the same name, and a nearer shared file replaces
+    a farther one."""
     files = {Path(kernel.name).name: kernel for kernel in (*_shared_kernels(problem), *_own_kernels(problem))}
     return tuple(files[file] for file in sorted(files, key=lambda file: (Path(file).stem != "naive", file)))
 
@@ -136,7 +137,7 @@ def _own_kernels(problem: Problem) -> Iterator[Kernel]:
 
 
 def _shared_kernels(problem: Problem) -> Iterator[Kernel]:
-    """The families that others share, all places of which the problem has something for; the nearest last."""
+    """The shared families for which the problem fills every placeholder; those of the nearest folder last."""
     for folder in problem.kernel_folders[:0:-1]:
         for file, text, places in _kernel_files(folder):
             given = _given(problem, file.suffix)
@@ -146,7 +147,7 @@ def _shared_kernels(problem: Problem) -> Iterator[Kernel]:
 
 @cache
 def _given(problem: Problem, suffix: str) -> Mapping[str, str]:
-    """What the problem gives for the places of kernels, and the pieces of text beside them."""
+    """The text for each placeholder in kernels, from the problem itself and from text files in its kernel folders."""
     given = dict(problem.given(suffix))
     for folder in problem.kernel_folders:
         for name, text in _pieces(folder, suffix).items():
@@ -163,7 +164,7 @@ def _kernel_files(folder: Path) -> tuple[tuple[Path, str, frozenset[str]], ...]:
 
 @cache
 def _pieces(folder: Path, suffix: str) -> dict[str, str]:
-    """The files that kernels of this kind share text from, by the name of their place, in alphabetical order."""
+    """The text that kernels of this suffix share, by the name of its placeholder, in alphabetical order."""
     return {file.stem: file.read_text().strip() for file in sorted(folder.glob(f"*{_PIECES[suffix]}"))}
 
 
@@ -171,30 +172,30 @@ _ANCHORS = {"cpu": "naive.c", "gpu": "eager.py"}
 
 
 def anchor(problem: Problem, kind: str) -> Kernel | None:
-    """What speedups are relative to: the naive kernel on a CPU, what a PyTorch user would write on a GPU, and the
-    reference of a problem that a file states."""
+    """The kernel that speedups are relative to: the reference of a problem that a file states; else the naive kernel on
+    a CPU, or on a GPU the code that a PyTorch user would write. None if there is none."""
     if reference := problem.reference_kernel():
         return reference
     return next((kernel for kernel in seed_kernels(problem) if Path(kernel.name).name == _ANCHORS[kind]), None)
 
 
 def find_kernel(problem: Problem, spec: str) -> Kernel:
-    """A kernel by path, or by the file name of one of the problem's own (`naive.c`, `rows.c@BLOCK=4`)."""
+    """A kernel by path, or by the file name of one of the problem's own kernels (`naive.c`, `rows.c@BLOCK=4`)."""
     path, values = split_spec(spec)
     return find_family(problem, path).render(values)
 
 
 def find_configurations(problem: Problem, spec: str) -> list[Kernel]:
-    """Every configuration of a kernel with tunables, in the order of its header; of `PATH@NAME=VALUE`, those with these
-    values."""
+    """Every configuration of a kernel with tunables, in the order of its header. `PATH@NAME=VALUE` selects those with
+    these values."""
     path, fixed = split_spec(spec)
     family = find_family(problem, path)
-    family.render(fixed)  # says what is wrong with the values, if anything is
+    family.render(fixed)  # raises PresageError if the values are invalid
     return [family.render(values) for values in family.configurations(fixed)]
 
 
 def find_family(problem: Problem, path: str) -> Kernel:
-    """A kernel by path, or by the file name of one of the problem's own. A family is not rendered."""
+    """A kernel by path, or by the file name of one of the problem's own kernels. A family is not rendered."""
     if isinstance(problem, ExternalProblem):
         beside = not Path(path).exists() and (problem.folder / path).is_file()
         kernel = problem.candidate(read_family(str(problem.folder / path) if beside else path))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 STYLES = ("uniform", "normal", "large", "tiny", "zeros", "equal", "outliers", "needles")
-"""How float inputs look. `uniform` has unit variance and is the quickest to make, so timed cases use it."""
+"""How float inputs are distributed. `uniform` has unit variance and is the fastest to make, so timed cases use it."""
 NEEDLES = 3
 
 _UNIFORM_SPAN = math.sqrt(12.0)
@@ -19,7 +19,7 @@ class Sampler:
     """Draws arrays; the same seed and the same calls give the same arrays."""
 
     xp: Any = np
-    """The array namespace of what it draws."""
+    """The namespace of the arrays that it draws."""
 
     def __init__(self, seed: int, style: str = "uniform") -> None:
         if style not in STYLES:
@@ -69,7 +69,7 @@ class Sampler:
         return values
 
     def _needles(self, shape: tuple[int, ...]) -> np.ndarray:
-        """As `uniform` but for a few outliers, which nobody finds who looks at some of the values only."""
+        """As `uniform`, but with a few outliers, which a kernel misses if it looks at only some of the values."""
         values = self._uniform(shape)
         flat = values.reshape(-1)
         flat[self._rng.integers(0, flat.size, NEEDLES)] = self._large((NEEDLES,))

@@ -1,5 +1,5 @@
-"""A problem from elsewhere at smaller sizes: a KernelBench file with the numbers halved that it gives names at its top,
-or the cases of a one-file problem with theirs halved. GPU MODE's tasks have small tests of their own."""
+"""Makes external problems smaller: a KernelBench file with the numbers halved that it assigns at its top, or a one-file
+problem with the numbers of its cases halved. GPU MODE's tasks have small tests of their own."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from presage.problems.base import Case
 from presage.problems.external import KERNELBENCH, ONE_FILE, ExternalProblem
 
 CAPS = (8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
-"""Numbers above are halved. Large ones shrink first: as many as possible are no smaller than a kernel's tile."""
+"""Numbers above the cap are halved. Large numbers shrink first: as many as possible stay no smaller than a kernel's
+tile."""
 
 
 def smaller(problem: ExternalProblem) -> Iterator[ExternalProblem]:
-    """The problem at smaller sizes, the smallest first, and as it is written in the end: each with one case. Nobody
-    knows yet whether its reference works at all of them."""
+    """Yield the problem at smaller sizes, the smallest first and the original one last, each with one case. The
+    reference may fail at some of these sizes; nothing is run here."""
     found: dict[Any, ExternalProblem] = {}
     for cap in (*CAPS, None):
         made = _capped(problem, cap)
@@ -38,7 +39,7 @@ def _capped(problem: ExternalProblem, cap: int | None) -> ExternalProblem:
 
 
 def halved(value: Any, cap: int | None) -> Any:
-    """A whole number, halved while it is above the cap and that leaves one; anything else as it is."""
+    """Halve an integer while it is above the cap and even. Any other value is returned unchanged."""
     if type(value) is int and cap is not None:
         while value > cap and value % 2 == 0:
             value //= 2
@@ -46,7 +47,7 @@ def halved(value: Any, cap: int | None) -> Any:
 
 
 def _rewritten(text: str, cap: int | None) -> str:
-    """The same file with other numbers in the assignments at its top: `n = 4096`, or `height, width = 224, 224`."""
+    """The file with smaller numbers in the assignments at its top: `n = 4096`, or `height, width = 224, 224`."""
     lines = text.encode().splitlines(keepends=True)
     for number in sorted(_numbers(ast.parse(text)), key=lambda each: (each.lineno, each.col_offset), reverse=True):
         line, made = lines[number.lineno - 1], str(halved(number.value, cap)).encode()

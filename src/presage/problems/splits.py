@@ -1,7 +1,8 @@
-"""Which split a problem that nobody catalogued is in: decided by its name alone, once and for all.
+"""Assigns problems outside the catalogue to splits, by their names alone, so that the split of a problem never changes.
 
-The catalogue's own operations have splits by hand. Whatever is measured of a problem (its reference, modules for it,
-the operators it calls) is in the problem's split. `test_problem` is for nothing but to report how good forecasts are.
+The catalogue's own operations are assigned to splits by hand. Everything that is measured for a problem (its reference,
+modules for it, the operators it calls) is in the problem's split. `test_problem` is only for reporting how good
+forecasts are.
 """
 
 from __future__ import annotations
@@ -17,26 +18,26 @@ _CANONICAL = re.compile(r"KB_L(\d)_(\d+)", re.ASCII)
 
 
 def of_problem(name: str) -> str:
-    """The split of a problem. KernelBench's are the same by any of their names: `level3_KB_L3_15`, `KB_L3_15`,
-    `level3/15_DenseNet121Model.py`; a variant in parentheses is its problem's."""
+    """The split of a problem. All names of a KernelBench problem give the same split: `level3_KB_L3_15`, `KB_L3_15`,
+    `level3/15_DenseNet121Model.py`. A variant in parentheses is in its problem's split."""
     share = int(hashlib.sha256(canonical(name).encode()).hexdigest()[:12], 16) / 16**12
     return next(split for limit, split in _SHARES if share < limit)
 
 
 def canonical(name: str) -> str:
-    """A problem's name without what differs from one collection to the next."""
+    """A problem's name without the parts that differ between collections."""
     plain = name.partition(" (")[0].removesuffix(".py")
     found = _CANONICAL.search(plain) or _KERNELBENCH.search(plain)
     return f"kernelbench/{found[1]}/{int(found[2])}" if found else plain
 
 
 def of_origins(origins: Iterable[str]) -> str:
-    """The split of what several problems have in common. It is in `train` if any of them is, or a package's own list
-    (a name with a slash before any level, `common/matmuls`); else in `test_problem` if any of them is."""
+    """The split of an item that several problems have in common. It is in `train` if any of the problems is, or if any
+    origin is a package's own list (`common/matmuls`); else in `test_problem` if any of the problems is."""
     found = {TRAIN if is_list(origin) else of_problem(origin) for origin in origins}
     return next((split for split in (TRAIN, TEST, VALIDATION) if split in found), TRAIN)
 
 
 def is_list(origin: str) -> bool:
-    """Whether this is no problem but a list that a package ships."""
+    """Whether this origin is a list that a package ships, not a problem: a name with a slash, but not KernelBench's."""
     return "/" in origin and not _KERNELBENCH.search(origin)

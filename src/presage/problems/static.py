@@ -1,4 +1,4 @@
-"""Static reports of a problem's kernels: the problem says what the inputs look like at each case."""
+"""Static reports of a problem's kernels. The problem gives the shapes and dtypes of the inputs at each case."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from presage.static.trace import TensorSpec
 
 
 def job(problem: Problem, kernel: Kernel, case: Case, target: Hardware) -> Job:
-    """What to compile and how it is launched for this case."""
+    """The kernel to compile, and how it is launched for this case."""
     if isinstance(problem, ExternalProblem):
         return Job(kernel, case.dims, (), target, files=problem.files)
     inputs = tuple(TensorSpec(problem.shape(array, case), problem.dtype(array, case)) for array in problem.inputs)
@@ -24,15 +24,15 @@ def job(problem: Problem, kernel: Kernel, case: Case, target: Hardware) -> Job:
 
 
 def is_reported(problem: Problem, kernel: Kernel) -> bool:
-    """Whether compiling says what a forecaster can use. Of the catalogue's kernels, those of torch's operators were
-    recorded without a report."""
+    """Whether compiling the kernel gives a report that a forecaster can use. The catalogue's kernels of torch operators
+    were recorded without a report."""
     return kernel.language in ("cuda", "triton") or (isinstance(problem, ExternalProblem) and not kernel.is_bare)
 
 
 def reports(
     problem: Problem, kernels: Sequence[Kernel], cases: Sequence[Case], target: Hardware, timeout: float = 60.0
 ) -> list[list[StaticReport]]:
-    """A report of every kernel at every case: one list per kernel, in the order of the cases."""
+    """Return a report of every kernel at every case: one list per kernel, in the order of the cases."""
     return of_several([(problem, kernel, cases) for kernel in kernels], target, timeout)
 
 
@@ -42,7 +42,7 @@ def of_several(
     timeout: float = 60.0,
     processes: int | None = None,
 ) -> list[list[StaticReport]]:
-    """The same for kernels of several problems, which together cost less than apart."""
+    """The same for kernels of several problems. One call for all of them costs less than one call each."""
     jobs = [job(problem, kernel, case, target) for problem, kernel, cases in wanted for case in cases]
     found = iter(reporting.reports(jobs, timeout, processes))
     return [[next(found) for _ in cases] for _, _, cases in wanted]

@@ -1,4 +1,4 @@
-"""Reads a GPU MODE task.yml with PyYAML: mappings, lists, numbers and texts, within limits."""
+"""Reads a GPU MODE task.yml with PyYAML: mappings, lists, numbers and strings, within size limits."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from presage.core.text import lone_surrogate
 _LONGEST = 1 << 20
 _DEEPEST = 32
 _LONGEST_NUMBER = 400
-"""Longer ones take Python more than linear time."""
+"""Characters. Python takes more than linear time to parse longer numbers."""
 _KINDS = ("null", "bool", "int", "float", "str", "seq", "map")
 
 
 def parse(text: str, name: str) -> dict[str, Any]:
-    """The document, which must be a mapping; what cannot be read raises PresageError with its line.
+    """Parse the document, which must be a mapping. Raises PresageError with the line number if it cannot be read.
 
     >>> parse('tests:\\n  - {"size": 64, "seed": 1}\\nlang: "py"  # a comment', "task.yml")
     {'tests': [{'size': 64, 'seed': 1}], 'lang': 'py'}
@@ -44,7 +44,7 @@ def parse(text: str, name: str) -> dict[str, Any]:
 
 
 def _refuse_events(yaml: Any, text: str, name: str) -> None:
-    """Refuse what takes more memory or time than its length, before anything is built from it."""
+    """Refuse text that takes more memory or time than its length suggests, before any object is built from it."""
     depth = 0
     for event in yaml.parse(text, Loader=_loader(yaml)):
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
@@ -86,7 +86,7 @@ def _fault(message: str, place: Any, name: str) -> PresageError:
 
 @cache
 def _loader(yaml: Any) -> Any:
-    """PyYAML's safe loader, the quick one where it is there, without dates and other kinds of values."""
+    """PyYAML's safe loader, in C if available, which knows only the types in `_KINDS` (no dates, for example)."""
     safe = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     kinds = {f"tag:yaml.org,2002:{kind}" for kind in _KINDS}
     resolvers = {

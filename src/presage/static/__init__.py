@@ -1,1 +1,1 @@
-"""Static reports: what compiling a kernel tells, with no device."""
+"""Static reports: what is known about a kernel from compiling it, without a device."""

@@ -1,6 +1,6 @@
-"""Static reports that were made before, by the content of their jobs: a kernel is compiled once on a machine.
+"""A cache of static reports, keyed by the content of their jobs, so that a kernel is compiled once per machine.
 
-Nothing depends on it: where the file cannot be used, kernels are compiled again.
+The cache is optional: if its file cannot be used, kernels are compiled again.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ from presage.static.launch_request import Job
 from presage.static.report import StaticReport
 
 KEPT = ("ok", "runtime_error")
-"""Statuses that would be the same again: a compiler may have been killed, or short of time, only this once."""
+"""Statuses that are cached. Others may differ next time: a compiler may have been killed, or short of time, once."""
 _MOST = 200_000
 _AT_A_TIME = 500
 _LARGEST = 64 << 20
-"""Bytes of a report."""
+"""Most bytes of a report."""
 _PATIENCE = 5.0
-"""Seconds to wait for another process that writes."""
+"""Seconds to wait for another process that holds the file's lock."""
 _T = TypeVar("_T")
 
 
 def name_of(job: Job, request: Mapping[str, Any], compiler: str) -> str:
-    """A hash of all that a report depends on, the code that makes it included."""
+    """The cache key: a hash of all that a report depends on, including the code that makes it."""
     about = [request, job.dims, job.kernel.values, asdict(job.target), compiler, _own_code()]
     return hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()
 
 
 def find(names: Iterable[str]) -> dict[str, StaticReport]:
-    """Those of these reports that were kept."""
+    """The cached reports among those with these names."""
     wanted = list(dict.fromkeys(names))
 
     def read(database: sqlite3.Connection) -> list[tuple[str, bytes]]:
@@ -52,13 +52,13 @@ def find(names: Iterable[str]) -> dict[str, StaticReport]:
 
     found = {}
     for name, packed in _with_database(read) or ():
-        with contextlib.suppress(ValueError, KeyError, TypeError):  # damaged: it is made again
+        with contextlib.suppress(ValueError, KeyError, TypeError):  # a damaged entry is made again
             found[name] = StaticReport.from_record(json.loads(inflate(packed, _LARGEST)))
     return found
 
 
 def add(reports: Mapping[str, StaticReport]) -> None:
-    """Keep those that would be the same again; the oldest go when there are too many."""
+    """Cache the reports whose status is in KEPT. The oldest ones are deleted when there are too many."""
     kept = {name: report for name, report in reports.items() if report.status in KEPT}
     rows = [(name, zlib.compress(json.dumps(report.to_json()).encode())) for name, report in kept.items()]
 
@@ -72,11 +72,11 @@ def add(reports: Mapping[str, StaticReport]) -> None:
 
 
 def _with_database(work: Callable[[sqlite3.Connection], _T]) -> _T | None:
-    """What comes of the work; None where the file cannot be used. One that is damaged is removed."""
+    """Return the result of `work`; None if the file cannot be used. A damaged file is deleted."""
     try:
         path = cache_folder() / "reports.db"
         path.parent.mkdir(parents=True, exist_ok=True)
-    except (OSError, RuntimeError):  # no such place, or no home
+    except (OSError, RuntimeError):  # no cache folder, or no home directory
         return None
     try:
         with contextlib.closing(sqlite3.connect(path, timeout=_PATIENCE)) as database:
@@ -84,7 +84,7 @@ def _with_database(work: Callable[[sqlite3.Connection], _T]) -> _T | None:
             database.execute("PRAGMA synchronous = NORMAL")
             database.execute("CREATE TABLE IF NOT EXISTS reports (name TEXT UNIQUE NOT NULL, report BLOB NOT NULL)")
             return work(database)
-    except sqlite3.OperationalError:  # read-only, full, or held for too long by another
+    except sqlite3.OperationalError:  # read-only, full, or locked for too long by another process
         return None
     except sqlite3.DatabaseError:
         for file in (path, path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm")):

@@ -1,4 +1,4 @@
-"""The confined child that compiles one kernel for a static report. It writes one JSON document and ends."""
+"""The sandboxed child that compiles one kernel for a static report. It writes one JSON document and exits."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _SMALL = (
 
 
 def warm_up_cuda() -> None:
-    """Load the compiler, which takes longer than many a kernel, and all that walking needs: where a kernel is compiled,
-    no file of Python's is there."""
+    """Load the compiler, which is slow, and all Python modules that walking needs. The sandbox of a CUDA child has no
+    access to Python's files."""
     import numpy.ma  # noqa: F401  NumPy imports it late
 
     from presage.core.errors import PresageError
     from presage.static import nvrtc, toolkit
 
-    with contextlib.suppress(nvrtc.CompileError, OSError, PresageError):  # each request will say so for itself
+    with contextlib.suppress(nvrtc.CompileError, OSError, PresageError):  # each request reports the error itself
         includes = [str(folder) for folder in toolkit.includes()]
         done = nvrtc.compile(_SMALL, "sm_80", str(toolkit.nvrtc()), includes)
         _walk(done.ptx, {"name": "small", "integers": [1000], "grid": [1, 1, 1], "block": [32, 1, 1]})
@@ -41,7 +41,7 @@ def warm_up_triton() -> None:
 
 
 def answer(settings: dict[str, Any], gate: Gate) -> None:
-    """Answer the request that lies in our folder."""
+    """Answer the request in the current folder, and exit."""
     (writer,) = settings["descriptors"]
     gate.close()
     itself = os.getpid()
@@ -50,7 +50,7 @@ def answer(settings: dict[str, Any], gate: Gate) -> None:
         answered = _COMPILERS[request["compiler"]](request)
     except BaseException:
         answered = {"status": "unknown", "error": traceback.format_exc(limit=-3)}
-    if os.getpid() != itself:  # a copy that the module has made of itself
+    if os.getpid() != itself:  # a process that the module has forked
         os._exit(0)
     with os.fdopen(writer, "wb") as pipe:
         pipe.write(json.dumps(answered).encode())

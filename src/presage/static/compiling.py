@@ -1,5 +1,5 @@
-"""Compiles for static reports, each kernel in a confined child of its own. The children are forked from processes that
-have loaded a compiler already, since that takes longer than many a kernel."""
+"""Compiles kernels for static reports, each in its own sandboxed child. Children are forked from zygotes that have
+already loaded a compiler, since loading it can take longer than compiling a kernel."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _CHILD = "presage.static.child"
 _MEMORY = min(8 << 30, machine.memory())
 _ANSWER_BYTES = 64 << 20
 _NICE = 10
-"""What is being measured beside us comes first."""
+"""Niceness of the children, so that measurements on the same machine have priority."""
 
 
 @dataclass
 class _Running:
-    """A request that is being answered."""
+    """A request that a child is answering."""
 
     index: int
     request: Mapping[str, Any]
@@ -40,13 +40,13 @@ class _Running:
     scratch: str
     started: float
     limit: float
-    """In seconds."""
+    """Seconds after which the child is killed."""
     received: bytearray = field(default_factory=bytearray)
 
 
 def answers(requests: Sequence[Mapping[str, Any]], timeout: float, at_once: int | None = None) -> list[Answer]:
-    """An answer to each request, so many compiled at a time, one a core by default. `timeout` is for each case, in
-    seconds."""
+    """Return an answer to each request, in order. At most `at_once` children run in parallel, by default one per core.
+    `timeout` is in seconds per case."""
     waiting, found = list(enumerate(requests)), [Answer() for _ in requests]
     at_once = at_once or machine.cores()
     with selectors.DefaultSelector() as selector:
@@ -58,7 +58,7 @@ def answers(requests: Sequence[Mapping[str, Any]], timeout: float, at_once: int 
                     if _is_whole(key.data, key.fd):
                         found[key.data.index] = _finish(key, selector)
                 for key in list(selector.get_map().values()):
-                    if key.data.process.is_gone:  # though what it has started may hold the pipe open
+                    if key.data.process.is_gone:  # its descendants may still hold the pipe open
                         os.set_blocking(key.fd, False)
                         _is_whole(key.data, key.fd)
                         found[key.data.index] = _finish(key, selector)
@@ -99,14 +99,14 @@ def _start(index: int, request: Mapping[str, Any], timeout: float, selector: sel
 
 
 def _for_inline_cuda(request: Mapping[str, Any]) -> dict[str, str]:
-    """What a child must be told that may build an extension."""
+    """The environment variables for a child that may build an extension."""
     is_module = request["compiler"] != "cuda"
     return inline_cuda.environment() if is_module and inline_cuda.is_mentioned(request["source"]) else {}
 
 
 def _rules(kind: str, folder: str, request: Mapping[str, Any]) -> Rules:
-    """A CUDA source may include the toolkit's headers and nothing else. A module runs Python, Triton's assembler, and
-    the C++ compiler where it builds an extension."""
+    """The child's sandbox rules. A CUDA source may only include the toolkit's headers. A module may run Python,
+    Triton's assembler and, if it builds an extension, the C++ compiler."""
     if kind == "cuda":
         library = os.path.dirname(request["library"])
         readable = (*request["includes"], library)
@@ -119,14 +119,14 @@ def _rules(kind: str, folder: str, request: Mapping[str, Any]) -> Rules:
 
 
 def _zygote(kind: str) -> Zygote:
-    """Which has loaded the compiler, and found it as we do."""
+    """The zygote that has loaded this compiler, found by the same paths as in this process."""
     homes = {name: os.environ[name] for name in ("CUDA_HOME", "CUDA_PATH") if name in os.environ}
     name = f"{kind}/{os.pathsep.join(sys.path)}"
     return processes.zygote(name, (f"{_CHILD}:warm_up_{kind}",), {"CUDA_VISIBLE_DEVICES": "", **homes})
 
 
 def _is_whole(running: _Running, reader: int) -> bool:
-    """Take what has come; says whether that is all."""
+    """Read the data that has arrived. Return whether the answer is complete, or too long."""
     try:
         while chunk := os.read(reader, 1 << 20):
             running.received += chunk
@@ -140,7 +140,7 @@ def _is_whole(running: _Running, reader: int) -> bool:
 
 
 def _finish(key: selectors.SelectorKey, selector: selectors.BaseSelector, late: bool = False) -> Answer:
-    """Take the answer, or make one from how the process ended; nothing of its process group lives on."""
+    """End the child with its process group. Return its answer, or an error that says how it ended."""
     running: _Running = key.data
     processes.end(running.process)
     running.process.wait()
@@ -153,7 +153,7 @@ def _finish(key: selectors.SelectorKey, selector: selectors.BaseSelector, late: 
 
 
 def _read(received: bytearray) -> Answer | None:
-    """What a child has answered. Foreign code may have written it."""
+    """Parse a child's answer, which foreign code may have written. None if it is no JSON object."""
     try:
         found = json.loads(bytes(received)) if len(received) <= _ANSWER_BYTES else None
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""Reads a cubin, the ELF file a GPU loads: each kernel's registers, stack, shared memory and machine code."""
+"""Reads a cubin, the ELF file that a GPU loads: each kernel's registers, stack, shared memory and machine code."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ from dataclasses import dataclass
 
 _RESERVED_SHARED = 1024
 _KERNEL_SYMBOL = 0x10
-"""In a symbol's `other` byte: the function is a kernel."""
+"""Flag in a symbol's `other` byte: the function is a kernel."""
 _REQUIRED_THREADS, _FRAME, _MIN_STACK, _REGISTERS, _BARRIERS = 0x10, 0x11, 0x12, 0x2F, 0x4C
 _MOST_THREADS = 0x05
 _SIZED = 0x04
 _MOST_TIMES = 8
-"""Sections and names lie over each other at most so many times, on average."""
+"""How many sections or names may share each byte, on average. It limits the memory that a small file can take."""
 
 
 @dataclass(frozen=True)
 class Resources:
-    """What one kernel of a cubin needs."""
+    """The resources that one kernel of a cubin needs."""
 
     registers: int
     stack_bytes: int
     shared_bytes: int
-    """Static shared memory, without what the system reserves."""
+    """Static shared memory, without the bytes that the system reserves."""
     barriers: int
     required_threads: int | None
-    """Threads per block, where the code insists on a number."""
+    """Threads per block, if the code requires an exact number."""
     code: bytes
     most_threads: int | None = None
-    """Threads per block that the code was compiled for, where it says so."""
+    """The most threads per block that the code was compiled for, if it states a limit."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class _Section:
 
 
 def read(cubin: bytes) -> dict[str, Resources]:
-    """Every kernel in the cubin, by name; raises ValueError when it is none."""
+    """Every kernel in the cubin, by name. Raises ValueError if the bytes are no cubin."""
     try:
         sections = _sections(cubin)
         return dict(_kernels(sections))
@@ -120,7 +120,8 @@ def _attributes(data: bytes) -> list[tuple[int, bytes]]:
 
 
 class _Strings:
-    """Texts that end with a zero. They may share their ends, but not so that a small file holds gigabytes."""
+    """Zero-terminated strings. They may overlap, but their total length is limited, so that a small file cannot expand
+    to gigabytes."""
 
     def __init__(self, data: bytes, start: int = 0) -> None:
         self._data, self._start = data, start
@@ -134,5 +135,5 @@ class _Strings:
 
 
 def _threads(value: bytes | None) -> int | None:
-    """The product of an attribute's three sizes, where it is there."""
+    """The product of an attribute's three sizes; None without the attribute."""
     return math.prod(struct.unpack("<3I", value)) if value and len(value) == 12 else None

@@ -1,4 +1,4 @@
-"""Static reports of `.cu` files: NVRTC to a cubin; the launches are what the header declares."""
+"""Static reports of `.cu` files: NVRTC compiles the source to a cubin, and the header declares the launches."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SPILLS = re.compile(
 
 
 class LaunchError(Exception):
-    """The header's launch makes no sense for this case."""
+    """The header's launch cannot be evaluated for this case."""
 
     def __init__(self, message: str, status: str = "runtime_error") -> None:
         super().__init__(message)
@@ -28,7 +28,7 @@ class LaunchError(Exception):
 
 
 def request(job: Job) -> dict[str, Any]:
-    """What the child process is asked to compile."""
+    """The request to the child that compiles the source."""
     return {
         "compiler": "cuda",
         "source": job.kernel.source,
@@ -40,7 +40,7 @@ def request(job: Job) -> dict[str, Any]:
 
 
 def _walks(job: Job) -> list[dict[str, Any]]:
-    """The launches, as they are walked; none where they make no sense, which is found out when they are made."""
+    """The launches to walk; none if one of them cannot be evaluated, an error that `launches` reports later."""
     try:
         return [_walk(job, launch) for launch in job.kernel.header.launches]
     except LaunchError:
@@ -53,12 +53,12 @@ def _walk(job: Job, launch: Launch) -> dict[str, Any]:
 
 
 def answered(job: Job, answer: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The part of an answer that is about this job: there is one code for all sizes."""
+    """The part of an answer that is about this job: all of it, since the code is the same for all sizes."""
     return answer
 
 
 def launches(job: Job, answer: Mapping[str, Any]) -> Iterator[Launched]:
-    """Every launch of the header, at the case's size."""
+    """Yield every launch of the header, at the case's size. Raises LaunchError."""
     spills = {name: int(stores) + int(loads) for name, stores, loads in _SPILLS.findall(answer["log"])}
     walks = {json.dumps(asked): walked for asked, walked in answer["walks"]}
     for launch in job.kernel.header.launches:

@@ -1,4 +1,4 @@
-"""Hardware: what is known of a GPU without having it, read from hardware.toml."""
+"""Hardware: the known properties of a GPU, read from hardware.toml, so that no GPU is needed."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ WARP = 32
 MAX_THREADS_PER_BLOCK = 1024
 REGISTERS_PER_SM = 65536
 REGISTER_GRANULARITY = 256
-"""Registers are handed out to a warp in units of this many."""
+"""Registers are allocated to a warp in units of this many."""
 PARTITIONS_PER_SM = 4
 
 
 @dataclass(frozen=True)
 class Hardware:
-    """A GPU, or a bare architecture: then what depends on the product is None."""
+    """A GPU, or a bare architecture, whose fields that depend on the product are None."""
 
     name: str
     product: str
@@ -31,16 +31,16 @@ class Hardware:
     blocks_per_sm: int
     shared_per_sm: int
     shared_per_block: int
-    """The most a block can have when it opts in; 48 KiB without."""
+    """The most bytes that a block can have when it opts in. Without opting in, the limit is 48 KiB."""
     shared_reserved: int
-    """Bytes the system takes from every block's allocation."""
+    """Bytes that the system takes from every block's allocation."""
     shared_granularity: int
     load_store: int
-    """Threads whose accesses a multiprocessor's load and store units begin in a cycle."""
+    """Threads whose accesses a multiprocessor's load/store units can start per cycle."""
     lanes: Mapping[str, int]
-    """Of each kind of arithmetic, the results that a multiprocessor gives in a cycle."""
+    """Results that a multiprocessor gives per cycle, by kind of arithmetic."""
     barriers_per_sm: int | None = None
-    """Named barriers that resident blocks share; before Hopper they limit nothing."""
+    """Named barriers that resident blocks share; None before Hopper, where they limit nothing."""
     aliases: tuple[str, ...] = ()
     multiprocessors: int | None = None
     l2_bytes: int | None = None
@@ -64,7 +64,7 @@ class Hardware:
 
     @property
     def compile_arch(self) -> str:
-        """The architecture to compile for: with the `a` that unlocks wgmma and tcgen05, where there is one."""
+        """The architecture to compile for: with the suffix `a`, which enables wgmma and tcgen05, where there is one."""
         return f"{self.arch}a" if self.capability >= (9, 0) else self.arch
 
 

@@ -1,6 +1,7 @@
-"""Integers of a warp's 32 lanes: what PTX's integer instructions do to them, and what addresses cost in memory.
+"""Integers in a warp's 32 lanes: the effects of PTX's integer instructions, and the memory cost of addresses.
 
-A register holds 64-bit integers; one of 32 bits is kept sign-extended, and read as unsigned where its use says so.
+A register holds 64-bit integers. A 32-bit integer is stored sign-extended, and is converted to unsigned where an
+instruction reads it as unsigned.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ Lanes = npt.NDArray[np.int64]
 WARP = 32
 _SECTOR, _BANKS = 32, 32
 _SHARED_WINDOW = 1 << 38
-"""Where shared memory begins among all addresses: not at 0, which is what a null pointer is."""
+"""Start of shared memory in the generic address space. It is not 0, since 0 is the null pointer."""
 FLOATS = {
     "f32": "fp32", "f32x2": "fp32", "f16": "fp16", "f16x2": "fp16", "bf16": "fp16", "bf16x2": "fp16", "f64": "fp64",
 }  # fmt: skip
-"""Types that are not integers, and the kind of arithmetic that they are for."""
+"""PTX types that are not integers, and the kind of arithmetic that they count as."""
 
 
 def _signed32(values: Lanes) -> Lanes:
@@ -45,7 +46,7 @@ def _signed16(values: Lanes) -> Lanes:
 
 
 def wrap(instruction: Instruction) -> Callable[[Lanes], Lanes]:
-    """How a result is kept: sign-extended from the width that its type has."""
+    """Return the function that stores a result: it sign-extends from the width of the instruction's type."""
     parts = instruction.parts
     kind = parts[-1] if parts else "b32"
     if instruction.root == "cvt":
@@ -81,7 +82,7 @@ def _inserted(field: Lanes, values: Lanes, start: Lanes, length: Lanes) -> Lanes
 
 
 def _any_function(a: Lanes, b: Lanes, c: Lanes, table: Lanes) -> Lanes:
-    """lop3: each bit of the result is looked up by a bit of each operand."""
+    """lop3: the operands' bits at each position are the index of the result's bit in `table`."""
     result, wanted = np.zeros(WARP, dtype=np.int64), int(table[0])
     for bits in range(8):
         if wanted >> bits & 1:
@@ -171,13 +172,13 @@ def operation(instruction: Instruction) -> Callable[..., Lanes] | None:
 
 
 def sectors(addresses: Lanes, width: int) -> int:
-    """How many sectors of 32 bytes the lanes touch together."""
+    """The number of 32-byte sectors that the lanes touch together."""
     ends = addresses + (width - 1)
     return len(set((addresses // _SECTOR).tolist()) | set((ends // _SECTOR).tolist()))
 
 
 def shared_passes(addresses: Lanes, width: int) -> int:
-    """How often shared memory must be gone through, since a bank gives one word at a time."""
+    """The number of passes that a shared access takes, since each bank returns one word per pass."""
     words = max(1, width // 4)
     passes = 0
     for start in range(0, len(addresses), WARP // words):

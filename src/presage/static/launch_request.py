@@ -1,4 +1,4 @@
-"""Job: one kernel at one size for one target, which is what a static report is made of."""
+"""Job: one kernel at one size for one target. Each job results in one static report."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from presage.static.trace import TensorSpec
 
 @dataclass(frozen=True)
 class Job:
-    """A concrete kernel with what its launch depends on."""
+    """A concrete kernel, and everything that its launch depends on."""
 
     kernel: Kernel
     dims: Mapping[str, int]
     inputs: tuple[TensorSpec, ...]
     target: Hardware
     parameters: tuple[int, ...] = ()
-    """Numbers that a module gets after its inputs."""
+    """Integers that are passed to a module after its inputs."""
     files: Mapping[str, str] = field(default_factory=dict)
-    """What lies beside a module for a problem from elsewhere. Its reference.py makes the inputs, from `dims` if it
-    takes arguments."""
+    """For an external problem: the files beside the module, by name. Their reference.py makes the inputs, from `dims`
+    if it takes arguments."""

@@ -15,11 +15,11 @@ from presage.static.launch_request import Job
 from presage.static.report import Launched
 
 IMPORTED_LATE = ("numpy.ma", "triton.compiler.code_generator", "triton.experimental.gluon.nvidia.hopper")
-"""What Triton imports when it first compiles: whoever forks to compile does it before."""
+"""Modules that Triton imports at its first compilation. A process that forks to compile imports them before."""
 
 
 def request(job: Job) -> dict[str, Any]:
-    """What the child process is asked to run."""
+    """The request to the child that runs the module."""
     for package in ("torch", "triton"):
         if importlib.util.find_spec(package) is None:
             raise toolkit.ToolkitError(f"{package} is not installed; {toolkit.INSTALL}")
@@ -56,8 +56,8 @@ def answered(job: Job, answer: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def launches(job: Job, answer: Mapping[str, Any]) -> Iterator[Launched]:
-    """Every distinct launch of the trace. What is of another type than it must be raises an error: foreign code runs
-    where the answer is written."""
+    """Yield every distinct launch of the trace. A value of the wrong type raises an exception, since foreign code may
+    write the answer."""
     trace = answer["trace"]
     counts: Counter[int] = Counter()
     distinct: dict[str, int] = {}

@@ -1,6 +1,6 @@
 """Compiles CUDA C++ to a cubin with NVRTC, called through cuda.bindings: no GPU and no toolkit installation are needed.
 
-The code is what nvcc would take for a kernel file: names from <math.h>, <stdint.h> and the like are there.
+It accepts the kernel files that nvcc accepts: names from <math.h>, <stdint.h> and similar headers are defined.
 """
 
 from __future__ import annotations
@@ -75,18 +75,18 @@ _OPTIONS = (
 
 
 class CompileError(Exception):
-    """The source is not a kernel for this architecture; the message is the compiler's log."""
+    """The source does not compile for this architecture. The message is the compiler's log."""
 
 
 @dataclass(frozen=True)
 class Compiled:
-    """A loadable kernel file, and what the compiler said of it."""
+    """A compiled source: its cubin, its PTX and the compiler's log."""
 
     cubin: bytes
     log: str
     ptx: str
     names: Mapping[str, str] = field(default_factory=dict)
-    """What each function that was asked for by an expression is called in the file."""
+    """The name in the cubin of each function that was requested by a name expression."""
 
 
 def compile(
@@ -99,8 +99,8 @@ def compile(
     headers: Mapping[str, str] | None = None,
     wanted: Sequence[str] = (),
 ) -> Compiled:
-    """Compile for one architecture (`sm_90a`) with the NVRTC at `library`; raises CompileError. `more` are options,
-    `headers` texts to include by name, and `wanted` functions as in `k<float, 4>`."""
+    """Compile for one architecture (`sm_90a`) with the NVRTC at `library`. `more` are options, `headers` are texts that
+    can be included by name, and `wanted` are name expressions such as `k<float, 4>`. Raises CompileError."""
     nvrtc = _load(library)
     known = {**_HEADERS, **(headers or {})}
     texts, names = [text.encode() for text in known.values()], [key.encode() for key in known]
@@ -130,7 +130,7 @@ def version(library: str) -> str:
 
 def _bytes(nvrtc: Any, program: Any, what: str) -> bytes:
     _, size = getattr(nvrtc, f"nvrtcGet{what}Size")(program)
-    buffer = bytes(size)  # which the library writes into
+    buffer = bytes(size)  # the library writes into this buffer
     getattr(nvrtc, f"nvrtcGet{what}")(program, buffer)
     return buffer
 
@@ -146,7 +146,7 @@ def _message(nvrtc: Any, result: Any) -> str:
 
 @cache
 def _load(library: str) -> Any:
-    """NVIDIA's bindings, which use the library that is loaded already."""
+    """Load the library, and return NVIDIA's bindings, which use the loaded library."""
     ctypes.CDLL(library)
     from cuda.bindings import nvrtc
 

@@ -1,4 +1,4 @@
-"""Theoretical occupancy: how many of a kernel's blocks fit on one multiprocessor, and what stops more from fitting.
+"""Theoretical occupancy: how many of a kernel's blocks fit on one multiprocessor, and which resource limits them.
 
 The rules are those of NVIDIA's cuda_occupancy.h, with the largest shared-memory carve-out.
 """
@@ -19,7 +19,7 @@ from presage.static.hardware import (
 
 @dataclass(frozen=True)
 class Occupancy:
-    """Blocks and warps resident per multiprocessor; `fraction` is of the warps the hardware could hold."""
+    """Blocks and warps resident per multiprocessor. `fraction` is the share of the warps that the hardware can hold."""
 
     blocks: int
     warps: int

@@ -1,6 +1,6 @@
 """Operator calls: the operators of a trace, each as a trace of its own with one step, so that it can be run alone.
 
-In a table a call is a row: `to_row` and `from_row` go between the two.
+In a table, each call is a row: `to_row` and `from_row` convert between the two.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import Any
 from presage.static.trace import Step, Trace, TraceError, tensors_in
 
 _IN_PLACE_VIEWS = ("as_strided_", "squeeze_", "unsqueeze_", "transpose_", "t_", "detach_", "swapaxes_", "swapdims_")
-"""They change what a tensor is called, not what is in it; torch does not declare them to be views."""
+"""Operators that change a tensor's metadata and not its content. torch does not declare them as views."""
 
 
 def of_trace(trace: Trace) -> Iterator[Trace]:
-    """A call for each step that is one of torch's operators and works on the GPU. Every tensor that it reads is an
+    """Yield a call for each step that is a torch operator and works on the GPU. Every tensor that the step reads is an
     input of the call. Views, allocations and copies between host and GPU are left out."""
     for step in trace.steps:
         if (call := of_step(step, trace)) is not None:
@@ -25,7 +25,7 @@ def of_trace(trace: Trace) -> Iterator[Trace]:
 
 
 def of_step(step: Step, trace: Trace) -> Trace | None:
-    """The call of one step; None where it is none of torch's operators, or does nothing on the GPU."""
+    """The call of one step; None if the step is not a torch operator, or does nothing on the GPU."""
     if step.kind != "operator" or not step.name.startswith("aten::") or not step.bytes:
         return None
     call = _alone(step, trace)
@@ -65,7 +65,7 @@ def _renumbered(value: Any, order: Mapping[int, int]) -> Any:
 
 
 def to_row(call: Trace) -> dict[str, Any]:
-    """The call in columns: texts are JSON."""
+    """The call as a row, by column name. Nested values are JSON strings."""
     document = call.to_document()
     (step,) = document["steps"]
     return {
@@ -82,7 +82,7 @@ def to_row(call: Trace) -> dict[str, Any]:
 
 
 def from_row(row: Mapping[str, Any]) -> Trace:
-    """The call that a row holds. Raises TraceError where it holds none."""
+    """Read the call in a row. Raises TraceError if the row is not valid."""
     try:
         step = {
             "kind": "operator",

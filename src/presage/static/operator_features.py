@@ -1,7 +1,7 @@
-"""What an operator's call is, in numbers that say how long it should take on a GPU.
+"""Features of an operator's call: numbers that say how long it should take on a GPU.
 
-Three kinds of calls have features of their own: matrix products, convolutions (as the product that they are), and all
-others. Sizes are in octaves. What depends on the GPU is computed for the one that is asked about.
+Three kinds of calls have features of their own: matrix products, convolutions (treated as products), and all others.
+Sizes are logarithms to base 2. Features that depend on the GPU are computed for the given hardware.
 """
 
 from __future__ import annotations
@@ -18,34 +18,34 @@ Row = dict[str, float]
 
 KINDS = ("product", "convolution", "other")
 LAUNCH_NS = 2_000.0
-"""What the shortest of kernels takes, about."""
+"""Nanoseconds that the shortest kernels take, approximately."""
 _PRODUCTS = {
     **{"mm": 0, "bmm": 0, "addmm": 1, "baddbmm": 1, "mv": 0, "addmv": 1, "dot": 0, "linear": 0},
     "_addmm_activation": 1,
 }
-"""Where the first factor is among the arguments."""
+"""The operators for matrix products, with the index of the first factor among the input tensors."""
 _CONVOLUTIONS = ("convolution", "cudnn_convolution", "_convolution")
 _LIKE = {
     **dict.fromkeys(("full", "ones", "new_full", "new_ones", "new_zeros", "scalar_tensor"), "zeros"),
     **{"ge": "gt", "le": "lt", "ne": "eq", "clamp_max": "clamp_min", "expm1": "exp", "log2": "log", "exp2": "exp"},
     **{"var_mean": "var", "std_mean": "std", "_addmm_activation": "addmm"},
 }
-"""Operators that cost what others cost, of which more was measured."""
+"""Operators that cost as much as another one, of which there are more measurements."""
 _TILES = ((128, 256), (128, 128), (64, 64))
 _BANDWIDTH, _PEAK, _CACHE, _SMS = 1e12, 1e13, 40 << 20, 100
-"""Of a middling GPU, where they are not known."""
+"""Values of a mid-range GPU, used where those of the hardware are not known."""
 _ALIGNED = 4
-"""Octaves of bytes that one access of a thread moves at most: 16 bytes."""
+"""Logarithm to base 2 of the most bytes that one access of a thread moves (16)."""
 _BY_ONE_BLOCK = ("layer_norm", "group_norm", "batch_norm", "softmax", "cum")
-"""Operators of which one block takes a whole row, however long."""
+"""Operators whose kernels give a whole row to one block, however long the row is."""
 _SERIAL_S = 5e-8
-"""What such a block takes at least for an element of a row whose elements are apart."""
+"""Least seconds that such a block takes per element of a row whose elements are not adjacent."""
 _INDEXED = ("index_put_", "index_add_", "scatter_", "scatter_add_", "index", "gather", "index_select", "embedding")
 _ROWWISE = ("softmax", "cumsum", "cumprod", "sort", "topk", "norm", "sum", "mean", "var", "std", "prod", "max", "min")
 
 
 def kind_of(call: Trace) -> str:
-    """Which of KINDS a call is."""
+    """The kind of a call, one of KINDS."""
     name = base_name(call)
     if name in _CONVOLUTIONS:
         return "convolution"
@@ -53,15 +53,15 @@ def kind_of(call: Trace) -> str:
 
 
 def family(call: Trace) -> str:
-    """The operator without its overload, and without the underscore of one that works in place; or one that costs the
-    same."""
+    """The operator's name without its overload and without the underscore of in-place operators, or that of an operator
+    that costs the same."""
     name = base_name(call)
     name = name.rstrip("_") or name
     return _LIKE.get(name, name)
 
 
 def features(call: Trace, hardware: Hardware) -> tuple[Row, float]:
-    """The features of a call, and the least nanoseconds that it can take, with a launch's own."""
+    """The features of a call, and the least nanoseconds that it can take, including LAUNCH_NS."""
     gpu = _Gpu(hardware)
     describe: Callable[[Trace, _Gpu], Row] = {"product": _product, "convolution": _convolution, "other": _other}[
         kind_of(call)
@@ -73,14 +73,14 @@ def features(call: Trace, hardware: Hardware) -> tuple[Row, float]:
     row["memory_ns"], row["compute_ns"] = _log(1e9 * moved), _log(1e9 * worked)
     least = LAUNCH_NS + 1e9 * max(moved, worked, row.pop("_quantised_s", 0.0))
     row["least_ns"] = _log(least)
-    if "alone_ns" in row:  # where too few rows keep too few multiprocessors busy
+    if "alone_ns" in row:  # only for operators on rows: few rows keep few multiprocessors busy
         row["alone"] = row["alone_ns"] - row["least_ns"]
         row["strided"] -= row["least_ns"]
     return row, least
 
 
 class _Gpu:
-    """The numbers of a GPU, or of a middling one where they are not known."""
+    """The numbers of a GPU, with those of a mid-range GPU as fallback."""
 
     def __init__(self, hardware: Hardware) -> None:
         self._peaks = hardware.peak_flops
@@ -98,7 +98,7 @@ def _log(value: float) -> float:
 
 
 def _inputs(call: Trace) -> list[TensorSpec]:
-    """In the order of the arguments; a tensor that is given twice is there twice."""
+    """The input tensors, in the order of the arguments. A tensor that is passed twice is listed twice."""
     step = call.steps[0]
     return [call.tensors[number] for number in tensors_in([*step.arguments, *step.named.values()])]
 
@@ -117,13 +117,13 @@ def _strides(tensor: TensorSpec) -> Sequence[int]:
 
 
 def _alignment(elements: int, tensor: TensorSpec) -> float:
-    """Octaves of bytes to which rows of so many elements are aligned."""
+    """Logarithm to base 2 of the bytes to which rows of this many elements are aligned, at most _ALIGNED."""
     size = elements * ITEM_SIZES[tensor.dtype]
     return float(min(_ALIGNED, (size & -size).bit_length() - 1)) if size else float(_ALIGNED)
 
 
 def _moved_bytes(call: Trace) -> int:
-    """What a call reads and writes: of a table that an index points into, no more than is pointed to."""
+    """Bytes that a call reads and writes. Of a table that is indexed, only the indexed part counts."""
     step, inputs = call.steps[0], _inputs(call)
     if base_name(call) not in _INDEXED or len(inputs) < 2:
         return step.bytes
@@ -172,7 +172,7 @@ def _product(call: Trace, gpu: _Gpu) -> Row:
 
 
 def _matrix(tensor: TensorSpec) -> Row:
-    """How a matrix lies in memory."""
+    """Features of a matrix's layout in memory."""
     strides = _strides(tensor)
     if len(strides) < 2:
         return {"transposed": 0.0, "aligned": _alignment(tensor.shape[-1] if tensor.shape else 1, tensor)}
@@ -185,7 +185,7 @@ def _matrix(tensor: TensorSpec) -> Row:
 
 
 def _as_product(call: Trace, gpu: _Gpu, batch: int, m: int, n: int, k: int) -> Row:
-    """A product of matrices of m by k and k by n, so many times."""
+    """Features of `batch` products of matrices of m by k and k by n."""
     flops = 2.0 * batch * m * n * k
     peak = gpu.peak(call.steps[0].precision)
     row = {
@@ -217,7 +217,7 @@ def _as_product(call: Trace, gpu: _Gpu, batch: int, m: int, n: int, k: int) -> R
 
 
 def _numbers(value: Any) -> list[int]:
-    """Whole numbers of an argument that is one, or a list of them."""
+    """The integers in an argument that is an integer or a list."""
     found = value["list"] if isinstance(value, dict) and "list" in value else [value]
     return [each for each in found if type(each) is int]
 
@@ -236,7 +236,7 @@ def _convolution(call: Trace, gpu: _Gpu) -> Row:
     places = source.shape[0] * math.prod((source if transposed else out).shape[2:])
     strides, padding, dilation = (_numbers(_argument(call, at)) for at in (3, 4, 5))
     taps = math.prod(window)
-    if transposed:  # the gradient of a convolution: each input place is multiplied to a window of outputs
+    if transposed:  # transposed: each input position contributes to a window of outputs
         m, n, k = places, made // groups * taps, channels // groups
     else:
         m, n, k = places, made // groups, channels // groups * taps
@@ -267,7 +267,7 @@ def _convolution(call: Trace, gpu: _Gpu) -> Row:
     }
     row["made_tiles"] = _log(-(-outputs // 128) * -(-made // 128) / gpu.multiprocessors)
     row["grouped_ns"] = _log(1e9 * groups * 2.0 * m * n * k / gpu.peak("fp32"))
-    if groups > 1:  # tiles are of no use to groups that are smaller than one
+    if groups > 1:  # groups may be smaller than a tile, so tiles do not bound the time
         row["_quantised_s"] = 0.0
     return row
 
@@ -305,7 +305,7 @@ def _other(call: Trace, gpu: _Gpu) -> Row:
 
 
 def _is_dense(tensor: TensorSpec) -> bool:
-    """Whether its elements fill a range of memory, in whatever order of the axes."""
+    """Whether its elements fill a contiguous range of memory, in any order of the axes."""
     expected = 1
     for step, size in sorted((s, n) for s, n in zip(_strides(tensor), tensor.shape, strict=True) if n > 1):
         if step != expected:
@@ -315,7 +315,7 @@ def _is_dense(tensor: TensorSpec) -> bool:
 
 
 def _rows(call: Trace, gpu: _Gpu, tensor: TensorSpec) -> Row:
-    """What is taken together along an axis: how long, how far apart, and how many such rows there are."""
+    """Features of the rows that an operator processes along some axes: their length, stride and number."""
     axes = _axes(call, tensor)
     if not axes:
         return {}

@@ -1,8 +1,8 @@
-"""Which unit of a multiprocessor each instruction of the machine code keeps busy, and how often a warp executes it.
+"""Counts how often a warp executes machine instructions, by the pipeline of a multiprocessor that each one occupies.
 
-A walk counts PTX, in which a division is one instruction and reading a constant another. The machine code has eight for
-the one and none for the other, but it has the same loops: each of its instructions runs as often as the loop that it
-lies in. The units are those that Nsight Compute's documentation describes as pipelines.
+A walk counts PTX instructions. In PTX a division is one instruction, and so is reading a constant; the machine code has
+eight instructions for the division and none for the constant. But the machine code has the same loops, so that each of
+its instructions runs as often as its loop. The pipelines are those in Nsight Compute's documentation.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _OPCODES: Mapping[str, str] = {
 }
 _BY_OPCODE = {opcode: name for name, opcodes in _OPCODES.items() for opcode in opcodes.split()}
 PIPES = ("issue", "alu", *_OPCODES)
-"""`issue` is all of them; `alu` what none of the others does."""
+"""`issue` counts all instructions; `alu` counts those that belong to no other pipeline."""
 _SHORT = 8
-"""Instructions, at most, that hand over to a subroutine."""
+"""The most instructions between a branch around a subroutine's call and that call."""
 
 Bodies = tuple[tuple[int, Mapping[str, int]], ...]
-"""Of the code outside of loops (depth -1), and then of each loop: in how many others it lies, and its own instructions
-by pipe, without those of loops inside."""
+"""For the code outside loops (depth -1), and then for each loop: how many loops enclose it, and its own instructions by
+pipeline, without those of inner loops."""
 
 
 def pipe(opcode: str) -> str:
@@ -46,8 +46,8 @@ def pipe(opcode: str) -> str:
 
 
 def bodies(instructions: Sequence[Instruction]) -> Bodies:
-    """Count the instructions of each loop. Subroutines, and the way to one that a branch leads around, are left out:
-    they are for numbers that a division, say, cannot deal with in its usual way."""
+    """Count the instructions of each loop. Subroutines, and calls of them that a branch can skip, are left out: they
+    handle rare operands, such as those that the usual code of a division cannot handle."""
     usual = _usual(instructions)
     loops = sass.loops(usual)
     counts: list[Counter[str]] = [Counter() for _ in range(len(loops) + 1)]
@@ -60,8 +60,8 @@ def bodies(instructions: Sequence[Instruction]) -> Bodies:
 
 
 def executed(code: Bodies, rounds: Sequence[tuple[int, float]]) -> dict[str, float] | None:
-    """What a warp executes, by pipe, where the loops of the machine code are those that were walked; None where the
-    compiler has made others of them."""
+    """Machine instructions that a warp executes, by pipeline. None if the machine code's loops are not those that were
+    walked, because the compiler has changed them."""
     if [depth for depth, _ in code[1:]] != [depth for depth, _ in rounds]:
         return None
     total: dict[str, float] = {}

@@ -1,4 +1,4 @@
-"""Reads PTX, the last text before machine code: an entry's parameters, and its instructions in basic blocks."""
+"""Reads PTX, the intermediate text before machine code: an entry's parameters, and its instructions in basic blocks."""
 
 from __future__ import annotations
 
@@ -59,12 +59,12 @@ class Entry:
 
     name: str
     parameters: dict[str, str]
-    """Each one's type (`u64` for a pointer), in order."""
+    """The type of each parameter (`u64` for a pointer), in order."""
     blocks: tuple[Block, ...]
     labels: dict[str, int]
-    """Which block each label starts."""
+    """The index of the block that each label starts."""
     shared: dict[str, int]
-    """Where each variable in shared memory lies."""
+    """The address of each variable in shared memory."""
 
     @cached_property
     def loops(self) -> tuple[tuple[int, int], ...]:
@@ -81,13 +81,13 @@ class Entry:
 
 
 def depths(loops: Sequence[tuple[int, int]]) -> list[int]:
-    """In how many others each loop lies."""
+    """For each loop: how many other loops enclose it."""
     return [sum(start <= first and last <= end for start, end in loops) - 1 for first, last in loops]
 
 
 @lru_cache(maxsize=8)
 def parse(text: str, name: str) -> Entry | None:
-    """The entry of this name, or None where there is none that is whole. A kernel is asked for once a case."""
+    """The entry of this name, or None if there is no complete one. Cached, since a kernel is parsed once per case."""
     if len(text) > _LONGEST:
         return None
     text = _COMMENT.sub("", text)
@@ -102,7 +102,8 @@ def parse(text: str, name: str) -> Entry | None:
 
 
 def _parameters(text: str) -> Iterator[tuple[str, str]]:
-    """The name and the type of each: `.param .u64 .ptr .global .align 16 name` or `.param .align 8 .b8 name[16]`."""
+    """Yield each parameter's name and type: `.param .u64 .ptr .global .align 16 name` or
+    `.param .align 8 .b8 name[16]`."""
     for declared in text.split(","):
         kind = _PARAMETER.match(declared.strip())
         if kind and (name := _PARAMETER_NAME.fullmatch(declared.split()[-1])):
@@ -110,7 +111,7 @@ def _parameters(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _body(text: str, start: int) -> str | None:
-    """What stands between the entry's braces."""
+    """The text between the entry's braces; None if they do not close."""
     depth, opened = 0, start
     for brace in re.compile(r"[{}]").finditer(text, start):
         if depth == 0:
@@ -122,7 +123,7 @@ def _body(text: str, start: int) -> str | None:
 
 
 def _shared(text: str) -> dict[str, int]:
-    """Variables one after the other, as they are declared; one without a size lies behind the others."""
+    """Addresses of variables in order of declaration. Variables without a size come after all others."""
     places: dict[str, int] = {}
     open_ended: dict[str, None] = {}
     top = 0

@@ -1,4 +1,4 @@
-"""StaticReport: what compiling alone tells of a kernel, with no device."""
+"""StaticReport: what is known about a kernel from compiling it, without a device."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from presage.static.sass import Mix
 from presage.static.trace import Trace
 
 STATUSES = ("ok", "compile_error", "runtime_error", "timeout", "unknown")
-"""`runtime_error`: it would fail at launch. `unknown`: its host code cannot run on tensors without values."""
+"""`runtime_error`: the launch would fail. `unknown`: the host code cannot run on tensors without values."""
 _MAX_BLOCK = (1024, 1024, 64)
 _MAX_GRID = (2**31 - 1, 65535, 65535)
 
 
 @dataclass(frozen=True)
 class Launched:
-    """One distinct launch, as the header declares it or as host code did it."""
+    """One distinct launch, as the header declares it or as host code made it."""
 
     name: str
     grid: tuple[int, int, int]
@@ -34,44 +34,44 @@ class Launched:
     cubin: bytes
     count: int = 1
     spill_bytes: int | None = None
-    """What the compiler says it spilled; None where only the machine code can tell."""
+    """Bytes spilled according to the compiler; None if only the machine code can tell."""
     options: Mapping[str, Any] = field(default_factory=dict)
     executed: Mapping[str, float] | None = None
-    """What a warp executes, by kind; None where its code could not be walked to its end."""
+    """Counts of what a warp executes, by kind; None if the walk of its code did not reach the end."""
 
 
 @dataclass(frozen=True)
 class LaunchReport:
-    """What is known of one launch before it runs."""
+    """What is known about one launch before it runs."""
 
     name: str
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
     count: int
-    """How many launches are like this one."""
+    """The number of launches that are like this one."""
     registers: int
     spill_bytes: int
     """Bytes per thread that spill stores and loads move, each instruction counted once."""
     stack_bytes: int
     shared_bytes: int
-    """Static and dynamic, per block."""
+    """Static and dynamic shared memory per block."""
     code_bytes: int
     occupancy: float
     occupancy_limiter: str
     blocks_per_sm: int
     waves: float | None
-    """Grid blocks over the blocks that the whole GPU holds at once; None for a bare architecture."""
+    """Blocks of the grid divided by the blocks that the whole GPU holds at once; None for a bare architecture."""
     loops: int
     instructions: Mapping[str, int]
     instructions_in_loops: Mapping[str, int]
     options: Mapping[str, Any]
     """For Triton: warps, stages, constants, and each argument's type and alignment."""
     executed: Mapping[str, float] | None = None
-    """What a warp executes, loops counted as often as they run, by `warp.KINDS`; None where that is not known."""
+    """Counts of what a warp executes, with every iteration of loops, by `warp.KINDS`; None if not known."""
     unbounded: Mapping[str, float] = field(default_factory=dict)
-    """Of that, what lies in loops that end when memory says so: it is counted once, however often it will run."""
+    """The part of `executed` in loops whose end depends on values in memory. Such loops are counted once."""
     machine: Mapping[str, float] | None = None
-    """What a warp executes of the machine code, by `pipes.PIPES`; None where that is not known."""
+    """Machine instructions that a warp executes, by `pipes.PIPES`; None if not known."""
 
 
 @dataclass(frozen=True)
@@ -85,10 +85,10 @@ class StaticReport(Shown):
     launches: tuple[LaunchReport, ...] = ()
     error: str | None = None
     operators: Mapping[str, int] = field(default_factory=dict)
-    """Calls of the framework's own operators in a module's host code, whose kernels are not seen here."""
+    """Calls of torch's own operators in a module's host code, by name. Their kernels are not in the report."""
     notes: tuple[str, ...] = ()
     trace: Trace | None = None
-    """What a module's call does, step by step, without machine code. A bare kernel's launches are all there is."""
+    """What a module's call does, step by step, without machine code. None for a bare kernel, which only launches."""
 
     def to_json(self) -> dict[str, Any]:
         told = dataclasses.asdict(dataclasses.replace(self, trace=None))
@@ -96,7 +96,7 @@ class StaticReport(Shown):
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> StaticReport:
-        """From what was stored of it: as JSON, or in a recording."""
+        """Read a report that was stored as JSON or in a recording."""
         return cls(
             **{name: record[name] for name in ("target", "arch", "status", "compiler", "error")},
             launches=tuple(_launch(launch) for launch in record["launches"]),
@@ -109,7 +109,7 @@ class StaticReport(Shown):
 def describe(
     launched: Launched, resources: Resources, mix: Mix, target: Hardware, code: pipes.Bodies = ()
 ) -> LaunchReport:
-    """Put together what the launch, the cubin and the disassembly say."""
+    """Combine the facts from the launch, the cubin and the disassembly."""
     shared = resources.shared_bytes + launched.dynamic_shared
     fit = occupancy(target, math.prod(launched.block), resources.registers, shared, resources.barriers)
     waves = None
@@ -141,7 +141,7 @@ def describe(
 
 
 def launch_problem(launched: Launched, resources: Resources, target: Hardware) -> str | None:
-    """Why the target would refuse this launch, or None."""
+    """Return why the target would refuse this launch, or None."""
     threads, shared = math.prod(launched.block), resources.shared_bytes + launched.dynamic_shared
     for what, sizes, limits in (("grid", launched.grid, _MAX_GRID), ("block", launched.block, _MAX_BLOCK)):
         for axis, size, limit in zip("xyz", sizes, limits, strict=True):

@@ -1,4 +1,4 @@
-"""Static reports: compiles kernels in a child process, with no device, and reports what their machine code tells."""
+"""Makes static reports: compiles kernels in child processes, without a device, and analyses their machine code."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ERROR_LINES, _ERROR_SIGNS, _NOTES = 12, 400, 20
 
 @dataclass(frozen=True)
 class _Outcome:
-    """A job that compiled (launches) or did not (error), before disassembly."""
+    """The result of a job before disassembly: launches if it compiled, else an error."""
 
     status: str
     launches: tuple[tuple[Launched, Resources], ...] = ()
@@ -32,7 +32,7 @@ class _Outcome:
 
 
 def reports(jobs: Sequence[Job], timeout: float = 60.0, processes: int | None = None) -> list[StaticReport]:
-    """A report for every job, in order. `timeout` is per job, in seconds. Many jobs at once cost far less each."""
+    """A report for every job, in order. `timeout` is in seconds per job. Many jobs at once cost far less each."""
     for job in jobs:
         if job.kernel.language not in _COMPILERS:
             known = " and ".join(_COMPILERS)
@@ -79,7 +79,7 @@ def _outcome(job: Job, answer: Mapping[str, Any]) -> _Outcome:
         LookupError,
         TypeError,
         ValueError,
-    ):  # foreign code runs where it is written
+    ):  # foreign code may write the answer
         return _Outcome("compile_error", error="the compiling process gave no answer that can be read")
 
 
@@ -111,7 +111,7 @@ def _compiled(job: Job, answer: Mapping[str, Any]) -> _Outcome:
 
 
 def _priced(answer: Mapping[str, Any]) -> Trace | None:
-    """The trace without its machine code, which the launches' reports tell of."""
+    """The trace with the costs of its launches, but without its machine code, which the launches' reports describe."""
     if "trace" not in answer:
         return None
     trace: Trace = answer["trace"]
@@ -122,19 +122,20 @@ def _priced(answer: Mapping[str, Any]) -> Trace | None:
 
 
 def _operators(trace: Trace | None) -> dict[str, int]:
-    """How often each of torch's operators that do work is called."""
+    """The number of calls of each torch operator that does work."""
     names = [step.name for step in trace.steps if step.kind in ("operator", "copy")] if trace else []
     return dict(Counter(name.removeprefix("aten::").partition(".")[0] for name in names))
 
 
 def _printable(error: object) -> str:
-    """The first lines of what a compiler or foreign code says, of a length and with signs that a terminal can bear."""
+    """The first lines of a message from a compiler or foreign code, shortened, and without characters that could
+    disturb a terminal."""
     lines = str(error).strip().splitlines()[:_ERROR_LINES]
     return "\n".join("".join(sign if sign.isprintable() else "?" for sign in line[:_ERROR_SIGNS]) for line in lines)
 
 
 def _mixes(jobs: Sequence[Job], outcomes: Sequence[_Outcome]) -> dict[tuple[str, bytes], tuple[sass.Mix, pipes.Bodies]]:
-    """Disassemble everything, with one run of the disassembler per architecture. What cannot be read is left out."""
+    """Disassemble all machine code, with one call per architecture. Code that cannot be read is left out."""
     codes: dict[str, dict[bytes, None]] = {}
     for job, outcome in zip(jobs, outcomes, strict=True):
         for _, resources in outcome.launches:

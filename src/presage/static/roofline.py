@@ -1,4 +1,4 @@
-"""What each step of a trace needs at least: the time for its bytes or for its operations, whichever is longer."""
+"""The roofline of each step of a trace: the time for its bytes or for its operations, whichever is longer."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from presage.static.trace import FREE, LAUNCHES, Step, Trace
 from presage.static.warp import UNBOUNDED
 
 HOST_BANDWIDTH = 64e9
-"""Bytes a second between host and GPU: sixteen lanes of PCIe 5. That of the GPUs' tables is of their own memory."""
+"""Bytes per second between host and GPU: sixteen lanes of PCIe 5. GPU tables hold that of the GPU's memory."""
 _SECTOR = 32
 _HALF_RATE = {"fp64": 0.5}
-"""Of single precision's, where a table has no peak of its own."""
+"""Peak as a share of single precision's, for a GPU whose table has no peak of this precision."""
 
 
 def step_ns(trace: Trace, hardware: Hardware) -> dict[int, float]:
-    """Nanoseconds by the number of the step, for steps that do work; empty where the GPU's peaks are not known."""
+    """Nanoseconds by step number, for steps that do work; empty if the GPU's peaks are not known."""
     if not hardware.bandwidth:
         return {}
     return {
@@ -38,7 +38,7 @@ def _least_ns(step: Step, hardware: Hardware, bandwidth: float) -> float:
 
 
 def launch_flops(report: StaticReport) -> float:
-    """The operations of a bare kernel's launches, as walking their code counts them; 0 where that is not known."""
+    """The operations of a bare kernel's launches, counted by walking their code; 0 if not known."""
     return sum(
         launch.count * _flops(launch.executed or {}, _warps(launch.grid, launch.block)) for launch in report.launches
     )
@@ -49,18 +49,19 @@ def _warps(grid: Sequence[int], block: Sequence[int]) -> int:
 
 
 def _flops(executed: Mapping[str, float], warps: int) -> float:
-    """Those of tensor cores where there are any, or else of all lanes."""
+    """The flops of tensor cores if there are any, or else those of all lanes."""
     scalar = WARP * sum(executed.get(kind, 0.0) for kind in ("fp32", "fp16", "fp64", "special"))
     return warps * (executed.get("tensor_flops", 0.0) or scalar)
 
 
 def priced(step: Step, executed: Mapping[str, float] | None) -> Step:
-    """A launch with its bytes and operations as walking its code counts them. It moves no more than the tensors that it
-    is given hold, if each is read or written once; a walk counts what is moved again, and not what memory decides."""
+    """A launch step with its bytes and operations, counted by walking its code. Its bytes are at most the size of its
+    tensors, each read or written once, since a walk counts repeated accesses again. A walk misses accesses that depend
+    on memory."""
     if step.kind not in LAUNCHES or step.launch is None or executed is None:
         return step
     if any(name.startswith(UNBOUNDED) for name in executed):
-        return step  # what a loop moves that memory ends is not known, so it is all
+        return step  # a loop that memory ends moves an unknown amount: keep the tensors' size
     warps = _warps(step.launch.grid, step.launch.block)
     sectors = sum(executed.get(f"{what}_sectors", 0.0) for what in ("load", "store", "atomic"))
     moved = int(min(_SECTOR * sectors * warps, 1 << 60))

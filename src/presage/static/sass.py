@@ -51,7 +51,7 @@ CLASSES = (
     *_CLASSES,
     "other",
 )
-"""Every class an instruction can fall into; what the table does not know is `other`."""
+"""Every class of instructions. Opcodes that are not in the table are `other`."""
 
 
 @dataclass(frozen=True)
@@ -70,12 +70,12 @@ class Instruction:
 
 @dataclass(frozen=True)
 class Mix:
-    """What a kernel's code consists of."""
+    """Statistics of a kernel's code."""
 
     classes: Mapping[str, int]
     """Instructions of each class; classes without any are left out."""
     loops: int
-    """Backward branches."""
+    """Number of backward branches."""
     in_loops: Mapping[str, int]
     """The instructions that lie inside some loop, by class."""
     local_bytes: int
@@ -131,9 +131,9 @@ def loops(instructions: Sequence[Instruction]) -> list[tuple[int, int]]:
 
 
 def disassemble(codes: Sequence[bytes], arch: str) -> list[list[Instruction] | None]:
-    """The instructions of each piece of machine code; None of what is none.
+    """The instructions of each piece of machine code; None for a piece that cannot be disassembled.
 
-    The disassembler takes half a second to start and milliseconds per kernel, so hand over many at once.
+    The disassembler takes half a second to start and milliseconds per kernel, so pass many pieces at once.
     """
     unique = list(dict.fromkeys(codes))
     known = {code: _CACHE[arch, code] for code in unique if (arch, code) in _CACHE}
@@ -152,11 +152,11 @@ _CACHE: dict[tuple[str, bytes], list[Instruction] | None] = {}
 _CACHE_SIZE = 256
 _MEMORY, _SECONDS = 4 << 30, 600.0
 _WORTH_A_START = 256 << 10
-"""Bytes of machine code that take about as long as starting the disassembler."""
+"""Bytes of machine code that take about as long to disassemble as the disassembler takes to start."""
 
 
 def _groups(codes: Sequence[bytes]) -> list[list[bytes]]:
-    """The codes, in order, parted for runs of the disassembler beside each other, where that is worth their start."""
+    """Split the codes, in order, into groups for parallel runs of the disassembler, if that is worth its start."""
     most = max(_WORTH_A_START, -(-sum(map(len, codes)) // machine.cores()))
     groups: list[list[bytes]] = []
     for code in codes:
@@ -182,7 +182,7 @@ def _run(codes: Sequence[bytes], arch: str) -> Sequence[list[Instruction] | None
         scratch.remove(folder)
     if done.status == NOT_STARTED:
         raise toolkit.ToolkitError(f"nvdisasm does not work: {done.output.strip()[:500]}")
-    if done.status and len(codes) > 1:  # one of them spoils it for all
+    if done.status and len(codes) > 1:  # one invalid piece makes the whole run fail
         return [each for code in codes for each in _run([code], arch)]
     if done.status:
         return [None]
@@ -190,7 +190,7 @@ def _run(codes: Sequence[bytes], arch: str) -> Sequence[list[Instruction] | None
 
 
 def _split(lines: Iterable[tuple[str, str, str]], sizes: Sequence[int]) -> list[list[Instruction]]:
-    """Give every kernel its own instructions back, with addresses counted from its start."""
+    """Assign instructions to their kernels, with addresses relative to the kernel's start."""
     pieces: list[list[Instruction]] = [[] for _ in sizes]
     piece, start, end = 0, 0, sizes[0]
     for address, opcode, operands in lines:
@@ -219,13 +219,13 @@ def branch_target(instruction: Instruction) -> int | None:
 
 
 def target(instruction: Instruction) -> int | None:
-    """The address at the end of its operands."""
+    """The address at the end of an instruction's operands; None if there is none."""
     match = _TARGET.search(instruction.operands)
     return int(match[1], 16) if match else None
 
 
 def is_trap(instruction: Instruction) -> bool:
-    """The branch to itself that ends every kernel."""
+    """Whether this is the branch to itself that ends every kernel."""
     return branch_target(instruction) == instruction.address
 
 

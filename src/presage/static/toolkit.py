@@ -15,11 +15,11 @@ INSTALL = install("cuda")
 
 
 class ToolkitError(PresageError):
-    """Something of NVIDIA's toolkit is missing or does not work; the message says what to install."""
+    """A part of NVIDIA's toolkit is missing or does not work. The message says what to install."""
 
 
 def nvrtc() -> Path:
-    """The run-time compiler's library, where NVIDIA's bindings for it are installed, too."""
+    """The library of NVRTC, the run-time compiler. Raises ToolkitError if it or NVIDIA's bindings are not installed."""
     if not _is_installed("cuda.bindings"):
         raise ToolkitError(f"compiling CUDA needs cuda-bindings, which is not installed: {INSTALL}")
     for root in _roots():
@@ -30,7 +30,7 @@ def nvrtc() -> Path:
 
 
 def includes() -> tuple[Path, ...]:
-    """The folder with cuda_fp16.h and its kin, and where there is one, the folder with the CUDA C++ library."""
+    """The folder of the CUDA headers (cuda_fp16.h and others) and, if there is one, that of the CUDA C++ library."""
     roots = list(_roots())
     headers = [root / "include" for root in roots if (root / "include" / "cuda_fp16.h").is_file()]
     if not headers:
@@ -40,15 +40,15 @@ def includes() -> tuple[Path, ...]:
 
 
 def host_includes() -> tuple[Path, ...]:
-    """The same for host code, with the folder of what CUDA's own headers include, which lies elsewhere in some
-    packages."""
+    """The same for host code, plus the folder of the headers that CUDA's own headers include, which is a different one
+    in some packages."""
     folders = (root / "include" for root in _roots())
     own = [folder for folder in folders if (folder / "crt" / "host_defines.h").is_file()]
     return tuple(dict.fromkeys((*includes(), *own[:1])))
 
 
 def program(name: str) -> Path:
-    """One of the toolkit's programs."""
+    """The path of one of the toolkit's programs. Raises ToolkitError if it is not installed."""
     for root in _roots():
         if (root / "bin" / name).is_file():
             return root / "bin" / name
@@ -64,7 +64,8 @@ def assemblers() -> tuple[Path, ...]:
 
 
 def home() -> Path | None:
-    """An installed toolkit with nvcc, which builds torch's extensions, from where torch looks for it."""
+    """The folder of an installed toolkit with nvcc, which builds torch's extensions, from where torch looks for it;
+    None if there is none."""
     on_path = shutil.which("nvcc")
     beside = os.path.dirname(os.path.dirname(os.path.realpath(on_path))) if on_path else None
     folders = (os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH"), beside, "/usr/local/cuda")
@@ -79,7 +80,7 @@ def _is_installed(module: str) -> bool:
 
 
 def _roots() -> Iterator[Path]:
-    """Folders laid out like a CUDA toolkit, the preferred first."""
+    """Yield the folders that are laid out like a CUDA toolkit, the preferred ones first."""
     for entry in dict.fromkeys(sys.path):
         packages = Path(entry, "nvidia")
         yield from (root for root in sorted(packages.glob("cu1[3-9]"), reverse=True) if root.is_dir())

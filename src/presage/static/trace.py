@@ -1,10 +1,10 @@
 """Trace: what one call of a module does, step by step, as a program without branches.
 
-A step is an operator of torch's, a launch of a kernel with its machine code, or a wait for the GPU. Steps name tensors
-by number. Inputs and constants (weights, buffers: what was there before the call) are given; every other tensor is made
-by a step. So whoever has the inputs and the constants can run the program again, with memory of their own.
+A step is a torch operator, a launch of a kernel with its machine code, or a wait for the GPU. Steps refer to tensors by
+number. Inputs and constants (weights, buffers: tensors that existed before the call) are given. Every other tensor is
+made by a step. So a process that has the inputs and the constants can replay the program, with its own memory.
 
-A trace is written where foreign code runs. `Trace.from_document` believes nothing in it.
+A trace is written by a process that runs foreign code. `Trace.from_document` trusts nothing in it.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from functools import cached_property
 from typing import Any
 
 KINDS = ("operator", "triton", "cuda", "copy", "sync", "view", "allocation")
-"""`copy` is between the memories of host and GPU. A `view` and an `allocation` do no work on the GPU."""
+"""`copy` moves data between the memories of host and GPU. A `view` and an `allocation` do no work on the GPU."""
 LAUNCHES = ("triton", "cuda")
 COPY, FILL = "presage::copy", "presage::fill"
-"""Names of steps that are no operators of torch's. COPY takes a number of bytes, then tensor and byte offset of where
-they go, and of where they come from; FILL a number of bytes, the byte, tensor and byte offset."""
+"""Names of steps that are not torch operators. COPY takes a number of bytes, tensor and byte offset of the destination,
+and tensor and byte offset of the source; FILL takes a number of bytes, the byte, tensor and byte offset."""
 FREE = ("sync", "view", "allocation")
 COMPILED = "torch compiles its functions; the steps are what they do before that"
 SCRIPTED = "torch.jit scripts its functions; the steps are what they do before that"
 GRAPHED = "a CUDA graph has its steps, or some of them: those do not wait for the host"
-"""Notes."""
+"""Notes that a trace may carry."""
 ITEM_SIZES = {
     **dict.fromkeys(("bool", "uint8", "int8", "float8_e4m3fn", "float8_e5m2", "float8_e8m0fnu"), 1),
     **dict.fromkeys(("float8_e4m3fnuz", "float8_e5m2fnuz", "float4_e2m1fn_x2"), 1),
@@ -53,42 +53,42 @@ _REFUSED = re.compile(
     r"aten::(from_file|record_stream|_?pin_memory|set_data|_backward|requires_grad_|_print|_assert\w*|item|"
     r"_local_scalar_dense|set_|resize_|_resize_output_|_cuda\w*|__\w*)\."
 )
-"""Operators that do other things than compute with tensors."""
+"""Operators that a trace must not contain, since they do more than compute with tensors."""
 _MOST_CODE = 64 << 20
 FLAGS = ("matmul_tf32", "cudnn_tf32", "cudnn_benchmark", "cudnn_deterministic", "fp16_reduction", "bf16_reduction")
-"""Settings of torch's that decide which kernel an operator takes."""
+"""torch settings that decide which kernel an operator uses."""
 
 
 class TraceError(ValueError):
-    """A document that is no trace."""
+    """The document is no valid trace."""
 
 
 @dataclass(frozen=True)
 class TensorSpec:
-    """What a tensor is, without its values."""
+    """A tensor's properties, without its values."""
 
     shape: tuple[int, ...]
     dtype: str
     stride: tuple[int, ...] = ()
-    """Of one that need not lie row by row."""
+    """In elements; empty for a row-major tensor."""
     device: str = "cuda"
 
     @property
     def layout(self) -> dict[str, Any]:
-        """How it lies in memory, wherever that is."""
+        """The tensor's layout in memory, without its device."""
         return {"shape": self.shape, "dtype": self.dtype, "stride": self.stride}
 
     @property
     def bytes(self) -> int:
-        """What lies between its first and its last element, at most: a row that is repeated counts once."""
+        """The bytes of its distinct elements: a row that is repeated (with stride 0) counts once."""
         distinct = [size for size, step in zip(self.shape, self.stride or self.shape, strict=True) if step or not size]
         return math.prod(distinct) * ITEM_SIZES[self.dtype]
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter of a launch: its bytes, and where addresses lie in them: at which byte, of which tensor, how far
-    from that tensor's first element."""
+    """One parameter of a launch: its bytes, and the addresses in them. Each address is the position of its first byte,
+    the number of its tensor, and the byte offset from that tensor's first element."""
 
     content: bytes
     pointers: tuple[tuple[int, int, int], ...] = ()
@@ -102,39 +102,39 @@ class Launch:
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
     shared: int
-    """Dynamic, in bytes."""
+    """Bytes of dynamic shared memory."""
     parameters: tuple[Parameter, ...]
     cluster: tuple[int, int, int] = (1, 1, 1)
     cooperative: bool = False
     overlapping: bool = False
-    """Whether it may begin before the launch before it has ended."""
+    """Whether the kernel may start before the previous launch has ended."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """For Triton: warps, stages, constants."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """One thing that a call does."""
+    """One step of a call."""
 
     kind: str
     name: str
-    """Of an operator with its overload (`aten::mm.default`), or of a kernel's entry."""
+    """The name of an operator with its overload (`aten::mm.default`), or of a kernel's entry."""
     arguments: tuple[Any, ...] = ()
-    """In JSON: plain values as they are, others as {"tensor": 3}, {"list": [...]}, {"dtype": "float16"}."""
+    """As JSON: plain values as they are, others as {"tensor": 3}, {"list": [...]}, {"dtype": "float16"}."""
     named: Mapping[str, Any] = field(default_factory=dict)
     results: Any = None
-    """Which tensors it makes or returns, written in the same way."""
+    """The tensors that the step makes or returns, in the notation of `arguments`."""
     flags: Mapping[str, bool] = field(default_factory=dict)
     launch: Launch | None = None
     bytes: int = 0
-    """What it reads and writes, each tensor once."""
+    """Bytes that the step reads and writes, each tensor counted once."""
     flops: float = 0.0
     precision: str = "fp32"
-    """Which of the GPU's peaks its operations are held against: fp32, tf32, fp16, bf16, fp8 or fp64."""
+    """The GPU's peak that its operations are compared with: fp32, tf32, fp16, bf16, fp8 or fp64."""
 
     @property
     def reads(self) -> Iterator[int]:
-        """The numbers of the tensors that it takes."""
+        """The numbers of the tensors that the step takes."""
         yield from tensors_in([*self.arguments, *self.named.values()])
         for parameter in self.launch.parameters if self.launch else ():
             yield from (tensor for _, tensor, _ in parameter.pointers)
@@ -146,38 +146,38 @@ class Step:
 
 @dataclass(frozen=True)
 class Trace:
-    """What one call does."""
+    """What one call of a module does."""
 
     tensors: tuple[TensorSpec, ...]
     inputs: tuple[int, ...]
-    """The numbers of the call's tensors, in the order of its data."""
+    """The numbers of the input tensors, in the order of the call's data."""
     constants: tuple[int, ...]
     steps: tuple[Step, ...]
     outputs: Any
-    """What the call returns, written as arguments are."""
+    """What the call returns, in the notation of `Step.arguments`."""
     cubins: tuple[bytes, ...] = ()
-    """Machine code that launches refer to; empty in a trace that was kept without it."""
+    """Machine code that launches refer to; empty in a trace that was stored without it."""
     cubin_hashes: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    """What a reader must know: what was guessed, and what is missing."""
+    """Remarks for the reader: what was guessed, and what is missing."""
     lacks: str | None = None
-    """Why the program cannot be run again, if it cannot."""
+    """Why the program cannot be replayed; None if it can."""
 
     @cached_property
     def hash(self) -> str:
-        """Of the program: which constants, inputs and code it takes, and what it does with them."""
+        """Hash of the program: its constants, inputs and code, and what it does with them."""
         document = self.to_document()
         about = {name: document[name] for name in ("tensors", "inputs", "constants", "steps", "outputs", "hashes")}
         return hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()
 
     def own_share(self, roofline_ns: Mapping[int, float]) -> float | None:
-        """Of the time that its steps need at least, what its own kernels do; None where nothing takes time."""
+        """The share of the module's own kernels in the roofline time of all steps; None if no step takes time."""
         own = sum(ns for number, ns in roofline_ns.items() if self.steps[number].kind in LAUNCHES)
         every = sum(roofline_ns.values())
         return own / every if every else None
 
     def to_document(self, with_code: bool = False) -> dict[str, Any]:
-        """As JSON; machine code only where it is asked for."""
+        """The trace as JSON. It includes machine code only if `with_code` is true."""
         return {
             "version": _VERSION,
             "tensors": [
@@ -196,7 +196,7 @@ class Trace:
 
     @classmethod
     def from_document(cls, document: Any) -> Trace:
-        """Read what foreign code may have written. Raises TraceError."""
+        """Read a document that foreign code may have written. Raises TraceError."""
         try:
             return _Reader(document).trace()
         except TraceError:
@@ -234,7 +234,7 @@ def _step_document(step: Step) -> dict[str, Any]:
 
 
 def tensors_in(values: Sequence[Any]) -> Iterator[int]:
-    """The numbers of the tensors that are named in values written as arguments are."""
+    """The numbers of the tensors in values that are in the notation of `Step.arguments`."""
     for value in values:
         if isinstance(value, dict):
             if "tensor" in value:
@@ -272,14 +272,14 @@ def _three(value: Any, most: int) -> tuple[int, int, int]:
 
 
 class _Reader:
-    """Reads a document into a trace, one part after the other."""
+    """Reads a document part by part, checks it, and makes a trace of it."""
 
     def __init__(self, document: Any) -> None:
         if type(document) is not dict or type(document.get("version")) is not int or document["version"] != _VERSION:
             raise TraceError(f"not a trace of version {_VERSION}")
         self._document = document
         self._made: set[int] = set()
-        """The tensors that there are by the step that is being read."""
+        """The tensors that exist before the step that is being read."""
         self._count = 0
 
     def trace(self) -> Trace:
@@ -382,13 +382,13 @@ class _Reader:
         return Parameter(content, tuple(pointers))
 
     def _there(self, number: Any) -> int:
-        """The number of a tensor that some step before has made."""
+        """Check the number of a tensor that must exist already: it is given, or an earlier step has made it."""
         if self._number(number) not in self._made:
             raise TraceError(f"tensor {number} is used before it is made")
         return int(number)
 
     def _value(self, value: Any, depth: int = _DEPTH) -> Any:
-        """A value that a step takes."""
+        """Check a value that a step takes."""
         return self._checked(value, depth, self._there)
 
     def _result(self, value: Any, depth: int) -> Any:

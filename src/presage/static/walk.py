@@ -1,9 +1,10 @@
-"""Walks a kernel's PTX as a warp would: which way it branches, how often its loops run, what it touches in memory.
+"""Walks a kernel's PTX as a warp would: which way it branches, how often its loops run, which memory it accesses.
 
 Only the integers that branches and addresses depend on are computed, for one warp's 32 lanes at a time, with the real
-sizes of the launch. What is read from memory is unknown: it decides no branch, and where it is part of an address, any
-numbers stand for it, the same where lanes read the same place. A loop whose integers change by the same amounts again
-and again is counted, not walked. So a walk takes milliseconds, needs no GPU, and counts what a disassembly cannot.
+sizes of the launch. Values loaded from memory are unknown: they decide no branch. In an address, arbitrary numbers
+stand for them, equal ones where lanes load from the same place. Once a loop's integers change by the same amounts in
+each iteration, its iterations are counted, not walked. So a walk takes milliseconds, needs no GPU, and counts what a
+disassembly cannot.
 """
 
 from __future__ import annotations
@@ -46,12 +47,13 @@ from presage.static.warp import (
 )
 
 Argument = int | bytes | None
-"""An integer, the bytes of a struct, or anything else."""
+"""An integer, the bytes of a struct, or None for anything else."""
 _POINTERS = 40
 _LOOP = "loop_"
-"""Before the number of a loop and of those that it lies in: how often a warp comes to its head."""
+"""Prefix of a loop's name, which ends with its number and the number of enclosing loops. A loop's count is how often a
+warp reaches its head."""
 _FRACTION = 0.382
-"""Where along the grid a block is walked, and another one as far from its end."""
+"""Position along the grid of the block that is walked. A second block is at the same distance from the grid's end."""
 
 _ROOTS = {
     **dict.fromkeys(("ex2", "lg2", "rcp", "rsqrt", "sqrt", "sin", "cos", "tanh"), "special"),
@@ -75,8 +77,8 @@ _NUMBER = re.compile(r"-?(?:0x[0-9a-fA-F]{1,16}|0|[1-9]\d{0,19})U?$", re.ASCII)
 def of_launch(
     text: str, name: str, integers: Sequence[int], grid: Sequence[int], block: Sequence[int]
 ) -> dict[str, float] | None:
-    """What a warp of this launch executes, or None where the code has ways that cannot be followed to their end. The
-    parameters of 32 bits have these values, in order."""
+    """Counts of what a warp of this launch executes, or None if the code cannot be followed to its end. `integers` are
+    the values of the 32-bit parameters, in order."""
     entry = ptx.parse(text, name)
     rest = iter(integers)
     kinds = entry.parameters.values() if entry else ()
@@ -91,15 +93,15 @@ def of_call(
     try:
         return walk(entry, arguments, tuple(grid), tuple(block)) if entry else None  # type: ignore[arg-type]
     except (ArithmeticError, LookupError, RecursionError, TypeError, ValueError):
-        return None  # code that no compiler wrote
+        return None  # PTX that no compiler has written
 
 
 def walk(
     entry: Entry, arguments: Sequence[Argument], grid: tuple[int, int, int], block: tuple[int, int, int]
 ) -> dict[str, float] | None:
-    """Walk the first and the last warp of a block, and of another if that is not alike; the mean of what they execute,
-    by kind (`parted` takes that apart), or None where one does not come to its end. The parameters have these values;
-    pointers, of which nothing else is said, are far apart."""
+    """Walk the first and the last warp of a block, and those of a second block if it differs. Return the mean of their
+    counts by kind (`parted` splits them), or None if a warp does not reach its end. `arguments` are the parameters'
+    values. Pointers, which have none, get addresses that are far apart."""
     if len(arguments) > len(entry.parameters):
         return None
     program = _Program.of(entry)
@@ -133,20 +135,20 @@ def walk(
 
 
 def parted(counts: Mapping[str, float]) -> tuple[dict[str, float], dict[str, float]]:
-    """All that a warp executes, by kind, and what of it lies in loops that memory ends."""
+    """Split counts into all that a warp executes, by kind, and the part in loops whose end depends on memory."""
     every = {name: count for name, count in counts.items() if not name.startswith((UNBOUNDED, _LOOP))}
     unbounded = {name: count for name, count in counts.items() if name.startswith(UNBOUNDED)}
     return every, {name.removeprefix(UNBOUNDED): count for name, count in unbounded.items()}
 
 
 def rounds(counts: Mapping[str, float]) -> list[tuple[int, float]]:
-    """Of each loop, in order: in how many others it lies, and how often a warp goes through it."""
+    """For each loop, in order: how many loops enclose it, and how often a warp goes through it."""
     return [(int(name.rpartition("_")[2]), count) for name, count in counts.items() if name.startswith(_LOOP)]
 
 
 def _pair(grid: tuple[int, int, int]) -> list[tuple[int, int, int]]:
-    """Two blocks, one as far from the first as the other from the last: where work grows evenly along the grid, or
-    along the rows that its numbers are taken apart into, as under a causal mask, their mean is the mean of all.
+    """Two blocks, one as far from the first block as the other is from the last. If work grows linearly along the grid,
+    or along rows into which block numbers are divided (as under a causal mask), their mean is the mean of all blocks.
 
     >>> _pair((3, 1, 1)), _pair((100, 2, 1))
     ([(1, 0, 0), (1, 0, 0)], [(76, 0, 0), (23, 1, 0)])
@@ -156,11 +158,11 @@ def _pair(grid: tuple[int, int, int]) -> list[tuple[int, int, int]]:
     return [(n % grid[0], n // grid[0] % grid[1], n // (grid[0] * grid[1])) for n in (number, total - 1 - number)]
 
 
-# -- the program, made ready ------------------------------------------------------------------------------------------
+# -- the prepared program ---------------------------------------------------------------------------------------------
 
 
 class _Program:
-    """An entry as blocks of closures over numbered registers, of which its parameters are some."""
+    """An entry as blocks of closures over numbered registers. The parameters are registers, too."""
 
     @staticmethod
     @lru_cache(maxsize=8)
@@ -171,9 +173,9 @@ class _Program:
         self.entry = entry
         self.registers: dict[str, int] = {}
         self.crooked: list[int] = []
-        """Registers that an operation gives which is not linear in its operands."""
+        """Registers that are written by operations that are not linear in their operands."""
         self._members: dict[str, dict[str, tuple[int, int]]] = {}
-        """By the name of a struct, what is read of it: where that begins and ends, by its name as a register."""
+        """By struct parameter: the members that are read, by register name, as their first byte and the byte after."""
         self.loops = [f"{_LOOP}{number}_{depth}" for number, depth in enumerate(ptx.depths(entry.loops))]
         self._shared = _shared_pointers(entry)
         needed = _needed(entry)
@@ -214,7 +216,7 @@ class _Program:
         return self.register(guard.removeprefix("!")), guard.startswith("!")
 
     def _access(self, ready: Ready, instruction: Instruction, kind: str) -> None:
-        """Each address that an instruction names is one access; an asynchronous copy names two."""
+        """Add an action for each address in an instruction's operands; an asynchronous copy has two."""
         addresses = [each for each in instruction.operands if each.startswith("[")]
         guard = self._guard(instruction.guard) if instruction.guard else None
         width = _width(instruction)
@@ -236,7 +238,7 @@ class _Program:
                 ready.actions.append(elsewhere)
 
     def _source(self, text: str) -> int | Lanes | None:
-        """A register's number, or the value of something constant; None for what is not known."""
+        """The index of a register, or the value of a constant; None if the operand is not known."""
         if text.startswith("%"):
             return self.register(text)
         if _NUMBER.match(text):
@@ -245,12 +247,12 @@ class _Program:
             return np.full(WARP, self.entry.shared[text], dtype=np.int64)
         if text in self.entry.parameters:
             return self.register(text)
-        if text.isidentifier():  # declared inside braces, as inline assembly does
+        if text.isidentifier():  # a register declared inside braces, as in inline assembly
             return self.register(text)
         return None
 
     def members(self, name: str, content: bytes) -> dict[str, int]:
-        """What is read of a struct that has this content, by its name as a register."""
+        """The values of the members that are read of a struct with this content, by register name."""
         return {
             register: int.from_bytes(content[start:end], "little", signed=True)
             for register, (start, end) in self._members.get(name, {}).items()
@@ -260,7 +262,7 @@ class _Program:
     def _parameter(
         self, instruction: Instruction, targets: Sequence[int], guard: tuple[int, bool] | None
     ) -> Callable[[Warp, Lanes], None]:
-        """Reads a parameter, or some members of a struct that lie one after the other."""
+        """Make the action that reads a parameter, or consecutive members of a struct."""
         found = _ADDRESS.match(instruction.operands[1])
         name = found[1] if found else ""
         if found is None or name not in self.entry.parameters:
@@ -284,7 +286,7 @@ class _Program:
         return reads[0] if len(reads) == 1 else read
 
     def _pointing(self, instruction: Instruction) -> Callable[[Warp, Lanes], None]:
-        """Remembers whether what was written is an address of shared memory."""
+        """Make the action that records whether the written registers hold generic addresses of shared memory."""
         targets = [self.register(name) for name in _written(instruction)]
         made = _makes_shared(instruction)
         sources = [] if instruction.root not in _PASSING_ON else instruction.operands[1:]
@@ -322,7 +324,7 @@ class _Program:
 
 
 def _needed(entry: Entry) -> set[str]:
-    """The registers that branches and addresses depend on, however indirectly."""
+    """The registers that branches and addresses depend on, directly or indirectly."""
     written: dict[str, list[Instruction]] = {}
     wanted: list[str] = []
     for block in entry.blocks:
@@ -348,7 +350,7 @@ def _needed(entry: Entry) -> set[str]:
 
 
 def _shared_pointers(entry: Entry) -> set[str]:
-    """The registers that may hold addresses of shared memory in the form that could be any memory's."""
+    """The registers that may hold generic addresses of shared memory."""
     every = [instruction for block in entry.blocks for instruction in block.instructions]
     found = {name for each in every if _makes_shared(each) for name in _written(each)}
     before = 0
@@ -408,7 +410,7 @@ def classify(instruction: Instruction) -> str:
 
 
 def _tensor_flops(opcode: str) -> float:
-    """What a warp's share of one multiplication of matrices comes to."""
+    """The flops of one matrix multiplication per warp. Four warps share a `wgmma`."""
     shape = _SHAPE.search(opcode)
     if shape is None or not re.match(r"(wg)?mma", opcode):
         return 0.0
@@ -417,7 +419,7 @@ def _tensor_flops(opcode: str) -> float:
 
 
 def _width(instruction: Instruction) -> int:
-    """Bytes a lane moves."""
+    """Bytes that a memory instruction moves per lane."""
     if instruction.root == "cp":
         sizes = [_integer(each) for each in instruction.operands if _NUMBER.match(each)]
         return sizes[0] if sizes else 16

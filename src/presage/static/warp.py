@@ -1,6 +1,7 @@
-"""One warp on its way through a program: the integers of its 32 lanes, what instructions do to them, and its loops.
+"""Simulates one warp on its way through a program: the integers in its 32 lanes, what instructions do, and loops.
 
-An action is what one instruction does: it is made once for a program, and called for every warp that comes by.
+An action is a closure that does what one instruction does. It is made once per program and called for every warp that
+reaches the instruction.
 """
 
 from __future__ import annotations
@@ -20,48 +21,49 @@ KINDS = (
     "branch", "global_load", "global_store", "shared_load", "shared_store", "local", "async_copy", "tensor", "other",
     "lanes", "tensor_flops", "load_sectors", "store_sectors", "atomic_sectors", "shared_wavefronts",
 )  # fmt: skip
-"""What is counted, per warp: instructions and their kinds; then the lanes that took part in them, flops of tensor
-cores, sectors of 32 bytes that global accesses touch, and passes that shared accesses need for their bank conflicts."""
+"""The quantities counted per warp: instructions, in total and by kind; then active lanes summed over instructions,
+flops of tensor cores, 32-byte sectors that global accesses touch, and passes of shared accesses, including bank
+conflicts."""
 MOST_STEPS = 10_000
-"""Basic blocks walked one by one before giving up."""
+"""Limit of the basic blocks that are walked one by one."""
 _PERIODS = (1, 2, 3, 4)
-"""Iterations after which a loop may repeat itself: a ring of buffers comes round after as many."""
+"""Iterations after which a loop may repeat its pattern. A loop over a ring of N buffers repeats after N iterations."""
 _MEMORY, _EVIDENCE = 12, 4
-"""Rounds of a loop that are remembered, and how many must be alike where that is all there is to go by."""
+"""Iterations of a loop that are remembered, and how many must be alike if non-linear operations are involved."""
 AT = {name: i for i, name in enumerate(KINDS)}
 UNBOUNDED = "unbounded_"
-"""Before the name of a kind: of these, what lies in loops that memory ends. They are walked once."""
+"""Prefix of a kind's name: the part of its count in loops whose end depends on memory. They are walked once."""
 COUNTED = (*KINDS, *(UNBOUNDED + name for name in KINDS))
 _UNBOUNDED = slice(len(KINDS), len(COUNTED))
 
 
 class EndlessError(Exception):
-    """A warp that does not come to its end."""
+    """The warp did not reach its end within MOST_STEPS blocks."""
 
 
 @dataclass
 class Ready:
-    """A basic block: what its instructions count for, and what must be computed."""
+    """A basic block, prepared for walking: the counts of its instructions, and the values that must be computed."""
 
     counts: npt.NDArray[np.float64]
-    """Of COUNTED, and then of each loop, how often the warp comes to its head."""
+    """What the block adds to each count in COUNTED; then, per loop, how often the warp reaches its head."""
     actions: list[Callable[[Warp, Lanes], None]]
     target: int | None = None
-    """Where its branch leads; -1 is the end."""
+    """The index of the block that its branch leads to; -1 is the program's end, None means no branch."""
     guard: tuple[int, bool] | None = None
-    """The predicate of its branch, and whether that must be false."""
+    """The predicate register of its branch, and whether the branch is taken when the predicate is false."""
 
 
 class Code(Protocol):
-    """A program, as far as a warp needs it."""
+    """The parts of a program that a warp needs."""
 
     blocks: list[Ready]
     headers: set[int]
-    """The blocks that loops begin with."""
+    """The first blocks of loops."""
     registers: dict[str, int]
-    """The number of each."""
+    """The index of each register, by name."""
     crooked: list[int]
-    """Registers that an operation gives which is not linear in its operands."""
+    """Registers that are written by operations that are not linear in their operands."""
 
 
 # -- actions of a block -----------------------------------------------------------------------------------------------
@@ -78,7 +80,7 @@ def forgetting(targets: Sequence[int]) -> Callable[[Warp, Lanes], None]:
 
 
 def loading(targets: Sequence[int], source: Source, guard: tuple[int, bool] | None) -> Callable[[Warp, Lanes], None]:
-    """What is read is not known, but lanes that read the same place read the same."""
+    """Make the action of a load. Loaded values are not known, but lanes that load from one address get equal values."""
 
     def load(warp: Warp, mask: Lanes) -> None:
         found = warp.read([source])
@@ -94,7 +96,7 @@ def loading(targets: Sequence[int], source: Source, guard: tuple[int, bool] | No
 
 
 _ANY = np.random.default_rng(0).integers(0, 1 << 16, size=(8, WARP))
-"""Numbers that stand for what is read, of each part of a vector for each place."""
+"""Numbers that stand for loaded values: one row per element of a vector, one column per distinct address."""
 
 
 def computing(
@@ -140,7 +142,7 @@ def accessing(
         if not lanes:
             return
         found = warp.read([source])
-        if found is None:  # an address that nothing is known of: each lane's is another
+        if found is None:  # nothing is known about the address: assume a different one per lane
             warp.counts[at] += lanes if count is sectors else 1
             return
         addresses = found[0][0] + offset
@@ -157,7 +159,7 @@ def accessing(
 def either(
     register: int, in_shared: Callable[[Warp, Lanes], None], elsewhere: Callable[[Warp, Lanes], None]
 ) -> Callable[[Warp, Lanes], None]:
-    """An access to whichever memory the register's address is of."""
+    """Make the action of a generic access: to shared memory if the register holds a shared address, else to global."""
 
     def action(warp: Warp, mask: Lanes) -> None:
         (in_shared if warp.is_shared[register] else elsewhere)(warp, mask)
@@ -166,7 +168,7 @@ def either(
 
 
 _ALL = np.ones(WARP, dtype=np.int64)
-"""All lanes; compared by identity, too, since most of the time it is all of them."""
+"""The mask of all lanes. It is compared by identity, too, which is fast and usually enough."""
 
 
 def _are_equal(one: Lanes, other: Lanes) -> bool:
@@ -178,7 +180,7 @@ def _are_equal(one: Lanes, other: Lanes) -> bool:
 
 @dataclass
 class _Snapshot:
-    """The warp as it was when it came to the head of a loop."""
+    """The state of the warp when it came to the head of a loop."""
 
     registers: npt.NDArray[np.int64]
     known: npt.NDArray[np.bool_]
@@ -189,7 +191,8 @@ class _Snapshot:
 
 
 class Warp:
-    """The lanes of one warp, each at a block of its own; those furthest behind go first, and so they meet again."""
+    """The lanes of one warp. Each lane is at a block of its own. The lanes at the lowest block run first, so that
+    diverged lanes meet again."""
 
     def __init__(
         self,
@@ -210,30 +213,30 @@ class Warp:
         self._program = program
         self.registers = np.zeros((len(program.registers), WARP), dtype=np.int64)
         self._rows = list(self.registers)
-        """Each of them, at hand: a list gives it several times as fast as an array does."""
+        """The rows of `registers`. Indexing a list is several times as fast as indexing an array."""
         self.known = bytearray(len(program.registers))
-        """Of registers, whether their values are known."""
+        """For each register: whether its value is known."""
         self._has_value = bytearray(len(program.registers))
-        """Whether a register has a value at all, be it one that only stands for what memory holds."""
+        """For each register: whether it has a value at all, possibly one that only stands for loaded data."""
         for name, lanes in given.items():
             if name in program.registers:
                 self.registers[program.registers[name]] = lanes
                 self.known[program.registers[name]] = self._has_value[program.registers[name]] = True
         self.is_shared = [False] * len(program.registers)
-        """Of registers, whether they hold an address of shared memory that could be any memory's."""
+        """For each register: whether it holds a generic address that points to shared memory."""
         self.counts = np.zeros(len(program.blocks[0].counts))
         self._entered: dict[int, npt.NDArray[np.float64]] = {}
         """The counts when the warp last came to the head of each loop."""
         self.compared: list[tuple[int, Lanes]] = []
-        """The register that each comparison was written to, and how far apart the operands were."""
+        """For each comparison: the register that it was written to, and the difference of its operands."""
         self._mask, self._is_full = np.zeros(WARP, dtype=np.int64), False
         self._at = np.where(thread < block[0] * block[1] * block[2], 0, -1)
         self._together = None if (self._at < 0).any() else 0
-        """The block that all lanes are at, if they are."""
+        """The block that all lanes are at; None if they are at several."""
         self._seen: dict[int, list[_Snapshot]] = {}
 
     def read(self, sources: Sequence[Source]) -> tuple[list[Lanes], bool] | None:
-        """The values, and whether they are known; None where one has none."""
+        """The values of the sources, and whether all are known; None if a source has no value."""
         values: list[Lanes] = []
         sure = True
         for source in sources:
@@ -257,11 +260,11 @@ class Warp:
             self._rows[target][:] = values
         else:
             np.copyto(self._rows[target], values, where=mask != 0)
-        self.known[target] = sure  # where it is used, its lanes are those that have written it
+        self.known[target] = sure  # lanes that use the register are assumed to have written it
         self._has_value[target] = True
 
     def admitted(self, mask: Lanes, guard: tuple[int, bool]) -> Lanes:
-        """The lanes that a predicate lets through; all of them where it is not known."""
+        """The lanes whose predicate lets them through; all lanes if the predicate is not known."""
         register, negated = guard
         if not self.known[register]:
             return mask
@@ -269,7 +272,7 @@ class Warp:
         return admitted
 
     def run(self) -> None:
-        """From the first block to the end of all lanes; EndlessError where that takes too many."""
+        """Run all lanes from the first block to the end. Raises EndlessError if that takes MOST_STEPS blocks."""
         blocks, headers = self._program.blocks, self._program.headers
         for _ in range(MOST_STEPS):
             number, mask, lanes = self._next()
@@ -288,7 +291,7 @@ class Warp:
         raise EndlessError
 
     def _next(self) -> tuple[int, Lanes, int]:
-        """The block that is next, the lanes that are there, and how many these are; -1 at the end of all."""
+        """The next block, the lanes that are at it, and their number. The block is -1 once all lanes have ended."""
         if self._together is not None:
             return self._together, _ALL, WARP
         waiting = self._at[self._at >= 0]
@@ -303,7 +306,7 @@ class Warp:
         target = after if block.target is None else block.target
         if block.guard is None:
             self._go(mask, target)
-        elif not self.known[block.guard[0]]:  # what memory holds decides: go on, and out of a loop
+        elif not self.known[block.guard[0]]:  # the predicate depends on memory: fall through, which leaves a loop
             self._go(mask, after)
             if target in self._entered and target <= number:
                 since = self.counts - self._entered[target]
@@ -328,7 +331,7 @@ class Warp:
     # -- loops --------------------------------------------------------------------------------------------------------
 
     def _skip(self, header: int, mask: Lanes) -> None:
-        """At the head of a loop: if the last rounds were alike, count those that will be like them at once."""
+        """At the head of a loop: if the last iterations were alike, count all further iterations like them at once."""
         seen = self._seen.setdefault(header, [])
         known = np.frombuffer(bytes(self.known), dtype=np.bool_)
         now = _Snapshot(self.registers.copy(), known, self.counts.copy(), mask, len(self.compared))
@@ -343,8 +346,8 @@ class Warp:
         del seen[:-_MEMORY]
 
     def _alike(self, seen: Sequence[_Snapshot]) -> int:
-        """How many more rounds will be like the last two, in which everything changed by the same amounts. What comes
-        from an operation that is not linear must have done so for longer."""
+        """How many more iterations will be like the last two, in which every value changed by the same amount. Results
+        of non-linear operations must have done so in all remembered iterations, and in at least _EVIDENCE of them."""
         if len(seen) < 3:
             return 0
         now, before, earlier = seen[:3]
@@ -373,10 +376,10 @@ class Warp:
         )
 
     def _rounds_left(self, now: _Snapshot, before: _Snapshot, earlier: _Snapshot) -> int:
-        """How many rounds there are before a comparison may turn out otherwise."""
+        """How many iterations remain before the result of a comparison may change."""
         last = self.compared[before.compared : now.compared]
         previous = self.compared[earlier.compared : before.compared]
-        if [target for target, _ in last] != [target for target, _ in previous]:  # it took another way
+        if [target for target, _ in last] != [target for target, _ in previous]:  # the iterations took different paths
             return 0
         active = now.mask != 0
         rounds = np.iinfo(np.int64).max

@@ -1,7 +1,8 @@
-"""Inline CUDA in a module's host code, without nvcc and without a GPU: `torch.utils.cpp_extension.load_inline` and
-`load`, CuPy's raw kernels and `torch.cuda._compile_kernel` are replaced by ours, which tell a Launcher what happens.
+"""Inline CUDA in a module's host code, without nvcc and without a GPU: replaces `torch.utils.cpp_extension.load_inline`
+and `load`, CuPy's raw kernels and `torch.cuda._compile_kernel` by versions that report to a Launcher.
 
-`precompile` is called by the parent before a child that runs such a module; the rest runs inside the confined child.
+The parent calls `precompile` before it starts a child that runs such a module. Extensions are built inside the
+sandboxed child.
 """
 
 from __future__ import annotations
@@ -40,8 +41,8 @@ _installed: list[Extensions] = []
 
 
 def install(launcher: Launcher, *, target_arch: str, has_gpu: bool) -> None:
-    """Replace what builds inline CUDA in this process, for this architecture (`sm_90a`). Where there is a GPU, what
-    cannot be built here is left to torch."""
+    """Replace the functions that build inline CUDA in this process, for this architecture (`sm_90a`). With a GPU,
+    extensions that cannot be built here are left to torch."""
     import torch
 
     import presage.static.inline_cuda.raw_kernels as raw_kernels
@@ -54,7 +55,7 @@ def install(launcher: Launcher, *, target_arch: str, has_gpu: bool) -> None:
 
 
 def replace_loaders(extensions: Extensions, *, has_gpu: bool = False) -> None:
-    """Have these extensions loaded in this process in place of torch's."""
+    """Replace torch's extension loaders in this process by those of `extensions`."""
     cpp_extension = _cpp_extension()
     _installed[:] = [extensions]
     for name in ("load_inline", "load"):
@@ -64,7 +65,7 @@ def replace_loaders(extensions: Extensions, *, has_gpu: bool = False) -> None:
 
 
 def warm_up() -> None:
-    """Load what takes long to load, before a child is forked."""
+    """Import slow modules, before a child is forked."""
     from presage.core.errors import PresageError
     from presage.static import nvrtc, toolkit
 
@@ -75,22 +76,22 @@ def warm_up() -> None:
 
 
 def is_mentioned(source: str) -> bool:
-    """Whether a module may build an extension, for which there must be a compiler."""
+    """Whether a module may build an extension, which needs a compiler."""
     return _BUILDS.search(source) is not None
 
 
 def failures() -> list[str]:
-    """What could not be built or traced, in order. A module may have caught the error and gone on without."""
+    """Messages about what could not be built or traced, in order. A module may have caught the error and continued."""
     return [failure for extensions in _installed for failure in extensions.failures]
 
 
 def notes() -> list[str]:
-    """What was answered without knowing it for sure."""
+    """Notes on answers to host code that were guesses."""
     return [note for extensions in _installed for note in extensions.notes]
 
 
 def _cpp_extension() -> Any:
-    """torch's module, or an empty one of its name where it cannot be imported, as without setuptools."""
+    """torch's module cpp_extension, or an empty one if it cannot be imported, as without setuptools."""
     name = "torch.utils.cpp_extension"
     try:
         return importlib.import_module(name)
@@ -107,7 +108,7 @@ def _properties(torch: Any) -> Any:
 
 
 def _called_alike(ours: Any, theirs: Any) -> Any:
-    """Arguments without a name mean what they mean to torch, whose versions differ in their order."""
+    """Wrap `ours` so that it binds positional arguments like torch's function, whose versions differ in their order."""
     if theirs is None:
         return ours
     signature = inspect.signature(theirs)
@@ -129,7 +130,7 @@ def _with_fallback(ours: Any, theirs: Any) -> Any:
 
 
 def _place_new_tensors() -> None:
-    """Tensors that host code makes have their addresses at once, as soon as there is host code."""
+    """Give new FakeTensors their addresses as soon as they are made, once the runtime for host code is loaded."""
     from torch._subclasses.fake_tensor import FakeTensor
 
     import presage.static.inline_cuda.extension as extension

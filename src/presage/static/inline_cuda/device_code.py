@@ -1,4 +1,5 @@
-"""Compiles the device's part of a source with NVRTC, when a kernel of it is launched, and for that kernel only."""
+"""Compiles the device part of a source with NVRTC: only when one of its kernels is launched, and of templates only the
+launched instances."""
 
 from __future__ import annotations
 
@@ -17,13 +18,13 @@ _NOT_IN_HALVES = (
     "-D__CUDA_NO_BFLOAT16_CONVERSIONS__",
     "-D__CUDA_NO_HALF2_OPERATORS__",
 )
-"""What torch passes to nvcc for every extension."""
+"""Macros that torch passes to nvcc for every extension."""
 _MATHS = ("--use_fast_math", "--fmad", "--ftz", "--prec-div", "--prec-sqrt", "--extra-device-vectorization")
 
 
 @dataclass(frozen=True)
 class DeviceCode:
-    """Machine code of one compilation, and what the compiler said of it."""
+    """The result of one compilation: machine code, PTX and the compiler's log."""
 
     cubin: bytes
     ptx: str
@@ -33,23 +34,23 @@ class DeviceCode:
 
 @dataclass
 class Unit:
-    """A source's device part, and what was compiled of it by now."""
+    """The device part of a source, and the kernels that were compiled from it so far."""
 
     source: str
     name: str
-    """As messages call it."""
+    """The source's name in messages."""
     arch: str
     kernels: Sequence[str] = ()
-    """Those that are no templates: they are compiled whenever anything is."""
+    """The kernels that are not templates. Every compilation includes them."""
     options: Sequence[str] = ()
     folders: Sequence[str] = ()
-    """Where its own headers lie."""
+    """Folders of the source's own headers."""
     of_torch: bool = True
-    """Whether it is compiled as torch compiles extensions."""
+    """Whether to compile with the macros that torch sets for extensions."""
     _done: dict[str, tuple[DeviceCode, str]] = field(default_factory=dict)
 
     def code(self, kernel: str) -> tuple[DeviceCode, str]:
-        """The code of a kernel (`k<float, 4>`), and what it is called there. Raises nvrtc.CompileError."""
+        """The code of a kernel (`k<float, 4>`), and the kernel's name in it. Raises nvrtc.CompileError."""
         kernel = plain_name(kernel)
         if kernel not in self._done:
             self._compile(list(dict.fromkeys((*self.kernels, kernel))))
@@ -72,7 +73,7 @@ class Unit:
         self._done |= {kernel: (code, lowered) for kernel, lowered in done.names.items()}
 
     def _with_prelude(self, wanted: Sequence[str]) -> str:
-        """What torch's headers would have brought along, as far as it is used."""
+        """The source after the includes that it uses and that torch's headers would have brought along."""
         brought = ["climits", "cfloat", "cmath"]
         if _TORCH_NAMES.search(self.source) or any("c10::" in each for each in wanted):
             brought.append("presage_device.h")
@@ -83,7 +84,7 @@ class Unit:
 
 
 def plain_name(kernel: str) -> str:
-    """A kernel's name without a namespace that has none.
+    """A kernel's name without anonymous namespaces.
 
     >>> plain_name("(anonymous namespace)::k<float, 4>")
     'k<float, 4>'
@@ -92,7 +93,7 @@ def plain_name(kernel: str) -> str:
 
 
 def options_of(flags: Sequence[str]) -> list[str]:
-    """Those of nvcc's flags that change the code, as NVRTC has them.
+    """The nvcc flags that change the code, as NVRTC options. Other flags are dropped.
 
     >>> options_of(["-O3", "-DN=4", "-use_fast_math", "-arch=sm_80", "-maxrregcount", "64"])
     ['-DN=4', '--use_fast_math', '--maxrregcount=64']

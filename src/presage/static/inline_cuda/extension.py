@@ -1,5 +1,5 @@
-"""torch.utils.cpp_extension.load_inline and load, without nvcc: sources are split, the host part is compiled against
-precompiled headers, and device code is compiled when it is launched."""
+"""Replaces torch.utils.cpp_extension.load_inline and load, without nvcc: sources are split, the host part is compiled
+with precompiled headers, and device code is compiled when it is launched."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _DEVICE_TO_DEVICE = 3
 
 
 class Launcher(Protocol):
-    """Is told what host code does to the device, in order."""
+    """Receives reports of what host code does to the device, in order."""
 
     def launch(
         self,
@@ -38,11 +38,11 @@ class Launcher(Protocol):
         parameters: Sequence[bytes],
         stream: int,
     ) -> None:
-        """`name` is the kernel's in the cubin; each parameter is its bytes, as the kernel takes them."""
+        """`name` is the kernel's name in the cubin. Each parameter is the bytes that the kernel receives."""
 
     def copy(self, kind: str, destination: int, source: int, size: int) -> None:
-        """`kind`: host_to_device and the like. For a variable of the device's, host_to_symbol:name, and the destination
-        is an offset in it. What lies in the host's memory can be read during the call."""
+        """`kind` is `host_to_device` or the like. For a variable of the device it is `host_to_symbol:NAME`, and
+        `destination` is an offset in the variable. Host memory can be read during the call."""
 
     def fill(self, address: int, value: int, size: int) -> None: ...
 
@@ -51,18 +51,18 @@ class Launcher(Protocol):
 
 
 class NotSupportedError(RuntimeError):
-    """Host code does what cannot be traced."""
+    """Host code does something that cannot be traced."""
 
 
 class CompileError(RuntimeError):
-    """A kernel of an extension does not compile. Torch says so earlier, while it builds the extension."""
+    """A kernel of an extension does not compile. Torch reports that earlier, while it builds the extension."""
 
 
 class Extensions:
-    """Builds extensions, and tells a launcher what they do."""
+    """Builds extensions, and reports to a launcher what they do."""
 
     def __init__(self, launcher: Launcher, arch: str, has_gpu: bool, properties: Callable[[str], int]) -> None:
-        """properties: what torch.cuda says of the device, by name."""
+        """properties: returns a property of the device, as torch.cuda gives it, by name."""
         self._launcher, self.arch, self._properties = launcher, arch, properties
         self._has_gpu = has_gpu
         self._units: dict[str, Unit] = {}
@@ -84,7 +84,7 @@ class Extensions:
         *_: Any,
         **__: Any,
     ) -> Any:
-        """As torch's. Raises RuntimeError where that would, or where the source cannot be built here."""
+        """Like torch's. Raises RuntimeError where torch's does, or if the source cannot be built here."""
         cpp, cuda = _joined(cpp_sources), _joined(cuda_sources or "")
         try:
             bindings = _bindings(cpp, functions)
@@ -119,7 +119,7 @@ class Extensions:
         cuda_flags: Sequence[str] | None,
         folders: Sequence[str],
     ) -> Any:
-        """As torch does, what was built before is not built again."""
+        """Return an extension. Like torch, build it only once."""
         asked = (name, *sources, *(cflags or ()), *(cuda_flags or ()), *folders)
         if asked not in self._built:
             self._built[asked] = self._build(name, sources, cflags or (), cuda_flags or (), folders)
@@ -135,7 +135,7 @@ class Extensions:
         cuda_flags: Sequence[str],
         folders: Sequence[str],
     ) -> ModuleType | Exception:
-        """The extension, or why there is none."""
+        """Build an extension. Return it, or the error if it cannot be built."""
         macros = [flag for flag in cflags if re.fullmatch(r"-[DU]\w.*", flag)]
         of_cuda = [flag for flag in cuda_flags if re.fullmatch(r"-[DU](?!__CUDA_NO_)\w.*", flag)]
         try:
@@ -166,7 +166,7 @@ class Extensions:
         return Text(file, parts.host, unit)
 
     def _split(self, source: str, file: str, options: Sequence[str]) -> Parts:
-        """Macros that define functions of the device are expanded before, as each side sees them."""
+        """Split a source. If macros define device functions, they are expanded before, as each side sees them."""
         if not needs_expanding(source):
             return split(source)
         macros = [option for option in options if option.startswith(("-D", "-U"))]
@@ -188,12 +188,12 @@ class Extensions:
     def launch(
         self, unit: Unit, kernel: str, grid: Size, block: Size, shared: int, parameters: Sequence[bytes], stream: int
     ) -> None:
-        """Compile the kernel, unless that was done before, and tell the launcher."""
+        """Compile the kernel, unless that was done before, and report the launch."""
         code, lowered = self.compiled(unit, kernel)
         self._launcher.launch(code, lowered, grid, block, shared, parameters, stream)
 
     def compiled(self, unit: Unit, kernel: str) -> tuple[DeviceCode, str]:
-        """A kernel's code, and what it is called there. Raises CompileError."""
+        """A kernel's code, and the kernel's name in it. Raises CompileError."""
         try:
             return unit.code(kernel)
         except nvrtc.CompileError as error:
@@ -214,7 +214,7 @@ class Extensions:
         self._launcher.sync(what)
 
     def _on_allocate(self, size: int) -> int:
-        """An address that no tensor has."""
+        """Return an address that no tensor has."""
         address, self._memory = self._memory, self._memory + (size + 511) // 512 * 512
         return address
 
@@ -230,7 +230,7 @@ class Extensions:
 
 
 def place_tensors(values: Any) -> None:
-    """Give tensors that have no memory the addresses that Python is told."""
+    """Give tensors without memory the addresses that Python code sees."""
     from torch._subclasses.fake_tensor import FakeTensor
     from torch.utils._pytree import tree_leaves
 
@@ -240,7 +240,7 @@ def place_tensors(values: Any) -> None:
 
 
 def _nothing(values: Any) -> None:
-    """Tensors on a real GPU have their addresses."""
+    """Do nothing: tensors on a real GPU have their addresses."""
 
 
 def place(tensor: Any) -> None:
@@ -264,7 +264,7 @@ def _words(source: str) -> set[str]:
 
 
 def _bindings(cpp: str, functions: Any) -> str:
-    """What torch adds to the C++ source, of which each function must be known there."""
+    """The bindings that torch adds to the C++ source. Raises ValueError if the source does not name each function."""
     if functions is None:
         return ""
     named = {functions: functions} if isinstance(functions, str) else functions
@@ -283,7 +283,7 @@ def _bindings(cpp: str, functions: Any) -> str:
 
 
 def _with_local_headers(place: Path, folders: Sequence[str], depth: int = 0, seen: set[Path] | None = None) -> str:
-    """A file's text, with its own headers in it: they may hold kernels, too."""
+    """A file's text with its own headers inserted, since they may contain kernels, too."""
     seen = set() if seen is None else seen
 
     def included(match: re.Match[str]) -> str:

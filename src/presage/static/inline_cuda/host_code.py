@@ -1,4 +1,4 @@
-"""Builds and loads the host part of an extension, and hands its launches to a Launcher."""
+"""Builds and loads the host part of an extension. It is linked to the runtime that reports its launches."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NEEDS_WHOLE = re.compile(
     r"|\b(?:py|pybind11)::(?!(?:arg|none|gil_\w+|call_guard|module_?|return_value_policy|kw_only|literals)\b)"
     r"|\btorch::(?:nn|autograd|optim|data|jit|serialize|python)::"
 )
-"""What our few bindings and our choice of torch's headers do not have."""
+"""Code that needs more than our few bindings and our selection of torch's headers."""
 _MAY_NEED_WHOLE = re.compile(
     r"is not a member of .(?:torch|at|c10|pybind11|py)\b|presage::Box<|class pybind11::module_."
 )
@@ -32,18 +32,18 @@ _MOST_ERRORS = 5
 
 
 class BuildError(Exception):
-    """Host code does not compile; the message begins with the compiler's."""
+    """Host code does not compile. The message holds the compiler's first errors."""
 
 
 @dataclass(frozen=True)
 class Text:
-    """One of an extension's sources, for the host."""
+    """The host part of one of an extension's sources."""
 
     name: str
-    """As messages call it."""
+    """The source's name in messages."""
     source: str
     unit: str = ""
-    """What its launches are known by."""
+    """The key of the source's device part in reports of launches."""
 
 
 @dataclass(frozen=True)
@@ -56,10 +56,10 @@ class Settings:
 
 
 def build(name: str, texts: Sequence[Text], settings: Settings) -> tuple[Path, bool]:
-    """The library, and whether it was compiled with all of pybind11. Raises BuildError.
+    """Build the library. Return its path, and whether it was compiled with all of pybind11. Raises BuildError.
 
-    Sources are compiled together, since most of the time goes into what each of them needs; if they contradict each
-    other, one by one.
+    Sources are compiled together, since most of the time goes into the headers that each of them needs. If they
+    contradict each other, they are compiled one by one.
     """
     folder = Path(tempfile.mkdtemp(prefix="extension"))
     whole = any(_NEEDS_WHOLE.search(text.source) for text in texts)
@@ -75,7 +75,7 @@ def build(name: str, texts: Sequence[Text], settings: Settings) -> tuple[Path, b
 
 
 def _compiled(folder: Path, name: str, groups: Sequence[Sequence[Text]], settings: Settings, whole: bool) -> Path:
-    """The library of these groups of sources, each of them compiled as one."""
+    """Compile each group of sources as one file, and link them to a library."""
     sources, library = [], folder / f"{name}.so"
     for number, texts in enumerate(groups):
         sources.append(folder / f"host{number}.cpp")
@@ -88,7 +88,7 @@ def _compiled(folder: Path, name: str, groups: Sequence[Sequence[Text]], setting
 
 
 def _together(name: str, texts: Sequence[Text], whole: bool) -> str:
-    """One source of all; what messages say is where the author wrote it."""
+    """Join sources into one. Messages of the compiler name the author's files and lines."""
     lines = ["#include <torch/extension.h>", "#include <presage_launch.h>"] if whole else []
     lines.append(f"#define TORCH_EXTENSION_NAME {name}")
     for text in texts:
@@ -101,11 +101,11 @@ def _first_errors(said: str) -> str:
     return "\n".join(found[:_MOST_ERRORS]) or said.strip()[-500:] or "the compiler ended early"
 
 
-# -- what is loaded ---------------------------------------------------------------------------------------------------
+# -- loading ----------------------------------------------------------------------------------------------------------
 
 
 def runtime() -> Any:
-    """Our library, loaded so that what is linked to it finds it."""
+    """The runtime library, loaded so that extensions that are linked to it find its symbols."""
     if (found := sys.modules.get(toolchain.RUNTIME)) is not None:
         return found
     place = str(toolchain.kept() / f"{toolchain.RUNTIME}.so")
@@ -119,7 +119,7 @@ def runtime() -> Any:
 
 
 def load(name: str, library: Path, whole: bool, before_call: Callable[[Any], None]) -> ModuleType:
-    """The extension as a module. `before_call` is given what each of its functions is called with."""
+    """Load an extension as a module. `before_call` is called with the arguments of each call of its functions."""
     found = runtime()
     if whole:
         return _watched(foreign.load_module(str(library), name), before_call)
@@ -142,7 +142,7 @@ def _bound(call: Any, number: int, function: str, text: str, before_call: Callab
 
 
 def _watched(module: ModuleType, before_call: Callable[[Any], None]) -> ModuleType:
-    """The same module, whose functions tell before they are called."""
+    """The same module, whose functions call `before_call` with their arguments first."""
 
     def watched(function: Callable[..., Any]) -> Callable[..., Any]:
         def call(*given: Any, **named: Any) -> Any:

@@ -1,4 +1,4 @@
-"""The tokens of CUDA C++, as far as one must know them to find where functions begin and end."""
+"""The tokens of CUDA C++, in enough detail to find where functions begin and end."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class Token(NamedTuple):
-    """A piece of the text. All of them, one after the other, are the text."""
+    """A piece of the text. All tokens joined in order are the text."""
 
     kind: str
     """`space` (comments too), `directive`, `string`, `number`, `word` or `mark`."""
@@ -56,12 +56,12 @@ def text_of(found: Sequence[Token]) -> str:
 
 
 def blank(found: Sequence[Token]) -> str:
-    """As many lines, with nothing in them: what follows stays where it was."""
+    """As many empty lines as the tokens have, so that the text that follows keeps its line numbers."""
     return "\n" * text_of(found).count("\n")
 
 
 def close_of(found: Sequence[Token], opening: int) -> int:
-    """Where the bracket that opens here closes; the end of the text where it does not."""
+    """The index of the token that closes the bracket at `opening`; the last index if nothing closes it."""
     waiting: list[str] = []
     for index in range(opening, len(found)):
         text = found[index].text
@@ -77,7 +77,7 @@ def close_of(found: Sequence[Token], opening: int) -> int:
 
 
 def angle_close_of(found: Sequence[Token], opening: int) -> int | None:
-    """Where the `<` of template arguments closes; None where it is a comparison."""
+    """The index of the token that closes the `<` of template arguments; None if the `<` is a comparison."""
     depth, index = 0, opening
     while index < len(found):
         text = found[index].text if found[index].kind == "mark" else ""
@@ -96,7 +96,7 @@ def angle_close_of(found: Sequence[Token], opening: int) -> int | None:
 
 
 def split_at_commas(found: Sequence[Token]) -> list[list[Token]]:
-    """The parts between commas that are in no bracket, whether round or angular.
+    """Split at the commas that are in no bracket, whether round or angular.
 
     >>> [text_of(part) for part in split_at_commas(tokens("int a, pair<int, f(b, c)> d"))]
     ['int a', ' pair<int, f(b, c)> d']

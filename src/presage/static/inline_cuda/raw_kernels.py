@@ -1,6 +1,6 @@
-"""Kernels that Python launches itself: CuPy's RawKernel and RawModule, and torch.cuda._compile_kernel.
+"""Kernels that Python code launches itself: CuPy's RawKernel and RawModule, and torch.cuda._compile_kernel.
 
-Where there is no CuPy, or no GPU for it, a small module of its name stands for it, whose arrays are torch's tensors.
+Without CuPy, or without a GPU for it, a small module of the same name replaces it. Its arrays are torch tensors.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ class _Kernel:
         if len(sizes) != len(arguments):
             raise TypeError(f"{self._name} takes {len(sizes)} arguments, and is given {len(arguments)}")
         packed = [self._pack(each) for each in arguments]
-        # A kernel reads as many bytes as it declares.
+        # Cut or pad each value to the bytes that the kernel declares.
         values = [value[:size].ljust(size, b"\0") if size else value for value, size in zip(packed, sizes, strict=True)]
         handle = int(getattr(stream, "cuda_stream", getattr(stream, "ptr", 0)) or 0)
         self._extensions.launch(self._unit, self._name, _three(grid), _three(block), shared, values, handle)
 
 
 def _size(kind: str) -> int:
-    """Bytes of a parameter by its type in PTX; 0 where that does not say."""
+    """Bytes of a parameter by its type in PTX; 0 if the type does not tell."""
     return _SIZES.get(kind[1:], 0) if kind != "b8" else 0
 
 
@@ -64,7 +64,7 @@ def _three(sizes: Any) -> tuple[int, int, int]:
 
 
 def _address(value: Any) -> int | None:
-    """Where an array's memory begins, if it is one."""
+    """The address of an array's memory; None if the value is no array."""
     if hasattr(value, "data_ptr"):
         return int(value.data_ptr())
     found = getattr(getattr(value, "data", None), "ptr", None)
@@ -105,7 +105,7 @@ def _with_attributes(function: Any, **attributes: Any) -> Any:
 
 
 def _pack_for_torch(value: Any) -> bytes:
-    """torch passes tensors as pointers, whole numbers as int and others as float."""
+    """Pack an argument as torch does: tensors as pointers, integers as int and other numbers as float."""
     if (address := _address(value)) is not None:
         return address.to_bytes(8, "little")
     if isinstance(value, int):
@@ -119,7 +119,7 @@ def _pack_for_torch(value: Any) -> bytes:
 
 
 def _pack_for_cupy(value: Any) -> bytes:
-    """CuPy passes arrays as pointers, NumPy's scalars as they are and Python's as 64 bits."""
+    """Pack an argument as CuPy does: arrays as pointers, NumPy's scalars as they are and Python's as 64 bits."""
     if (address := _address(value)) is not None and not hasattr(value, "tobytes"):
         return address.to_bytes(8, "little")
     if isinstance(value, bool):
@@ -186,7 +186,7 @@ def _scalars() -> dict[str, Any]:
 
 
 class _Context(contextlib.nullcontext[None]):
-    """A stream or a device of CuPy's, of which there is one."""
+    """CuPy's only stream or device."""
 
     def __init__(self, number: Any = 0, *_: Any, **__: Any) -> None:
         super().__init__()

@@ -1,8 +1,8 @@
-"""Splits CUDA C++ into what a compiler for the device needs and what one for the host needs.
+"""Splits CUDA C++ into a part for the device's compiler and a part for the host's compiler.
 
-nvcc runs both compilers over everything, torch's headers included, which takes most of a minute. Here the device's part
-has no host functions, so that NVRTC takes it without torch's headers; and in the host's part each kernel is a function
-that writes down its own launch. Lines stay where they are, so that messages name the author's lines.
+nvcc runs both compilers over everything, torch's headers included, which takes most of a minute. Here the device part
+has no host functions, so that NVRTC accepts it without torch's headers. In the host part each kernel is a function that
+records its own launch. Line numbers stay the same, so that messages name the author's lines.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ Side = Literal["device", "host"]
 
 
 class SplitError(Exception):
-    """The text is written in a way that this module does not understand; the message says which."""
+    """The text uses a construct that this module does not understand. The message names it."""
 
 
 @dataclass(frozen=True)
 class Parts:
-    """The two sides of a source, and the kernels in it that are no templates, by their qualified names."""
+    """The two parts of a source, and the qualified names of its kernels that are not templates."""
 
     device: str
     host: str
@@ -46,11 +46,11 @@ class _Item:
     kind: Literal["directive", "scope", "function", "class", "other"]
     found: list[Token]
     body: int = -1
-    """Where the braces open, if they do."""
+    """The index of the token that opens the braces; -1 if there is none."""
     inside: list[_Item] = field(default_factory=list)
-    """A namespace's items."""
+    """The items of a namespace."""
     name: str = ""
-    """A namespace's."""
+    """The name of a namespace."""
 
     @property
     def head(self) -> list[Token]:
@@ -58,7 +58,7 @@ class _Item:
 
     @property
     def words(self) -> list[str]:
-        """Those of the head that are in no bracket."""
+        """The words of the head that are in no bracket."""
         return [token.text for token in _outside_brackets(self.head) if token.kind == "word"]
 
 
@@ -77,12 +77,12 @@ _PLACE = re.compile(r"\bPRESAGE_DIRECTIVE_(\d+)\b")
 
 
 def needs_expanding(text: str) -> bool:
-    """Whether macros hide which functions are the device's."""
+    """Whether macros hide which functions are for the device."""
     return any(token.kind == "directive" and _OF_DEVICE.match(token.text) for token in tokens(text))
 
 
 def with_macros_expanded(text: str, name: str, macros: Sequence[str]) -> str:
-    """The source with its own macros expanded. Headers stay as they are written and are not read. Raises SplitError."""
+    """The source with its own macros expanded. Headers are not read, and their includes stay. Raises SplitError."""
     kept: list[str] = []
     out = [f'#line 1 "{name}"\n']
     for token in tokens(text):
@@ -113,7 +113,7 @@ def _items(found: list[Token]) -> list[_Item]:
 
 
 def _item(found: list[Token], start: int) -> _Item:
-    """The item that begins here."""
+    """The item that begins at `start`."""
     index, begun = start, False
     while index < len(found):
         token = found[index]
@@ -146,7 +146,7 @@ def _with_braces(found: list[Token], start: int, opening: int) -> _Item:
 
 
 def _scope(head: Sequence[Token]) -> str | None:
-    """The name of the namespace that these words open, empty for `extern "C"`; None where they open none."""
+    """The name of the namespace that this head opens, empty for `extern "C"`; None if it opens none."""
     written = [token.text for token in head if token.kind not in ("space", "directive")]
     if written[:1] == ["extern"] and len(written) == 2 and written[1].startswith('"'):
         return ""
@@ -156,7 +156,7 @@ def _scope(head: Sequence[Token]) -> str | None:
 
 
 def _is_function(head: Sequence[Token]) -> bool:
-    """Whether braces after these words are a function's body."""
+    """Whether braces after this head are a function's body."""
     outside = [token for token in _outside_brackets(head) if token.kind != "space"]
     if _has_mark(head, "=") and "operator" not in [token.text for token in outside]:
         return False
@@ -169,7 +169,7 @@ def _has_mark(head: Sequence[Token], mark: str) -> bool:
 
 
 def _plain(found: Sequence[Token], index: int) -> Iterator[int]:
-    """Indices from here on, without what is in brackets; the opening bracket itself is among them."""
+    """Yield the indices from `index` on, skipping what is in brackets. The opening bracket itself is included."""
     while index < len(found):
         yield index
         if found[index].kind == "mark" and found[index].text in "([{":
@@ -255,7 +255,7 @@ def _function(item: _Item, side: Side, scope: str, kernels: list[str]) -> str:
 
 
 def _without_device_bodies(item: _Item) -> str:
-    """A class, in which functions that only the device can run do nothing."""
+    """A class for the host, in which functions that only the device can run have empty bodies."""
     begin, out = item.body + 1, [text_of(item.found[: item.body + 1])]
     end = close_of(item.found, item.body)
     for member in _items(item.found[begin:end]):
@@ -271,7 +271,7 @@ def _without_device_bodies(item: _Item) -> str:
 
 
 def _stub(item: _Item, scope: str, kernels: list[str]) -> str:
-    """A kernel for the host: a function of the same parameters that hands them to our launch."""
+    """A kernel for the host: a function of the same parameters that passes them to our launch function."""
     head = item.head
     opening, closing = _parameter_list(head)
     name_start = _name_start(head, opening)
@@ -289,7 +289,7 @@ def _stub(item: _Item, scope: str, kernels: list[str]) -> str:
 
 
 def _parameter_list(head: list[Token]) -> tuple[int, int]:
-    """The brackets of a function's parameters: the last ones that are not an attribute's."""
+    """The indices of the brackets around a function's parameters: the last ones that do not belong to an attribute."""
     found = []
     for index in _plain(head, 0):
         before = next((token.text for token in reversed(head[:index]) if token.kind != "space"), "")
@@ -301,7 +301,7 @@ def _parameter_list(head: list[Token]) -> tuple[int, int]:
 
 
 def _name_start(head: list[Token], opening: int) -> int:
-    """Where the name begins that ends before the parameters; it may have arguments of a template."""
+    """The index where the kernel's name begins, which ends before the parameters and may include template arguments."""
     index = opening - 1
     while index >= 0 and head[index].kind == "space":
         index -= 1
@@ -316,7 +316,7 @@ def _is_template(head: Sequence[Token]) -> bool:
 
 
 def _template_parameters(head: list[Token]) -> list[str]:
-    """For each parameter of the template, the expression that says at run time what it is."""
+    """For each template parameter, the C++ expression that gives its type or value at run time."""
     written = [i for i, token in enumerate(head) if token.kind not in ("space", "directive")]
     if not written or head[written[0]].text != "template" or len(written) < 2:
         return []
@@ -338,7 +338,7 @@ def _spelled(parameter: list[Token], head: list[Token]) -> str:
 
 
 def _named(parameters: list[Token]) -> tuple[str, list[str]]:
-    """The parameters with a name each, and the names."""
+    """The parameters, each with a name, and the list of the names."""
     texts, names = [], []
     if text_of(parameters).strip() == "void":
         return "", []
@@ -368,7 +368,7 @@ def _one_line(head: Sequence[Token]) -> str:
 
 
 def launches_as_calls(text: str) -> str:
-    """`k<<<grid, block>>>(x)` becomes a call of ours that takes grid and block, and a call of k.
+    """Replace `k<<<grid, block>>>(x)` by a call of ours that takes grid and block, and a call of k.
 
     >>> launches_as_calls("if (n) ns::k<T, 4><<<1, 32>>>(x);")
     'if (n) ::presage::configure(1, 32), ns::k<T, 4>(x);'
@@ -391,7 +391,7 @@ def _calls(found: list[Token]) -> str:
             callee = "".join(out[start:])
             written = _calls(found[index + 1 : end])
             del out[start:]
-            # One piece for each token stays, so that positions in `out` are those of the tokens.
+            # Keep one piece per token, so that indices in `out` are those of the tokens.
             out += [f"::presage::configure({written}), {callee}"] + [""] * (end - start)
             index = end
         else:
@@ -420,7 +420,7 @@ def _inside(found: list[Token], index: int) -> Iterator[int]:
 
 
 def _callee_start(found: Sequence[Token], last: int) -> int | None:
-    """Where an expression that names a function begins, which ends at this token."""
+    """The index where an expression that names a function begins, if it ends at the token `last`; else None."""
     index = last
     while index >= 0:
         if found[index].text in (">", ">>>", ")", "]"):
@@ -444,7 +444,7 @@ def _callee_start(found: Sequence[Token], last: int) -> int | None:
 
 
 def _opening_of(found: Sequence[Token], closing: int) -> int:
-    """The bracket that this one closes, looking back."""
+    """The index of the opening bracket for the closing bracket at this index."""
     depth = 0
     for index in range(closing, -1, -1):
         text = found[index].text if found[index].kind == "mark" else ""

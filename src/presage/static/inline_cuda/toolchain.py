@@ -1,8 +1,8 @@
-"""The C++ compiler for host code, and what is made once for it on a machine and kept in the user's cache: torch's
-headers, precompiled, and the library that host code is linked to.
+"""The C++ compiler for host code, and its cache in the user's cache folder: torch's precompiled headers, and the
+runtime library that host code is linked to. They are made once per machine.
 
-Only torch's headers and our own sources are compiled for that. It takes a minute and half a gigabyte, for each version
-of torch and of the compiler; what has not been used for long is removed.
+Only torch's headers and our own sources are compiled for the cache. That takes a minute and half a gigabyte, for each
+version of torch and of the compiler. Entries that have not been used for _UNUSED_DAYS days are removed.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from presage.static import toolkit
 
 SOURCES = Path(__file__).parent / "cpp"
 RUNTIME = "presage_inline_runtime"
-"""The name of the library, which is a module of Python's."""
+"""The name of the runtime library, which is a Python extension module."""
 _HOME = "PRESAGE_INLINE_CUDA"
 _WHY_NOT = "PRESAGE_INLINE_CUDA_MISSING"
 _FLAGS = ("-std=c++20", "-w", "-O0", "-fPIC", "-pipe")
 _WITHOUT_GPU = "without_gpu"
 _LINKER = "linker"
-"""A file with the options that choose one: the fast one does not find every compiler's libraries."""
+"""A file with the options that choose a linker: the fast one does not find every compiler's libraries."""
 _SECONDS = 600.0
 _LARGEST = 4 << 30
 _UNUSED_DAYS = 60
@@ -45,7 +45,7 @@ _UNUSED_DAYS = 60
 
 @dataclass(frozen=True)
 class Torch:
-    """Where torch lies, which is found without importing it."""
+    """torch's folder and version, found without importing torch."""
 
     folder: Path
     version: str
@@ -61,7 +61,7 @@ class Torch:
 
 
 def precompile() -> None:
-    """Make what is not there yet. Raises PresageError where it cannot be made."""
+    """Make the cache, unless it is complete. Raises PresageError if that fails."""
     home = kept()
     if _is_whole(home):
         with contextlib.suppress(OSError):
@@ -78,15 +78,15 @@ def precompile() -> None:
 
 
 def kept() -> Path:
-    """The folder for what is made here, by all that it depends on; a child is told it."""
+    """The cache's folder, named by a hash of all that it depends on. A child gets it in its environment."""
     if told := os.environ.get(_HOME):
         return Path(told)
     return machine.cache_folder() / "inline_cuda" / _identity()
 
 
 def environment() -> dict[str, str]:
-    """Make what is not there yet, and say what a child must be told: where it is, or why it cannot be made. A child may
-    find other programs than its parent."""
+    """Make the cache, unless it is complete. Return the environment variables for a child: the cache and the compiler,
+    since a child may find other programs than its parent; or why the cache cannot be made."""
     try:
         precompile()
         return {_HOME: str(kept()), "CXX": compiler()}
@@ -95,12 +95,12 @@ def environment() -> dict[str, str]:
 
 
 def why_not() -> str:
-    """Why host code cannot be compiled here; empty where it can."""
+    """Why host code cannot be compiled here; empty if it can."""
     return "" if is_ready() else os.environ.get(_WHY_NOT) or "torch's headers were not precompiled"
 
 
 def expanded(text: str, macros: Sequence[str]) -> str:
-    """A source in which its own macros are expanded, with no header read. Raises ValueError."""
+    """A source with its own macros expanded. No header is read. Raises ValueError."""
     command = [compiler(), "-E", "-x", "c++", "-nostdinc", "-undef", *macros, "-"]
     status, found, said = foreign.run_program(command, text)
     if status:
@@ -109,7 +109,7 @@ def expanded(text: str, macros: Sequence[str]) -> str:
 
 
 def is_ready() -> bool:
-    """Whether all that host code needs is there."""
+    """Whether everything that host code needs is in the cache."""
     try:
         return _is_whole(kept())
     except PresageError:
@@ -119,15 +119,15 @@ def is_ready() -> bool:
 def host_command(
     sources: Sequence[Path], library: Path, folders: Sequence[str], macros: Sequence[str], whole: bool, has_gpu: bool
 ) -> list[str]:
-    """Compiles and links host code. `whole`: with torch's and pybind11's headers as they are, which takes long.
-    Without a GPU, CUDA's run time is ours."""
+    """The command that compiles and links host code. With `whole`, torch's and pybind11's full headers are used, which
+    is slow. Without a GPU, our replacement of the CUDA runtime is linked."""
     found = torch()
     home = kept()
     before = [] if whole else ["-include", str(home / "host.h")]
     linked = [f"-l{name}" for name in ("c10", "torch_cpu", "torch", "torch_python")]
     if has_gpu:
         linked += ["-lc10_cuda", "-ltorch_cuda", *map(str, _cuda_runtime())]
-    else:  # bound to it even where torch has loaded the real one
+    else:  # use ours even if torch has loaded the real one
         linked += [str(home / f"{_WITHOUT_GPU}.o"), "-Wl,-Bsymbolic"]
     return [
         *(
@@ -144,7 +144,7 @@ def host_command(
 
 
 def readable() -> tuple[str, ...]:
-    """What a confined child needs to read beside Python and the system."""
+    """The paths that a sandboxed child must read besides those of Python and the system."""
     return (str(kept()), *(str(folder) for folder in toolkit.host_includes()), *_compiler_s_own())
 
 
@@ -157,7 +157,7 @@ def _compiler_s_own() -> tuple[str, ...]:
 
 
 def programs() -> tuple[str, ...]:
-    """What it may start: the compiler and its parts, from files and folders."""
+    """The files and folders of the programs that a sandboxed child may start: the compiler and its parts."""
     found = [compiler(), *(shutil.which(name) or "" for name in ("as", "ld", "ld.gold", "ld.bfd"))]
     folders = [folder for folder in ("/usr/lib/gcc", "/usr/libexec/gcc", "/usr/lib64/gcc") if os.path.isdir(folder)]
     beside = str(Path(os.path.realpath(compiler())).parent.parent / "libexec" / "gcc")
@@ -181,7 +181,7 @@ def torch() -> Torch:
     return Torch(Path(found.origin).parent, importlib.metadata.version("torch"))
 
 
-# -- what is kept -----------------------------------------------------------------------------------------------------
+# -- the cache --------------------------------------------------------------------------------------------------------
 
 
 @cache
@@ -201,7 +201,7 @@ def _is_whole(home: Path) -> bool:
 
 
 def _make(home: Path) -> None:
-    """All of it in a folder beside, which then gets its name."""
+    """Make the cache in a temporary folder beside `home`, and rename that folder in the end."""
     part = home.with_name(f".{home.name}.{secrets.token_hex(8)}")
     part.mkdir()
     try:
@@ -211,7 +211,7 @@ def _make(home: Path) -> None:
                 done.result()
         _link(part)
         (part / "runtime.o").unlink()
-        if home.exists():  # what is left of one that was not whole
+        if home.exists():  # an incomplete cache
             shutil.rmtree(home)
         part.rename(home)
     finally:
@@ -226,7 +226,7 @@ def _steps() -> Iterator[tuple[str, list[str]]]:
 
 
 def _link(part: Path) -> None:
-    """With the fast linker if that works, and all host code then as well."""
+    """Link the runtime library with the fast linker if that works, and note the choice for all host code."""
     linked = [f"-L{torch().folder / 'lib'}", *(f"-l{name}" for name in ("c10", "torch_cpu", "torch", "torch_python"))]
     for options in (["-fuse-ld=gold"], []) if shutil.which("ld.gold") else ([],):
         try:
@@ -250,21 +250,22 @@ def _compile(part: Path, what: str, command: list[str]) -> None:
 
 
 def _includes(ours_first: bool = False) -> list[str]:
-    """Torch's, Python's and CUDA's headers; and ours, which stand before torch's or only for those that are missing."""
+    """The include options for torch's, Python's and CUDA's headers, and for ours. Ours come before torch's if
+    `ours_first`, else they only replace missing ones."""
     folders = [*torch().includes, *(str(folder) for folder in toolkit.host_includes()), sysconfig.get_path("include")]
     host = [f"-I{SOURCES / 'host'}"] if ours_first else ["-idirafter", str(SOURCES / "host")]
     return [*host, *(f"-I{folder}" for folder in folders), f"-I{SOURCES}", "-idirafter", str(SOURCES / "missing")]
 
 
 def _cuda_runtime() -> list[Path]:
-    """CUDA's run time as torch brings it."""
+    """The CUDA runtime's library from the folders of the toolkit; empty if it is not found."""
     roots = [folder.parent for folder in toolkit.includes()]
     return [place for root in roots for place in sorted(root.glob("lib*/libcudart.so.1[2-9]"))[:1]][:1]
 
 
 @contextlib.contextmanager
 def _alone(lock: Path) -> Iterator[None]:
-    """One process makes it, and others wait for it."""
+    """Hold a file lock: one process makes the cache, and others wait."""
     with lock.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield

@@ -1,1 +1,1 @@
-"""Runs a Triton module's host code with no GPU; only in the compiling child, and with the cuda extra."""
+"""Traces what a module's host code does, with or without a GPU. Needs the cuda extra."""

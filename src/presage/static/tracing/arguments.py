@@ -1,4 +1,4 @@
-"""Arguments of torch's operators as JSON, and back."""
+"""Converts arguments of torch operators to JSON and back."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ _NAMED = {torch.dtype: "dtype", torch.layout: "layout", torch.memory_format: "me
 
 
 class UnwritableError(Exception):
-    """A value that cannot be written down, so that the call cannot be repeated."""
+    """A value cannot be written as JSON, so the call cannot be replayed."""
 
 
 def encode(value: Any, number: Callable[[torch.Tensor], int]) -> Any:
-    """A value in JSON; `number` says which tensor of the trace a tensor is."""
+    """Encode a value as JSON. `number` returns a tensor's number in the trace. Raises UnwritableError."""
     if value is None or type(value) in (bool, int, float, str):
         return value
     if isinstance(value, torch.Tensor):
@@ -34,7 +34,7 @@ def encode(value: Any, number: Callable[[torch.Tensor], int]) -> Any:
 
 
 def decode(code: Any, tensor: Callable[[int], Any], device: str) -> Any:
-    """The value; tensors by their numbers, and `device` in place of the GPU."""
+    """Decode a value. `tensor` returns the tensor with a number; `device` replaces the device `cuda`."""
     if not isinstance(code, dict):
         return code
     ((tag, content),) = code.items()

@@ -1,4 +1,4 @@
-"""Launches, copies and waits of CUDA code that a module builds itself, as a trace has them."""
+"""Records launches, copies and waits of CUDA code that a module builds itself, as steps of a trace."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ if TYPE_CHECKING:
     from presage.static.inline_cuda import DeviceCode
 
 Run = Callable[[bytes, str, tuple[int, int, int], tuple[int, int, int], int, Sequence[bytes], int], None]
-"""Launches a kernel of some machine code: its name, grid, block, shared bytes, parameters and stream."""
+"""Launches a kernel: takes its machine code, name, grid, block, shared bytes, parameters and stream."""
 
 
 class CudaLaunches:
-    """Writes down what the module's own CUDA code does, and does it where there is a GPU."""
+    """Records what the module's own CUDA code does, and launches its kernels if there is a GPU."""
 
     def __init__(self, recorder: Recorder, run: Run | None = None) -> None:
         self._recorder, self._run = recorder, run
         self.texts: dict[bytes, str] = {}
-        """The PTX that machine code was made from."""
+        """The PTX of each piece of machine code."""
 
     def launch(
         self,

@@ -1,4 +1,4 @@
-"""A module's host code: what it defines to be called, and what it is called on, which is made without values."""
+"""A module's host code: finds the function to call, and makes its arguments as tensors without values."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from torch.utils._pytree import tree_map
 from presage.sandbox import foreign
 
 FILE = "kernel.py"
-"""What a module's file is called, so that errors in it can be told from others."""
+"""The name of a module's file, by which errors in the module are told from others."""
 
 
 def load(source: str) -> ModuleType:
@@ -27,7 +27,7 @@ def load(source: str) -> ModuleType:
 
 
 def entry(module: ModuleType, reference: InputMaker | None) -> Callable[[Any], Any]:
-    """The function that takes a call's data; for a KernelBench problem it is a model."""
+    """The function that takes a call's data. For a KernelBench problem it calls a model."""
     wants_model = reference is not None and reference.is_model
     if hasattr(module, "custom_kernel") and not wants_model:
         return module.custom_kernel  # type: ignore[no-any-return]
@@ -42,17 +42,17 @@ def entry(module: ModuleType, reference: InputMaker | None) -> Callable[[Any], A
 
 
 def data_of(case: Mapping[str, Any]) -> tuple[Any, ...]:
-    """For a problem of the catalogue: the inputs, then the problem's parameters."""
+    """The data of a call for a catalogue problem: the inputs, then the problem's parameters."""
     inputs = [torch.empty(shape, dtype=getattr(torch, dtype), device="cuda") for shape, dtype in case["inputs"]]
     return (*inputs, *case["parameters"])
 
 
 class ReferenceFailedError(Exception):
-    """It is not the kernel's fault."""
+    """The problem's reference failed, which is not the kernel's fault."""
 
 
 class InputMaker:
-    """The reference of a problem from elsewhere, which makes its inputs here without values."""
+    """The reference of an external problem, which makes inputs without values here."""
 
     def __init__(self, files: Mapping[str, str]) -> None:
         folder = tempfile.mkdtemp()
@@ -63,15 +63,15 @@ class InputMaker:
 
     @property
     def is_model(self) -> bool:
-        """Whether it is KernelBench's."""
+        """Whether the reference is a KernelBench model."""
         return hasattr(self._module, "get_init_inputs") and not hasattr(self._module, "generate_input")
 
     def initial(self) -> tuple[Any, ...]:
-        """What a KernelBench model is built from."""
+        """The constructor arguments of a KernelBench model."""
         return self._ask(lambda: tuple(self._module.get_init_inputs()))  # type: ignore[no-any-return]
 
     def data(self, arguments: Mapping[str, Any]) -> Any:
-        """Of one call, with its tensors on the GPU."""
+        """The data of one call, with its tensors on the GPU."""
         made = self._ask(lambda: self._generate(arguments))
         return tree_map(lambda part: part.cuda() if isinstance(part, torch.Tensor) else part, made)
 

@@ -1,5 +1,5 @@
-"""Tells a recorder, in a process with a GPU, what torch's dispatcher does not see: launches of Triton kernels, CUDA
-graphs, and waits."""
+"""Tells a recorder, in a process with a GPU, about events that torch's dispatcher does not see: launches of Triton
+kernels, CUDA graphs, and waits."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from presage.static.tracing.recorder import Recorder
 
 
 def install(recorder: Recorder, driver: Any) -> LoadedKernels:
-    """From now on, for as long as the process lives. `driver` is that of cuda.bindings. Returns what launches the
-    module's own CUDA code."""
+    """Install the hooks, for as long as the process lives. `driver` is the driver module of cuda.bindings. Return the
+    object that launches the module's own CUDA code."""
     major, minor = torch.cuda.get_device_capability()
     arch = f"sm_{major}{minor}{'a' if major >= 9 else ''}"
     recorder.is_memory = _memory_of(driver)
@@ -63,7 +63,7 @@ def _listen_to_triton(recorder: Recorder) -> None:
         made = launcher_class(source, metadata)
 
         def launch(x: int, y: int, z: int, stream: int, function: int, *rest: Any) -> None:
-            if recorder.is_listening and x * y * z:  # at other times it must cost nothing
+            if recorder.is_listening and x * y * z:  # otherwise it must cost nothing
                 if function in codes:
                     triton_launches.record(recorder, source, metadata, codes[function], (x, y, z), rest)
                 else:
@@ -107,7 +107,7 @@ def _listen_to_graphs(recorder: Recorder) -> None:
 
 
 class LoadedKernels:
-    """Launches kernels of machine code that is given as bytes, each loaded once."""
+    """Launches kernels from machine code that is given as bytes. Each kernel is loaded once."""
 
     def __init__(self, driver: Any) -> None:
         self._driver = driver
@@ -116,7 +116,7 @@ class LoadedKernels:
 
     @contextmanager
     def held_back(self) -> Iterator[None]:
-        """Inside, kernels are loaded and not launched, unless they become part of a graph."""
+        """In this context, kernels are loaded but not launched, unless a CUDA graph captures the launch."""
         self._holds = True
         try:
             yield

@@ -1,4 +1,4 @@
-"""A GPU for torch where there is none: torch.cuda answers for the target, and all that would run seems to have run."""
+"""Pretends to torch that there is a GPU: torch.cuda answers for the target, and GPU work appears to have run."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 
 class WithoutGpu(TorchFunctionMode):  # type: ignore[misc]
-    """What torch's functions cannot do where there is none. Nothing is drawn, so no generator, of whatever device, is
-    asked; and numbers get into a tensor on the host first."""
+    """Replaces what torch functions cannot do without a GPU. Random generators of any device are ignored, since no
+    values are drawn. A tensor made of numbers is made on the host and then moved."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         named = {name: value for name, value in (kwargs or {}).items() if name != "generator"}
@@ -39,7 +39,7 @@ class WithoutGpu(TorchFunctionMode):  # type: ignore[misc]
 
 
 class _Event:
-    """Of which all happen at once."""
+    """A CUDA event. All events happen at once."""
 
     def __init__(self, *_: Any, **__: Any) -> None:
         self.synchronize = self.record = self.wait = lambda *_: None
@@ -47,7 +47,7 @@ class _Event:
 
 
 class _Stream:
-    """Of which there is only one."""
+    """The only CUDA stream."""
 
     cuda_stream, device_index, device = 0, 0, torch.device("cuda", 0)
 
@@ -63,7 +63,7 @@ class _Stream:
 
 
 def _graphs(recorder: Recorder) -> tuple[type, type]:
-    """CUDAGraph, which does when it is replayed what was done while it was captured; and its context."""
+    """Return a CUDAGraph, whose replay repeats the steps recorded during its capture, and its context manager."""
 
     class Graph:
         def __init__(self, *_: Any, **__: Any) -> None:
@@ -94,7 +94,7 @@ def _graphs(recorder: Recorder) -> tuple[type, type]:
 
 def _generators() -> type:
     class Generator(torch.Generator):  # type: ignore[misc]
-        """Of the GPU, as far as anyone is told."""
+        """A generator of the CPU that accepts any device."""
 
         def __new__(cls, device: Any = None) -> Any:
             return super().__new__(cls)
@@ -103,12 +103,13 @@ def _generators() -> type:
 
 
 class _Device(contextlib.nullcontext[None]):
-    """torch.cuda.device, which torch itself asks for as a class."""
+    """torch.cuda.device. It is a class because torch itself needs one."""
 
 
 def _move_parameters(module: Any, change: Callable[[Any], Any], recurse: bool = True) -> Any:
-    """What torch does to a module's parameters, which it cannot do where they have no values: there a parameter stays
-    the same object. So what else holds one, another module or a list, gets the new one as well."""
+    """Replaces Module._apply, which changes a module's parameters. torch's own keeps each Parameter object, which fails
+    without values, so new ones are made here. Other holders of a parameter (another module, a list) get the new one,
+    too."""
     moved: dict[int, tuple[Any, Any]] = {}
     with torch.no_grad():
         for each in module.modules() if recurse else (module,):
@@ -128,18 +129,18 @@ def _move_parameters(module: Any, change: Callable[[Any], Any], recurse: bool = 
 
 
 def _with_moved(held: Any, moved: Mapping[int, tuple[Any, Any]]) -> Any:
-    """A list, tuple or dictionary, with moved parameters in place of the old ones; the same if it holds none."""
+    """A list, tuple or dictionary with moved parameters in place of the old ones; unchanged if it holds none."""
     values = list(held.values() if isinstance(held, dict) else held)
     if not any(id(value) in moved for value in values):
         return held
     new = [moved[id(value)][1] if id(value) in moved else value for value in values]
     if isinstance(held, dict):
         return dict(zip(held, new, strict=True))
-    return held._make(new) if hasattr(held, "_make") else type(held)(new)  # a named tuple has a way of its own
+    return held._make(new) if hasattr(held, "_make") else type(held)(new)  # named tuples need their own constructor
 
 
 def _plain_operator(name: Any, function: Any = None, /, **_: Any) -> Any:
-    """An operator of the module's own is the function that it is made from."""
+    """Replaces torch.library.custom_op: the module's own operator is the plain function that it is made from."""
 
     def made(function: Any) -> Any:
         for registering in ("register_fake", "register_kernel", "register_autograd", "register_vmap"):
@@ -150,7 +151,7 @@ def _plain_operator(name: Any, function: Any = None, /, **_: Any) -> Any:
 
 
 def _addresses() -> Callable[[Any], int]:
-    """Tensors of different memory lie at different addresses."""
+    """Make a `data_ptr` that gives tensors of different memory different addresses."""
     bases: dict[int, int] = {}
 
     def data_ptr(tensor: Any) -> int:
@@ -207,11 +208,11 @@ def pretend(request: Mapping[str, Any], recorder: Recorder, driver: RecordingDri
     for name, answer in answers.items():
         setattr(torch.cuda, name, lambda *_, answer=answer, **__: answer)
     torch.cuda.synchronize = lambda *_: recorder.sync("synchronize")
-    fake_tensor.init_gpu_context = lambda _: None  # it would look for the GPU that torch.cuda now promises
+    fake_tensor.init_gpu_context = lambda _: None  # the original looks for the GPU that torch.cuda now reports
     torch.cuda.Event, torch.cuda.Stream, torch.cuda.ExternalStream = _Event, _Stream, _Stream
     torch.cuda.device = _Device
     torch.Generator = _generators()
-    torch.distributions.Distribution.set_default_validate_args(False)  # it would look at values
+    torch.distributions.Distribution.set_default_validate_args(False)  # validation reads values
     torch.cuda.CUDAGraph, torch.cuda.graph = _graphs(recorder)
     FakeTensor.data_ptr = _addresses()
     FakeTensor.get_device = lambda self: 0 if self.device.type == "cuda" else -1
@@ -230,7 +231,7 @@ def pretend(request: Mapping[str, Any], recorder: Recorder, driver: RecordingDri
 
 
 def _use_cudnn() -> None:
-    """Recurrent layers: on a GPU torch leaves them to cuDNN, as one operator."""
+    """Make recurrent layers and batch normalisations one cuDNN operator each, as torch does on a GPU."""
     modes = {"rnn_relu": 0, "rnn_tanh": 1, "lstm": 2, "gru": 3}
 
     def layer(mode: int) -> Callable[..., Any]:
@@ -254,8 +255,8 @@ def _use_cudnn() -> None:
 
 
 def _batch_norm(original: Callable[..., Any]) -> Callable[..., Any]:
-    """Normalisations of batches that torch leaves to cuDNN on a GPU: of images in single precision, or half with single
-    weights, that have weights and biases."""
+    """Replaces batch_norm, using cuDNN where torch does on a GPU: for images in single precision, or in half precision
+    with single-precision weights, if weights and biases are given."""
 
     def batch_norm(x: Any, weight: Any, bias: Any, mean: Any, variance: Any, training: bool, momentum: float,
                    eps: float, enabled: bool) -> Any:  # fmt: skip
@@ -275,8 +276,8 @@ def _is_single(tensor: Any) -> bool:
 
 
 def _rms_norm(original: Callable[..., Any], recorder: Recorder) -> Callable[..., Any]:
-    """Normalisations by the root mean square, for which torch has a kernel on a GPU where all is of one type. Here it
-    makes them of other operators."""
+    """Replaces rms_norm, for which torch has one kernel on a GPU if all dtypes are the same. Without a GPU torch
+    decomposes it into other operators, so the fused operator is recorded here."""
 
     def rms_norm(x: Any, shape: Any, weight: Any = None, eps: float | None = None) -> Any:
         if weight is not None and weight.dtype is not x.dtype:
@@ -290,8 +291,8 @@ def _rms_norm(original: Callable[..., Any], recorder: Recorder) -> Callable[...,
 
 
 def _use_fused_attention() -> None:
-    """Attention: on a GPU torch has kernels for all of it. One is for half precision without a mask, one for others.
-    Where fewer heads have keys than queries, cuDNN's takes a mask in half precision."""
+    """Make attention one fused operator, as torch does on a GPU: one for half precision without a mask, another for
+    other cases. With fewer heads of keys than of queries, the latter is cuDNN's, for half precision only."""
     original, aten = torch.nn.functional.scaled_dot_product_attention, torch.ops.aten
 
     def attention(query: Any, key: Any, value: Any, attn_mask: Any = None, dropout_p: float = 0.0,
@@ -316,7 +317,7 @@ def _use_fused_attention() -> None:
 
 
 def _as_it_is(model: Any) -> Any:
-    """A copy that has the same parts, and gets no others."""
+    """A copy that has the same parts. Parts that the model gets later are not added to the copy."""
     made = copy.copy(model)
     for name in ("_modules", "_parameters", "_buffers", "_forward_pre_hooks"):
         made.__dict__[name] = model.__dict__[name].copy()
@@ -324,7 +325,7 @@ def _as_it_is(model: Any) -> Any:
 
 
 def _told(function: Callable[..., Any], tell: Callable[[], None]) -> Callable[..., Any]:
-    """A function that tells of each call."""
+    """Wrap a function so that each call first calls `tell`."""
 
     @functools.wraps(function)
     def called(*arguments: Any, **named: Any) -> Any:
@@ -335,9 +336,9 @@ def _told(function: Callable[..., Any], tell: Callable[[], None]) -> Callable[..
 
 
 def _leave_uncompiled(recorder: Recorder) -> None:
-    """What compiles a function for later returns the function: its operators are seen then, as they would be computed
-    one by one, and the trace says so. Of a model it is a copy, as what is compiled does not see what the model is given
-    later."""
+    """Make functions that compile another function return it uncompiled. Its operators are then recorded as if computed
+    one by one, and a note in the trace says so. For a model they return a copy, since a compiled model does not see
+    what the model is given later."""
 
     def leaving(note: str) -> Callable[..., Any]:
         def tell(*_: Any) -> None:
@@ -359,7 +360,7 @@ def _leave_uncompiled(recorder: Recorder) -> None:
 
 
 def _tune_without_timing(recorder: Recorder, driver: RecordingDriver) -> None:
-    """Timing, by Triton's autotuner or by the module's own, calls and is told nothing."""
+    """Make timing, by Triton's autotuner or the module itself, only call the function, unrecorded, and return 0."""
 
     def do_bench(call: Callable[[], Any], *_: Any, quantiles: Any = None, **__: Any) -> Any:
         with recorder.pausing():
@@ -378,8 +379,8 @@ def _tune_without_timing(recorder: Recorder, driver: RecordingDriver) -> None:
 
 
 def _move_tensors(to: Callable[..., Any]) -> Callable[..., Any]:
-    """Tensor.to, but what moves to the GPU leaves the values behind that torch knows of it because it was made of plain
-    numbers: it would compute with them there."""
+    """Wrap Tensor.to. torch knows the values of a tensor that was made of plain numbers. When it moves to the GPU they
+    are dropped, since torch would compute with them there."""
 
     def moved(self: Any, *arguments: Any, **named: Any) -> Any:
         arguments = tuple(map(_indexed, arguments))
@@ -397,7 +398,7 @@ def _move_tensors(to: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _indexed(argument: Any) -> Any:
-    """`cuda` with its number, which there is no runtime to ask for."""
+    """Replace the device `cuda` by `cuda:0`, since there is no runtime that knows the current device."""
     is_cuda = argument == "cuda" if isinstance(argument, str) else isinstance(argument, torch.device)
     return torch.device("cuda", 0) if is_cuda and torch.device(argument).type == "cuda" else argument
 
@@ -405,7 +406,7 @@ def _indexed(argument: Any) -> Any:
 def _register_cuda_guard() -> None:
     """Without a guard for CUDA devices, a torch built for the CPU cannot index or copy its own fake CUDA tensors.
 
-    FakeTensorMode sets a guard that does nothing, but only in builds with CUDA; here the meta device's is borrowed.
+    FakeTensorMode sets a guard that does nothing, but only in builds with CUDA; here the meta device's guard is used.
     """
     library = os.path.join(os.path.dirname(torch.__file__), "lib", "libc10.so")
     with contextlib.suppress(OSError, ValueError):

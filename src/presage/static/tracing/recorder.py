@@ -1,7 +1,7 @@
-"""Recorder: writes down what a call does, as a Trace, while it does it.
+"""Recorder: records what a call does, as a Trace, while the call runs.
 
-It sees every operator of torch's through torch's own dispatch mode, and is told of launches by whoever makes them
-(`triton_launches`, `cuda_launches`). It works on tensors with values and on tensors that have only shapes.
+It sees every torch operator through torch's own dispatch mode. Launches are reported to it by `triton_launches` and
+`cuda_launches`. It works on tensors with values and on tensors that have only shapes.
 """
 
 from __future__ import annotations
@@ -28,25 +28,25 @@ from presage.static.tracing.arguments import UnwritableError
 _ALLOCATIONS = ("empty", "new_empty", "resize_", "set_")
 _VIEWS = ("detach", "alias", "lift_fresh", "_unsafe_view", "_reshape_alias")
 _OVERWRITES = ("copy_", "fill_", "zero_", "normal_", "uniform_", "bernoulli_", "random_")
-"""They do not read what they write over."""
+"""Operators that do not read what they overwrite."""
 _READ_IN_PART = ("embedding", "index_select", "gather", "index")
-"""They read as much as they return, and their indices."""
+"""Operators that read as many bytes of their first tensor as they return, and their indices."""
 _MOST_SHARED = 1 << 30
-"""Bytes of memory that constants may share; in more than that each is kept by itself."""
+"""Most bytes of a storage that constants may share. In a larger storage each constant is kept separately."""
 _PRECISIONS = {"float16": "fp16", "bfloat16": "bf16", "float64": "fp64", "float32": "fp32"}
 
 
 @dataclass
 class Capture:
-    """What was recorded while a CUDA graph was captured. It is done whenever the graph is replayed."""
+    """The steps that were recorded while a CUDA graph was captured. They happen whenever the graph is replayed."""
 
     steps: list[Step] = field(default_factory=list)
     kept: list[torch.Tensor] = field(default_factory=list)
 
 
 class Recorder(TorchDispatchMode):  # type: ignore[misc]
-    """Active from before a module is loaded, so that it knows the module's tensors. Steps are kept between `begin` and
-    `end`. What is only tried out (`pausing`) and what a CUDA graph captures is not part of a call."""
+    """Records calls. It must be active before a module is loaded, so that it knows the module's tensors. Steps are kept
+    between `begin` and `end`. Steps inside `pausing`, and those that a CUDA graph captures, are not part of a call."""
 
     def __init__(self, has_gpu: bool) -> None:
         super().__init__()
@@ -54,39 +54,39 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         self.codes: list[bytes] = []
         self.notes: dict[str, None] = {}
         self.is_memory: Callable[[int], bool] = lambda address: False
-        """Whether a number is an address in the GPU's memory, where that can be told."""
+        """Whether a number is an address in the GPU's memory; always False where that cannot be determined."""
         self._specs: list[TensorSpec] = []
         self._numbers = WeakIdKeyDictionary()
         self._places: dict[int, tuple[int, weakref.ref[torch.Tensor]]] = {}
-        """By where a piece of memory begins: its size, and a tensor in it."""
+        """For each storage, by its first address: its size in bytes, and a tensor in it."""
         self._steps: list[Step] | None = None
         self._captures: list[Capture] = []
         self._wholes: dict[tuple[int, torch.dtype], torch.Tensor] = {}
-        """By where memory begins that is more than one tensor's: all of it, as elements of one type."""
+        """By the first address of a storage that several tensors share, and a dtype: a tensor over all of it."""
         self._paused = self._calls = 0
         self._noted: dict[str, None] = {}
         self._reset()
 
     def _reset(self) -> None:
         self._alive: list[torch.Tensor] = []
-        """While a call is recorded nothing is freed, so that no address is used twice."""
+        """Tensors that are kept alive while a call is recorded, so that no address is used twice."""
         self._inputs: list[int] = []
         self._there: set[int] = set()
         self._tainted: set[int] = set()
-        """What depends on the inputs' values."""
+        """Tensors that depend on the inputs' values."""
         self._constants: dict[int, torch.Tensor | None] = {}
         self._before: set[int] = set()
-        """Where memory begins that was there before the call."""
+        """The first addresses of storages that existed before the call."""
         self._searched = False
         self._lacks: str | None = None
 
     # -- a call -------------------------------------------------------------------------------------------------------
 
     def begin(self, tensors: Sequence[torch.Tensor]) -> None:
-        """From here on, steps are those of a call on these tensors."""
+        """Start recording a call on these tensors."""
         self._reset()
         if self._calls == 0:
-            self._noted = dict(self.notes)  # while the module was loaded
+            self._noted = dict(self.notes)  # the notes from loading the module
         self.notes.clear()
         self.notes.update(self._noted)
         self._calls += 1
@@ -97,8 +97,9 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         self._tainted.update(self._inputs)
 
     def end(self, result: Any) -> tuple[dict[str, Any], list[torch.Tensor]]:
-        """The trace of the call that has returned this, as a document with its machine code; and what constants held
-        before the call, each as the bytes between its first and its last element. Without a GPU there are none."""
+        """Stop recording the call that has returned this result. Return its trace, as a document with machine code, and
+        the contents of its constants before the call, each as the bytes from its first to its last element. Without a
+        GPU there are no contents."""
         outputs = self._written(result)
         steps, self._steps = self._steps or [], None
         taken = (number for step in steps for number in (*step.reads, *step.makes))
@@ -121,7 +122,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         return trace.to_document(with_code=True), values
 
     def stop(self) -> None:
-        """Of a call that has failed."""
+        """Stop recording a call that has failed."""
         self._steps = None
         self._reset()
 
@@ -139,13 +140,13 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         return written
 
     def lack(self, reason: str) -> None:
-        """The call cannot be repeated from its trace."""
+        """Note the first reason why the call cannot be replayed from its trace."""
         if self._lacks is None and self.is_listening:
             self._lacks = reason
 
     @contextlib.contextmanager
     def pausing(self) -> Iterator[None]:
-        """What happens inside is not part of the call: a configuration is being tried out, say."""
+        """In this context nothing is recorded, for example while a configuration is tried out."""
         self._paused += 1
         try:
             yield
@@ -176,7 +177,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         return self._captures.pop()
 
     def replay(self, capture: Capture) -> None:
-        """A CUDA graph is about to run: its steps are steps of the call."""
+        """Add the steps of a CUDA graph that is about to run to the call."""
         if self._steps is None or self._paused or self._captures:
             return
         self.notes[GRAPHED] = None
@@ -190,14 +191,14 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
     # -- tensors ------------------------------------------------------------------------------------------------------
 
     def number(self, tensor: torch.Tensor) -> int:
-        """Which tensor this is."""
+        """The number of a tensor. A new tensor gets the next number."""
         known: int | None = self._numbers.get(tensor)
         spec = spec_of(tensor)
         if known is None:
             known = len(self._specs)
             self._numbers[tensor] = known
             self._specs.append(spec)
-        elif self._specs[known] != spec:  # resized or given other memory
+        elif self._specs[known] != spec:  # resized, or given another storage
             self._specs[known] = spec
         self._places[_begin(tensor)] = tensor.untyped_storage().nbytes(), weakref.ref(tensor)
         self._keep(tensor)
@@ -210,14 +211,14 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
             self._alive.append(tensor)
 
     def _read(self, tensor: torch.Tensor) -> int:
-        """The number of a tensor that a step takes."""
+        """The number of a tensor that a step takes. It becomes a constant if no step has made it."""
         number = self.number(tensor)
         if not self._captures:
             self._need(number, tensor)
         return number
 
     def _need(self, number: int, tensor: torch.Tensor) -> None:
-        """What no step of the call has made was there before: it is a constant."""
+        """Make a tensor a constant if no step of the call has made it, since it then existed before the call."""
         if self._steps is None or self._paused or number in self._there:
             return
         self._there.add(number)
@@ -226,16 +227,16 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
             self._need(self.number(whole), whole)
             self._add(self._part(tensor, number))
             return
-        with self.pausing():  # that its content is kept is not part of the call
+        with self.pausing():  # copying its content is not part of the call
             self._constants[number] = content_of(tensor) if self.has_gpu else None
 
     def _is_part(self, tensor: torch.Tensor) -> bool:
-        """Whether there is more in its memory than itself, which other constants may be."""
+        """Whether the tensor is only a part of its storage, which may hold other constants, too."""
         size = tensor.untyped_storage().nbytes() if self.has_gpu else 0
         return span_of(tensor) * tensor.element_size() < size <= _MOST_SHARED and not size % tensor.element_size()
 
     def _part(self, tensor: torch.Tensor, number: int) -> Step:
-        """The view that gives a tensor from all of the memory that it lies in."""
+        """The step that makes a tensor as a view of its whole storage."""
         lies = ({"list": [*tensor.shape]}, {"list": [*tensor.stride()]}, tensor.storage_offset())
         whole = self.number(self._whole(tensor))
         return Step("view", "aten::as_strided.default", ({"tensor": whole}, *lies), {}, {"tensor": number})
@@ -250,7 +251,8 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         return self._wholes[key]
 
     def at(self, address: int) -> tuple[int, int] | None:
-        """The number of a tensor in whose memory this address lies, and how far from the tensor's first element."""
+        """The number of a tensor whose storage contains this address, and the byte offset from the tensor's first
+        element; None if there is no such tensor."""
         found = self._tensor_at(address)
         if found is None and self.is_memory(address):
             self._search()
@@ -263,18 +265,18 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         for begin, (size, reference) in self._places.items():
             if begin <= address < begin + max(1, size):
                 tensor = reference()
-                if tensor is not None and _begin(tensor) == begin:  # it may have been given other memory since
+                if tensor is not None and _begin(tensor) == begin:  # it may have another storage by now
                     return tensor
         return None
 
     def _search(self) -> None:
-        """Know every tensor that there is. A module's weights get other memory when it is moved to the GPU, and host
-        code may take their addresses without asking torch for anything."""
+        """Register every tensor in the process. A module's weights get new storages when it is moved to the GPU, and
+        host code may take their addresses without calling any operator."""
         if self._searched:
             return
         self._searched = True
         for each in gc.get_objects():
-            if issubclass(type(each), torch.Tensor):  # nothing else is asked anything
+            if issubclass(type(each), torch.Tensor):  # isinstance could run code of other objects
                 self._meet(each)
 
     # -- steps --------------------------------------------------------------------------------------------------------
@@ -283,7 +285,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         self._add(Step("sync", name))
 
     def operator(self, kind: str, name: str, values: Sequence[Any], named: dict[str, Any], results: Any) -> None:
-        """A step that torch's dispatcher has not seen."""
+        """Add a step that torch's dispatcher has not seen."""
         taken = tuple(arguments.encode(value, self._read) for value in values)
         options = {key: arguments.encode(value, self._read) for key, value in named.items()}
         made = arguments.encode(results, self.number)
@@ -293,7 +295,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         self._add(Step(kind, name, taken, options, made, bytes=size, flops=flops))
 
     def memory(self, name: str, written: Sequence[Any], size: int) -> None:
-        """Bytes that are copied or filled; the arguments are written already."""
+        """Add a copy or a fill that moves `size` bytes. `written` holds its encoded arguments."""
         self._add(Step("operator", name, tuple(written), bytes=size))
 
     def launch(self, kind: str, name: str, launch: Launch, code: bytes) -> None:
@@ -307,7 +309,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         return Parameter(bytes(8), ((0, self._read(tensor), 0),))
 
     def parameter(self, content: bytes) -> Parameter:
-        """A launch's parameter, with the addresses in it found."""
+        """Make a launch's parameter from its bytes, and find the addresses in them."""
         pointers = []
         for at in range(0, len(content) - 7, 8):
             (address,) = struct.unpack_from("<Q", content, at)
@@ -329,8 +331,8 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         return result
 
     def _recorded(self, func: Any, args: Any, kwargs: Any) -> Any:
-        """Do what is asked for, and write it down."""
-        with self:  # an operator that is made of others is left to them
+        """Run an operator and record it."""
+        with self:  # a composite operator is recorded as the operators that it calls
             if func is not torch.ops.prim.device.default and not self._has_kernel(func, args):
                 result = func.decompose(*args, **kwargs)
                 if result is not NotImplemented:
@@ -357,14 +359,14 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         return result
 
     def _has_kernel(self, func: Any, args: Any) -> bool:
-        """Whether torch has a kernel of its own on this device for an operator that it could make of others."""
+        """Whether torch has a kernel on this device for an operator that it could also decompose into others."""
         if not self.has_gpu:
             return False
         on_gpu = any(isinstance(leaf, torch.Tensor) and leaf.is_cuda for leaf in tree_leaves(args))
         return bool(torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), "CUDA" if on_gpu else "CPU"))
 
     def _given_memory(self, tensor: torch.Tensor) -> torch.Tensor:
-        """It is a view now, of memory that another tensor had."""
+        """Record that `set_` has made a tensor a view of another tensor's storage."""
         if not self.has_gpu or (not self._captures and self._is_new(tensor)):
             self.lack("it gives a tensor memory that was not there before the call")
             return tensor
@@ -375,14 +377,14 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         return tensor
 
     def _is_new(self, tensor: torch.Tensor) -> bool:
-        """Whether the memory that a tensor was given is that of one that the call has made."""
+        """Whether the storage that a tensor was given belongs to a tensor that the call has made."""
         others = [each for each in self._alive if each is not tensor and _begin(each) == _begin(tensor)]
         made = any(self._numbers[each] in self._there and self._numbers[each] not in self._constants for each in others)
         return made and _begin(tensor) not in self._before
 
     def _value_of(self, tensor: torch.Tensor) -> Any:
-        """The number in a tensor, which host code asks for. What does not depend on inputs is the same at each call;
-        where no tensor has a value, 1.0 stands for a weight's. A whole number may decide sizes: it is not guessed."""
+        """The number in a tensor that host code reads. If it does not depend on inputs, it is the same in each call.
+        Without a GPU, 1.0 stands for the value of a weight. An integer is not guessed, since it may decide sizes."""
         if self._numbers.get(tensor) in self._tainted:
             self.lack("its host code reads a value that depends on the inputs")
         elif not self.has_gpu and getattr(tensor, "constant", None) is None and tensor.dtype.is_floating_point:
@@ -391,10 +393,10 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         return _ITEM(tensor)
 
     def _meet(self, *values: Any) -> None:
-        """Outside of a call: know these tensors by their memory."""
+        """Register tensors by their storage. Used outside of calls."""
         for leaf in tree_leaves(values):
             if isinstance(leaf, torch.Tensor):
-                with contextlib.suppress(UnwritableError, RuntimeError):  # one without memory of its own
+                with contextlib.suppress(UnwritableError, RuntimeError):  # a tensor without a storage
                     self.number(leaf)
 
 
@@ -403,13 +405,14 @@ _ITEM = torch.ops.aten._local_scalar_dense.default
 
 
 def warm_up() -> None:
-    """Do once what torch does at the first operator under such a mode: it imports its compiler, for seconds."""
+    """Trigger torch's slow imports: at the first operator under a dispatch mode it imports its compiler, for
+    seconds."""
     with Recorder(has_gpu=True):
         torch.zeros(1).add(1)
 
 
 def _begin(tensor: torch.Tensor) -> int:
-    """Where its memory begins."""
+    """The first address of a tensor's storage."""
     return int(tensor.data_ptr() - tensor.storage_offset() * tensor.element_size())
 
 
@@ -428,13 +431,13 @@ def content_of(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def span_of(tensor: torch.Tensor) -> int:
-    """How many elements lie from its first to its last."""
+    """The number of elements in memory from a tensor's first element to its last."""
     steps = ((size - 1) * step for size, step in zip(tensor.shape, tensor.stride(), strict=True))
     return 1 + sum(steps) if tensor.numel() else 0
 
 
 def current_flags() -> dict[str, bool]:
-    """What decides beside its arguments how an operator computes."""
+    """The settings of torch that decide, beside its arguments, how an operator computes."""
     matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
     return {
         "matmul_tf32": bool(matmul.allow_tf32),
@@ -455,7 +458,8 @@ def set_flags(flags: dict[str, bool]) -> None:
 
 
 def step_of(func: Any, args: Any, kwargs: Any, result: Any, taken: Any, named: Any, results: Any) -> Step:
-    """An operator that was called with these arguments, which are also given as they are written."""
+    """The step of an operator call. `taken`, `named` and `results` are its arguments and results in encoded form.
+    Raises UnwritableError."""
     name = func._schema.name
     if not name.startswith("aten::"):
         raise UnwritableError("what is no business of torch's own operators")
@@ -479,7 +483,7 @@ def kind_of(func: Any, args: Any, result: Any) -> str:
 
 
 def cost(func: Any, args: Any, kwargs: Any, result: Any, kind: str, flags: dict[str, bool]) -> tuple[int, float, str]:
-    """Bytes that it moves, operations, and in which precision these are done."""
+    """Return the bytes that an operator moves, its number of operations, and their precision."""
     if kind in ("view", "allocation", "sync"):
         return 0, 0.0, "fp32"
     name = func._schema.name.removeprefix("aten::")
@@ -492,7 +496,7 @@ def cost(func: Any, args: Any, kwargs: Any, result: Any, kind: str, flags: dict[
     size = sum(spec_of(tensor).bytes for tensor in (*taken, *made))
     precision = _PRECISIONS.get(str(made[0].dtype).removeprefix("torch."), "fp32") if made else "fp32"
     if func.overloadpacket in flop_registry:
-        with contextlib.suppress(Exception):  # a formula for other arguments than these
+        with contextlib.suppress(Exception):  # torch's formula may not fit these arguments
             flops = float(flop_registry[func.overloadpacket](*args, **kwargs, out_val=result))
             allowed = flags["cudnn_tf32"] if "conv" in name else flags["matmul_tf32"]
             return size, flops, "tf32" if precision == "fp32" and allowed else precision

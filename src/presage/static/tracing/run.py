@@ -1,5 +1,5 @@
-"""Traces a module where there is no GPU: its host code runs on tensors that have shapes and no values (torch's
-FakeTensor), and what it would launch is compiled and written down."""
+"""Traces a module without a GPU: its host code runs on tensors that have shapes and no values (torch's FakeTensor). The
+kernels that it would launch are compiled, and the launches are recorded."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from presage.static.tracing.recorder import Recorder
 from presage.static.tracing.triton_driver import RecordingDriver
 
 _CALLS = 2
-"""The last is traced: in the first a module may tune, capture, or make what it keeps."""
+"""Calls per case; the last is traced. In the first a module may autotune, capture, or make tensors that it keeps."""
 _NEEDS_VALUES = ("DataDependentOutputException", "DynamicOutputShapeException", "UnsupportedFakeTensorException")
 _NEEDS_GPU = ("Torch not compiled with CUDA", "no fake impl or Meta kernel", "arguments from the 'CUDA' backend")
 
 
 def warm_up() -> None:
-    """Do once what torch does at the first operator on a tensor without values, and Triton at the first kernel: they
-    import some 900 modules, and Triton hashes itself."""
+    """Trigger slow work that torch does at the first operator on a tensor without values, and Triton at the first
+    kernel: they import some 900 modules, and Triton hashes itself."""
     with FakeTensorMode():
         torch.empty(1).add(1)
     recording.warm_up()
@@ -45,8 +45,8 @@ def warm_up() -> None:
 
 
 def run(request: Mapping[str, Any]) -> dict[str, Any]:
-    """Import the module, call it on tensors without values, and hand back each case's trace and its distinct launches.
-    Cases follow each other in one process, so that Triton compiles what they share only once."""
+    """Import the module, call it on tensors without values, and return each case's trace and what its launches execute.
+    Cases run one after the other in one process, so that Triton compiles shared kernels only once."""
     recorder, fakes = Recorder(has_gpu=False), FakeTensorMode(allow_non_fake_inputs=True)
     driver = RecordingDriver(request, recorder)
     triton.runtime.driver.set_active(driver)
@@ -93,7 +93,7 @@ def _run_case(
 def _walked(
     document: Mapping[str, Any], step: Mapping[str, Any], texts: Mapping[bytes, str]
 ) -> dict[str, float] | None:
-    """What a warp of a launch executes; None for other steps, and where that cannot be told."""
+    """Counts of what a warp of a launch executes; None for other steps, and if the walk fails."""
     if step["kind"] not in LAUNCHES:
         return None
     code = base64.b64decode(document["cubins"][step["cubin"]])
@@ -104,7 +104,7 @@ def _walked(
 
 
 def _arguments(text: str, step: Mapping[str, Any]) -> list[walk.Argument]:
-    """A launch's parameters that are integers or structs; None for others."""
+    """A launch's parameters that are integers or structs; None for other parameters."""
     entry = ptx.parse(text, step["name"])
     kinds = list(entry.parameters.values()) if entry else []
     return [_argument(*each) for each in zip(step["parameters"], kinds, strict=False)]
@@ -118,7 +118,7 @@ def _argument(parameter: Mapping[str, Any], kind: str) -> walk.Argument:
 
 
 def _ptx(name: str, binary: bytes) -> str:
-    """The text that a cubin was made from, which Triton's cache keeps beside it."""
+    """The PTX of a cubin, which Triton's cache keeps beside it; empty if it is not found."""
     for file in Path(os.environ["TRITON_CACHE_DIR"]).glob(f"*/{name}.cubin"):
         if file.read_bytes() == binary:
             return file.with_suffix(".ptx").read_text()
@@ -139,12 +139,13 @@ def _status(error: BaseException) -> str:
 
 
 def _needs_gpu(error: BaseException) -> bool:
-    """Some of torch's operators do not say what they would return: they are tried where there are values."""
+    """Whether an error means that an operator cannot run without a GPU. The module's status is then unknown, since some
+    torch operators cannot tell the shapes of their results without values."""
     return any(sign in str(error) for sign in _NEEDS_GPU)
 
 
 def _explain(error: BaseException) -> str:
-    text = f"{type(error).__name__}: {error}".replace("'FakeTensor'", "'Tensor'")  # as its author knows it
+    text = f"{type(error).__name__}: {error}".replace("'FakeTensor'", "'Tensor'")  # as the module's author knows it
     if isinstance(error, host_code.ReferenceFailedError):
         return str(error)
     if _needs_gpu(error):

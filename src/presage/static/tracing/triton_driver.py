@@ -1,4 +1,4 @@
-"""A driver for Triton where there is no GPU: it loads nothing and writes down each launch.
+"""A driver for Triton without a GPU: it loads nothing and records each launch.
 
 Triton's own launch path is kept, so heuristics, specialisation and limits are exactly Triton's.
 """
@@ -43,7 +43,7 @@ class RecordingDriver:
         self._found = self._tuned = False
 
     def begin_tuning(self) -> None:
-        """Of a kernel for another key: the configuration that was found is no longer the one."""
+        """Forget the configuration that was found, since another kernel or another key is tuned now."""
         self._found = False
 
     def get_current_target(self) -> GPUTarget:
@@ -59,7 +59,8 @@ class RecordingDriver:
         return torch.empty(1, device="cuda")
 
     def get_benchmarker(self) -> Callable[..., Any]:
-        """Autotuning takes the first configuration that can be launched; nothing can be timed here."""
+        """Return a benchmarker that makes autotuning take the first configuration that can be launched, since nothing
+        can be timed here."""
 
         def benchmark(call: Callable[[], Any], **_: Any) -> list[float]:
             if self._found:

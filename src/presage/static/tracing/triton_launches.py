@@ -1,4 +1,4 @@
-"""Launches of Triton kernels, as a trace has them: read from what Triton hands to its launcher."""
+"""Records launches of Triton kernels as steps of a trace, read from the arguments of Triton's launcher."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _FLOATS = {"fp16": "<e", "f16": "<e", "fp32": "<f", "f32": "<f", "fp64": "<d", "
 
 
 class UnknownArgumentError(Exception):
-    """An argument that is passed in a way that is not written down here."""
+    """An argument of a type that this module cannot record."""
 
 
 def record(recorder: Recorder, source: Any, metadata: Any, code: bytes, grid: tuple[int, ...], rest: Any) -> None:
-    """A launch, to be called before it happens. `rest` ends with the arguments of the kernel."""
+    """Record a launch. Call this before the launch happens. `rest` ends with the kernel's arguments."""
     try:
         parameters = tuple(_parameters(recorder, source, metadata, grid, rest))
     except UnknownArgumentError as error:
@@ -77,7 +77,7 @@ def _parameters(
 
 
 def _flat(kinds: Any, values: Any) -> Iterator[tuple[Any, Any]]:
-    """Arguments that exist at run time; a tuple is passed as its parts."""
+    """Yield the type and value of each argument that exists at run time. A tuple is passed as its parts."""
     for kind, value in zip(kinds, values, strict=True):
         if isinstance(kind, tuple | list):
             yield from _flat(kind, value)

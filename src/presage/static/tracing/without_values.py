@@ -1,4 +1,4 @@
-"""Small tensors on the host, made of plain numbers, are computed also where no other tensor has values: a model's
+"""Computes small tensors on the host that are made of plain numbers, even where other tensors have no values: a model's
 constructor may ask for them (`[x.item() for x in torch.linspace(0, 0.1, 12)]`)."""
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from torch._subclasses.fake_tensor import FakeTensor, unset_fake_temporarily
 from torch.utils._pytree import tree_leaves, tree_map
 
 _MOST = 4096
-"""Elements."""
+"""Most elements of a small tensor."""
 _MADE_OF_NUMBERS = {"aten::arange", "aten::linspace", "aten::logspace", "aten::scalar_tensor"}
 _MADE_OF_SIZES = {"aten::zeros", "aten::ones", "aten::full", "aten::eye"}
 
 
 def known(func: Any, args: Any, kwargs: Any) -> Any:
-    """The result, if the operator works on such tensors only; else NotImplemented."""
+    """The operator's result, if it works only on small host tensors with values; else NotImplemented."""
     tensors = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
     device = kwargs.get("device")
     if device is not None and torch.device(device).type != "cpu":
@@ -30,7 +30,7 @@ def known(func: Any, args: Any, kwargs: Any) -> Any:
 
 
 def forget(values: Any) -> Any:
-    """The same, with tensors that have shapes and no values in place of such small ones."""
+    """Replace tensors that have values by tensors that have only shapes."""
     mode = torch._C._get_dispatch_mode(torch._C._TorchDispatchModeKey.FAKE)
     if mode is None:
         return values
