@@ -33,7 +33,7 @@ class BlendForecaster(Forecaster):
     failure have separate weights.
 
     The blend stores its members' forecasts of each kernel, and learns when the kernel appears in a task's neighbours. A
-    member without a forecast has no weight in that pool, and its weight does not change by the outcome.
+    member without a forecast has no weight in that pool, and the outcome does not change its weight.
     """
 
     @classmethod

@@ -40,8 +40,8 @@ class Asked:
     notes: tuple[str, ...]
 
     def forecast(self, forecaster: str | Forecaster) -> list[Prediction]:
-        """The prediction of a forecaster, given itself or by name, for each candidate. Faults that show in a kernel are
-        added whichever forecaster is asked. A kernel that does not compile has no forecast, but the reason instead."""
+        """The predictions of a forecaster (an instance or a name), one per candidate. Faults that show in a kernel are
+        added for every forecaster. A kernel that compiling shows to be broken has no forecast, but `why_broken`."""
         if isinstance(forecaster, str):
             with closing(registry.get(forecaster, self.recording)) as made:
                 return self.forecast(made)
@@ -63,7 +63,7 @@ def ask(
     families: bool = False,
     rehearse: bool = False,
 ) -> Asked:
-    """The question which speedup to expect of kernels. device: a GPU by its name, a recorded device, `cuda` or `cpu`.
+    """The question about the speedup of kernels. device: a GPU by its name, a recorded device, `cuda` or `cpu`.
     families: a file with tunables stands for all of its configurations.
     rehearse: run the kernels on the CPU first, on small inputs."""
     place = _recorded(device)

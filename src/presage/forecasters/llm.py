@@ -152,7 +152,7 @@ class LlmForecaster(Forecaster):
 
 
 def parse(answer: Answer) -> ParsedAnswer:
-    """One answer as a forecast, renormalised. Raises MalformedError that tells the model what is wrong.
+    """One answer as a forecast, renormalised. Raises a MalformedError that tells the model the mistake.
 
     >>> text = '{"reason": "", "p1": 0, "p2": 0, "p3": 0, "p4": 1, "p5": 1, "p6": 0, "p7": 0, "p8": 0, "p_fail": 0.1}'
     >>> parse(Answer(text)).forecast.raw_sum

@@ -156,7 +156,7 @@ def _with_adapter(model: Any, folder: Path, trainable: bool) -> Any:
 
 
 def import_libraries() -> tuple[Any, Any]:
-    """torch and transformers. Raises PresageError that says how to install them."""
+    """Import torch and transformers. Raises a PresageError that says how to install them."""
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     try:
         import torch

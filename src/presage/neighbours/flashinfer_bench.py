@@ -79,7 +79,7 @@ def read(folder: Path) -> Dataset:
     return found
 
 
-class _blamed:  # noqa: N801  used like a statement
+class _blamed:  # noqa: N801  it reads as a statement
     """Turns errors from a document of the wrong form into a message that names the file."""
 
     def __init__(self, path: Path) -> None:

@@ -44,7 +44,7 @@ def load(folder: Path, parameters: Mapping[str, Any], optimiser: Any) -> dict[st
                 for name, parameter in parameters.items():
                     parameter.copy_(file.get_tensor(f"parameter.{name}"))
             kept = {f"optimiser.{name}.": parameter for name, parameter in parameters.items()}
-            for key in file.keys():  # noqa: SIM118  the file is not a mapping
+            for key in file.keys():  # noqa: SIM118  it is no mapping
                 start, _, what = key.rpartition(".")
                 if (parameter := kept.get(f"{start}.")) is not None:
                     value = file.get_tensor(key)

@@ -174,7 +174,7 @@ def _processes() -> int:
 
 
 def _import_trl() -> tuple[Any, Any]:
-    os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")  # TRL would tell its makers what is trained
+    os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")  # else TRL sends usage data
     try:
         import datasets
         import trl
