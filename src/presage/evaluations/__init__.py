@@ -1,1 +1,1 @@
-"""Evaluation: the suites that produce every number we publish about forecasters."""
+"""Evaluation: the suites that produce all published numbers about forecasters."""

@@ -1,7 +1,8 @@
-"""Comparison: whether one forecaster is better than another, on the same kernels.
+"""Compare two forecasters on the same kernels.
 
-Both are asked the same questions, so scores are compared operation by operation. The interval resamples operations. The
-p-value is that of a sign-flip test: if the two were equally good, each operation could as well have favoured the other.
+Both are asked the same questions, so their scores are compared operation by operation. The interval resamples
+operations. The p-value is that of a sign-flip test: if both were equally good, each operation's difference could as
+well have the opposite sign.
 """
 
 from __future__ import annotations
@@ -22,16 +23,16 @@ from presage.evaluations.outcomes import Outcomes
 from presage.evaluations.suites import pool_losses
 
 LEVEL = 0.05
-"""A difference counts as shown when its p-value is below this and its 95 % interval leaves out 0."""
+"""A difference counts as shown if its p-value is below this and its 95 % interval excludes 0."""
 SHARE = "0.05"
-"""Of the pool that is measured, for the recovery that is compared."""
+"""The share of the pool that is measured, for the recovery score."""
 
 Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """One score of a forecaster, less that of the baseline."""
+    """The difference of one score: that of a forecaster less that of the baseline."""
 
     forecaster: str
     baseline: str
@@ -47,7 +48,7 @@ class Comparison:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Comparison:
-        """From what `to_json` gave. Raises KeyError, TypeError or ValueError for anything else."""
+        """The inverse of `to_json`. Raises KeyError, TypeError or ValueError for other documents."""
         ends = (document["difference"][end] for end in Interval._fields)
         difference = Interval(*(math.nan if end is None else float(end) for end in ends))
         forecaster, baseline, score, verdict = (
@@ -58,14 +59,14 @@ class Comparison:
 
 @dataclass(frozen=True)
 class _Values:
-    """A score in each operation, NaN where it is not defined, and how much the operation counts."""
+    """A score for each operation, NaN where it is not defined, and the weight of each operation."""
 
     value: Floats
     weight: Floats
 
 
 def _by_rows(score: Callable[[Floats, npt.NDArray[np.intp]], float]) -> Callable[[Outcomes], _Values]:
-    """A score whose mean over all kernels that work is published."""
+    """A score per operation whose mean over all kernels that work is published; operations are weighted by size."""
 
     def values(outcomes: Outcomes) -> _Values:
         ok = outcomes.where(outcomes.ok)
@@ -94,12 +95,12 @@ _SCORES: Mapping[str, tuple[bool, Callable[[Outcomes], _Values]]] = {
     "spearman": (True, _spearman),
     f"recovery {SHARE}": (False, _recovery),
 }
-"""The main scores: whether more is better, and the score in each operation."""
+"""The main scores: whether a higher value is better, and the function for the score of each operation."""
 
 
 def compare(evaluations: Sequence[Evaluation], baseline: str | None = None) -> list[Comparison]:
-    """Every forecaster against the baseline, which is the first unless another is named, in every main score that was
-    evaluated. Raises PresageError for a baseline that was not evaluated, or was not asked the same."""
+    """Compare every forecaster with the baseline in every main score that was evaluated. The baseline is the first
+    unless another is named. Raises PresageError if the baseline was not evaluated, or not on the same kernels."""
     names = [each.forecaster for each in evaluations]
     if baseline is not None and baseline not in names:
         raise PresageError(f"the baseline '{baseline}' was not evaluated; there are: {', '.join(names)}")

@@ -1,4 +1,4 @@
-"""Evaluation: one forecaster on one split of a recording, as the numbers and curves that are published."""
+"""Evaluate one forecaster on one split of a recording: the numbers and curves that are published."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ from presage.forecasters.base import Forecaster
 
 NAMES = (*SUITES, "injection")
 MORE = ("parts", "recalibration")
-"""Suites that are run only where they are named: one has many numbers, the other asks about a second split."""
+"""Suites that run only if they are named: one gives many numbers, the other needs forecasts of a second split."""
 
 
 @dataclass(frozen=True)
 class Evaluation(Shown):
-    """What came of asking one forecaster about every kernel of a split."""
+    """The results of one forecaster for every kernel of a split."""
 
     forecaster: str
     split: str
     recording: str
     operations: int
     n: int
-    """How many forecasts were asked for: every kernel against every anchor of its operation."""
+    """The number of forecasts: every kernel against every anchor of its operation."""
     metrics: Mapping[str, Metric]
     curves: Mapping[str, tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]]
     outcomes: Outcomes | None = None
-    """What was said of each kernel and what was measured, for comparing forecasters."""
+    """The forecast and the measurement of each kernel, for comparing forecasters."""
 
     @property
     def numbers(self) -> dict[str, Interval]:
-        """Every number by name, those of a metric with several as `recovery 0.02`."""
+        """Every number by name. A metric with several numbers has names such as `recovery 0.02`."""
         found: dict[str, Interval] = {}
         for name, metric in self.metrics.items():
             parts = {"": metric} if isinstance(metric, Interval) else metric
@@ -62,7 +62,8 @@ class Evaluation(Shown):
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any], recording: str, operations: int) -> Evaluation:
-        """From what `to_json` gave, without the outcomes. Raises LookupError, TypeError or ValueError for others."""
+        """The inverse of `to_json`, without the outcomes. Raises LookupError, TypeError or ValueError for other
+        documents."""
         curves = {
             str(name): (np.asarray(curve["x"], dtype=np.float64), np.asarray(curve["y"], dtype=np.float64))
             for name, curve in document.get("curves", {}).items()
@@ -84,10 +85,10 @@ def evaluate(
     neighbours: int = 0,
     say: Callable[[str], None] = lambda line: None,
 ) -> Evaluation:
-    """Ask a forecaster about every kernel of the split's operations, and score what it says.
+    """Ask a forecaster about every kernel of the split's operations, and score its forecasts.
 
-    `neighbours` kernels of each operation are shown to it as measured, as in a search that has begun. With a problem,
-    only its kernels are scored, whatever their split.
+    neighbours: the number of kernels of each operation that are shown as measured, as in a search that has begun.
+    problem: score only this problem's kernels, whatever their split. Raises PresageError.
     """
     if unknown := [suite for suite in suites if suite not in (*NAMES, *MORE)]:
         raise PresageError(f"there is no suite '{unknown[0]}'; there are: {', '.join((*NAMES, *MORE))}")

@@ -1,4 +1,4 @@
-"""What a forecaster said of recorded kernels beside what had been measured: the arrays that every suite reads."""
+"""Forecasts of recorded kernels with their measurements: the arrays that every suite reads."""
 
 from __future__ import annotations
 
@@ -28,31 +28,31 @@ Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 
 ALL = "all"
-"""The split that is every operation of a recording."""
+"""The split with every operation of a recording."""
 OTHER_ANCHORS = 2
-"""Beside the seed kernel, so many measured kernels of an operation serve as anchor, drawn at random."""
+"""The number of measured kernels of an operation, drawn at random, that serve as anchors besides the seed kernel."""
 FAILS = replace(NOTHING_KNOWN, p_fail=1.0)
-"""Of a kernel that compiling shows to be broken."""
+"""The forecast for a kernel that compiling shows to be broken."""
 _BASELINES = ("eager.py", "compiled.py")
-"""PyTorch's own kernels are there for people to see; nobody forecasts them."""
+"""PyTorch's own kernels. They are recorded for comparison, and are not forecast."""
 
 
 @dataclass(frozen=True)
 class Pool:
-    """One operation and all its kernels that were measured."""
+    """One operation and all its measured kernels."""
 
     problem: Problem
     hardware: Hardware | None
     kind: str
     kernels: tuple[Measured, ...]
     seed: str
-    """The hash of the seed kernel; empty where there is none that works."""
+    """The hash of the seed kernel; empty if no seed kernel works."""
     room: str = ""
     """The family of the operation."""
 
     @cached_property
     def log2_times(self) -> Floats:
-        """The mean log2 time over the cases of each kernel; NaN for one that failed."""
+        """The mean log2 time over the cases of each kernel; NaN for a kernel that failed."""
         return np.array(
             [np.mean(np.log2(list(each.times_ns.values()))) if each.times_ns else math.nan for each in self.kernels]
         )
@@ -94,26 +94,26 @@ def _measured(row: Row) -> Measured:
 
 @dataclass(frozen=True)
 class Question:
-    """One operation, one anchor, and every kernel that is forecast against it."""
+    """One operation, one anchor, and every kernel that is forecast against this anchor."""
 
     task: Task
     pool: Pool
     seeded: bool
-    """Whether the anchor is the one that the operation is ranked against: its seed, or else the first drawn."""
+    """Whether the operation is ranked against this anchor: it is the seed, or else the first one drawn."""
     asked: npt.NDArray[np.intp]
-    """Which kernels of the pool are candidates."""
+    """The indices in the pool of the candidates."""
     truth: Floats
-    """log2 S over the anchor as it was measured, per candidate; NaN for one that failed."""
+    """The measured log2 S over the anchor, per candidate; NaN for a candidate that failed."""
 
     @property
     def candidates(self) -> list[Candidate]:
-        """The candidates, without what was measured of them."""
+        """The candidates, without their measurements."""
         return [Candidate(self.pool.kernels[i].kernel, self.pool.kernels[i].reports) for i in self.asked]
 
 
 def questions(pool: Pool, seed: int, neighbours: int = 0) -> Iterator[Question]:
-    """The seed kernel as anchor, then others at random. `neighbours` kernels, drawn at random, are shown to the
-    forecaster as measured, and then not scored."""
+    """The questions about a pool: first with the seed kernel as anchor, then with random others. `neighbours` kernels,
+    drawn at random, are shown to the forecaster as measured, and are not scored."""
     rng = random.Random(f"{seed}/{pool.problem.name}")
     working = [i for i in range(len(pool.kernels)) if not math.isnan(pool.log2_times[i])]
     first = [i for i in working if pool.kernels[i].kernel.hash == pool.seed]
@@ -129,9 +129,9 @@ def questions(pool: Pool, seed: int, neighbours: int = 0) -> Iterator[Question]:
 
 
 def ask(forecaster: Forecaster, task: Task, candidates: Sequence[Candidate]) -> list[Forecast | None]:
-    """A forecast for each candidate; where there is none since compiling has shown that it cannot work, that it fails.
-    A crash costs only the candidate that causes it: the others are asked again. What the caller must mend, such as
-    missing settings, is no crash."""
+    """A forecast for each candidate, or None. A candidate without a forecast that compiling shows to be broken gets
+    `FAILS`. If the forecaster crashes, the candidates are asked again in halves, so that only the one that causes the
+    crash gets None. A PresageError, which the caller must fix (such as missing settings), is raised."""
     try:
         predictions: Sequence[Prediction] = forecaster.forecast(task, candidates)
         if len(predictions) != len(candidates):
@@ -151,23 +151,23 @@ def ask(forecaster: Forecaster, task: Task, candidates: Sequence[Candidate]) -> 
 
 @dataclass
 class Outcomes:
-    """One row per forecast that was asked for, n in all; a missing one is NaN throughout."""
+    """One row per requested forecast, n in all. A missing forecast is NaN in all columns."""
 
     operation: npt.NDArray[np.intp]
     """The number of the operation (n,)."""
     seeded: Mask
-    """Whether the anchor is the operation's seed (n,): the rows that kernels are ranked by, each of them once."""
+    """Whether the operation is ranked against this row's anchor (n,). Each kernel has at most one such row."""
     truth: Floats
-    """log2 S as it was measured (n,); NaN for a kernel that failed."""
+    """The measured log2 S (n,); NaN for a kernel that failed."""
     probabilities: Floats
-    """Of each bin (n, BINS)."""
+    """The probability of each bin (n, BINS)."""
     mean: Floats
     low: Floats
-    """The 5 % quantile of log2 S (n,); `high` is the 95 % one."""
+    """The 5 % quantile of log2 S (n,); `high` is the 95 % quantile."""
     high: Floats
     p_fail: Floats
     language: npt.NDArray[np.str_]
-    """Of the kernel's source (n,)."""
+    """The language of the kernel's source (n,)."""
     length: npt.NDArray[np.intp]
     """Characters of the kernel's source (n,)."""
     operations: tuple[str, ...] = field(default=())
@@ -184,17 +184,17 @@ class Outcomes:
 
     @property
     def confidence(self) -> Floats:
-        """The likeliest bin's probability (n,)."""
+        """The probability of the likeliest bin (n,)."""
         return np.asarray(self.probabilities.max(axis=1))
 
     @property
     def bins(self) -> npt.NDArray[np.intp]:
-        """The true bin (n,); 0 for a kernel that failed, of which there is none."""
+        """The true bin (n,). A kernel that failed has none; its value is that of S = 1."""
         return bin_of(np.exp2(np.where(self.ok, self.truth, 0.0)))
 
     @property
     def score(self) -> Floats:
-        """What candidates are ranked by: the speedup to expect, a failure counting as 0 (n,)."""
+        """The expected speedup (n,), by which candidates are ranked; a failure counts as 0."""
         return np.asarray((1 - self.p_fail) * np.exp2(self.mean))
 
     def where(self, chosen: Mask) -> Outcomes:
@@ -203,13 +203,13 @@ class Outcomes:
 
 
 def collect(forecaster: Forecaster, among: Sequence[Pool], seed: int, neighbours: int = 0) -> Outcomes:
-    """Ask a forecaster everything: an operation and an anchor at a time, all candidates at once."""
+    """Ask a forecaster all questions of these pools: for each operation and anchor, all candidates at once."""
     found: list[tuple[int, bool, float, Forecast | None]] = []
     kernels: list[Kernel] = []
     for number, pool in enumerate(among):
         for question in questions(pool, seed, neighbours):
             if shown := [Candidate(each.kernel, each.reports) for each in question.task.neighbours]:
-                ask(forecaster, replace(question.task, neighbours=()), shown)  # as a search did before measuring them
+                ask(forecaster, replace(question.task, neighbours=()), shown)  # a search would have done so, too
             forecasts = ask(forecaster, question.task, question.candidates)
             truths = question.truth.tolist()
             kernels += [candidate.kernel for candidate in question.candidates]

@@ -1,4 +1,4 @@
-"""The suite of parts: the same scores over kernels of one language, of one room, or of a like length of source."""
+"""The suite `parts`: scores over the kernels of one language, of one room, or of similar source length."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LENGTHS = (("short", 0.0, 1 / 3), ("middling", 1 / 3, 2 / 3), ("long", 2 / 3, 1
 
 
 def parts(outcomes: Outcomes) -> Findings:
-    """exact_of, rps_of, nll_of and failure_auroc_of: the scores of each part, intervals by operation."""
+    """The metrics exact_of, rps_of, nll_of and failure_auroc_of of each part, with intervals by operation."""
     metrics: dict[str, dict[str, Interval]] = {f"{score}_of": {} for score in (*_SCORES, "failure_auroc")}
     for name, chosen in _parted(outcomes):
         part = outcomes.where(chosen)

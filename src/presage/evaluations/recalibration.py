@@ -1,7 +1,7 @@
-"""The suite of recalibration: how honest forecasts are as they come, and after a correction that was fitted elsewhere.
+"""The suite `recalibration`: scores of forecasts before and after a correction that is fitted on another split.
 
-A temperature for the bins and an isotonic curve for the probability of failure are fitted on the validation split. What
-they mend is a matter of calibration; what they leave is not.
+A temperature for the bins and an isotonic curve for the probability of failure are fitted on the validation split. The
+errors that they remove are errors of calibration; the remaining errors are not.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ FITTED_ON = "validation"
 
 
 def recalibration(outcomes: Outcomes, fitted: Outcomes) -> Findings:
-    """recalibrated_ece, _nll and _rps, before and after the temperature; failure_brier, the squared error of p_fail,
-    before and after the isotonic curve."""
+    """The metrics recalibrated_ece, _nll and _rps, before and after the temperature; and failure_brier, the squared
+    error of p_fail, before and after the isotonic curve."""
     seen = fitted.where(fitted.ok & ~fitted.missing)
     if not seen.truth.size:
         raise PresageError(f"there is no forecast of the {FITTED_ON} split to fit a recalibration on")

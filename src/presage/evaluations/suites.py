@@ -1,4 +1,4 @@
-"""The suites that read outcomes: each gives named metrics with intervals, resampled by operation, and curves to draw.
+"""The suites that read outcomes. Each returns named metrics with intervals, resampled by operation, and curves.
 
 A metric over rows is the mean over all forecasts; a metric within operations is the mean over operations. A missing
 forecast counts against the forecaster in every score.
@@ -23,24 +23,24 @@ Rows = npt.NDArray[np.intp]
 Metric = Interval | Mapping[str, Interval]
 
 SHARES = ("0.02", "0.05", "0.10", "0.20")
-"""How much of a pool is measured, as the keys of the recovery."""
+"""Shares of a pool that are measured: the keys of the recovery metrics."""
 _FEWER = 200
-"""Resamples for metrics that sort all rows each time."""
+"""The number of resamples for metrics that sort all rows for each resample."""
 _CURVE_SHARES = (0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.7, 1.0)
 _CURVE_POINTS = 200
 
 
 @dataclass(frozen=True)
 class Findings:
-    """What a suite found: metrics by name, and curves by name as x and y."""
+    """The results of a suite: metrics by name, and curves by name as x and y."""
 
     metrics: Mapping[str, Metric] = field(default_factory=dict)
     curves: Mapping[str, tuple[Floats, Floats]] = field(default_factory=dict)
 
 
 def accuracy(outcomes: Outcomes) -> Findings:
-    """Scores of the bins' probabilities, over kernels that work: exact, within_one, rps, half_brier, nll; and the share
-    of all forecasts that were missing."""
+    """Scores of the bins' probabilities over kernels that work: exact, within_one, rps, half_brier and nll; and
+    missing, the share of forecasts that are missing."""
     ok = outcomes.where(outcomes.ok)
     bins = ok.bins
 
@@ -54,8 +54,8 @@ def accuracy(outcomes: Outcomes) -> Findings:
 
 
 def calibration(outcomes: Outcomes) -> Findings:
-    """Whether what was claimed came true, over kernels that work: ece of the likeliest bin, coverage_90 of the interval
-    from the 5 % to the 95 % quantile, and the mean width in octaves of those that there are."""
+    """Calibration over kernels that work: ece of the likeliest bin; coverage_90 of the interval from the 5 % to the
+    95 % quantile; and width_90, the mean width of this interval in octaves, without missing forecasts."""
     ok = outcomes.where(outcomes.ok)
     claimed, correct = _claimed(ok), scoring.hits(ok.probabilities, ok.bins)
     ece = scoring.bootstrap(lambda rows: scoring.ece(claimed[rows], correct[rows]), ok.operation)
@@ -69,9 +69,9 @@ def calibration(outcomes: Outcomes) -> Findings:
 
 
 def ranking(outcomes: Outcomes) -> Findings:
-    """What choosing by forecasts is worth, against the seed and within each operation. spearman: of kernels that work.
-    recovery: how much slower than the pool's best is the best of the share of the pool with the highest score;
-    recovery_random: the same of as many drawn at random; recovery_vs_random: the one as a share of the other. A kernel
+    """The value of choosing by forecasts, against the seed and within each operation. spearman: over kernels that work.
+    recovery: how much slower than the pool's best the best kernel is among the share with the highest score.
+    recovery_random: the same for as many kernels drawn at random. recovery_vs_random: the ratio of the two. A kernel
     that fails counts as the pool's slowest."""
     pool = outcomes.where(outcomes.seeded)
     ok = pool.where(pool.ok)
@@ -90,8 +90,8 @@ def ranking(outcomes: Outcomes) -> Findings:
 
 
 def selective(outcomes: Outcomes) -> Findings:
-    """Whether it knows what it does not know, over kernels that work: the error rate of the most confident share of
-    forecasts. aurc, excess_aurc over the ideal order, and accuracy_at_50, the exact-bin accuracy of the surer half."""
+    """Selective prediction over kernels that work: error rates of the most confident forecasts. Metrics: aurc;
+    excess_aurc, above the ideal order; and accuracy_at_50, the exact-bin accuracy of the more confident half."""
     ok = outcomes.where(outcomes.ok)
     confidence, error = ok.confidence, 1 - scoring.hits(ok.probabilities, ok.bins)
 
@@ -109,8 +109,8 @@ def selective(outcomes: Outcomes) -> Findings:
 
 
 def failures(outcomes: Outcomes) -> Findings:
-    """failure_auroc: how often a kernel that fails was given a higher p_fail than one that works. A missing forecast is
-    taken for the wrong answer."""
+    """The metric failure_auroc: how often a kernel that fails has a higher p_fail than one that works. A missing
+    forecast counts as wrong."""
     pool = outcomes.where(outcomes.seeded)
     failed = np.isnan(pool.truth)
     p_fail = np.where(np.isnan(pool.p_fail), np.where(failed, -1.0, 2.0), pool.p_fail)
@@ -127,20 +127,20 @@ SUITES: Mapping[str, Callable[[Outcomes], Findings]] = {
 
 
 def _over_rows(outcomes: Outcomes, mean: Callable[[Rows], float]) -> Interval:
-    """The mean over all rows, from its mean over the rows of each operation, whole operations being resampled."""
+    """The mean over all rows, computed from the mean over each operation's rows. Whole operations are resampled."""
     numbers, count = np.unique(outcomes.operation, return_counts=True)
     total = np.array([mean(np.flatnonzero(outcomes.operation == number)) for number in numbers]) * count
     return scoring.bootstrap(lambda drawn: float(total[drawn].sum() / count[drawn].sum()), np.arange(count.size))
 
 
 def _over_operations(values: Floats) -> Interval:
-    """The mean over operations; those where the metric is not defined are left out."""
+    """The mean over the operations for which the metric is defined."""
     defined = values[~np.isnan(values)]
     return scoring.bootstrap(lambda drawn: _mean(defined[drawn]), np.arange(defined.size))
 
 
 def _ratio(ours: Floats, random: Floats) -> Interval:
-    """The mean loss as a share of the mean loss at random; not defined where chance loses nothing."""
+    """The mean loss divided by the mean loss of a random choice; NaN if a random choice loses nothing."""
 
     def ratio(drawn: Rows) -> float:
         total = float(random[drawn].sum())
@@ -150,7 +150,7 @@ def _ratio(ours: Floats, random: Floats) -> Interval:
 
 
 def pool_losses(pool: Outcomes, share: float) -> tuple[Floats, Floats]:
-    """Per operation, the loss of choosing a share of the pool by score, and that of drawing as many at random."""
+    """Per operation, the loss of choosing a share of the pool by score, and that of choosing as many at random."""
     ours, random = [], []
     for number in np.unique(pool.operation[pool.ok]):
         rows = pool.operation == number
@@ -162,7 +162,7 @@ def pool_losses(pool: Outcomes, share: float) -> tuple[Floats, Floats]:
 
 
 def chosen(share: float, size: int) -> int:
-    """How many kernels a share of a pool is: rounded up, and at least one.
+    """The number of kernels in a share of a pool: rounded up, and at least 1.
 
     >>> chosen(0.02, 90), chosen(0.1, 90), chosen(0.02, 10)
     (2, 9, 1)
@@ -171,7 +171,7 @@ def chosen(share: float, size: int) -> int:
 
 
 def _claimed(ok: Outcomes) -> Floats:
-    """The confidence that is held against a forecaster: one that gave no forecast claimed what guessing would."""
+    """The confidence of each forecast for the calibration; a missing forecast counts with that of a uniform guess."""
     return np.where(ok.missing, 1 / BINS, ok.confidence)
 
 

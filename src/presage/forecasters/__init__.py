@@ -1,2 +1,2 @@
-"""Forecasters: what speedup to expect of a kernel that nobody has measured. A new one is one file that implements
+"""Forecasters: what speedup to expect of a kernel that was not measured. A new forecaster is one file that implements
 `base.Forecaster`."""

@@ -1,4 +1,4 @@
-"""Forecaster: the small base class. What is asked, what is known, and what comes back."""
+"""The base class of forecasters, and its inputs and outputs: Candidate, Measured, Task and Prediction."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from presage.static.report import StaticReport
 
 @dataclass(frozen=True)
 class Candidate:
-    """A kernel to forecast, and what compiling it told, where it was compiled: a report per case, in their order."""
+    """A kernel to forecast, with a static report for each case, in order; no reports if it was not compiled."""
 
     kernel: Kernel
     reports: Sequence[StaticReport] = ()
     rehearsal: Rehearsal | None = field(default=None, kw_only=True)
-    """What became of it on the CPU, where it was tried there."""
+    """The result of a trial on the CPU, if there was one."""
 
 
 @dataclass(frozen=True)
 class Measured(Candidate):
-    """A kernel that was measured: its times where it worked, and else how it failed."""
+    """A kernel that was measured: its times if it worked, else the status that says how it failed."""
 
     times_ns: Mapping[str, float] = field(default_factory=dict)
     """The median of each timed case, by the case's name."""
@@ -39,19 +39,19 @@ class Measured(Candidate):
 
 @dataclass(frozen=True)
 class Task:
-    """Where and against what kernels are forecast: S = the anchor's time / the candidate's."""
+    """The problem, the anchor and the hardware of a forecast: S = the anchor's time / the candidate's time."""
 
     problem: Problem
     anchor: Measured
     hardware: Hardware | None = None
-    """The GPU; None for a CPU, and for a GPU that nothing is known of."""
+    """The GPU; None for a CPU, and for a GPU that nothing is known about."""
     neighbours: Sequence[Measured] = ()
-    """What a search has measured so far, the most telling first."""
+    """The kernels that a search has measured so far, the most informative first."""
     kind: str = ""
-    """`cpu` or `gpu`; needed only for a GPU that nothing is known of."""
+    """`cpu` or `gpu`; needed only for a GPU that nothing is known about."""
 
     pending: Sequence[Candidate] = ()
-    """What is being measured at this moment, where a search has several devices."""
+    """The kernels that are being measured at this moment, if a search has several devices."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "kind", self.kind or ("gpu" if self.hardware else "cpu"))
@@ -74,57 +74,57 @@ class Task:
 
 @dataclass(frozen=True)
 class Prediction(Shown):
-    """A forecast, or None where the forecaster has none to give; the notes say what a person should know of it."""
+    """A forecast, or None if the forecaster has none. notes: remarks for the user."""
 
     forecast: Forecast | None
     notes: tuple[str, ...] = ()
     why_broken: str = ""
-    """Why the kernel cannot work, where compiling it has shown that; there is no forecast then."""
+    """Why the kernel cannot work, if compiling it has shown that. There is no forecast then."""
 
 
 class Forecaster(ABC):
     """Makes forecasts. Its name on the command line is its entry point's."""
 
     at_once = 4
-    """How many of its favourites may be decided on together: as many as it would choose anyway before it changed its
-    mind. One that learns from nothing but the search does with each measurement."""
+    """How many favourites a search may decide on before it asks again: as many as a measurement in between would not
+    change. 1 for a forecaster that learns only from the search, since each measurement changes its choice."""
     sees_all = False
-    """Whether it can look at a whole space, thousands of candidates, after each measurement, and name favourites."""
+    """Whether it can score a whole space of thousands of candidates after each measurement, and name favourites."""
     seconds = math.inf
-    """How long it may take over its next answer: a search says what is left of its time."""
+    """Timeout of the next answer. A search sets it to the time that it has left."""
     is_paid = False
-    """Whether its answers cost tokens; it then asks for nothing that its allowance does not cover."""
+    """Whether its answers cost tokens. It then makes only requests that its allowance covers."""
     allowance: Allowance | None = None
-    """What it may spend on its next answer: a search says what is left of its budget. None: as much as it takes."""
+    """What the next answer may cost. A search sets it to the rest of its budget. None: no limit."""
 
     @abstractmethod
     def forecast(self, task: Task, candidates: Sequence[Candidate]) -> list[Prediction]:
-        """One prediction per candidate, in their order. What goes wrong with one is a note on it, not an exception."""
+        """One prediction per candidate, in order. A problem with one candidate is a note on it, not an exception."""
 
     def favourites(self, task: Task, candidates: Mapping[str, Candidate], count: int) -> list[str]:
-        """Of many candidates, by their kernels' hashes, those that are worth a forecast, the most promising first. A
-        search asks for them where it `sees_all`."""
+        """The hashes of the candidates that are worth a forecast, the most promising first. candidates: by the hashes
+        of their kernels. A search calls this only if the forecaster `sees_all`."""
         return list(candidates)[:count]
 
     def is_sure(self, task: Task) -> bool:
-        """Whether a search may stop on its word that nothing better is left: where recorded pools have shown that at
-        most a share alpha of the searches that stopped so had left something better."""
+        """Whether a search may stop because this forecaster expects nothing better. True only where recorded pools have
+        shown that at most a share alpha of the searches that stopped in this way missed a better kernel."""
         return False
 
     def spent(self) -> Cost:
-        """What the last `forecast` has cost."""
+        """The cost of the last `forecast`."""
         return Cost()
 
     def check_priced(self) -> None:  # noqa: B027  most cost nothing
-        """Say what is missing, if anything, for a budget in dollars."""
+        """Raise PresageError if a setting is missing that a budget in dollars needs."""
 
     def memory(self) -> Any:
-        """What it has learned since it was last asked for this, if it learns from more than it is told with each task:
-        plain values, which a search keeps and gives to `remember`, in their order, where it goes on elsewhere."""
+        """What it has learned since the last call, as plain values; None if each task tells it everything. A search
+        stores these values, and passes them to `remember` in the same order when it resumes in another process."""
         return None
 
     def remember(self, memory: Any) -> None:  # noqa: B027
-        """What `memory` gave."""
+        """Restore what `memory` returned."""
 
     def close(self) -> None:  # noqa: B027  most forecasters keep nothing
-        """Let go of what is kept between calls."""
+        """Release the resources that are kept between calls."""

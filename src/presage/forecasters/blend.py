@@ -1,4 +1,4 @@
-"""The `blend` forecaster: pools several, and learns from measurements which of them deserves to be believed."""
+"""The `blend` forecaster: pools several forecasters, and learns their weights from measurements."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ from presage.llm.cost import Cost
 Floats = npt.NDArray[np.float64]
 
 MEMBERS = ("learned", "llm")
-"""Those of `blend` without more said; `blend:A,B` names others."""
+"""The members of plain `blend`; `blend:A,B` names others."""
 _REACH = 0.125
-"""Octaves on either side of a measured log2 S: the mass a forecast had there is what it is scored by."""
+"""Octaves on either side of a measured log2 S. A forecast is scored by its probability mass in this range."""
 _DOUBT = 0.01
-"""This much of every score is that of a forecast spread over the whole scale, so that one surprise ruins nobody."""
+"""The share of every score that comes from a uniform forecast, so that one surprise does not ruin a member."""
 _SPREAD = 10.0
 _FORGET = 0.01
-"""After each measurement, this share of the weights is dealt out equally again: who was bad early may be good later."""
+"""The share of the weights that is distributed equally after each measurement, so that members can recover."""
 
 
 class BlendForecaster(Forecaster):
     """Averages several forecasters, and gives more weight to those that were right. It is the linear pool of their CDFs
-    and of their p_fail. Weights are multiplied by the likelihood that a member gave to what was then measured; speed
-    and failure have weights of their own.
+    and of their p_fail. A member's weight is multiplied by the likelihood that it gave to the measurement; speed and
+    failure have separate weights.
 
-    It remembers what its members said of each kernel, and learns when the kernel comes back in a task's neighbours. A
-    member without a forecast has no weight in that pool, and neither gains nor loses by its outcome.
+    The blend stores its members' forecasts of each kernel, and learns when the kernel appears in a task's neighbours. A
+    member without a forecast has no weight in that pool, and the outcome does not change its weight.
     """
 
     @classmethod
     def from_text(cls, text: str, get: Callable[[str], Forecaster]) -> BlendForecaster:
-        """The blend of `blend:A,B`, or of the usual members."""
+        """The blend of `blend:A,B`, or of `MEMBERS`."""
         return cls({name: get(name) for name in (text.split(",") if text else MEMBERS)})
 
     def __init__(
@@ -47,7 +47,7 @@ class BlendForecaster(Forecaster):
         speed: Sequence[float] | None = None,
         failure: Sequence[float] | None = None,
     ) -> None:
-        """speed, failure: what each member's word counts at first; by default, all the same."""
+        """speed, failure: the initial weight of each member; by default, all equal."""
         if len(members) < 2:
             raise PresageError("a blend needs two or more forecasters; write --forecaster blend:learned,llm")
         for weights in (speed, failure):
@@ -59,11 +59,11 @@ class BlendForecaster(Forecaster):
         self._failure = _shares([1.0] * len(members) if failure is None else failure)
         self._said: dict[tuple[str, str, str], list[Forecast | None]] = {}
         self._news: dict[tuple[str, str, str], list[Forecast | None] | None] = {}
-        """What has changed there since `memory`; None: it has been learned from."""
+        """The changes of `_said` since the last `memory`; None for an entry that was learned from and removed."""
 
     @property
     def weights(self) -> dict[str, float]:
-        """What each member's word on speed counts, when all have one."""
+        """The weight of each member for speed, when all have a forecast."""
         return dict(zip(self._members, self._speed.tolist(), strict=True))
 
     def forecast(self, task: Task, candidates: Sequence[Candidate]) -> list[Prediction]:
@@ -106,7 +106,7 @@ class BlendForecaster(Forecaster):
             member.close()
 
     def _learn(self, task: Task) -> None:
-        """From every neighbour that was forecast here, once, the oldest first."""
+        """Learn from every neighbour that was forecast here, once each, the oldest first."""
         for measured in reversed(task.neighbours):
             said = self._said.pop(_key(task, measured), None)
             if said is None:
@@ -137,7 +137,7 @@ def _key(task: Task, candidate: Candidate) -> tuple[str, str, str]:
 def pool(
     forecasts: Sequence[Forecast], weights: npt.ArrayLike, failure_weights: npt.ArrayLike | None = None
 ) -> Forecast:
-    """The weighted mean of the CDFs, which is exact since all are piecewise linear, and of p_fail.
+    """The weighted mean of the CDFs, which is exact because all are piecewise linear, and of p_fail.
 
     >>> halves = pool([Forecast((0.0, 1.0), (0.0, 1.0)), Forecast((1.0, 2.0), (0.0, 1.0), p_fail=0.5)], [1, 1])
     >>> halves.knots, halves.cdf, halves.p_fail
@@ -158,7 +158,7 @@ def _shares(weights: npt.ArrayLike) -> Floats:
 
 
 def _updated(weights: Floats, likelihoods: Sequence[float | None]) -> Floats:
-    """Bayes' rule among the members that had a forecast, whose weights keep their sum; then a little forgetting."""
+    """Update by Bayes' rule the weights of the members that had a forecast; their sum stays. Then apply `_FORGET`."""
     awake = np.array([likelihood is not None for likelihood in likelihoods])
     if awake.sum() < 2:
         return weights

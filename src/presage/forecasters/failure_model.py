@@ -1,7 +1,7 @@
-"""What a search has seen fail says what will: a logistic regression on families and the values of tunables.
+"""Predict failures from the failures of a search: a logistic regression on families and the values of tunables.
 
-It starts from the chances that were forecast, and every family and value moves them as little as explains what was seen
-(a normal prior on each).
+The regression starts from the forecast probabilities. Each family and each value has a weight with a normal prior, so
+that the probabilities move no further than the observed failures require.
 """
 
 from __future__ import annotations
@@ -16,22 +16,24 @@ from presage.kernels.kernel import Kernel
 Floats = npt.NDArray[np.float64]
 
 _PRECISION = 0.5
-"""Of the prior, one over its variance."""
+"""1 / variance of the prior on each weight."""
 _CERTAIN = 1e-3
-"""No forecast is taken to be surer than this."""
+"""Forecast probabilities are clamped to [_CERTAIN, 1 - _CERTAIN] before the logit."""
 _ROUNDS, _STEP, _CLOSE = 25, 2.0, 1e-4
 
 
 def learn(
     tried: Sequence[Kernel], failed: Sequence[bool], expected: Floats, asked: Sequence[Kernel], forecast: Floats
 ) -> Floats:
-    """The chance that each kernel asked about fails: `forecast`, moved by what `tried` ones did against `expected`."""
+    """The probability that each kernel in `asked` fails: `forecast`, corrected by the outcomes of the `tried` kernels.
+
+    failed, expected: for each tried kernel, whether it failed, and the probability of that before it was tried."""
     if not tried:
         return forecast
     columns = {word: column for column, word in enumerate(dict.fromkeys(w for kernel in tried for w in _words(kernel)))}
     seen, start, wanted = _table(tried, columns), _logit(expected), np.array(failed, dtype=np.float64)
     weights = np.zeros(seen.shape[1])
-    for _ in range(_ROUNDS):  # Newton's method; steps are cut short, for it may leap too far
+    for _ in range(_ROUNDS):  # Newton's method; long steps are cut short, because they can overshoot
         said = _chance(start + seen @ weights)
         slope = seen.T @ (said - wanted) + _PRECISION * weights
         bend = (seen.T * (said * (1 - said))) @ seen + _PRECISION * np.eye(len(weights))
@@ -43,12 +45,12 @@ def learn(
 
 
 def _words(kernel: Kernel) -> list[tuple[str, object]]:
-    """What may make kernels fail alike. A tunable means the same in all families of a problem."""
+    """Properties that may make kernels fail in the same way. A tunable means the same in all families of a problem."""
     return [("family", kernel.family), *((f"tunable {name}", value) for name, value in kernel.values.items())]
 
 
 def _table(kernels: Sequence[Kernel], columns: dict[tuple[str, object], int]) -> Floats:
-    """A row per kernel: which words it has, and a one."""
+    """A row per kernel: 1 for each word that it has, and a last column of ones for the intercept."""
     table = np.zeros((len(kernels), len(columns) + 1))
     table[:, -1] = 1.0
     for row, kernel in enumerate(kernels):

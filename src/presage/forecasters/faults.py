@@ -1,5 +1,5 @@
-"""Faults that show before a kernel has run on a GPU: it does not compile, it takes other parameters than it is given,
-it writes far less than the output holds, or it computes something else on the CPU."""
+"""Faults that show before a kernel runs on a GPU: it does not compile, it declares other parameters than it is given,
+it writes far fewer bytes than the output holds, or it gives a wrong result on the CPU."""
 
 from __future__ import annotations
 
@@ -21,46 +21,46 @@ from presage.static.report import LaunchReport, StaticReport
 _BROKEN = {"compile_error": "it does not compile", "runtime_error": "its launch would fail"}
 _CERTAIN, _NEARLY, _DOUBTFUL = 0.99, 0.95, 0.5
 _LITTLE = 0.25
-"""Of what the output holds. No recorded kernel that works and could be judged writes less than 0.65 of it, as walks
-count: they look at some warps only."""
+"""A kernel that writes less than this share of the output's bytes is reported. Walks look at some warps only; by their
+count, no recorded kernel that works and could be judged writes less than 0.65."""
 TIMES_AS_LIKELY = {"right": 0.1, "wrong": 70.0}
-"""How many times as likely a rehearsal ends so for a kernel that fails on a GPU as for one that works. Of the train
-split it called 496 of 553 wrong that fail, and 1 of 121 that work."""
+"""Likelihood ratios of a rehearsal's result: the probability for a kernel that fails on a GPU, divided by that for one
+that works. In the train split, rehearsals called 496 of 553 failing kernels wrong, and 1 of 121 working ones."""
 MODULE_TIMES_AS_LIKELY = {"right": 0.5, "wrong": 40.0}
-"""The same of modules: too few digits for a GPU's tolerance do not show on a CPU. Of the train split it would call 33
-of 115 wrong that fail, and 2 of 302 that work, by the first value that was wrong with a narrower tolerance."""
+"""The same for modules. A precision too low for a GPU's tolerance does not show on a CPU. In the train split, judged by
+the first wrong value with a narrower tolerance, 33 of 115 failing modules and 2 of 302 working ones are wrong."""
 INLINE_TIMES_AS_LIKELY = {"right": 0.2, "wrong": 40.0}
-"""The same of modules that launch inline CUDA, which are seldom wrong for their digits: of the train split it called 15
-of 18 wrong that fail, and 1 of 76 that work."""
+"""The same for modules that launch inline CUDA, which seldom fail for lack of precision. In the train split, rehearsals
+called 15 of 18 failing modules wrong, and 1 of 76 working ones."""
 _SECTOR = 32
 _NUMBER = re.compile(r"^(#define[ \t]+\w+[ \t]+)\d+[ \t]*$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class Fault:
-    """Why a kernel will fail, and how sure that is."""
+    """Why a kernel is expected to fail, and with which probability."""
 
     p_fail: float
     reason: str
 
 
 OTHER_COMPILER = "the compiler of what was measured may have used fewer registers"
-"""A note on a report: that a launch would be refused is then likely, and not certain."""
+"""A note on a report. With it, a refused launch is likely, not certain."""
 
 
 def why_broken(reports: Sequence[StaticReport]) -> str:
-    """Why a kernel cannot work, where compiling it already tells: with the first line of what the compiler said."""
+    """Why a kernel cannot work according to its reports, with the compiler's first error line; empty if it may work."""
     for report in reports:
         if report.status in _BROKEN and OTHER_COMPILER not in report.notes:
             lines = (report.error or "no reason is given").strip().splitlines()
             first = next((line for line in lines if "error" in line.lower()), lines[0])
-            said = "".join(c if c.isprintable() else " " for c in first)  # it quotes the source
+            said = "".join(c if c.isprintable() else " " for c in first)  # the message quotes the source
             return f"{_BROKEN[report.status]}: {said}"
     return ""
 
 
 def warned(task: Task, candidate: Candidate, prediction: Prediction) -> Prediction:
-    """The same prediction, with a higher chance to fail and the reason where a fault shows."""
+    """The same prediction; where a fault shows, with a higher p_fail and the reason as a note."""
     prediction = _rehearsed(task, candidate, prediction)
     fault = find(task, candidate)
     if fault is None or fault.reason in prediction.notes:
@@ -71,7 +71,7 @@ def warned(task: Task, candidate: Candidate, prediction: Prediction) -> Predicti
 
 
 def _rehearsed(task: Task, candidate: Candidate, prediction: Prediction) -> Prediction:
-    """With what became of it on the CPU, if it was tried there."""
+    """The prediction updated by the rehearsal on the CPU, if there was one."""
     rehearsal = candidate.rehearsal
     if rehearsal is None:
         return prediction
@@ -102,7 +102,8 @@ def _times_as_likely(task: Task, candidate: Candidate) -> Mapping[str, float]:
 
 
 def find(task: Task, candidate: Candidate) -> Fault | None:
-    """What is wrong with a kernel of a problem whose arrays are known, as far as its text and its reports tell."""
+    """The first fault that shows in a kernel's traces, parameters or writes; None if none does. Parameters and writes
+    are checked only if the problem's arrays are known."""
     if wrong := _traced(task, candidate):
         return wrong
     if not task.problem.inputs:
@@ -111,7 +112,8 @@ def find(task: Task, candidate: Candidate) -> Fault | None:
 
 
 def _traced(task: Task, candidate: Candidate) -> Fault | None:
-    """What a module's traces show, beside the shapes of the problem's outputs or those that its reference returns."""
+    """The first fault in a module's traces. Shapes are compared with the problem's outputs, or with those of the
+    reference."""
     wanted = task.anchor.reports if task.problem.is_foreign else [None] * len(task.cases)
     for case, report, anchor in zip(task.cases, candidate.reports, wanted, strict=False):
         trace, expected = report.trace, None
@@ -135,8 +137,8 @@ def _traced(task: Task, candidate: Candidate) -> Fault | None:
 
 
 def _parameters(problem: Problem, kernel: Kernel) -> Fault | None:
-    """A bare kernel is given pointers to the inputs and outputs, then the case's dimensions, then pointers to scratch;
-    what it declares beyond that, or as something else, it reads wrongly."""
+    """Check the parameters of a bare kernel. It is given pointers to the inputs and outputs, then the dimensions of the
+    case, then pointers to scratch. It would misread parameters of another kind, or beyond these."""
     if kernel.language not in ("c", "cuda"):
         return None
     arrays, scalars = len(problem.inputs) + len(problem.outputs), len(problem.scalars)
@@ -161,7 +163,7 @@ def _parameters(problem: Problem, kernel: Kernel) -> Fault | None:
 
 @lru_cache(maxsize=1024)
 def _declared(source: str, entry: str) -> tuple[bool, ...] | None:
-    """Of each parameter of a function, whether it is a pointer; None where that is not to be seen, as behind a macro.
+    """For each parameter of a function, whether it is a pointer; None if that cannot be seen, such as behind a macro.
 
     >>> _declared("void f(const float *x, float y[], int n) { }", "f")
     (True, True, False)
@@ -183,7 +185,7 @@ def _declared(source: str, entry: str) -> tuple[bool, ...] | None:
 
 @cache
 def _grammar() -> tuple[Any, Any]:
-    """A parser, and a query for declarations of functions."""
+    """A parser, and a query for function declarators."""
     import tree_sitter
     import tree_sitter_cuda
 
@@ -207,7 +209,7 @@ def _text(node: Any, field: str) -> str:
 
 
 def _output(task: Task, reports: Sequence[StaticReport]) -> Fault | None:
-    """Whether at every case far less is written than the output holds, where all that is written can be counted."""
+    """The fault that a kernel writes far fewer bytes than the output holds in every case, if all writes are counted."""
     if not reports or not all(map(_is_countable, reports)):
         return None
     shares = [
@@ -220,7 +222,8 @@ def _output(task: Task, reports: Sequence[StaticReport]) -> Fault | None:
 
 
 def _is_countable(report: StaticReport) -> bool:
-    """Atomics may hand out work, and asynchronous copies may write: what these do a walk cannot tell."""
+    """Whether a walk counts all writes. It does not if there are atomics, which may distribute work, or asynchronous
+    copies, which may write."""
     walks = [launch.executed for launch in report.launches]
     return (
         report.status == "ok"
@@ -232,6 +235,6 @@ def _is_countable(report: StaticReport) -> bool:
 
 
 def _written(launch: LaunchReport) -> float:
-    """Bytes that a launch stores, by what the warps that were walked do."""
+    """Bytes that a launch stores, estimated from the warps that were walked."""
     warps = launch.count * math.prod(launch.grid) * -(-math.prod(launch.block) // WARP)
     return _SECTOR * warps * (launch.executed or {}).get("store_sectors", 0.0)

@@ -1,6 +1,6 @@
-"""Features: what forecasters learn from. A row of named numbers for a kernel at a case; what is unknown is absent.
+"""Features that forecasters learn from: a row of named numbers for a kernel and a case. Unknown values are absent.
 
-Names in the source, comments and labels are never among them: only what compiling, walking and parsing find.
+They come only from compiling, walking and parsing, never from names in the source, comments or labels.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from presage.static.warp import KINDS
 Row = dict[str, float]
 
 _HZ = 1.7e9
-"""Where a GPU's clock is not known."""
+"""The clock of a GPU whose clock is not known."""
 _SECTOR = 32
 LEARNED_ARCH = "sm_90"
-"""The architecture of all GPUs that the trees have learned from."""
+"""The architecture of all GPUs that the trees were trained on."""
 _PIPES_OF = {
     "instructions": ("issue",), "integer": ("alu",), "fp32": ("fma", "multiply"), "special": ("special",),
     "convert": (), "fp16": ("fp16",), "fp64": ("fp64",),
 }  # fmt: skip
-"""The units that do what PTX has a kind of instruction for; those of `special` convert, too."""
+"""The pipes that execute each kind of PTX instruction. The pipe `special` executes conversions, too."""
 
 
 def case_rows(task: Task, candidate: Candidate, compiled: bool = True) -> list[Row]:
-    """A row for each timed case. Without a compiler (`compiled` is false), only source and launch tell."""
+    """A row for each timed case. compiled: whether to use the static reports besides source and launch."""
     common = {f"source_{name}": value for name, value in source_features(candidate.kernel).items()}
     common |= {f"is_{language}": float(candidate.kernel.language == language) for language in LANGUAGES}
     reports = candidate.reports if compiled and candidate.reports else [None] * len(task.cases)
@@ -49,8 +49,8 @@ def case_rows(task: Task, candidate: Candidate, compiled: bool = True) -> list[R
 
 
 def problem_features(problem: Problem, case: Case, hardware: Hardware | None) -> Row:
-    """What the case must cost at least, and how long that takes at the hardware's peaks; nothing where that is not
-    known, as of a problem that only a recording knows."""
+    """The least bytes and operations of a case, and the time for them at the hardware's peaks. Empty if the problem's
+    arrays are not known, such as for a problem that only a recording knows."""
     if not problem.inputs:
         return {}
     moved, flops = float(problem.bytes(case)), float(max(1, problem.textbook_flops(case)))
@@ -70,7 +70,7 @@ def problem_features(problem: Problem, case: Case, hardware: Hardware | None) ->
 
 
 def floor_seconds(problem: Problem, case: Case, hardware: Hardware | None) -> float:
-    """The roofline with the data sheet's peaks, and with those of a middling GPU where they are not known."""
+    """The roofline in seconds with the data sheet's peaks, or with those of a mid-range GPU where they are unknown."""
     peaks = hardware.peak_flops if hardware else {}
     peak = peaks.get("fp16" if problem.precision(case) == "float16" else "fp32", 1e13)
     bandwidth = (hardware and hardware.bandwidth) or 1e12
@@ -78,7 +78,7 @@ def floor_seconds(problem: Problem, case: Case, hardware: Hardware | None) -> fl
 
 
 def report_features(report: StaticReport, hardware: Hardware, must: Mapping[str, float]) -> Row:
-    """What the compiler and the walk say, and how long each unit of the GPU would be busy, beside the least time."""
+    """Features from the compiler and the walk, and how long each unit of the GPU is busy relative to the least time."""
     row = {f"compiled_{status}": float(report.status == status) for status in STATUSES}
     row["operators"] = float(sum(report.operators.values()))
     if not report.launches:
@@ -94,8 +94,8 @@ def report_features(report: StaticReport, hardware: Hardware, must: Mapping[str,
 
 
 def _bounded(launches: Sequence[LaunchReport], must: Mapping[str, float]) -> tuple[Sequence[LaunchReport], float]:
-    """Launches as if loops that memory ends ran so often that every byte that the problem must move is moved, and how
-    often that is."""
+    """The launches with loops whose end depends on values in memory repeated so often that all bytes of the problem are
+    moved, and the number of repetitions."""
     once = sum(_warps(launch) * _sectors(launch.unbounded) for launch in launches)
     if not once or "must_bytes" not in must:
         return launches, 1.0
@@ -120,7 +120,7 @@ def _warps(launch: LaunchReport) -> float:
 
 
 def _work(launch: LaunchReport) -> float:
-    """Instructions of all warps, as far as they are known."""
+    """Instructions of all warps: those executed in the walk, or else those of the code."""
     executed = launch.executed or {}
     return _warps(launch) * (executed.get("instructions") or sum(launch.instructions.values()) or 1)
 
@@ -162,7 +162,7 @@ _LIMITERS = ("warps", "registers", "shared_memory", "blocks", "barriers")
 
 
 def _warp_features(launch: LaunchReport) -> Row:
-    """What one warp does from its start to its end."""
+    """Features of the instructions that one warp executes from start to end."""
     if launch.executed is None:
         return {"walked": 0.0}
     ran = {kind: launch.executed.get(kind, 0.0) for kind in KINDS}
@@ -181,7 +181,7 @@ def _warp_features(launch: LaunchReport) -> Row:
 
 
 def _busy(launches: Sequence[LaunchReport], hardware: Hardware, must: Mapping[str, float]) -> Row:
-    """How long each unit would be busy if nothing else were in its way, in octaves above the least time."""
+    """How long each unit would be busy if nothing else delayed it, in octaves above the least time."""
     if any(launch.executed is None for launch in launches) or not hardware.multiprocessors:
         return {}
     seconds: dict[str, float] = dict.fromkeys(("memory", "issue", "shared", "tensor", "atomic", *hardware.lanes), 0.0)
@@ -200,7 +200,7 @@ def _busy(launches: Sequence[LaunchReport], hardware: Hardware, must: Mapping[st
     row = {f"busy_{unit}": math.log2(least * 1e-3 + each) - math.log2(least) for unit, each in seconds.items()}
     row["busy_most"] = math.log2(max(least, *seconds.values()) / least)
     row["busy_sum"] = math.log2((least + sum(seconds.values())) / least)
-    for kind in ("instructions", "global_load", "barrier"):  # launches follow each other, and so do their waves
+    for kind in ("instructions", "global_load", "barrier"):  # launches run one after the other, and so do their waves
         row[f"in_a_row_{kind}"] = math.log2(1 + sum(_in_a_row(launch, kind) for launch in launches))
     atomics = sum(_warps(launch) * (launch.executed or {}).get("atomic_sectors", 0.0) for launch in launches)
     row["atomics_per_place"] = math.log2(1 + atomics / 2.0 ** (must.get("must_output", 2.0) - 2))
@@ -208,8 +208,8 @@ def _busy(launches: Sequence[LaunchReport], hardware: Hardware, must: Mapping[st
 
 
 def busiest(row: Row) -> float:
-    """Octaves above the least time that the busiest unit needs, and a little more where others need nearly as long; NaN
-    where that is not known. Of memory's time nothing but the least is counted: what caches keep, nobody knows.
+    """Octaves above the least time that the busiest unit needs, and a little more if other units need nearly as long;
+    NaN if not known. Memory counts with the least time only, because the traffic that caches absorb is not known.
 
     >>> [round(busiest({"busy_issue": each, "busy_memory": 5.0}), 3) for each in (3.0, -10.0)]
     [3.0, 0.0]
@@ -220,12 +220,12 @@ def busiest(row: Row) -> float:
 
 _NOT_UNITS = ("busy_memory", "busy_most", "busy_sum")
 _SHARP = 4
-"""The power mean of units' times: 1 would add them up, more comes nearer to the longest."""
+"""The exponent of the power mean of the units' times: 1 adds them up; a larger value comes nearer to the longest."""
 
 
 def _in_machine_code(launch: LaunchReport, hardware: Hardware) -> LaunchReport:
-    """A launch with what its machine code executes in place of PTX, where that is known. The trees have learned from
-    reports that count PTX, all of one architecture, where that goes on."""
+    """The launch with counts of machine code in place of PTX, where they are known. On `LEARNED_ARCH` the PTX counts
+    stay, because the trees were trained on them."""
     if launch.machine is None or launch.unbounded or not launch.executed or hardware.arch == LEARNED_ARCH:
         return launch
     ran, machine = launch.executed, {name: launch.machine.get(name, 0.0) for name in PIPES}
@@ -235,7 +235,7 @@ def _in_machine_code(launch: LaunchReport, hardware: Hardware) -> LaunchReport:
 
 
 def _begun(ran: Mapping[str, float], hardware: Hardware) -> float:
-    """Cycles until a warp's accesses to shared memory have begun, where that takes more than one for each."""
+    """Cycles to issue a warp's accesses to shared memory, if each takes more than one cycle; else 0."""
     accesses = ran.get("shared_load", 0.0) + ran.get("shared_store", 0.0)
     return accesses * WARP / hardware.load_store if hardware.load_store < WARP else 0.0
 

@@ -1,4 +1,4 @@
-"""The `forest` baseline: a random forest on tunables alone, learnt from what the search itself has measured."""
+"""The `forest` baseline: a random forest on tunables alone, trained on the search's own measurements."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from presage.kernels.kernel import LANGUAGES, Kernel
 Floats = npt.NDArray[np.float64]
 
 FEWEST = 8
-"""With fewer measured neighbours there is no forecast."""
+"""The least number of measured neighbours for a forecast."""
 _LEVELS = np.array([0.05, 0.1, 0.25, 0.4, 0.5, 0.6, 0.75, 0.9, 0.95])
 _NOISE = 0.05
-"""The standard deviation, in octaves, that every forecast has at least: no two measurements agree exactly."""
+"""The least standard deviation of a forecast, in octaves: two measurements of the same kernel never agree exactly."""
 _TREES = 100
 _SETTINGS = {
     "boosting": "rf",
@@ -43,8 +43,8 @@ _SETTINGS = {
 
 class ForestForecaster(Forecaster):
     """A random forest on tunables, trained on the measurements of the search. It is a quantile regression forest
-    (Meinshausen, 2006): a candidate is like the measured kernels in its leaves, and each tree has one vote. Failed
-    kernels take part, as slower than all others."""
+    (Meinshausen, 2006): a candidate resembles the measured kernels in its leaves, and each tree has one vote. Failed
+    kernels take part; they count as slower than all others."""
 
     def forecast(self, task: Task, candidates: Sequence[Candidate]) -> list[Prediction]:
         neighbours = [(measured, task.log2_speedup(measured)) for measured in task.neighbours]
@@ -58,7 +58,7 @@ class ForestForecaster(Forecaster):
 
 
 def _likeness(measured: Sequence[Measured], outcome: Floats, candidates: Sequence[Candidate]) -> Floats:
-    """How much each candidate is like each measured kernel, shape (candidates, measured); rows sum to 1."""
+    """The similarity of each candidate to each measured kernel, shape (candidates, measured); rows sum to 1."""
     features = tunables([each.kernel for each in (*measured, *candidates)])
     known, asked = features[: len(measured)], features[len(measured) :]
     target = np.where(np.isnan(outcome), np.nanmin(outcome) - 1, outcome)
@@ -80,7 +80,7 @@ def _grow(features: Floats, target: Floats) -> Any:
 
 
 def _forecasts(likeness: Floats, outcome: Floats) -> list[Forecast]:
-    """The outcomes' distribution, weighted by likeness: quantiles of those that worked, and the share that failed."""
+    """The distribution of the outcomes, weighted by similarity: quantiles of those that worked, share that failed."""
     n = outcome.size
     p_fail = (n * likeness[:, np.isnan(outcome)].sum(axis=1) + 0.5) / (n + 1)
     order = np.argsort(outcome)[: int(np.sum(~np.isnan(outcome)))]
@@ -93,8 +93,8 @@ def _forecasts(likeness: Floats, outcome: Floats) -> list[Forecast]:
 
 
 def tunables(kernels: Sequence[Kernel]) -> Floats:
-    """A row per kernel: its language, how many tunables it has, and their values in the order of declaration, NaN
-    beyond. Their names stay out: they are the author's words."""
+    """A row per kernel: its language, the number of tunables, and their values in the order of declaration, padded with
+    NaN. Names are left out, because the author chose them."""
     width = max((len(kernel.values) for kernel in kernels), default=0)
     rows = np.full((len(kernels), 2 + width), np.nan)
     for row, kernel in zip(rows, kernels, strict=True):
@@ -104,7 +104,7 @@ def tunables(kernels: Sequence[Kernel]) -> Floats:
 
 
 def _number(value: Value) -> float:
-    """Numbers in octaves; a word gets a number of its own, far from others."""
+    """A number in octaves; for a string, a hash that lies far from all numbers."""
     if isinstance(value, str):
         return 100.0 + zlib.crc32(value.encode()) % 100_000
     return math.copysign(math.log2(1 + abs(value)), value)

@@ -1,4 +1,4 @@
-"""A question as a person puts it: names and paths in, a task and candidates out, with what is known of them."""
+"""Turn a user's question into a task and candidates: from names and paths, with recorded times and static reports."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _SEEDS = ("naive.cu", "naive.c", "eager.py")
 
 @dataclass(frozen=True)
 class Asked:
-    """What is asked, and what a person should know of how it was understood."""
+    """A question, and notes for the user on how it was understood."""
 
     task: Task
     candidates: tuple[Candidate, ...]
@@ -40,8 +40,8 @@ class Asked:
     notes: tuple[str, ...]
 
     def forecast(self, forecaster: str | Forecaster) -> list[Prediction]:
-        """The word of a forecaster, or of the one of this name, on each candidate, with what shows of a kernel whoever
-        is asked. One that compiling has shown to be broken has no forecast, and a note that says why."""
+        """The predictions of a forecaster (an instance or a name), one per candidate. Faults that show in a kernel are
+        added for every forecaster. A kernel that compiling shows to be broken has no forecast, but `why_broken`."""
         if isinstance(forecaster, str):
             with closing(registry.get(forecaster, self.recording)) as made:
                 return self.forecast(made)
@@ -63,9 +63,9 @@ def ask(
     families: bool = False,
     rehearse: bool = False,
 ) -> Asked:
-    """The question of what speedup to expect of kernels, on a GPU by its name, a recorded device, `cuda` or `cpu`.
+    """The question about the speedup of kernels. device: a GPU by its name, a recorded device, `cuda` or `cpu`.
     families: a file with tunables stands for all of its configurations.
-    rehearse: run them on the CPU first, on small inputs."""
+    rehearse: run the kernels on the CPU first, on small inputs."""
     place = _recorded(device)
     known = _problem(problem, place)
     gpu = hardware_of(device, place)
@@ -96,7 +96,7 @@ def _problem(problem: str | Problem, place: RecordedDevice | None) -> Problem:
 
 
 def _without_time(problem: Problem, anchor: Kernel, place: RecordedDevice | None) -> str:
-    """Why the anchor's time is not known, and what the speedup is relative to where that is not plain."""
+    """Why the anchor's time is not known. For a problem with a reference, also what speedups are relative to."""
     if problem.reference_kernel():
         return f"speedups are relative to {Path(anchor.name).name}, whose time is not known: it was not measured"
     where = f"{place.name} has no time of it" if place else "there is no recording of this device"
@@ -104,16 +104,16 @@ def _without_time(problem: Problem, anchor: Kernel, place: RecordedDevice | None
 
 
 def _recorded(device: str) -> RecordedDevice | None:
-    """The recorded device of this name, also where only the GPU is named and a recording of it comes with presage; the
-    CPU is this computer's, unless the recorded one is asked for."""
+    """The recorded device of this name; also for the bare name of a GPU if presage ships a recording of it. `cpu` means
+    the CPU of this computer, and `recorded:cpu` the recorded one."""
     name = device.removeprefix("recorded:")
     implied = device != "cpu" and device in recorded.packaged()
     return RecordedDevice(recorded.find(name)) if name != device or implied else None
 
 
 def hardware_of(device: str, place: RecordedDevice | None = None) -> Hardware | None:
-    """Of a GPU by its name, of a recorded device, or of one of this computer; None for a CPU, and for a recorded GPU
-    that nothing is known of."""
+    """The hardware of a GPU by its name, of a recorded device, or of a device of this computer. None for a CPU, and for
+    a recorded GPU that nothing is known about."""
     if recorded_one := place or _recorded(device):
         return recorded_one.hardware
     if device not in DEVICES.names():
@@ -141,7 +141,7 @@ def _find(problem: Problem, spec: str | Kernel, place: RecordedDevice | None) ->
 
 
 def _anchor(problem: Problem, spec: str | Kernel | None, place: RecordedDevice | None, gpu: Hardware | None) -> Kernel:
-    """The kernel that is named, the recording's own, or the seed that a corpus would take."""
+    """The anchor: the kernel that is named, else the problem's reference, the recording's anchor, or a seed kernel."""
     if spec:
         return _find(problem, spec, place)
     if reference := problem.reference_kernel():
@@ -171,7 +171,7 @@ def _rehearsals(problem: Problem, kernels: Sequence[Kernel]) -> list[Rehearsal]:
 def _reports(
     problem: Problem, kernels: Sequence[Kernel], place: RecordedDevice | None, gpu: Hardware | None, notes: list[str]
 ) -> list[Sequence[StaticReport]]:
-    """Of each kernel, what was recorded of compiling it, or what compiling it here tells; all are compiled together."""
+    """The static reports of each kernel: recorded, or else compiled here, all kernels together."""
     told: list[Sequence[StaticReport]] = [()] * len(kernels)
     if place and problem.name in place.recording.counts:
         told = [*place.reports(problem, kernels)]

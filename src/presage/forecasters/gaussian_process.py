@@ -1,5 +1,5 @@
-"""A surface over a pool of kernels: a Gaussian process that is told measurements one at a time and says, of every
-kernel of the pool, how long it may take and whether it may fail."""
+"""A surface over a pool of kernels: a Gaussian process that is told measurements one at a time, and predicts the time
+and the failure probability of every kernel of the pool."""
 
 from __future__ import annotations
 
@@ -14,49 +14,49 @@ import numpy.typing as npt
 Floats = npt.NDArray[np.float64]
 
 _SOFT = 0.45
-"""In octaves: times this much above the best and more count logarithmically, since only the fast end matters."""
+"""Octaves above the best at which times begin to be compressed logarithmically, because only the fast end matters."""
 _FLAT = 0.03
-"""Times that differ by less, in octaves, are not stretched to look different."""
+"""The least scale for standardising times, in octaves, so that smaller differences are not magnified."""
 _STEADY = 20
 _SHARE = 0.05
-"""Beyond so many measurements, lengths are fitted anew only when so many more of them have come."""
+"""After `_STEADY` measurements, lengths are fitted again only when their number has grown by this share."""
 _LEAST, _MOST = -3.0, 4.6
 _QUIET, _LOUD = math.log(0.005), math.log(0.7)
 _USUAL_NOISE = math.log(0.05)
 _USUAL_TRUST = math.log(0.5)
 _FEWEST = 5
-"""With fewer that worked, nothing can be said of how well the process knows itself."""
+"""The least number of working measurements for judging the process's own uncertainty."""
 _ROOT5 = math.sqrt(5)
 _TINY = 1e-8
 _ROOM = 64
-"""Measurements that there is room for before any is made."""
+"""The initial capacity of the solution, in measurements."""
 
 
 @dataclass(frozen=True)
 class Beliefs:
-    """What is expected of every kernel of the pool, on a bent scale of log2 time that `quantiles` bends back."""
+    """Predictions for every kernel of the pool, on a bent (compressed) scale of log2 time. `quantiles` inverts it."""
 
     mean: Floats
     deviation: Floats
     p_fail: Floats
     best: float
-    """The best measured, on the same scale; infinite while nothing has worked."""
+    """The best measurement on the same scale; infinite while nothing has worked."""
     floor: float
-    """log2 time of the best measured."""
+    """log2 time of the best measurement."""
     centre: float
     scale: float
     """The bent scale is standardised: octaves = centre + scale * value."""
     surprise: float
-    """How much wider than its own deviations the quantiles are, since the process knows one smoothness, and kernels
-    have cliffs."""
+    """The factor by which quantiles are wider than the deviations, because the process assumes one smoothness, but
+    kernels have cliffs."""
 
     def of(self, places: Sequence[int]) -> Beliefs:
-        """The same of some kernels of the pool."""
+        """The beliefs about some kernels of the pool."""
         return replace(self, mean=self.mean[places], deviation=self.deviation[places], p_fail=self.p_fail[places])
 
     def expected_improvement(self) -> Floats:
-        """By how much each can be expected to beat the best, shape (pool,); where nothing has worked yet, by how
-        much it may be better than the mean."""
+        """The expected improvement of each kernel over the best, shape (pool,); over the mean while nothing has
+        worked."""
         from scipy.special import ndtr
 
         best = self.best if math.isfinite(self.best) else 0.0
@@ -65,7 +65,7 @@ class Beliefs:
         return np.asarray((1 - self.p_fail) * gain)
 
     def quantiles(self, levels: Sequence[float]) -> Floats:
-        """Of log2 time, given that the kernel works; shape (pool, levels)."""
+        """Quantiles of log2 time, given that the kernel works; shape (pool, levels)."""
         from scipy.special import ndtri
 
         z = self.mean[:, None] + self.surprise * self.deviation[:, None] * ndtri(np.asarray(levels))
@@ -75,19 +75,19 @@ class Beliefs:
 
 
 def bend(log2_time: Floats, floor: float) -> Floats:
-    """Octaves above the floor, the far ones drawn together."""
+    """Octaves above the floor, with large values compressed."""
     return np.asarray(_SOFT * np.log1p((log2_time - floor) / _SOFT))
 
 
 class Surface:
-    """A Matérn-5/2 process with a length per feature, a noise, and a trust per device of `elsewhere`."""
+    """A Matérn-5/2 process with a length per feature, a noise, and a trust in the devices of `elsewhere`."""
 
     def __init__(
         self, points: Floats, elsewhere: Floats | None = None, lengths: Floats | None = None, fitted: int = 0
     ) -> None:
         """points: shape (pool, features), standardised. elsewhere: log2 times of the same kernels on other devices,
-        shape (pool, devices), infinite where they failed and NaN where they are unknown. lengths: those that another
-        surface over the same features had fitted to so many measurements."""
+        shape (pool, devices), infinite where they failed and NaN where they are unknown. lengths, fitted: the lengths
+        of another surface over the same features, and the number of measurements that they were fitted to."""
         self.points = points
         self._others = _elsewhere(elsewhere) if elsewhere is not None else np.zeros((len(points), 0))
         self._prior = _Prior(points.shape[1], self._others.shape[1])
@@ -100,14 +100,14 @@ class Surface:
         self._failing: _Solved | None = None
 
     def tell(self, index: int, log2_time: float) -> None:
-        """A kernel of the pool was measured; infinite where it failed."""
+        """Record a measurement of a kernel of the pool. log2_time: infinite if it failed."""
         self._told.append(index)
         if math.isfinite(log2_time):
             self._worked.append(index)
             self._log2_times.append(log2_time)
 
     def widen(self, points: Floats) -> None:
-        """More kernels in the pool, behind the others; not with `elsewhere`."""
+        """Append kernels to the pool. Not supported with `elsewhere`."""
         self.points = np.vstack([self.points, points])
         self._others = np.zeros((len(self.points), 0))
         for solved in (self._solved, self._failing):
@@ -115,7 +115,7 @@ class Surface:
                 solved.widen(points)
 
     def beliefs(self) -> Beliefs:
-        """What is expected now, after everything that was told. Failed kernels tell nothing of times."""
+        """Predictions after all measurements so far. Failed kernels do not affect the predicted times."""
         expected = self._others.mean(axis=1) if self._others.size else np.zeros(len(self.points))
         floor = min(self._log2_times, default=0.0)
         target = bend(np.array(self._log2_times), floor) - expected[self._worked]
@@ -129,8 +129,8 @@ class Surface:
         return Beliefs(mean, deviation, self._p_fail(), best, floor, centre, scale, solved.surprise(z))
 
     def narrowed(self, beliefs: Beliefs, pending: Sequence[int]) -> Beliefs:
-        """The beliefs if these kernels of the pool turn out as they are expected to: the means stay, and less is left
-        to learn near them. Only after `beliefs`, which solves for what was told."""
+        """The beliefs as if these kernels of the pool turned out as expected: the means stay, and the deviations near
+        them shrink. Call `beliefs` first, which solves for the measurements."""
         if self._solved is None:
             return beliefs
         return replace(beliefs, deviation=self._solved.deviation(pending))
@@ -148,8 +148,8 @@ class Surface:
         return self._solved
 
     def _p_fail(self) -> Floats:
-        """The share that failed, moved by how the neighbourhood did. Lengths stay the prior's: what makes kernels fail
-        is not what makes them slow, and failures are few."""
+        """The share of failures, corrected by the failures nearby. The lengths are those of the prior: kernels do not
+        fail for the same reasons as they are slow, and failures are too few for a fit."""
         failed = np.isin(self._told, self._worked, invert=True).astype(np.float64)
         rate = (failed.sum() + 0.5) / (failed.size + 1)
         if not failed.any():
@@ -161,8 +161,8 @@ class Surface:
 
 
 def _elsewhere(log2_times: Floats) -> Floats:
-    """Bent octaves above each device's best, shape (pool, devices): failed ones as the slowest, unknown ones as the
-    mean."""
+    """Bent octaves above each device's best, shape (pool, devices). Failed kernels count as the slowest, unknown ones
+    as the mean."""
     columns = []
     for column in log2_times.T:
         worked = np.isfinite(column)
@@ -180,15 +180,15 @@ def _elsewhere(log2_times: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class _Prior:
-    """Which lengths are believed before anything is measured. They are logarithms, in one vector: a length per feature,
-    the amplitude, the noise, and, with other devices, how freely their weights may differ from an equal share."""
+    """The prior of the hyperparameters. They are logarithms in one vector, called lengths: a length per feature, the
+    amplitude, the noise and, with other devices, how far their weights may differ from an equal share."""
 
     features: int
     devices: int
 
     @property
     def centre(self) -> Floats:
-        # Distances grow with the root of the number of features, and lengths with them.
+        # Distances grow with the root of the number of features, so usual lengths do, too.
         usual = 0.5 * math.log(max(self.features, 1)) + 0.5
         return np.array([usual] * self.features + [0.0, _USUAL_NOISE] + [_USUAL_TRUST] * bool(self.devices))
 
@@ -197,7 +197,8 @@ class _Prior:
         return [(_LEAST, _MOST)] * self.features + [(-3.0, 2.0), (_QUIET, _LOUD)] + [(-4.0, 1.0)] * bool(self.devices)
 
     def fit(self, start: Floats, points: Floats, others: Floats, z: Floats, patience: int) -> Floats:
-        """The most probable lengths after these values."""
+        """The lengths with the highest posterior probability. z: the standardised values at these points; patience: the
+        most iterations."""
         from scipy.optimize import minimize
 
         above = np.triu_indices(len(points), 1)  # distances are symmetric: each pair once
@@ -215,8 +216,8 @@ class _Prior:
         return np.asarray(found.x)
 
     def _cost(self, lengths: Floats, pairs: Any, squares: Floats, linear: Floats, z: Floats) -> tuple[float, Floats]:
-        """The negative log posterior and its gradient. pairs: of measurements; squares: of each pair, shape (pairs,
-        features)."""
+        """The negative log posterior and its gradient. pairs: indices of each pair of measurements; squares: squared
+        differences of each pair, shape (pairs, features)."""
         from scipy.linalg.lapack import dpotrf, dpotri
 
         d, n = self.features, len(z)
@@ -248,9 +249,9 @@ class _Prior:
 
 
 class _Solved:
-    """The process with given lengths: the inverse of the triangular factor over what was told, and its solution for the
-    whole pool. A new measurement adds a row to both, which costs the pool times the measurements and not their
-    square."""
+    """The process with given lengths: the inverse of the Cholesky factor over the measurements, and its solution for
+    the whole pool. A new measurement adds a row to both. That costs pool size times measurements, not pool size times
+    their square."""
 
     def __init__(self, points: Floats, others: Floats, lengths: Floats) -> None:
         self._lengths = np.exp(lengths[: points.shape[1]])
@@ -266,7 +267,7 @@ class _Solved:
 
     @property
     def _across(self) -> Floats:
-        """The solution for the whole pool: a row for each that was told."""
+        """The solution for the whole pool: a row for each measurement."""
         return self._room[: len(self._told)]
 
     def extend(self, told: Sequence[int]) -> None:
@@ -289,7 +290,7 @@ class _Solved:
         self._told += new
 
     def widen(self, points: Floats) -> None:
-        """More points in the pool."""
+        """Append points to the pool."""
         old = len(self._points)
         self._points = np.vstack([self._points, points / self._lengths])
         self._others = np.zeros((len(self._points), 0))
@@ -307,13 +308,13 @@ class _Solved:
         return np.asarray(mean), np.sqrt(np.maximum(self._own - self._explained, 1e-9))
 
     def deviation(self, pending: Sequence[int]) -> Floats:
-        """The standard deviation at every point once these were told, too."""
+        """The standard deviation at every point as if the pending points had been measured, too."""
         _, rows = self._beyond(list(pending))
         explained = self._explained + np.einsum("ij,ij->j", rows, rows)
         return np.asarray(np.sqrt(np.maximum(self._own - explained, 1e-9)))
 
     def _beyond(self, new: list[int]) -> tuple[Floats, Floats]:
-        """What new points add to the triangular factor, and to the solution for the whole pool."""
+        """The rows that new points add to the Cholesky factor, and to the solution for the whole pool."""
         from scipy.linalg import cholesky, solve_triangular
 
         rest = self._covariance(new)
@@ -322,14 +323,14 @@ class _Solved:
         return corner, np.asarray(solve_triangular(corner, rest, lower=True, check_finite=False))
 
     def surprise(self, z: Floats) -> float:
-        """How many times farther than it thinks a value lies from what the others let expect: 1 to 3."""
+        """The RMS of the leave-one-out errors in units of their predicted deviations, clamped to 1 to 3."""
         if len(z) < _FEWEST:
             return 1.0
         off = (self._inverse.T @ (self._inverse @ z)) / np.linalg.norm(self._inverse, axis=0)
         return float(np.clip(np.sqrt(np.mean(off**2)), 1.0, 3.0))
 
     def _covariance(self, rows: Sequence[int], block: slice = slice(None)) -> Floats:
-        """Between these points and those of the pool, or a block of it."""
+        """The covariance between these points and those of the pool, or of a block of the pool."""
         r = self._points[rows] @ self._points[block].T
         r *= -2
         r += self._norms[rows, None]

@@ -1,5 +1,5 @@
-"""What a module's own kernels take, by the trees of `learned`: those know kernels of whole problems, and a launch is as
-good as one. What the problem must cost is what the launch's tensors hold; of the source nothing is asked."""
+"""Times of a module's own kernels from the trees of `learned`. The trees know kernels of whole problems, so a launch is
+described as one: its tensors give the least cost of the problem, and there are no source features."""
 
 from __future__ import annotations
 
@@ -15,32 +15,33 @@ from presage.static.report import LaunchReport, StaticReport
 from presage.static.trace import LAUNCHES, Step
 
 _MISSED = 1.15
-"""By how much more uncertain the trees are without the source's features: on kernels of the validation split."""
+"""Factor on the deviation without source features, from kernels of the validation split."""
 
 
 _PEAK, _BANDWIDTH = 1e13, 1e12
-"""Of a middling GPU, where they are not known."""
+"""Flops and bytes per second of a mid-range GPU, used where the data sheet's are not known."""
 _LAUNCH_NS, _INSTRUCTION_NS, _BLOCK_NS = 2_500.0, 3.0, 60.0
-"""Fitted to 55 launches that are most of what a measured module of the train and validation splits does."""
+"""Nanoseconds of a launch, of an instruction of a warp, and of starting a block. Fitted to 55 launches that take most
+of the time of a measured module of the train and validation splits."""
 
 
 MARKS = ("heavy", "long", "small", "thin")
-"""What a correction has a weight for: octaves by which a launch's arithmetic takes longer than half of what its memory
-takes, octaves of its time above 2^18 ns and below 2^14 ns, and by how much less than half of all warps a multiprocessor
-can hold."""
+"""The inputs of a correction: octaves by which a launch's arithmetic takes longer than half of its memory time; octaves
+of its time above 2^18 ns; octaves below 2^14 ns; and by how much its occupancy is below 0.5."""
 _LONG, _SMALL, _THIN = 18.0, 14.0, 0.5
 _MOST_OCTAVES = 1.5
 
 
 @dataclass(frozen=True)
 class Correction:
-    """By how many octaves launches of modules take longer than the trees say, which know the catalogue's kernels."""
+    """Corrects the trees' times for launches of modules, because the trees were trained on kernels of the catalogue."""
 
     bias: float
     weights: Mapping[str, float]
-    """Of each of MARKS."""
+    """The weight of each of MARKS."""
 
     def octaves(self, marks: Mapping[str, float]) -> float:
+        """The octaves to add to log2 of the time, clamped to ±`_MOST_OCTAVES`."""
         found = self.bias + sum(weight * marks[mark] for mark, weight in self.weights.items())
         return max(-_MOST_OCTAVES, min(_MOST_OCTAVES, found))
 
@@ -50,7 +51,7 @@ NO_CORRECTION = Correction(0.0, dict.fromkeys(MARKS, 0.0))
 
 @dataclass(frozen=True)
 class LaunchTime:
-    """What one launch takes by the trees, and what a correction asks of it."""
+    """The time of one launch according to the trees, and the inputs of its correction."""
 
     log2_ns: float
     deviation: float
@@ -61,7 +62,7 @@ class LaunchTime:
 
 
 class Trees(Protocol):
-    """What is needed of a model of `learned`."""
+    """The part of `learned.Model` that is used here."""
 
     noise: Any
 
@@ -69,8 +70,8 @@ class Trees(Protocol):
 
 
 def launch_times(report: StaticReport, hardware: Hardware, model: Trees) -> dict[int, LaunchTime]:
-    """By the number of its step, the time of every launch in a report's trace of which the compiler and the walk tell
-    enough. `model` is that of compiled kernels."""
+    """The times, by step number, of the launches in a report's trace that the compiler and the walk describe well
+    enough. model: that of compiled kernels."""
     if report.trace is None or not hardware.bandwidth:
         return {}
     known = {(each.name, each.grid, each.block): each for each in report.launches}
@@ -106,20 +107,20 @@ def _marks(row: Row, hardware: Hardware, launch: LaunchReport, log2_ns: float) -
 
 
 def latency_ns(launch: LaunchReport, hardware: Hardware) -> float:
-    """What a launch takes however little it moves and computes, which the trees have hardly seen: all blocks are begun,
-    and a warp of each wave goes through its instructions."""
+    """The least time of a launch with little data and arithmetic, which the trees have hardly seen: the longer of
+    starting all blocks and of running one warp's instructions in each wave, plus the launch itself."""
     instructions = (launch.executed or {}).get("instructions", 0.0)
     waves, blocks = math.ceil(launch.waves or 1.0), math.prod(launch.grid) / (hardware.multiprocessors or 1)
     return _LAUNCH_NS + max(_INSTRUCTION_NS * instructions * waves, _BLOCK_NS * blocks)
 
 
 def _is_known(launch: LaunchReport) -> bool:
-    """Whether it was walked, and no loop in it ends by what lies in memory."""
+    """Whether the launch was walked, and has no loop whose end depends on values in memory."""
     return launch.executed is not None and not launch.unbounded
 
 
 def described(step: Step, launch: LaunchReport, report: StaticReport, hardware: Hardware) -> tuple[Row, float]:
-    """The features of a launch as if it were a problem's kernel, and the least seconds that it can take."""
+    """The features of a launch as if it were the kernel of a problem, and its roofline in seconds."""
     moved, flops = float(step.bytes), max(1.0, step.flops)
     written = max(1.0, moved * _written(launch.executed or {}))
     peak = hardware.peak_flops.get("fp16" if step.precision == "fp16" else "fp32", _PEAK)
@@ -139,6 +140,6 @@ def described(step: Step, launch: LaunchReport, report: StaticReport, hardware: 
 
 
 def _written(executed: Mapping[str, float]) -> float:
-    """Of the bytes that a kernel moves, the share that it writes."""
+    """The share of the bytes moved by a kernel that it writes."""
     stored = executed.get("store_sectors", 0.0) + executed.get("atomic_sectors", 0.0)
     return stored / max(1e-9, stored + executed.get("load_sectors", 0.0))

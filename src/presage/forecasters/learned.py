@@ -1,9 +1,9 @@
-"""The `learned` forecaster: boosted trees on what compiling, walking and parsing tell, corrected by what was measured.
+"""The `learned` forecaster: boosted trees on features from compiling, walking and parsing, corrected by measurements.
 
-The trees forecast how far each timed case stays from its roofline. What the anchor, and in a search every kernel
-measured so far, did differently from its forecast says how the operation differs from those the trees know, the more so
-the more alike two kernels are: a Gaussian process over the residuals, in which two kernels are as alike as the share of
-trees in which they end in the same leaf. What failed in a search says what else will. Nothing has to be trained again.
+The trees forecast the octaves between each timed case and its roofline. The residuals of the anchor, and in a search of
+every kernel measured so far, correct the forecasts of other kernels of the operation: a Gaussian process over the
+residuals, in which the similarity of two kernels is the share of trees in which they end in the same leaf. Failures in
+a search correct the failure probabilities. The trees are not trained again.
 """
 
 from __future__ import annotations
@@ -33,33 +33,33 @@ from presage.plugins.group import MODELS
 
 Floats = npt.NDArray[np.float64]
 Leaves = npt.NDArray[np.uint8]
-"""Of kernels, the leaf of each tree that they end in: shape (kernels, trees)."""
+"""For each kernel, the leaf that it ends in, of each tree: shape (kernels, trees)."""
 
 VERSION = 2
 KINDS = ("compiled", "source", "cpu")
-"""Three models: of kernels for a GPU with a static report, of those without one, and of kernels for a CPU."""
+"""The three models: for GPU kernels with a static report, for GPU kernels without one, and for CPU kernels."""
 _MODULE = "module"
-"""No model of its own: the sum of its steps."""
+"""The kind of a module that is more than its own kernels. It has no trees: `modules` forecasts it from its steps."""
 _WIDEST, _MOST_NEIGHBOURS = 30.0, 400
 _BLIND = "there is neither a compiler's report nor a known cost of the problem, so that the source alone would mislead"
 _DOUBTED = 10
-"""The noise as it was learned counts as so many measurements beside those of a search."""
+"""The weight of the learned noise, in measurements, when a search's own residuals rescale it."""
 FAMILIAR = "familiar"
-"""The feature that says how much a kernel is like any that the trees have learned from."""
+"""The feature with the greatest similarity of a kernel to any stored kernel of the training data."""
 MANY = 10_000
-"""Rows for which a second thread is worth its start."""
+"""From this number of rows on, a second thread is worth its start."""
 
 
 @dataclass(frozen=True)
 class Noise:
-    """How residuals of kernels of one operation hang together: variances, in units of each kernel's spread."""
+    """The covariance of the residuals of one operation's kernels: variances, in units of each kernel's spread."""
 
     operation: float
-    """What all kernels of an operation share."""
+    """The part that all kernels of an operation share."""
     alike: float
-    """What kernels share by as much as they are alike."""
+    """The part that two kernels share in proportion to their similarity."""
     own: float
-    """What each has for itself."""
+    """The independent part of each kernel."""
 
 
 def installed() -> Path:
@@ -72,11 +72,11 @@ class LearnedForecaster(Forecaster):
 
     @classmethod
     def from_text(cls, text: str, get: Callable[[str], Forecaster]) -> LearnedForecaster:
-        """As it was trained into the folder of `learned:FOLDER`, or as it is installed."""
+        """The forecaster with the models in the folder of `learned:FOLDER`, or with the installed ones."""
         return cls(Path(text) if text else None)
 
     def __init__(self, folder: Path | None = None) -> None:
-        """folder: of trained models; by default, those that are installed."""
+        """folder: the trained models; by default, the installed ones."""
         self.folder = folder or installed()
         self._models: dict[str, Model] = {}
 
@@ -100,7 +100,7 @@ class LearnedForecaster(Forecaster):
         return modules.forecast(task, candidates, self._module_model, lambda: self.model("compiled"))
 
     def is_sure(self, task: Task) -> bool:
-        # Neither kernels for a CPU nor problems from elsewhere were tried.
+        # Recorded pools have shown this for GPU kernels of the catalogue only, not for CPU kernels or foreign problems.
         return task.hardware is not None and not task.problem.is_foreign
 
     def _predict(self, task: Task, candidates: Sequence[Candidate], kind: str) -> list[Prediction]:
@@ -144,7 +144,7 @@ class LearnedForecaster(Forecaster):
         ]
 
     def _p_fail(self, model: Model, task: Task, candidates: Sequence[Candidate], forecast: Floats) -> Floats:
-        """The chance that each fails, from the trees and from what has failed in the search."""
+        """The probability that each candidate fails, from the trees and from the failures in the search."""
         neighbours = task.neighbours[:_MOST_NEIGHBOURS]
         tried = [each for each in neighbours if each.status != Status.DEVICE_FAULT and _is_telling(each, model.kind)]
         expected = self._answers(model, task, tried).p_fail
@@ -153,7 +153,7 @@ class LearnedForecaster(Forecaster):
         return failure_model.learn([each.kernel for each in tried], failed, expected, kernels, forecast)
 
     def _answers(self, model: Model, task: Task, candidates: Sequence[Candidate]) -> Answers:
-        """What the trees say, remembered by kernel: a search asks of the same kernels again and again."""
+        """The trees' answers, with a cache by kernel, because a search asks about the same kernels many times."""
         keys = [
             (model.kind, task.problem.name, c.kernel.hash, task.hardware and task.hardware.name) for c in candidates
         ]
@@ -173,41 +173,42 @@ class LearnedForecaster(Forecaster):
         return ModuleModel.load()
 
     def model(self, kind: str) -> Model:
-        """The trees of one kind, read once."""
+        """The model of one kind, read once."""
         if kind not in self._models:
             self._models[kind] = Model.load(self.folder, kind)
         return self._models[kind]
 
 
 def kind_of(task: Task, candidate: Candidate) -> str:
-    """Which model is for this kernel."""
+    """The model of `KINDS` for this kernel."""
     if task.kind == "cpu":
         return "cpu"
     return "compiled" if candidate.reports and task.hardware else "source"
 
 
 def _is_telling(measured: Measured, kind: str) -> bool:
-    """Whether the trees know kernels like this one: PyTorch's own say nothing of how far off the trees are."""
+    """Whether the residual of a measured kernel is informative: it is not for PyTorch's own kernels, because the trees
+    were not trained on kernels like them."""
     return bool(measured.reports) if kind == "compiled" else measured.kernel.language in ("c", "cuda", "triton")
 
 
 @dataclass(frozen=True)
 class Answers:
-    """What the trees say of some kernels."""
+    """The trees' answers for some kernels."""
 
     mean: Floats
     """Octaves above the roofline, the mean over the cases."""
     spread: Floats
-    """How uncertain that is, beside what is usual."""
+    """The uncertainty of the mean, relative to the usual one."""
     p_fail: Floats
     busiest: Floats
     """Octaves above the roofline that the busiest unit needs, the mean over the cases; NaN where that is not known."""
     leaves: Leaves
-    """Those of a kernel's first case."""
+    """The leaves of each kernel's first case."""
 
     def halfway(self, gap: float) -> Answers:
-        """The means of what the trees say and of what the busiest unit says, which is further off by the gap. Trees
-        know one GPU; which unit is busiest, and for how long, is known of any."""
+        """The answers with `mean` averaged with `busiest` + gap. gap: mean less busiest of the anchor. The trees have
+        seen one GPU architecture only, but the busiest unit and its time can be computed for any."""
         other = (self.mean + self.busiest + gap) / 2
         return replace(self, mean=np.where(np.isnan(other), self.mean, other))
 
@@ -216,7 +217,7 @@ _ANSWERED = ("mean", "spread", "p_fail", "busiest", "leaves")
 
 
 class Model:
-    """The trees of one kind, as they lie in a folder."""
+    """The trees of one kind, read from a folder."""
 
     def __init__(self, kind: str, facts: Mapping[str, Any], boosters: Mapping[str, Any]) -> None:
         self.kind, self.facts, self._boosters = kind, facts, boosters
@@ -238,7 +239,7 @@ class Model:
                 )
             texts = {name: (folder / f"{kind}_{name}.txt").read_text() for name in PARTS}
             for name, text in texts.items():
-                if digest(text) != facts["digests"][name]:  # LightGBM does not survive a file that was cut short
+                if digest(text) != facts["digests"][name]:  # LightGBM crashes on a truncated file
                     raise ValueError(f"{kind}_{name}.txt is not the file that {kind}.json speaks of")
             boosters = {name: lightgbm.Booster(model_str=text) for name, text in texts.items()}
             return cls(kind, facts, boosters)
@@ -257,7 +258,7 @@ class Model:
         return int(self._boosters["time"].num_trees())
 
     def answer(self, rows: Sequence[Sequence[Row]]) -> Answers:
-        """Of kernels, each of which has a row per case."""
+        """The answers for kernels, each of which has a row per case."""
         table = matrix([row for cases in rows for row in cases], self.names)
         starts = np.cumsum([0, *(len(cases) for cases in rows[:-1])])
         counts = np.array([len(cases) for cases in rows])
@@ -276,7 +277,7 @@ class Model:
         )
 
     def forecast(self, log2_S: float, scale: float, p_fail: float) -> Forecast:
-        """The residuals that were seen of operations the trees did not know, moved and stretched."""
+        """A forecast with the distribution of the residuals of unseen operations, scaled, and shifted to log2_S."""
         values = np.clip(log2_S + scale * np.asarray(self.facts["residuals"]), -_WIDEST, _WIDEST)
         return Forecast.from_quantiles(self.facts["levels"], values, min(1.0, max(0.0, p_fail)))
 
@@ -285,8 +286,8 @@ PARTS = ("time", "spread", "fail")
 
 
 def case_floors(task: Task) -> dict[str, float]:
-    """Each case's roofline in nanoseconds: by the data sheet on a GPU, or by any GPU's where that is not known, and one
-    nanosecond on a CPU; nothing where it is not known what the problem must cost."""
+    """Each case's roofline in nanoseconds: from the GPU's data sheet, or from default peaks if that is not known; one
+    nanosecond on a CPU. Empty if the problem's arrays are not known."""
     if not task.problem.inputs:
         return {}
     if task.kind == "cpu":
@@ -300,8 +301,8 @@ def _distance(measured: Measured, floors: Mapping[str, float]) -> float:
 
 
 def residual(noise: Noise, asked: Leaves, known: Leaves, seen: Floats) -> tuple[Floats, Floats]:
-    """What kernels of an operation should be off by, given what others of it were, all in units of their spreads: mean
-    and variance of each."""
+    """The mean and variance of the residuals of the asked kernels, given the residuals `seen` of known kernels of the
+    operation. All are in units of the kernels' spreads."""
     prior = noise.operation + noise.alike + noise.own
     if not len(seen):
         return np.zeros(len(asked)), np.full(len(asked), prior)
@@ -319,5 +320,5 @@ def likeness(one: Leaves, other: Leaves) -> Floats:
 
 
 def familiarity(leaves: Leaves, seen: Leaves) -> Floats:
-    """How much each kernel is like the one, of those seen, that it is most like."""
+    """The greatest similarity of each kernel to any of those seen."""
     return np.array([(seen == row).mean(axis=1).max() for row in leaves])

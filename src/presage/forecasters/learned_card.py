@@ -1,4 +1,4 @@
-"""What a folder of trained models should say of itself: a model card, and a picture of what the trees look at."""
+"""Describe a folder of trained models: write a model card, and a picture of the features that the trees use most."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ likely it fails. Made by `presage train learned`, which gives the same bytes aga
 
 
 def write(folder: Path) -> None:
-    """Describe the models that lie in a folder."""
+    """Write the card and the picture for the models in a folder."""
     found = {kind: json.loads((folder / f"{kind}.json").read_text()) for kind in _WHAT if _is_there(folder, kind)}
     (folder / CARD).write_text(_card(found))
     first = next(iter(found))
@@ -59,7 +59,7 @@ def _card(found: Mapping[str, Mapping[str, Any]]) -> str:
 
 
 def _picture(title: str, importance: Mapping[str, float]) -> str:
-    """The most telling features as bars."""
+    """The most important features as a bar chart in SVG."""
     shown = list(importance.items())[:_SHOWN]
     most = max((share for _, share in shown), default=1.0)
     height = _TOP + _LINE * len(shown) + 8

@@ -1,7 +1,7 @@
-"""Trains the `learned` forecaster from recordings: the same recording gives the same files, byte for byte.
+"""Train the `learned` forecaster from recordings. The same recording gives the same files, byte for byte.
 
-Everything that says how sure the trees are comes from kernels that they had not seen: the train split is parted into
-folds, once by operation and once by whole rooms, and each fold is answered by trees grown on the others.
+All measures of uncertainty come from cross-validation: the train split is divided into folds, once by operation and
+once by whole rooms, and each fold is predicted by trees grown on the other folds.
 """
 
 from __future__ import annotations
@@ -60,34 +60,34 @@ _PARAMETERS: Mapping[str, Any] = {
 }
 TREES = 600
 _SHARES = {"time": 1.0, "spread": 0.15, "fail": 0.25}
-"""Of that many trees, how many each question gets."""
+"""The share of `TREES` that each model gets."""
 _OBJECTIVES = {"time": "regression", "spread": "regression", "fail": "binary"}
 _SLOW, _NEAR = 0.1, 0.5
-"""The weight of the slowest kernels beside that of an operation's best, and the octaves in which it falls by half."""
+"""Sample weights: what is added for every kernel, and the octaves above an operation's best that halve the rest."""
 _SAMPLED = 60
-"""Kernels of an operation that its share in fitting the noise is worked out from."""
+"""The most kernels of each operation that are used to fit the noise."""
 _REMEMBERED = 4
-"""Kernels of an operation that new ones are compared with."""
+"""Kernels of each operation that are stored, to compute the familiarity of new kernels."""
 _ANCHORS = 4
-"""Anchors beside the seed kernel for which residuals are collected."""
+"""Random anchors, in addition to the seed kernel, for which residuals are collected."""
 _TAIL = 0.05
-"""What a 90 % interval leaves out on either side."""
+"""The probability on either side of a 90 % interval."""
 _LEAST = 0.02
-"""Octaves; two runs of the same kernel differ by about as much."""
+"""Octaves by which two runs of the same kernel differ. Added to residuals before their logarithm is taken."""
 
 
 @dataclass(frozen=True)
 class Example:
-    """A kernel to learn from."""
+    """A kernel of the training data."""
 
     problem: str
     room: str
     rows: tuple[features.Row, ...]
-    """Its features at each case."""
+    """The features for each case."""
     distances: tuple[float, ...]
-    """Octaves above the roofline at each case; none where it failed."""
+    """Octaves above the roofline for each case; empty if the kernel failed."""
     seed: bool
-    """Whether it is its operation's seed kernel."""
+    """Whether this is the seed kernel of its operation."""
 
     @property
     def distance(self) -> float:
@@ -100,7 +100,7 @@ class Example:
 def train(
     recordings: Sequence[Recording], folder: Path, say: Callable[[str], None] = print, trees: int = TREES
 ) -> None:
-    """Train every model that the recordings have kernels for, and put them into a folder."""
+    """Train a model of every kind that the recordings have kernels of, and write them to a folder."""
     made = 0
     folder.mkdir(parents=True, exist_ok=True)
     for kind in KINDS:
@@ -123,8 +123,8 @@ def train_kind(
     say: Callable[[str], None] = print,
     trees: int = TREES,
 ) -> None:
-    """Train the model of one kind from samples, widen its intervals until they hold for those that were held back, and
-    put it into a folder."""
+    """Train the model of one kind on samples, widen its intervals until they cover the held-out samples, and write it
+    to a folder."""
     say(f"{kind}: learning from {len(samples):,} kernels of {len({s.problem for s in samples})} operations")
     facts, boosters = _learn(samples, say, trees)
     stretch = _stretch(Model(kind, facts, boosters), [sample for sample in held if sample.distances])
@@ -134,7 +134,7 @@ def train_kind(
 
 
 def of_kind(recordings: Sequence[Recording], kind: str) -> list[Recording]:
-    """Those with kernels of a kind."""
+    """The recordings with kernels of a kind."""
     return [each for each in recordings if (each.facts["kind"] == "cpu") == (kind == "cpu")]
 
 
@@ -143,7 +143,7 @@ def read_all(recordings: Sequence[Recording], kind: str, split: str) -> list[Exa
 
 
 def read(recording: Recording, kind: str, split: str) -> Iterator[Example]:
-    """The kernels of one split, as this kind of model sees them."""
+    """The kernels of one split as examples for this kind of model."""
     device = RecordedDevice(recording)
     for problem in recording.counts:
         rows = [row for row in device.rows(problem).values() if row.split == split]
@@ -174,7 +174,7 @@ def task_of(device: RecordedDevice, problem: str, anchor: Row) -> Task:
 
 
 def _learn(samples: Sequence[Example], say: Callable[[str], None], trees: int) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The facts and the trees of one kind."""
+    """The facts and the boosters of one kind."""
     names = sorted({name for sample in samples for row in sample.rows for name in row})
     worked = [sample for sample in samples if sample.distances]
     several = [group for group in ("problem", "room") if len({getattr(sample, group) for sample in worked}) > 1]
@@ -212,7 +212,9 @@ def _learn(samples: Sequence[Example], say: Callable[[str], None], trees: int) -
 def _grow(
     part: str, trees: int, names: Sequence[str], samples: Sequence[Example], targets: Sequence[float] | None = None
 ) -> Any:
-    """Trees for one question. A kernel's cases are rows of their own; every operation weighs the same."""
+    """A booster for one of `PARTS`. Each case of a kernel is a row; every operation has about the same total weight.
+
+    targets: one per sample; by default, the distances from the roofline, in which fast kernels weigh more."""
     import lightgbm
 
     count: defaultdict[str, int] = defaultdict(int)
@@ -236,7 +238,8 @@ def _grow(
 
 
 def _how_much_each_matters(samples: Sequence[Example]) -> list[float]:
-    """For the trees that tell times: nobody looks for slow kernels, so the near best of an operation weigh the most."""
+    """Sample weights for the time trees: kernels near the best of their operation weigh most, as slow ones are not
+    wanted."""
     best: dict[str, float] = defaultdict(lambda: math.inf)
     for sample in samples:
         best[sample.problem] = min(best[sample.problem], sample.distance)
@@ -245,10 +248,10 @@ def _how_much_each_matters(samples: Sequence[Example]) -> list[float]:
 
 @dataclass(frozen=True)
 class _Unseen:
-    """What trees say of kernels of operations, or of whole rooms, that they had not seen."""
+    """Cross-validated predictions: each kernel's operation, or its whole room, was not in the training data."""
 
     off: Floats
-    """How far each kernel was from what was said of it, in octaves."""
+    """The residual of each kernel in octaves: measured less predicted."""
     leaves: Leaves
     familiar: Floats
 
@@ -273,7 +276,7 @@ def _unseen(samples: Sequence[Example], names: Sequence[str], trees: int, group:
 
 
 def folds(groups: Iterable[str]) -> dict[str, int]:
-    """The fold of each group, drawn at random: the same for the same groups.
+    """The fold of each group, drawn at random with a fixed seed.
 
     >>> sorted(folds("abcdef").values())
     [0, 0, 1, 1, 2, 3]
@@ -301,7 +304,7 @@ def _packed(leaves: Leaves) -> dict[str, Any]:
 
 
 def _case_means(booster: Any, samples: Sequence[Example], names: Sequence[str]) -> Floats:
-    """What trees say of each kernel, the mean over its cases."""
+    """The prediction for each kernel, averaged over its cases."""
     said = booster.predict(matrix([row for sample in samples for row in sample.rows], names))
     starts = np.cumsum([0, *(len(sample.rows) for sample in samples[:-1])])
     return np.asarray(np.add.reduceat(said, starts) / [len(sample.rows) for sample in samples])
@@ -325,7 +328,7 @@ def _by_problem(samples: Sequence[Example]) -> dict[str, list[int]]:
 
 
 def _fit_noise(samples: Sequence[Example], views: Sequence[_Unseen], relative: Floats) -> Noise:
-    """The variances under which what was seen is likeliest, found on a grid."""
+    """The variances that maximise the likelihood of the residuals, by grid search."""
     rng = np.random.default_rng(0)
     groups = []
     for view, scale in zip(views, relative, strict=True):
@@ -349,8 +352,8 @@ def _surprise(noise: Noise, alike: Floats, off: Floats) -> float:
 def _standard_residuals(
     samples: Sequence[Example], views: Sequence[_Unseen], relative: Floats, noise: Noise
 ) -> list[float]:
-    """How far log2 S was from its forecast, in units of what the forecast called its scale: the quantiles, over all
-    kernels against the seed and a few other anchors, every operation weighing the same."""
+    """Quantiles of the error of log2 S in units of the forecast's scale, over all kernels against the seed and a few
+    other anchors. Every operation and anchor has the same weight."""
     found = [
         _off_by(samples, unseen.off, unseen.leaves, scale, noise) for unseen, scale in zip(views, relative, strict=True)
     ]
@@ -361,8 +364,7 @@ def _standard_residuals(
 def _off_by(
     samples: Sequence[Example], off: Floats, leaves: Leaves, scale: Floats, noise: Noise
 ) -> tuple[Floats, Floats]:
-    """Of every kernel against every anchor, how far log2 S was from its forecast in units of the forecast's scale, and
-    its weight."""
+    """For every kernel against every anchor: the error of log2 S in units of the forecast's scale, and its weight."""
     rng = np.random.default_rng(1)
     found, weights = [np.zeros(0)], [np.zeros(0)]
     for members in _by_problem(samples).values():
@@ -377,8 +379,8 @@ def _off_by(
 
 
 def _stretch(model: Model, samples: Sequence[Example]) -> float:
-    """By how much intervals must be wider to hold what they promise on the validation split, which had no part in
-    growing the trees: the conformal factor of the 90 % interval, or 1."""
+    """The factor by which intervals must be widened to have their nominal coverage on the validation split, which was
+    not used for growing trees: the conformal factor of the 90 % interval, at least 1."""
     if not samples:
         return 1.0
     said = model.answer([sample.rows for sample in samples])
@@ -409,6 +411,6 @@ def _write(folder: Path, kind: str, facts: Mapping[str, Any], boosters: Mapping[
 
 
 def trees_text(booster: Any) -> str:
-    """The trees as text, without what does not matter for answers."""
+    """The trees as text, without the parts that do not affect predictions."""
     text: str = booster.model_to_string(num_iteration=-1, importance_type="gain")
     return text.split("\nfeature_importances:")[0] + "\n\npandas_categorical:null\n"

@@ -1,8 +1,8 @@
-"""The `llm` forecaster: a language model's word, spoken or read out.
+"""The `llm` forecaster: asks a language model, which answers spoken or is read out.
 
-A model that speaks writes a JSON object with probabilities; it is asked several times, and its answers are averaged. A
-model that is read out would answer with a digit, and how likely it holds each digit is the forecast: one short request,
-or, for a model on this machine, hundreds in a second.
+A spoken answer is a JSON object with probabilities; the model is asked several times, and its answers are averaged. A
+model that is read out would answer with a digit, and its probabilities of the digits are the forecast. That takes one
+short request; a model on this machine answers hundreds of questions per second.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ class LlmForecaster(Forecaster):
     client: Client
 
     def __init__(self, client: Client | Settings | None = None, model: str = "") -> None:
-        """client: the endpoint; by default that of the environment. model: instead, the folder of a model that `presage
-        train llm` made to be read out; it is loaded when it is first asked."""
+        """client: the endpoint; by default that of the environment. model: use the model in this folder instead, which
+        `presage train llm` trained to be read out; it is loaded at the first question."""
         self._local = LocalReadOut(model) if model else None
         self.is_paid = not model
         if not model:
@@ -77,7 +77,7 @@ class LlmForecaster(Forecaster):
             try:
                 return [one.result() for one in waiting]
             finally:
-                pool.shutdown(cancel_futures=True)  # what is under way costs, too
+                pool.shutdown(cancel_futures=True)  # waits for running requests, because they cost, too
                 self._cost = Cost(self._open.tokens_spent - before[0], self._open.dollars_spent - before[1])
 
     @cached_property
@@ -139,7 +139,7 @@ class LlmForecaster(Forecaster):
         return Prediction(forecast, (*([NOT_A_DIGIT] if forecast is None else ["read out"]), *notes))
 
     def _usable(self, question: Sequence[Message], answer: Answer) -> ParsedAnswer:
-        """The answer read, or after one more try, which is told what was wrong."""
+        """The parsed answer. If it cannot be parsed, the model is told why and asked once more."""
         try:
             return parse(answer)
         except MalformedError as error:
@@ -152,7 +152,7 @@ class LlmForecaster(Forecaster):
 
 
 def parse(answer: Answer) -> ParsedAnswer:
-    """One answer as a forecast, its sum put right. Raises MalformedError with what is wrong, in words for the model.
+    """One answer as a forecast, renormalised. Raises a MalformedError that tells the model the mistake.
 
     >>> text = '{"reason": "", "p1": 0, "p2": 0, "p3": 0, "p4": 1, "p5": 1, "p6": 0, "p7": 0, "p8": 0, "p_fail": 0.1}'
     >>> parse(Answer(text)).forecast.raw_sum
@@ -176,7 +176,7 @@ def parse(answer: Answer) -> ParsedAnswer:
 
 
 def average(forecasts: Sequence[Forecast]) -> Forecast:
-    """The mean of the bins, of p_fail and of the raw sums: each sample counts the same, whatever it summed to."""
+    """The mean of the bins, of p_fail and of the raw sums. Each sample counts the same, whatever its raw sum."""
     bins = np.mean([forecast.bin_probabilities() for forecast in forecasts], axis=0)
     p_fail = float(np.clip(np.mean([forecast.p_fail for forecast in forecasts]), 0, 1))
     raw_sum = float(np.mean([forecast.raw_sum for forecast in forecasts]))
@@ -184,7 +184,7 @@ def average(forecasts: Sequence[Forecast]) -> Forecast:
 
 
 def sample_question() -> tuple[Task, Candidate]:
-    """A small question for trying an endpoint: a copy of the anchor, whose S is about 1."""
+    """A small question for a test of an endpoint: the candidate is a copy of the anchor, so S is about 1."""
     problem = registry.get("vector_add")
     gpu = hardware.find("h200")
     kernel = next(kernel for kernel in registry.seed_kernels(problem, "cuda")).render()
@@ -212,7 +212,7 @@ def _correction(answer: Answer, wrong: str) -> list[dict[str, str]]:
 
 
 def _plain(reason: Any) -> str:
-    """A reason fit for a terminal: one short line without control characters."""
+    """The reason as one short line without control characters, which is safe to print on a terminal."""
     text = reason if isinstance(reason, str) else ""
     return one_line(text, _LONGEST_REASON)
 

@@ -1,4 +1,4 @@
-"""The question that the `llm` forecaster asks. What all candidates share comes first, so an endpoint can keep it."""
+"""The full question of the `llm` forecaster. What all candidates share comes first, so that endpoints can cache it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from presage.static.hardware import Hardware
 from presage.static.report import LaunchReport, StaticReport
 
 NEIGHBOURS = 4
-"""How many measured neighbours are shown."""
+"""The most measured neighbours in a question."""
 _LONGEST_SOURCE = 24_000
 _LONGEST_NEIGHBOUR = 6_000
 _OPTIONS = ("num_warps", "num_stages", "num_ctas")
@@ -38,7 +38,7 @@ the probability over several ranges when you are not sure."""
 
 
 def messages(task: Task, candidate: Candidate) -> list[dict[str, str]]:
-    """The question about one candidate. Raises Unreadable when its source is not valid."""
+    """The question about one candidate. Raises Unreadable if its source is not valid."""
     shown = _source(task.problem, candidate, _LONGEST_SOURCE)
     parts = [
         _problem(task.problem, task.cases),
@@ -112,7 +112,7 @@ def _anchor(task: Task) -> str:
 
 
 def _share(task: Task, case: Case, time: float) -> str:
-    """How near to the memory's peak a time is, where both are known."""
+    """The share of the memory's peak bandwidth that a time corresponds to, as text; empty where it is not known."""
     if not (task.hardware and task.hardware.bandwidth and task.problem.inputs):
         return ""
     floor = task.problem.bytes(case) / task.hardware.bandwidth * 1e9
@@ -140,7 +140,8 @@ def _source(problem: Problem, candidate: Candidate, longest: int, or_nothing: bo
 
 
 def fenced(source: str, longest: int) -> str:
-    """Between tags that no source can close, since their number is made from it and its own tags are broken up."""
+    """The source between tags that it cannot close: the tag's id is a hash of the source, and `</` in it is broken up.
+    A source longer than `longest` characters is cut in the middle."""
     if len(source) > longest:
         left_out = len(source) - longest
         source = f"{source[: longest // 2]}\n({left_out} characters left out)\n{source[-longest // 2 :]}"
@@ -150,14 +151,14 @@ def fenced(source: str, longest: int) -> str:
 
 
 def describe_reports(cases: Sequence[Case], reports: Sequence[StaticReport]) -> str:
-    """What compiling told. Names and compilers' messages quote the source, so they stay out."""
+    """The static reports as text, without names and compiler messages, because these quote the source."""
     lines = []
     for case, report in zip(cases, reports, strict=False):
         if report.status != "ok":
             lines.append(f"{case.name}: {report.status.replace('_', ' ')}")
         lines += [f"{case.name}: {_launch(launch)}" for launch in report.launches]
         if calls := [f"{name} x{count}" for name, count in report.operators.items() if "::" not in name]:
-            lines.append(f"{case.name}: also calls {', '.join(calls)}")  # with :: they are the author's own
+            lines.append(f"{case.name}: also calls {', '.join(calls)}")  # names with :: are the author's
     distinct = list(dict.fromkeys(lines))
     return "\n".join(["Compiled, without running it:", *distinct]) if distinct else ""
 

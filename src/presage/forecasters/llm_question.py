@@ -1,10 +1,10 @@
-"""The compact question: what language models are trained on, and what `llm` asks a trained one. It has about
-1,270 tokens, so that a small model reads hundreds in a second.
+"""The compact question: language models are trained on it, and `llm` asks it of a trained model. It has about
+1,270 tokens, so that a small model reads hundreds of questions per second.
 
-It holds what `llm_prompt` says at length: the problem, the anchor's times, the candidate's source without its author's
-words, and what compiling told of both kernels. What all candidates share comes first; what tells most comes last, where
-a small model finds it soonest. A model answers in one of two manners: *spoken*, with the JSON object that every
-endpoint is asked for, or *read out*, with one digit, whose probabilities are the forecast.
+It is the short form of `llm_prompt`: the problem, the anchor's times, the candidate's source without the author's
+words, and the static reports of both kernels. The part that all candidates share comes first. The most informative part
+comes last, where a small model uses it best. A model answers in one of two modes: *spoken*, with the JSON object that
+every endpoint is asked for, or *read out*, with one digit, whose probabilities are the forecast.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from presage.problems.base import Case
 
 MODES = ("spoken", "readout")
 FAILS = "0"
-"""The digit of a candidate that fails."""
+"""The digit that stands for a candidate that fails."""
 ANSWERS = (FAILS, *(str(number + 1) for number in range(scale.BINS)))
-"""The digits that a model answers with when it is read out: failure, then the bins in their order."""
+"""The digits that a model chooses among when it is read out: failure, then the bins in order."""
 _LEAST_MASS = 0.01
-"""Of what a model that is read out says, so much must be digits."""
+"""The least share of a read-out model's probability mass that must lie on the answer digits."""
 _LEAST = 1e-9
 _CASES = 4
 _LONGEST_SUMMARY = 400
@@ -38,7 +38,7 @@ _LONGEST_SOURCE = 900
 _LONGEST_NEIGHBOUR = 200
 NEIGHBOURS = 2
 _LEAST_TOLD = 1.0
-"""Per cent: bins that are less likely are not named."""
+"""Per cent. Bins with a lower probability are left out of the advice."""
 _UNITS = ("memory", "issue", "shared", "tensor", "atomic", "fp32", "fp16", "integer", "special")
 _FACTS = ("registers", "occupancy", "last_wave", "lanes_in_use", "load_width", "store_width", "bank_conflicts")
 _LOGARITHMS = {
@@ -57,7 +57,7 @@ _RULES = {
     "in_a_row_instructions": "instructions in a row",
     "in_a_row_global_load": "loads",
 }
-"""What a kernel's time may be in proportion to."""
+"""Quantities that a kernel's time may be proportional to, each with its name in the question."""
 _TOGETHER = {
     "busy_memory": -0.13,
     "busy_issue": -0.12,
@@ -71,10 +71,10 @@ _TOGETHER = {
     "load_width": -0.1,
     "bank_conflicts": -0.16,
 }
-"""The weights of what differs between anchor and candidate, in octaves, where all of it counts: by least squares, from
-the train split of the recording h200 (`benchmarks/question_numbers.py`)."""
+"""The weights of the estimate `together`: each multiplies a difference between anchor and candidate, in octaves. Fitted
+by least squares to the train split of the recording h200 (`benchmarks/question_numbers.py`)."""
 _PEAK, _ALWAYS = 0.23, -0.17
-"""The weight of the busiest unit at its peak, and what is always added."""
+"""In the same estimate, the weight of the estimate `peak`, and the intercept in octaves."""
 
 _SYSTEM = """\
 You forecast S, the speedup of a candidate kernel over a measured anchor kernel: S = anchor time / candidate time. \
@@ -89,18 +89,18 @@ Answer with one digit: {fails} if the candidate fails, or else {bins}."""
 
 
 def messages(task: Task, candidate: Candidate, mode: str, said: Forecast | None = None) -> list[dict[str, str]]:
-    """The question about one candidate. Raises Unreadable when its source is not valid."""
+    """The question about one candidate. Raises Unreadable if its source is not valid."""
     return conversation(text(task, candidate, said=said), mode)
 
 
 def conversation(text: str, mode: str) -> list[dict[str, str]]:
-    """A question's text behind what is said before every question in this manner."""
+    """The text of a question after the system message of this mode."""
     return [{"role": "system", "content": system(mode)}, {"role": "user", "content": text}]
 
 
 def advice(adviser: Forecaster | None, task: Task, candidates: Sequence[Candidate]) -> list[Forecast | None]:
-    """What a question is to say that `learned` forecasts: nothing without an adviser. Nor of modules, since no model of
-    theirs can be had that has not seen what a language model is trained on."""
+    """The forecasts of `learned` to state in the questions. None without an adviser, and None for modules: every model
+    of modules has seen the modules that a language model is trained on."""
     if adviser is None or task.problem.is_foreign:
         return [None] * len(candidates)
     return [prediction.forecast for prediction in adviser.forecast(task, candidates)]
@@ -108,19 +108,19 @@ def advice(adviser: Forecaster | None, task: Task, candidates: Sequence[Candidat
 
 @dataclass(frozen=True)
 class Shown:
-    """What is said of a kernel wherever it is mentioned. Working it out takes most of the time of a question."""
+    """What a question says about a kernel, wherever it mentions it. Computing this takes most of a question's time."""
 
     source: str
     facts: Mapping[str, float]
 
 
 Known = dict[tuple[str, bool], Shown]
-"""What was worked out of kernels of one problem on one device, by hash, and whether they were compiled."""
+"""A cache of `Shown` for the kernels of one problem on one device, by hash and by whether there are reports."""
 
 
 def text(task: Task, candidate: Candidate, known: Known | None = None, said: Forecast | None = None) -> str:
-    """What differs from question to question; said: what `learned` forecasts, for a model that was trained on that.
-    Raises Unreadable when the candidate's source is not valid."""
+    """The user message of the question. known: a cache that questions share; said: the forecast of `learned`, for a
+    model that was trained with it. Raises Unreadable if the candidate's source is not valid."""
     known = {} if known is None else known
     anchor, ours = _shown(task, task.anchor, known), _shown(task, candidate, known)
     if not ours.source:
@@ -147,7 +147,7 @@ def _shown(task: Task, candidate: Candidate, known: Known) -> Shown:
 
 
 def system(mode: str) -> str:
-    """What is said before every question in this manner.
+    """The system message of this mode.
 
     >>> "0 if the candidate fails, or else 1: S <= 0.25, 2: 0.25 < S <= 0.5" in system("readout")
     True
@@ -170,9 +170,9 @@ def digit_of(log2_S: float | None) -> int:
 def from_logarithms(
     log_probabilities: npt.ArrayLike, temperature: float = 1.0, said: Forecast | None = None
 ) -> Forecast | None:
-    """The forecast of the logarithm of one probability per answer, in the order of `ANSWERS`, each divided by a
-    temperature; None if the model hardly thinks of answering with one of them. said: what the model was told that
-    `learned` forecasts, whose mass is moved from bin to bin.
+    """The forecast from the log-probability of each answer, in the order of `ANSWERS`, divided by the temperature. None
+    if the answers together have less than `_LEAST_MASS`. said: the forecast of `learned` that the question stated; its
+    shape within each bin is kept, and only the mass of each bin changes.
 
     >>> round(from_logarithms(np.log([0.2, 1e-9, 1e-9, 1e-9, 0.4, 0.4, 1e-9, 1e-9, 1e-9])).p_fail, 6)
     0.2
@@ -191,8 +191,8 @@ def from_logarithms(
 def from_likeliest(
     likeliest: Mapping[str, float], temperature: float = 1.0, said: Forecast | None = None
 ) -> Forecast | None:
-    """The same of the likeliest tokens that an endpoint tells, spaces around a digit aside. A digit that is not among
-    them is less likely than all that are, and less likely than what they leave.
+    """The same from the likeliest tokens that an endpoint returns; spaces around a digit are ignored. A digit that was
+    not returned gets a ninth of the least returned probability, or of the mass that the returned tokens leave if less.
 
     >>> round(from_likeliest({"4": math.log(0.5), " 5": math.log(0.3), "the": math.log(0.2)}).exceeds(1.0), 3)
     0.375
@@ -240,7 +240,7 @@ def _timed(task: Task) -> list[tuple[Case, float]]:
 
 
 def _above(task: Task, case: Case, time_ns: float) -> str:
-    """How far a time is above the least."""
+    """The octaves of a time above the roofline, as text; empty where the roofline is not known."""
     if not (task.problem.inputs and task.hardware):
         return ""
     return f" {_octaves(task, case, time_ns):+.1f}"
@@ -260,7 +260,7 @@ def _neighbour(task: Task, anchor: Shown, measured: Measured, known: Known) -> s
 
 
 def _facts(task: Task, candidate: Candidate) -> Mapping[str, float]:
-    """What is known of a kernel without running it: of each number, the mean over cases."""
+    """The static features that the question shows, each the mean over the cases; empty without reports."""
     if not candidate.reports or len(candidate.reports) != len(task.cases):
         return {}
     rows = case_rows(task, Candidate(candidate.kernel, candidate.reports))
@@ -269,7 +269,7 @@ def _facts(task: Task, candidate: Candidate) -> Mapping[str, float]:
 
 
 def _beside(anchor: Mapping[str, float], ours: Mapping[str, float]) -> str:
-    """What is known of the candidate, and of the anchor where that differs."""
+    """The candidate's features, with the anchor's in parentheses where they differ."""
     busy = [_pair(unit, f"busy_{unit}", anchor, ours, "+.1f") for unit in (*_UNITS, "most", "sum")]
     rows = [_pair(word, name, anchor, ours, ".1f") for name, word in _LOGARITHMS.items()]
     facts = [_pair(name.replace("_", " "), name, anchor, ours, "") for name in (*_FACTS, "launches", "operators")]
@@ -278,8 +278,8 @@ def _beside(anchor: Mapping[str, float], ours: Mapping[str, float]) -> str:
 
 
 def _estimates(task: Task, anchor: Mapping[str, float], ours: Mapping[str, float]) -> str:
-    """What log2 S and its bin would be if one thing alone took the time, if the busiest unit ran at its peak, and by
-    all of these together. A small model weighs them sooner than it learns to subtract."""
+    """Estimates of log2 S, each with its bin: one for each quantity of `_RULES` alone, one with the busiest unit at its
+    peak, and a weighted sum. A small model learns to weigh estimates sooner than it learns to subtract."""
     timed = _timed(task) if task.problem.inputs and task.hardware else []
     if not timed or any(name not in kernel for name in _RULES for kernel in (anchor, ours)):
         return ""
@@ -298,7 +298,7 @@ def _size(name: str, facts: Mapping[str, float]) -> float:
 
 
 def _advice(said: Forecast) -> str:
-    """What the trees forecast: the chance of failing, log2 S, then the bins from the likeliest on, in per cent."""
+    """The forecast of the trees: p_fail in per cent, mean log2 S, then the bins by falling probability, in per cent."""
     bins = sorted(zip(ANSWERS[1:], said.bin_probabilities(), strict=True), key=lambda each: -each[1])
     told = [f"{digit} {100 * p:.0f}" for digit, p in bins if 100 * p >= _LEAST_TOLD]
     return f"# Trees: fails {_number(100 * said.p_fail)}, {_number(said.mean(), '+.1f')}, {', '.join(told)}"
@@ -312,7 +312,7 @@ def _pair(word: str, name: str, anchor: Mapping[str, float], ours: Mapping[str, 
 
 
 def _number(value: float, form: str = "") -> str:
-    """Two digits, or as many as a whole number has.
+    """A number with two significant digits, or rounded to an integer from 10 on. form: a format to use instead.
 
     >>> _number(0.756), _number(123.4), _number(1.0), _number(-0.04, "+.1f")
     ('0.76', '123', '1', '+0.0')
@@ -323,7 +323,7 @@ def _number(value: float, form: str = "") -> str:
 
 
 def _launches(candidate: Candidate) -> str:
-    """The launches of the first case, and how compiling ended where it did not end well."""
+    """The launches of the first case, and the first status other than `ok` if compiling failed."""
     wrong = [report.status.replace("_", " ") for report in candidate.reports if report.status != "ok"]
     told = [f"compiling: {wrong[0]}"] if wrong else []
     for launch in candidate.reports[0].launches[:_CASES] if candidate.reports else ():

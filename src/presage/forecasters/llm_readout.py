@@ -1,4 +1,4 @@
-"""A model on this machine that is read out: what `presage train llm` made, without an endpoint in between."""
+"""Read out a model on this machine that `presage train llm` made, without an endpoint."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from presage.llm.anonymise import Unreadable
 from presage.llm.readout import ReadOut
 
 INVALID = Forecast.from_bins([1 / scale.BINS] * scale.BINS, p_fail=0.99)
-"""For source that is not valid in its language, about which nobody needs to be asked."""
+"""The forecast for source that is not valid in its language. The model is not asked about it."""
 NOT_A_DIGIT = "no forecast: the model would not answer with a digit; was it trained to be read out?"
 
 
 class LocalReadOut:
-    """Asks the model about all candidates at once, in batches of like length."""
+    """Asks the model about all candidates at once, in batches of similar length."""
 
     def __init__(self, model: str) -> None:
         self._model = model

@@ -1,5 +1,5 @@
-"""What a module's trace does otherwise than the reference's that tells of failing: most modules that fail are wrong,
-and most of those compute with fewer digits, or not what the reference computes."""
+"""Signs of failure: differences between a module's trace and the reference's. Most modules that fail give wrong
+results, and most of those compute in lower precision, or compute something else than the reference."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ SIGNS = (
     "no products",
     "changes its inputs",
 )
-"""What a model of modules has a weight for."""
+"""The signs that a model of modules has a weight for."""
 HALF = ("float16", "bfloat16")
 PRODUCTS = ("mm", "addmm", "bmm", "baddbmm", "mv", "addmv", "linear", "dot", "_addmm_activation")
 
 
 def signs(reports: Sequence[StaticReport], reference: Sequence[StaticReport]) -> set[str]:
-    """Which of the signs a module has, in any case."""
+    """The signs that a module has in at least one case. reference: the reports of the reference, or none."""
     theirs: Sequence[StaticReport | None] = reference or [None] * len(reports)
     pairs = zip(reports, theirs, strict=False)
     return {sign for ours, other in pairs for sign in _signs(ours.trace, other.trace if other else None)}
@@ -36,7 +36,7 @@ def _signs(trace: Trace | None, reference: Trace | None) -> set[str]:
     if trace is None:
         return {"not traced"}
     ours, theirs = _about(trace), _about(reference) if reference else set()
-    if "half precision" in theirs:  # it asks for no more digits
+    if "half precision" in theirs:  # tensor cores lose no precision then
         ours.discard("tensor cores in its kernels")
     found = {f"its own {sign}" for sign in ours & {"kernels"}}
     found |= {sign for sign in ours - theirs if sign in SIGNS}
@@ -50,7 +50,7 @@ def _about(trace: Trace) -> set[str]:
 
 
 def _changes_inputs(trace: Trace) -> bool:
-    """Whether an operator writes to an input, or to a view of one. What kernels write is not known."""
+    """Whether an operator writes to an input, or to a view of an input. The writes of kernels are not known."""
     given = set(trace.inputs)
     for step in trace.steps:
         if step.kind == "view" and given.intersection(step.reads):

@@ -1,5 +1,5 @@
-"""What `presage train modules` has learned of modules beside the time of their steps: by how much their own kernels
-differ from the catalogue's, how far modules are from the sum of their steps, and what those that fail do."""
+"""The model of modules that `presage train modules` makes: a correction of the times of their own kernels, the error of
+the sum of a module's steps, and a logistic regression for failures."""
 
 from __future__ import annotations
 
@@ -19,28 +19,29 @@ FILE = "modules.json"
 
 @dataclass(frozen=True)
 class ModuleModel:
-    """Most modules are as near to the sum of their steps as the steps' own uncertainty says; some are far from it, for
-    a reason that their traces do not show."""
+    """Most modules are about as near to the sum of their steps as the steps' uncertainty says. Some are far off, for
+    reasons that their traces do not show."""
 
     near: float
-    """Octaves: by how much more than their steps' uncertainty most modules are off."""
+    """For most modules: the standard deviation in octaves beyond the uncertainty of their steps."""
     far: float
-    """And the others."""
+    """The same for modules that are far off."""
     far_share: float
-    """How many are others."""
+    """The share of modules that are far off."""
     bias: float
     weights: Mapping[str, float]
-    """Of a logistic regression on the signs of `module_failures`: the chance to fail."""
+    """Of a logistic regression on the signs of `module_failures`, which gives the probability of failure."""
     launches: Correction = NO_CORRECTION
-    """Of the times of modules' own kernels."""
+    """The correction of the times of modules' own kernels."""
 
     def p_fail(self, signs: Collection[str]) -> float:
-        """The chance that a module with these signs fails."""
+        """The probability that a module with these signs fails."""
         return 1 / (1 + math.exp(-self.bias - sum(self.weights.get(sign, 0.0) for sign in signs)))
 
     @classmethod
     def load(cls, folder: Path | None = None) -> ModuleModel:
-        """From a folder; by default, the model that is installed: the entry point `modules` in `presage.models`."""
+        """Read a model from a folder; by default, the installed one, the entry point `modules` of `presage.models`.
+        Raises PresageError."""
         folder = folder or Path(MODELS.load("modules"))
         try:
             facts = json.loads((folder / FILE).read_text())
@@ -67,7 +68,7 @@ class ModuleModel:
             ) from error
 
     def write(self, folder: Path, **facts: object) -> None:
-        """Beside what else is worth knowing of how it was made."""
+        """Write the model to a folder. facts: more entries for the file, on how the model was made."""
         folder.mkdir(parents=True, exist_ok=True)
         document = {"version": VERSION, **asdict(self), **facts}
         (folder / FILE).write_text(json.dumps(document, indent=1) + "\n")

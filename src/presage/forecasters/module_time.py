@@ -1,8 +1,8 @@
-"""A module's time on a GPU from its trace: the sum of what its steps take, with how sure that is, and why it is not.
+"""A module's time on a GPU from its trace: the sum of the times of its steps, its uncertainty, and the reasons for it.
 
-The GPU takes steps one after the other, as the host queues them. Where the host cannot keep up, it waits. A step finds
-in the cache what steps shortly before it have touched. Errors of steps are not independent: the same call is off by the
-same each time, and calls of one operator are off alike.
+The GPU runs steps one after the other, as the host queues them. It waits where the host cannot keep up. A step finds
+tensors in the cache that the steps shortly before it have touched. Errors of steps are not independent: the same call
+has the same error each time, and the errors of calls of one operator are correlated.
 """
 
 from __future__ import annotations
@@ -21,55 +21,55 @@ from presage.static.hardware import Hardware
 from presage.static.trace import COMPILED, FREE, GRAPHED, LAUNCHES, SCRIPTED, Step, Trace
 
 LEAD_NS = 50e6
-"""How far ahead the host may be when the GPU begins, where the GPU is held until everything is queued."""
+"""Nanoseconds that the host may be ahead when the GPU begins, where the GPU is held until everything is queued."""
 _EVENT_NS = 1_300.0
-"""What an empty measurement takes; a call's cold time has it, and a module has it once."""
+"""Nanoseconds that an empty measurement takes. They are part of a call's cold time, and once of a module's time."""
 _CACHED = 0.6
-"""Of the GPU's cache, what of its last bytes is still there."""
+"""The share of the L2 cache that is assumed to hold the bytes that were touched last."""
 _CACHE = 40 << 20
 _VIEW_NS, _LAUNCH_HOST_NS = 3_000.0, 10_000.0
-"""For the host: a view or an allocation, and a launch of a kernel of the module's own."""
+"""Host time of a view or an allocation, and of a launch of one of the module's own kernels."""
 _LAUNCH_ABOVE, _LAUNCH_DEVIATION = 1.0, 1.2
-"""Octaves that a kernel of which nobody said anything takes above its roofline, and how uncertain that is."""
+"""Octaves above its roofline that a kernel without a forecast is assumed to take, and the standard deviation."""
 _COPY_DEVIATION = 0.5
 _FUSED = "what torch.compile makes of its operators"
 _NOT_FUSED = ("mm", "mv", "conv", "attention", "rnn", "sort", "topk", "cum")
-"""In the names of operators for which torch.compile calls a library, or which it leaves alone."""
+"""Parts of the names of operators for which torch.compile calls a library, or which it does not fuse."""
 _FUSED_ABOVE = 1.25
-"""What a kernel of torch.compile's takes at most, over its roofline."""
+"""The most that a kernel of torch.compile takes beside its launch, as a multiple of its roofline."""
 _COMPILED_HOST_NS, _COMPILED_STEP_NS, _COMPILED_DEVIATION = 60_000.0, 36_000.0, 0.45
-"""What a call of a compiled function takes the host, and each of its kernels besides, fitted to 83 cases of the train
-split; and octaves by which a compiled module's time is uncertain."""
+"""Host time of a call of a compiled function, and of each kernel in it, fitted to 83 cases of the train split; and the
+standard deviation, in octaves, that is added to that of a compiled module's time."""
 _SCRIPTED_DEVIATION = 0.3
-"""The same of a module with functions that torch.jit scripts: it fuses few operators."""
+"""The added standard deviation for a module with functions that torch.jit scripts: it fuses few operators."""
 _IN_GRAPH = {"_cudnn_rnn": (-2.0, 0.5)}
-"""Operators of thousands of kernels, for which the GPU waits for the host: by how many octaves the time changes where a
-CUDA graph has them, and how uncertain that is. Three modules of the train split took 4.5, 4.4 and 3.4 times less."""
+"""Operators of thousands of kernels, for which the GPU waits for the host: the change of the time in a CUDA graph, and
+its standard deviation, in octaves. In a graph, three modules of the train split took 4.5, 4.4 and 3.4 times less."""
 _IN_GRAPH_NS = 4e6
-"""What such an operator takes at least for the host to fall behind."""
+"""The least time of such an operator for which the host falls behind. Shorter ones are not corrected."""
 _MOST_SHOWN = 3
 _ROOT = 0.5 * math.log(2)
 
 Priced = Mapping[int, tuple[float, float]]
-"""By the number of a launch's step, its time as the mean and the standard deviation of log2 nanoseconds."""
+"""Times of launches by step number: the mean and the standard deviation of log2 nanoseconds."""
 
 
 @dataclass(frozen=True)
 class StepTime:
-    """What one step of a module takes."""
+    """The time of one step of a module."""
 
     number: int
     name: str
     log2_ns: float
     deviation: float
-    """Of log2_ns."""
+    """The standard deviation of log2_ns."""
     host_ns: float
     doubt: str = ""
-    """Why little is known of the step; empty where enough is."""
+    """Why the time is uncertain; empty where enough is known."""
     same: str = ""
-    """Steps of which this is the same are off by the same."""
+    """Identifies the call. Steps with the same value have the same error."""
     operator: str = ""
-    """Those of which this is the same are off alike."""
+    """The operator's name. Errors of steps with the same value are correlated."""
 
     @property
     def ns(self) -> float:
@@ -85,14 +85,14 @@ class ModuleTime:
     deviation: float
     """The standard deviation of log2_ns."""
     gap_ns: float
-    """For how long the GPU waits for the host."""
+    """The time that the GPU waits for the host."""
     steps: tuple[StepTime, ...]
     shares: Mapping[str, float]
-    """By operator or kernel, the share of the sum's variance; the largest first."""
+    """The share of the variance by operator or kernel; the largest first."""
     beside: float = 0.0
-    """What of the deviation is beside that of its steps."""
+    """The part of the deviation that does not come from the steps, in octaves."""
     host_ns: float = 0.0
-    """What the host takes for a call, where that is the time."""
+    """The host time of a call, if it determines the module's time; else 0."""
 
     @property
     def ns(self) -> float:
@@ -100,15 +100,15 @@ class ModuleTime:
 
     @property
     def doubts(self) -> tuple[str, ...]:
-        """What is not known of its steps, each once."""
+        """The distinct doubts of its steps."""
         return tuple(dict.fromkeys(step.doubt for step in self.steps if step.doubt))
 
     def quantile(self, level: float) -> float:
-        """Of log2 nanoseconds."""
+        """The quantile of log2 nanoseconds at a level from 0 to 1."""
         return self.log2_ns + self.deviation * NormalDist().inv_cdf(level)
 
     def note(self) -> str:
-        """In words: what most of the uncertainty comes from, and what is unknown."""
+        """A sentence on the main sources of uncertainty, and on what is unknown."""
         most = ", ".join(f"{name} ({share:.0%})" for name, share in list(self.shares.items())[:_MOST_SHOWN])
         why = [f"uncertain mostly by {most}"] if most else []
         if self.host_ns:
@@ -121,8 +121,8 @@ def module_time(
 ) -> ModuleTime:
     """The time of one call of a module.
 
-    lead_ns: how far ahead the host is when the GPU begins; 0 where nothing holds the GPU.
-    launches: what is known of the module's own kernels; a kernel that is not among them counts as unknown."""
+    lead_ns: how far the host is ahead when the GPU begins; 0 if the GPU is not held.
+    launches: the times of the module's own kernels; a kernel that is not listed counts as unknown."""
     steps = step_times(trace, hardware, model, launches or {})
     if GRAPHED in trace.notes:
         steps = tuple(map(_in_graph, steps))
@@ -141,8 +141,8 @@ def _in_graph(step: StepTime) -> StepTime:
 
 
 def _fused(steps: Sequence[StepTime], least_ns: Mapping[int, float]) -> list[StepTime]:
-    """Operators that follow each other become one kernel where torch.compile has none but its own for them. It takes
-    what the longest of them does, as most of that is to read and write the same tensors; and little more than that."""
+    """Merge consecutive operators that torch.compile fuses into one kernel. The fused kernel takes as long as the
+    longest of them, because they mostly read and write the same tensors; its time is limited by `_FUSED_ABOVE`."""
     found: list[StepTime] = []
     for step in steps:
         if not step.operator or any(word in step.operator for word in _NOT_FUSED):
@@ -157,7 +157,7 @@ def _fused(steps: Sequence[StepTime], least_ns: Mapping[int, float]) -> list[Ste
 
 
 def _as_compiled(time: ModuleTime) -> ModuleTime:
-    """A call takes the host a while, which counts: what is compiled is not replayed."""
+    """The time of a compiled module: at least the host time of a call, because a compiled module is not replayed."""
     host_ns = _COMPILED_HOST_NS + _COMPILED_STEP_NS * len(time.steps)
     if host_ns > time.ns:
         time = replace(time, log2_ns=math.log2(host_ns), host_ns=host_ns)
@@ -169,7 +169,7 @@ def _unsure(time: ModuleTime, beside: float) -> ModuleTime:
 
 
 def step_times(trace: Trace, hardware: Hardware, model: OperatorModel, launches: Priced) -> tuple[StepTime, ...]:
-    """Every step that works, in order."""
+    """The time of every step that does work, in order."""
     calls = ((at, operator_calls.of_step(step, trace)) for at, step in enumerate(trace.steps))
     alone = {at: call for at, call in calls if call is not None}
     costs = dict(zip(alone, model.costs(list(alone.values()), hardware), strict=True))
@@ -189,7 +189,7 @@ def step_times(trace: Trace, hardware: Hardware, model: OperatorModel, launches:
 
 
 def _of_operator(at: int, call: Trace, cost: OperatorCost, held: float) -> StepTime:
-    """Between what it takes with all and with nothing in the cache."""
+    """The time of an operator between its warm and its cold time. held: the share of its reads in the cache."""
     name = operator_features.family(call)
     warm, cold = 2.0**cost.warm, 2.0**cost.cold
     ns = warm + (1 - held) * max(0.0, cold - _EVENT_NS - warm)
@@ -206,7 +206,7 @@ def _of_launch(at: int, step: Step, least_ns: float, priced: tuple[float, float]
 
 
 class _Cache:
-    """Which tensors steps have touched last: the bytes of the last ones are in the cache."""
+    """An LRU model of the L2 cache: it holds the bytes of the tensors that steps touched last."""
 
     def __init__(self, size: float) -> None:
         self._size = size
@@ -214,7 +214,7 @@ class _Cache:
         self._roots: dict[int, int] = {}
 
     def share(self, step: Step, trace: Trace) -> float:
-        """Of the bytes that a step reads, those that are in the cache. What it touches is in the cache afterwards."""
+        """The share of the bytes read by a step that are in the cache. All its tensors are in the cache afterwards."""
         reads, makes = list(dict.fromkeys(step.reads)), list(step.makes)
         if step.kind == "view" and reads:
             self._roots |= {made: self._root(reads[0]) for made in makes}
@@ -239,7 +239,7 @@ class _Cache:
 
 
 def gap_ns(trace: Trace, steps: Mapping[int, StepTime], lead_ns: float) -> float:
-    """For how long the GPU waits for the host, all in all. Waiting for the GPU costs the host its lead."""
+    """The total time that the GPU waits for the host. A synchronisation costs the host its lead."""
     host, busy_until, waited = -lead_ns, 0.0, 0.0
     for at, step in enumerate(trace.steps):
         if step.kind == "sync":
@@ -254,7 +254,7 @@ def gap_ns(trace: Trace, steps: Mapping[int, StepTime], lead_ns: float) -> float
 
 
 def combined(steps: Sequence[StepTime], model: OperatorModel, waited_ns: float = 0.0) -> ModuleTime:
-    """The sum of steps whose logarithms are normal and correlated, as a logarithm that is normal: by its moments."""
+    """The sum of correlated log-normal step times, as the log-normal distribution with the same mean and variance."""
     kinds: dict[str, list[StepTime]] = {}
     for step in steps:
         kinds.setdefault(step.same or f"#{step.number}", []).append(step)
@@ -276,7 +276,7 @@ def combined(steps: Sequence[StepTime], model: OperatorModel, waited_ns: float =
 
 
 def _shares(operators: Sequence[str], covariance: Floats) -> dict[str, float]:
-    """By operator, its share of the variance; the largest first."""
+    """Each operator's share of the variance; the largest first."""
     found: dict[str, float] = {}
     for operator, own in zip(operators, covariance.sum(axis=1), strict=True):
         found[operator] = found.get(operator, 0.0) + float(own)

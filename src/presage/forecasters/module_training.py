@@ -1,8 +1,8 @@
-"""Trains the model of modules from recordings: the same recording gives the same file, byte for byte.
+"""Train the model of modules from recordings. The same recording gives the same file, byte for byte.
 
-First, from modules that are mostly one kernel of their own, by how much those differ from what the trees say. Then,
-with that, how far all modules are from the sum of their steps. Only modules of the train split are learned from; what
-the model says of the validation split is told.
+First, fit the correction of the trees' times on modules that are mostly one kernel of their own. Then, with this
+correction, fit how far all modules are from the sum of their steps. Only modules of the train split are used for
+fitting; the scores on the validation split are printed.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from presage.problems.external import CONVENTIONS
 _NEAR = tuple(0.01 * 1.25**step for step in range(16))
 _FAR = tuple(0.2 * 1.15**step for step in range(20))
 _SHARES = tuple(0.02 * step for step in range(1, 26))
-"""What is tried: octaves, octaves, and shares."""
+"""The grid for `near` and `far`, in octaves, and for `far_share`."""
 _PRIOR = 1.0
-"""Of the weights of signs: the variance that is expected of them."""
+"""The variance of the prior on the weights of signs."""
 _MOSTLY = 0.7
-"""Of a module's time, what a module's own kernels take at least for it to tell of them."""
+"""The least share of a module's time in its own kernels for it to count as mostly a kernel."""
 _CLIP, _RIDGE = 1.5, 20.0
-"""Octaves that one module counts at most, and as how many modules the belief counts that nothing is to be corrected."""
+"""The limit of a module's error in octaves, and the ridge penalty on the weights, in units of modules."""
 _STEPS = 50
 _DIGITS = 4
 
@@ -49,9 +49,9 @@ class Example:
     failed: bool
     signs: frozenset[str]
     off: float
-    """Octaves that it is faster than its steps say; NaN where it failed or has no trace."""
+    """Octaves by which it is faster than the sum of its steps; NaN if it failed or has no trace."""
     deviation: float
-    """What its steps' own uncertainty says of that."""
+    """The standard deviation of `off` according to the uncertainty of its steps."""
 
 
 @dataclass(frozen=True)
@@ -60,11 +60,11 @@ class Launched:
 
     marks: Mapping[str, float]
     off: float
-    """Octaves that it takes longer than its steps say."""
+    """Octaves by which it is slower than the sum of its steps."""
 
 
 def train(recordings: Sequence[Recording], folder: Path, trees: Trees, say: Callable[[str], None] = print) -> None:
-    """Learn from the modules of these recordings, and put the model into a folder. `trees` is the model of compiled
+    """Train on the modules of these recordings, and write the model to a folder. trees: the model of compiled
     kernels."""
     own = [each for recording in recordings for each in read_launches(recording, "train", trees)]
     correction = corrected(own)
@@ -88,12 +88,12 @@ def train(recordings: Sequence[Recording], folder: Path, trees: Trees, say: Call
 
 
 def has_modules(recording: Recording) -> bool:
-    """Whether any of its problems is from elsewhere."""
+    """Whether the recording has problems that are not from the catalogue."""
     return not set(CONVENTIONS).isdisjoint(recording.columns("room")["room"])
 
 
 def read(recording: Recording, split: str, trees: Trees, correction: Correction) -> Iterator[Example]:
-    """The modules of one split, beside the reference of their problem."""
+    """The modules of one split as examples, compared with the reference of their problem."""
     for task, rows in _problems(recording, split):
         times = modules.Times(task, lambda: trees, correction)
         for row in rows:
@@ -123,7 +123,7 @@ def read_launches(recording: Recording, split: str, trees: Trees) -> Iterator[La
 
 
 def _problems(recording: Recording, split: str) -> Iterator[tuple[Task, list[Row]]]:
-    """Of each problem from elsewhere in a split whose reference was measured: the task, and what was measured."""
+    """The task and the rows of each foreign problem of a split whose reference was measured."""
     device = RecordedDevice(recording)
     for problem in recording.counts:
         rows = [row for row in device.rows(problem).values() if row.split == split]
@@ -133,7 +133,7 @@ def _problems(recording: Recording, split: str) -> Iterator[tuple[Task, list[Row
 
 
 def corrected(examples: Sequence[Launched]) -> Correction:
-    """What the examples have in common: a ridge regression on the marks."""
+    """The correction fitted to the examples: a ridge regression on the marks."""
     if not examples:
         return NO_CORRECTION
     table = np.array([[each.marks[mark] for mark in MARKS] for each in examples])
@@ -149,7 +149,7 @@ def corrected(examples: Sequence[Launched]) -> Correction:
 
 
 def fitted(examples: Sequence[Example]) -> ModuleModel:
-    """The model under which what was measured is likeliest."""
+    """The model that maximises the likelihood of the measurements."""
     timed = [each for each in examples if math.isfinite(each.off)]
     off, deviations = np.array([each.off for each in timed]), np.array([each.deviation for each in timed])
     near, far, share = max(
@@ -167,7 +167,7 @@ def fitted(examples: Sequence[Example]) -> ModuleModel:
 
 
 def _likelihood(off: Floats, deviations: Floats, near: float, far: float, share: float) -> float:
-    """The logarithm of the mixture's density, summed."""
+    """The log-likelihood of the mixture, summed over modules."""
     return float(np.log((1 - share) * _density(off, deviations, near) + share * _density(off, deviations, far)).sum())
 
 
@@ -191,7 +191,7 @@ def _regression(examples: Sequence[Example]) -> list[float]:
 
 
 def _told(model: ModuleModel, examples: Sequence[Example]) -> str:
-    """How well the model does on these."""
+    """The scores of the model on these examples, as text."""
     off = [abs(each.off) for each in examples if math.isfinite(each.off)]
     if not off:
         return "nothing was measured"

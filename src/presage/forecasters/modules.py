@@ -1,8 +1,8 @@
-"""What `learned` says of modules that are more than a kernel, whatever their problem: the time of the steps of their
-traces, beside that of the reference's steps, or of the reference as it was measured.
+"""Forecasts of `learned` for modules that are more than one kernel: the time of the steps of their traces, compared
+with the time of the reference's steps, or with the measured time of the reference.
 
-Steps that both have are off by the same in both, so what they are off by cancels. How far modules are from the sum of
-their steps was learned. What a search measures moves all of a problem's modules.
+A step that both have has the same error in both, so this error cancels. How far modules deviate from the sum of their
+steps was learned from recordings. Measurements of a search shift the forecasts of all modules of the problem.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from presage.static.report import StaticReport
 from presage.static.trace import COMPILED, SCRIPTED
 
 _MEASURED, _SURE_OF_SHARE, _IS_FAR = 4, 8, 0.5
-"""So many measured modules of a problem count as much as what was known before of where its modules lie, and of how
-many are far off: by more than so many octaves."""
+"""The prior's weight, in measured modules, for the shift of a problem's modules and for the share of modules that are
+far off; and the octaves from which a module counts as far off."""
 _TRIED = 8
-"""So many measured modules of a problem count as much as the chance to fail that a module's trace tells."""
+"""The weight, in measured modules of the problem, of the failure probability that a module's trace gives."""
 _OWN_SHARE = 0.8
-"""Of the least time that a module's steps need; where its own kernels have less of it, it is the sum of its steps."""
+"""A module whose own kernels have a smaller share of the steps' least time is forecast as the sum of its steps."""
 _LEVELS = tuple(level / 40 for level in range(1, 40))
 _HALVINGS = 20
 SUM = "the sum of its steps, as its trace has them"
@@ -38,18 +38,18 @@ SUM = "the sum of its steps, as its trace has them"
 
 @dataclass
 class Times:
-    """What modules of one task take by their traces, each worked out once."""
+    """The times of one task's modules from their traces, with a cache."""
 
     task: Task
     trees: Callable[[], Trees]
     """The model of compiled kernels, for launches."""
     correction: Correction = NO_CORRECTION
-    """Of what those trees say."""
+    """The correction of the trees' times."""
     _model: OperatorModel | None = None
     _known: dict[str, tuple[ModuleTime, ...] | None] = field(default_factory=dict)
 
     def of(self, candidate: Candidate) -> tuple[ModuleTime, ...] | None:
-        """A time for each case; None where one was not traced, or nothing is known of the GPU."""
+        """A time for each case; None if a case was not traced, or if nothing is known about the GPU."""
         if candidate.kernel.hash not in self._known:
             self._known[candidate.kernel.hash] = self._worked_out(candidate)
         return self._known[candidate.kernel.hash]
@@ -68,13 +68,13 @@ class Times:
         return tuple(found)
 
     def launches(self, report: StaticReport) -> dict[int, LaunchTime]:
-        """By their steps' numbers, what launches take, as the trees have it."""
+        """The trees' times of launches by step number."""
         hardware = self.task.hardware
         return launch_times(report, hardware, self.trees()) if report.launches and hardware else {}
 
 
 def is_mixed(candidate: Candidate, hardware: Hardware | None) -> bool:
-    """Whether much of what a module does is not done by kernels of its own, so that those alone tell little of it."""
+    """Whether other steps than a module's own kernels take much of its time, so that the kernels alone say little."""
     for report in candidate.reports:
         if hardware is None or report.trace is None or report.trace.lacks:
             return False
@@ -87,8 +87,8 @@ def is_mixed(candidate: Candidate, hardware: Hardware | None) -> bool:
 def forecast(
     task: Task, candidates: Sequence[Candidate], model: ModuleModel, trees: Callable[[], Trees]
 ) -> list[Prediction]:
-    """One prediction per module: none where it, or the reference, could not be traced. `trees` is the model of compiled
-    kernels."""
+    """One prediction per module, without a forecast if the module or the reference could not be traced. trees: the
+    model of compiled kernels."""
     times = Times(task, trees, model.launches)
     if times.of(task.anchor) is None and _measured(task.anchor) is None:
         return [Prediction(None, (f"the reference was not traced: {why_not(task, task.anchor)}",))] * len(candidates)
@@ -120,7 +120,7 @@ def _prediction(times: Times, candidate: Candidate, shift: float, model: ModuleM
 
 
 def _quantiles(mean: float, deviation: float, model: ModuleModel) -> list[float]:
-    """Of two normal distributions about one mean: that of modules as they are expected, and that of the others."""
+    """Quantiles of a mixture of two normal distributions with one mean: of typical modules, and of those far off."""
     near, far = (NormalDist(0.0, math.hypot(deviation, more)) for more in (model.near, model.far))
     share = model.far_share
 
@@ -136,8 +136,8 @@ def _quantiles(mean: float, deviation: float, model: ModuleModel) -> list[float]
 
 
 def log2_speedup(times: Times, found: Sequence[ModuleTime]) -> tuple[float, float]:
-    """The mean and the standard deviation: over the reference as it was measured, or over what its steps take, by which
-    is surer."""
+    """The mean and the standard deviation of log2 S: over the measured time of the reference or over the time of its
+    steps, whichever gives the smaller deviation."""
     choices = []
     if (measured := _measured(times.task.anchor)) is not None:
         choices.append((fmean(time.deviation for time in found), measured - fmean(time.log2_ns for time in found)))
@@ -150,15 +150,15 @@ def log2_speedup(times: Times, found: Sequence[ModuleTime]) -> tuple[float, floa
 
 
 def _measured(kernel: Measured) -> float | None:
-    """The mean of log2 nanoseconds over the cases; None where it was not measured."""
+    """The mean of log2 nanoseconds over the cases; None for a kernel without measured times."""
     if kernel.status != "ok" or not kernel.times_ns:
         return None
     return fmean(math.log2(ns) for ns in kernel.times_ns.values())
 
 
 def _difference(one: ModuleTime, other: ModuleTime) -> float:
-    """The standard deviation of the difference of two modules' log2 times: what a step that both have is off by counts
-    by how much more of the one it is."""
+    """The standard deviation of the difference of two modules' log2 times. The error of a step that both have counts
+    with the difference of its shares in the two modules."""
     mine, theirs = _shares(one), _shares(other)
     deviations = {_key(step): step.deviation for time in (one, other) for step in time.steps}
     apart = {key: mine.get(key, 0.0) - theirs.get(key, 0.0) for key in mine.keys() | theirs.keys()}
@@ -166,7 +166,7 @@ def _difference(one: ModuleTime, other: ModuleTime) -> float:
 
 
 def _shares(time: ModuleTime) -> Mapping[str, float]:
-    """By what steps are the same as, their share of the module's time."""
+    """The share of the module's time of each distinct step, by `_key`."""
     found: dict[str, float] = {}
     for step in time.steps:
         key = _key(step)
@@ -179,7 +179,7 @@ def _key(step: StepTime) -> str:
 
 
 def _residuals(times: Times) -> list[float]:
-    """By how many octaves measured modules were faster than their steps had said."""
+    """The octaves by which measured modules were faster than forecast from their steps."""
     found = []
     for each in times.task.neighbours:
         S, steps = times.task.log2_speedup(each), times.of(each)
@@ -189,7 +189,7 @@ def _residuals(times: Times) -> list[float]:
 
 
 def why_not(task: Task, candidate: Candidate) -> str:
-    """Why a module has no trace that says how long it takes."""
+    """Why a module has no complete trace."""
     if task.hardware is None:
         return "there is no GPU to trace it for" if task.kind == "cpu" else "nothing is known of this GPU"
     lacks = [report.trace.lacks for report in candidate.reports if report.trace and report.trace.lacks]

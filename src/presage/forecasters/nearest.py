@@ -1,4 +1,4 @@
-"""The `nearest` baseline: a candidate will do as the measured kernels did that are most like it."""
+"""The `nearest` baseline: forecasts the results of the most similar measured kernels."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ Floats = npt.NDArray[np.float64]
 
 _COUNT = 8
 _CORPUS = 2048
-"""So many kernels of a corpus are looked among, spread evenly over it."""
+"""The most kernels of a corpus that are compared, spread evenly over it."""
 _DIMENSIONS = 512
 _SAME_SOURCE = 0.999
 _FAR = 0.5
-"""How far the tunables of kernels with different sources count as."""
+"""The distance in tunables that kernels with different sources get."""
 _NEAR = 0.05
 _NUMBER = re.compile(r"\b\d[\w.]*")
 _TOKEN = re.compile(r"[A-Za-z_]\w*|\d[\w.]*|\S")
@@ -62,7 +62,7 @@ class NearestForecaster(Forecaster):
         return rows[:: max(1, math.ceil(len(rows) / _CORPUS))]
 
     def _corpus(self, problem: str) -> _Known:
-        """The kernels of all other problems: those of the problem itself would know the answer."""
+        """The kernels of all other problems. Those of the problem itself are excluded, because they hold the answer."""
         excluded = problem if any(row.problem == problem for row in self._rows) else ""
         if excluded not in self._known:
             rows = [row for row in self._rows if row.problem != excluded]
@@ -73,7 +73,7 @@ class NearestForecaster(Forecaster):
 
 @dataclass(frozen=True)
 class _Known:
-    """Kernels and what came of them: log2 S over the anchor, or over their own seed in a corpus; NaN for failures."""
+    """Kernels and their results: log2 S over the anchor, or over their own seed in a corpus; NaN for failures."""
 
     kernels: Sequence[Kernel]
     outcome: Floats
@@ -85,7 +85,7 @@ class _Known:
         return [Prediction(self._forecast(distance, anchor)) for distance in self._distances(kernels)]
 
     def expected(self, kernel: Kernel) -> float:
-        """What came of the kernels most like this one, on average."""
+        """The weighted mean of log2 S of the most similar kernels that worked."""
         if np.isnan(self.outcome).all():
             return 0.0
         (distance,) = self._distances([kernel])
@@ -93,7 +93,7 @@ class _Known:
         return float(weights @ self.outcome[near] / weights.sum())
 
     def _forecast(self, distance: Floats, anchor: float) -> Forecast:
-        """A pool of even distributions around what came of the nearest, wider for those farther away."""
+        """A pool of uniform distributions around the results of the nearest kernels, wider for more distant ones."""
         worked, weights = self._nearest(distance, ~np.isnan(self.outcome))
         reach = _NEAR + distance[worked]
         around = [
@@ -111,8 +111,8 @@ class _Known:
         return near, 1 / (_NEAR + distance[near]) ** 2
 
     def _distances(self, kernels: Sequence[Kernel]) -> Floats:
-        """How unlike each kernel is to each that is known, 0 to 2: in its source, and in its tunables where the source
-        is the same; shape (kernels, known)."""
+        """The distance of each kernel from each known one, shape (kernels, known): 0 to 1 for the source, plus the
+        distance in tunables, which is `_FAR` unless the sources are the same."""
         alike = np.clip(_structures(kernels) @ self._structures.T, 0, 1)
         numbers = tunables([*kernels, *self.kernels])
         apart = np.full(alike.shape, _FAR)
@@ -126,7 +126,7 @@ class _Known:
 
 
 def _steps(some: Floats, others: Floats) -> Floats:
-    """The mean difference of tunables, row by row, each at most 1, three octaves counting as 1."""
+    """The mean difference of tunables, row by row. Three octaves count as 1, which is also the limit per tunable."""
     gaps = np.minimum(np.abs(some - others) / 3, 1.0)
     missing = np.isnan(some) != np.isnan(others)
     return np.asarray(np.where(missing, 1.0, np.nan_to_num(gaps)).sum(axis=1) / max(1, some.shape[1] - 2))
@@ -139,8 +139,8 @@ def _structures(kernels: Sequence[Kernel]) -> Floats:
 
 @lru_cache(maxsize=1 << 14)
 def _structure(source: str, language: str) -> Floats:
-    """The three-token sequences of a source, without names, hashed into a vector of length 1. Its numbers are blanked
-    already, so that all configurations of a family are worked out once."""
+    """The three-token sequences of a source, without names, hashed into a vector of length 1. The caller has replaced
+    all numbers by 0, so that all configurations of a family share one cache entry."""
     try:
         text = anonymise(Kernel(source, language, Header(), ""))
     except Unreadable:

@@ -1,7 +1,7 @@
-"""What a call of one of torch's operators costs on a GPU, with how sure that is: boosted trees on a recording of calls.
+"""The time of a call of a torch operator on a GPU, and its uncertainty: boosted trees on a recording of calls.
 
-The trees say how far a call stays from the least time that it can take. There are three sets: for matrix products, for
-convolutions, and for all other operators.
+The trees predict the octaves between a call's time and its least possible time. There are three sets of trees: for
+matrix products, for convolutions, and for all other operators.
 """
 
 from __future__ import annotations
@@ -28,50 +28,50 @@ Floats = npt.NDArray[np.float64]
 
 VERSION = 1
 PARTS = ("time", "warm", "spread")
-"""What the trees of a kind are asked: octaves above the least time; by how much less where the cache holds what is
-read; and how uncertain that is."""
+"""The models of a kind: octaves above the least time with a cold cache; the change with a warm cache; and the standard
+deviation of the first."""
 MEASURED = "measured.json"
 Measured = Mapping[str, tuple[float, float]]
-"""Of one GPU: by the beginning of a call's hash, its cold and its warm time as logarithms."""
+"""Measured calls of one GPU: log2 of the cold and of the warm nanoseconds, by the first `KEY` digits of the hash."""
 KEY = 16
 _REPEATED = 0.07
-"""The deviation, in octaves, of the same call measured again."""
+"""The standard deviation of a call that was measured, in octaves: repeated measurements differ by as much."""
 _FAR = 1.0
-"""A call that is so many octaves larger or smaller than any of its operator is called far."""
+"""A call gets a doubt if it is more than this many octaves outside the range of measured calls of its operator."""
 _PER_OCTAVE = 0.4
-"""By how much an octave beyond what was seen adds to the spread, in octaves."""
+"""Octaves of standard deviation, added in quadrature, for each octave outside the measured range."""
 _SMALL = 12.0
-"""Octaves of nanoseconds; calls whose least time is below have little to do but start."""
+"""log2 nanoseconds. Calls whose least time is below this mostly consist of their launch."""
 
 
 @dataclass(frozen=True)
 class OperatorCost:
-    """What one call takes. Logarithms are to base two, of nanoseconds."""
+    """The time of one call. Times are log2 nanoseconds."""
 
     cold: float
-    """The median, with nothing in the cache."""
+    """The median with a cold cache."""
     warm: float
-    """The median, behind its like."""
+    """The median directly after the same call."""
     deviation: float
-    """The standard deviation of either."""
+    """The standard deviation of `cold` and of `warm`."""
     host_ns: float
-    """For the host to queue it."""
+    """Nanoseconds that the host needs to queue the call."""
     doubt: str = ""
-    """Why little is known of such a call; empty where enough is."""
+    """Why the time is uncertain; empty where enough is known."""
 
 
 @dataclass(frozen=True)
 class Known:
-    """What was seen of one operator."""
+    """Statistics of the measured calls of one operator."""
 
     calls: int
     small: float
-    """The median distance of small calls from their least time, in octaves, and that of large ones."""
+    """The median distance of small calls from their least time, in octaves; `large` is that of large calls."""
     large: float
     kernels: float
     host_ns: float
     least: tuple[float, float]
-    """From the smallest to the largest of its calls: logarithms of their least times."""
+    """log2 of the least time of the smallest and of the largest call."""
 
     @classmethod
     def of(cls, distances: Sequence[float], least: Sequence[float], kernels: Sequence[float], host: float) -> Known:
@@ -83,12 +83,12 @@ class Known:
         return cls(len(distances), low, high, several, host, (min(least), max(least)))
 
     def beyond(self, least: float) -> float:
-        """By how many octaves a call is outside of what was seen."""
+        """The octaves by which a call lies outside the range of measured calls; 0 inside."""
         return max(0.0, self.least[0] - least, least - self.least[1])
 
 
 def with_operator(row: Row, operator: str, known: Mapping[str, Known], usual: Known) -> Row:
-    """The features, and what was seen of the operator: what is usual where it was not."""
+    """The features with the operator's statistics added; `usual` stands in for an operator that was not measured."""
     found = known.get(operator)
     about = found or usual
     return row | {
@@ -108,15 +108,15 @@ class KindModel:
         self.names: list[str] = facts["names"]
 
     def answer(self, rows: Sequence[Row]) -> tuple[Floats, Floats, Floats]:
-        """Of each row: octaves above the least time, octaves that a warm cache takes from it (not above 0), and the
-        spread in octaves."""
+        """For each row: octaves above the least time, the change by a warm cache in octaves (at most 0), and the
+        standard deviation in octaves."""
         table = matrix(rows, self.names)
         time, warm, spread = (np.asarray(self._boosters[part].predict(table, num_threads=1)) for part in PARTS)
         return time, np.minimum(warm, 0.0), self.facts.get("stretch", 1.0) * np.exp2(spread)
 
 
 class OperatorModel:
-    """What calls cost, by trees that lie in a folder; those that were learned from, by what was measured of them."""
+    """Predicts the cost of calls with trees from a folder. A call of the training data has its measured time."""
 
     def __init__(
         self, facts: Mapping[str, Any], boosters: Mapping[str, Mapping[str, Any]], measured: Mapping[str, Measured]
@@ -127,15 +127,16 @@ class OperatorModel:
         self.usual = Known(**facts["usual"])
         self.levels: list[float] = facts["levels"]
         self.residuals: list[float] = facts["residuals"]
-        """Quantiles of what calls were off by, in units of their deviation."""
+        """Quantiles of the errors of calls, in units of their deviation."""
         self.shared: float = facts["shared"]
-        """The correlation of two calls' errors in one module."""
+        """The correlation of the errors of two calls in one module."""
         self.alike: float = facts["alike"]
-        """The same of two calls of the same operator."""
+        """The correlation of the errors of two calls of the same operator in one module."""
 
     @classmethod
     def load(cls, folder: Path | None = None) -> OperatorModel:
-        """From a folder; by default, the model that is installed: the entry point `operators` in `presage.models`."""
+        """Read a model from a folder; by default, the installed one, the entry point `operators` of `presage.models`.
+        Raises PresageError."""
         import lightgbm
 
         folder = folder or Path(MODELS.load("operators"))
@@ -167,7 +168,7 @@ class OperatorModel:
             ) from error
 
     def costs(self, calls: Sequence[Trace], hardware: Hardware) -> list[OperatorCost]:
-        """Of traces with one operator each, as `operator_calls` makes them."""
+        """The cost of each call. calls: traces with one operator each, as `operator_calls` makes them."""
         found: dict[int, OperatorCost] = {}
         for kind in KINDS:
             chosen = [at for at, call in enumerate(calls) if operator_features.kind_of(call) == kind]

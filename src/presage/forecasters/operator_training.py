@@ -1,7 +1,7 @@
-"""Trains the model of operators from recordings: the same recording gives the same files, byte for byte.
+"""Train the model of operators from recordings. The same recording gives the same files, byte for byte.
 
-How sure it is comes from calls that the trees had not seen: those of other problems, and those of other operators.
-Only calls of the train split are learned from; those of the validation split say by how much spreads are stretched.
+Uncertainty comes from cross-validation by problem and by operator. The trees are trained on calls of the train split
+only; calls of the validation split give the factor by which spreads are widened.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from presage.static.operator_features import KINDS, Row
 FOLDS = 4
 TREES = 400
 _SHARES = {"time": 1.0, "warm": 0.3, "spread": 0.2}
-"""Of that many trees, how many each question gets."""
+"""The share of `TREES` that each of `PARTS` gets."""
 _PARAMETERS: Mapping[str, Any] = {
     "objective": "huber",
     "alpha": 0.5,
@@ -46,14 +46,14 @@ _PARAMETERS: Mapping[str, Any] = {
     "verbosity": -1,
 }
 _MANY_OPERATORS = {"alpha": 1.0, "num_leaves": 63, "min_data_in_leaf": 2, "lambda_l2": 0.3}
-"""For the kind in which a hundred operators share the trees."""
+"""For the time of the kind `other`, in which a hundred operators share the trees."""
 _SIMPLE = {"objective": "regression", "num_leaves": 15, "min_data_in_leaf": 20}
-"""For the two lesser questions."""
+"""For the parts `warm` and `spread`."""
 _BINS = {"max_bin": 255, "min_data_in_bin": 1, "verbosity": -1}
 _LEAST = 0.02
-"""Octaves; two measurements of the same call differ by about as much."""
+"""Octaves by which two measurements of a call differ. Added to residuals before their logarithm is taken."""
 _FEW = 3
-"""Calls of an operator, at least, for what was seen of it to count."""
+"""An operator with fewer calls counts as unknown."""
 _CLIP = 3.0
 _ENOUGH = 200
 _TAIL = 0.05
@@ -61,24 +61,24 @@ _TAIL = 0.05
 
 @dataclass(frozen=True)
 class Example:
-    """A call to learn from."""
+    """A call of the training data."""
 
     operator: str
     kind: str
     group: str
-    """What no fold may part: the problem, or the shapes in a package's list."""
+    """Calls of one group stay in one fold: the problem, or the operator and its shapes for a call from a list."""
     origins: tuple[str, ...]
     row: Row
     distance: float
     """Octaves above the least time."""
     warm: float
-    """Octaves that a warm cache takes from it."""
+    """Octaves by which a warm cache changes the time; negative if it is faster."""
     host_ns: float
     kernels: int | None
 
 
 def examples(timed: Sequence[TimedCall], split: str) -> list[Example]:
-    """The calls of one split, in numbers."""
+    """The calls of one split as examples."""
     found = []
     for each in timed:
         if each.split != split:
@@ -104,7 +104,7 @@ def examples(timed: Sequence[TimedCall], split: str) -> list[Example]:
 
 
 def train(timed: Sequence[TimedCall], folder: Path, say: Callable[[str], None] = print, trees: int = TREES) -> None:
-    """Learn from recorded calls, and put the model into a folder."""
+    """Train on recorded calls, and write the model to a folder."""
     samples = examples(timed, splits.TRAIN)
     if not samples:
         raise PresageError("there are no calls in the train split; 'presage corpus operators' measures some")
@@ -144,7 +144,7 @@ def train(timed: Sequence[TimedCall], folder: Path, say: Callable[[str], None] =
 
 
 def _measured(timed: Sequence[TimedCall]) -> str:
-    """What was measured of the calls of the train split, by GPU and hash."""
+    """The measured times of the calls of the train split, by GPU and hash, as JSON."""
     found: dict[str, dict[str, list[float]]] = defaultdict(dict)
     for each in timed:
         if each.split == splits.TRAIN:
@@ -154,7 +154,7 @@ def _measured(timed: Sequence[TimedCall]) -> str:
 
 
 def _seen(samples: Sequence[Example]) -> tuple[dict[str, Known], Known]:
-    """What was seen of each operator, and what is usual."""
+    """The statistics of each operator, and their medians over operators."""
     by_operator: dict[str, list[Example]] = defaultdict(list)
     for sample in samples:
         by_operator[sample.operator].append(sample)
@@ -180,7 +180,7 @@ def _known(samples: Sequence[Example]) -> Known:
 
 @dataclass(frozen=True)
 class _Off:
-    """How far calls were from what trees said that had not seen their problem, or their operator."""
+    """Cross-validated errors of calls: their problem, or their operator, was not in the training data."""
 
     group: str
     samples: Sequence[Example]
@@ -207,7 +207,7 @@ def _told(samples: Sequence[Example], known: Mapping[str, Known], usual: Known) 
 def _learn(
     samples: Sequence[Example], trees: int, known: Mapping[str, Known], usual: Known, say: Callable[[str], None]
 ) -> tuple[dict[str, Any], dict[str, Any], list[_Off]]:
-    """The facts and the trees of one kind, and what they are off by."""
+    """The facts and the trees of one kind, and their cross-validated errors."""
     kind, rows = samples[0].kind, _told(samples, known, usual)
     names = sorted({name for row in rows for name in row})
     unseen = {group: _unseen(samples, names, trees, group) for group in ("group", "operator")}
@@ -221,7 +221,7 @@ def _learn(
         found.append(_Off(group, chosen, seen_as, off, scale))
         error = 100 * np.abs(np.exp2(off) - 1)
         say(f"  with each {_WORDS[group]} unseen: off by {np.median(error):.1f} % (median), {np.std(off):.3f} octaves")
-    # so that what the spread trees say is a standard deviation
+    # Scale the targets so that the spread trees predict a standard deviation.
     unit = float(np.sqrt(np.mean(np.clip(found[0].off / found[0].deviation, -2 * _CLIP, 2 * _CLIP) ** 2)))
     found = [_Off(each.group, each.samples, each.rows, each.off, each.deviation * unit) for each in found]
     spread = _grow(kind, "spread", trees, told, names, [size + math.log2(unit) for size in sizes])
@@ -239,8 +239,8 @@ _WORDS = {"group": "problem", "operator": "operator"}
 def _unseen(
     samples: Sequence[Example], names: Sequence[str], trees: int, group: str
 ) -> tuple[list[Example], list[Row], Floats] | None:
-    """What trees that had not seen its group say of each call: the calls, how they looked to those trees, and what the
-    trees were off by. None where there is only one group."""
+    """Cross-validate by group. Returns the calls, their rows with the operator statistics of the training folds, and
+    the errors; None if there is only one group."""
     every = sorted({getattr(sample, group) for sample in samples})
     if len(every) < 2:
         return None
@@ -267,7 +267,7 @@ def _unseen(
 
 
 def _stretch(model: KindModel, held: Sequence[Example], known: Mapping[str, Known], usual: Known) -> float:
-    """By how much spreads must be wider to hold what they promise on the validation split; or 1."""
+    """The factor by which spreads must be widened to have nominal coverage on the validation split; at least 1."""
     if len(held) < 20:
         return 1.0
     time, _, spread = model.answer(_told(held, known, usual))
@@ -276,8 +276,8 @@ def _stretch(model: KindModel, held: Sequence[Example], known: Mapping[str, Know
 
 
 def _standard(views: Sequence[_Off]) -> Floats:
-    """What calls were off by in units of their deviation: of problems' calls, where there are enough of them, since
-    packages' lists are there to be varied."""
+    """Errors of calls in units of their deviation. Only calls of problems count if there are enough of them, because
+    packages' lists are made for variety."""
     every = np.concatenate([view.off / view.deviation for view in views])
     listed = [all(map(splits.is_list, sample.origins)) for view in views for sample in view.samples]
     chosen = every[~np.array(listed)]
@@ -285,7 +285,7 @@ def _standard(views: Sequence[_Off]) -> Floats:
 
 
 def _correlations(views: Sequence[_Off]) -> tuple[float, float]:
-    """How errors of calls in the same module hang together: for two of any operators, and for two of the same."""
+    """The correlation of the errors of two calls in one module: of different operators, and of the same operator."""
     modules: dict[str, list[tuple[str, float]]] = defaultdict(list)
     for view in views:
         standard = np.clip(view.off / view.deviation, -_CLIP, _CLIP)
@@ -303,7 +303,7 @@ def _correlations(views: Sequence[_Off]) -> tuple[float, float]:
 
 
 def _pairs(members: Sequence[tuple[str, float]]) -> tuple[list[float], list[float]] | None:
-    """Products of two calls' errors: of different operators, and of the same."""
+    """Products of the errors of each two calls: of different operators, and of the same operator."""
     if len(members) < 2:
         return None
     different: list[float] = []

@@ -1,4 +1,4 @@
-"""The `prior` baseline: how kernels of a language fared in the train split, whatever the candidate looks like."""
+"""The `prior` baseline: the distribution of results of a language in the train split. It ignores the candidate."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from presage.forecasters.base import Candidate, Forecaster, Prediction, Task
 
 _LEVELS = tuple((2 * i + 1) / 64 for i in range(32))
 _FEW = 30
-"""A language with fewer kernels than this is taken for any."""
+"""A language with fewer speedups than this gets the distribution over all languages."""
 _PAIRS = 4
-"""How many anchors other than the seed each kernel is compared with."""
+"""The number of anchors other than the seed that each kernel is compared with."""
 _ANY = ""
 
 
@@ -53,8 +53,8 @@ class PriorForecaster(Forecaster):
 
 
 def _questions(logs: Sequence[tuple[str, str, float]]) -> Iterator[tuple[bool, str, float]]:
-    """Whether the anchor is the seed, the candidate's language, and log2 S: each kernel against its operation's seed,
-    and against a few other kernels of the operation."""
+    """Triples of whether the anchor is the seed, the candidate's language, and log2 S. Each kernel is compared with its
+    operation's seed and with a few other kernels of the operation."""
     by_problem: dict[str, list[float]] = defaultdict(list)
     for problem, _, log2_S in logs:
         by_problem[problem].append(log2_S)

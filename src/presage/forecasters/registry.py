@@ -15,10 +15,9 @@ names = FORECASTERS.names
 
 
 def get(spec: str, recording: Recording | None = None, **settings: Any) -> Forecaster:
-    """The forecaster of this name; or `blend:A,B`, a blend of those; or `learned:FOLDER`, as it was trained into that
-    folder; or `surrogate:FILE,FILE`, which starts from what was recorded on other devices; or any with its settings,
-    `NAME:SETTING=VALUE`. A recording is given to those that learn from one. A PresageError says why a forecaster
-    cannot be had."""
+    """The forecaster that a specification names: `NAME`; `NAME:SETTING=VALUE`; `blend:A,B`; `learned:FOLDER`, with the
+    models in that folder; or `surrogate:FILE,FILE`, which starts from recordings of other devices. The recording is
+    passed to forecasters that learn from one. Raises PresageError if the forecaster cannot be made."""
     name, _, text = spec.partition(":")
     make = FORECASTERS.load(name)
     forecaster: Forecaster

@@ -1,4 +1,4 @@
-"""The `roofline` baseline: no kernel is faster than the hardware, so the anchor's distance from its floor bounds S."""
+"""The `roofline` baseline: no kernel beats the hardware's peaks, so the anchor's distance from its floor bounds S."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from presage.problems.base import Case, Problem
 from presage.static.hardware import Hardware
 
 _PEAKS = {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16", "float8_e4m3fn": "fp8"}
-"""The peak that a case's type is computed at; others, integers among them, count as float32."""
+"""The name of the peak for each type; other types, such as integers, use that of float32."""
 _SLOWEST = LOG2_KNOTS[0]
 _LEAST_RANGE = 1.0
 
@@ -31,11 +31,11 @@ class RooflineForecaster(Forecaster):
 
 
 class _Unknown(Exception):  # noqa: N818  what is not known, not a fault
-    """What the roofline would need and nobody knows."""
+    """A value that the roofline needs is not known. The message says which."""
 
 
 def log2_headroom(task: Task) -> float:
-    """log2 of the anchor's time over the least possible, the mean over cases: no S can be above."""
+    """The upper bound of log2 S: log2 of the anchor's time over the least possible time, the mean over cases."""
     if task.hardware is None or not task.hardware.bandwidth:
         raise _Unknown("the hardware's peaks are not known")
     if not task.problem.inputs:

@@ -1,6 +1,6 @@
-"""What a kernel's text alone tells: its structure as a parser sees it, and the launch its header declares.
+"""Features from a kernel's text alone: its syntax tree, words of the language and its libraries, and constants.
 
-Names that the author chose do not count, so they cannot mislead; names of the language and its libraries do.
+Names that the author chose are not counted, so that they cannot mislead.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ _NAMED = re.compile(r"^(?:#define\s+(\w+)\s+|(\w+)\s*=\s*)(\d+)\s*$", re.MULTILI
 
 
 def source_features(kernel: Kernel) -> Row:
-    """Counts of what the text consists of."""
+    """The features of a kernel's normalised source; mostly logarithms of counts."""
     return dict(_features(kernel.normalised, kernel.language))
 
 
@@ -83,19 +83,19 @@ def _features(text: str, language: str) -> tuple[tuple[str, float], ...]:
 
 
 def _without_number(constant: re.Match[str]) -> str:
-    """The same line with a zero: no structure depends on the number, and variants of a kernel differ in little else."""
+    """The line with its number replaced by 0. The structure does not depend on it, so variants share a cache entry."""
     start, end = constant.start(), constant.start(1)
     return constant.string[start:end] + "0"
 
 
 @lru_cache(maxsize=1 << 16)
 def _words(name: str) -> tuple[str, ...]:
-    """Which of the words that count a name, with its dots, begins with."""
+    """The words of `_WORDS` that a dotted name begins with."""
     return tuple(word for word, pattern in _PATTERNS.items() if pattern.match(name))
 
 
 def _constants(text: str) -> Row:
-    """The numbers that a file sets at its top, without their names; warps and stages are the launch's own words."""
+    """Features of the constants that a file defines, without their names; and the launch's num_warps and num_stages."""
     values = sorted(math.log2(1 + int(value)) for value in _CONSTANT.findall(text))
     row = {"constants": float(len(values)), "constants_sum": sum(values), "constants_most": max(values, default=0.0)}
     named = {first or second: int(value) for first, second, value in _NAMED.findall(text)}
@@ -108,7 +108,7 @@ def _constants(text: str) -> Row:
 
 @lru_cache(maxsize=1024)
 def _structure(text: str, language: str) -> tuple[tuple[str, float], ...]:
-    """Nodes of the syntax tree by kind, how deep loops are nested, and what is inside of loops."""
+    """Counts of syntax nodes by kind, counts of nodes inside loops, and the nesting depth of loops."""
     parser, query = _grammar(language)
     found = _cursor(query).captures(parser.parse(text.encode()).root_node)
     loops = sorted((node.start_byte, node.end_byte) for node in found.get(_LOOP, ()))
@@ -121,9 +121,9 @@ def _structure(text: str, language: str) -> tuple[tuple[str, float], ...]:
 
 
 def _nesting(loops: Sequence[tuple[int, int]]) -> tuple[list[tuple[int, int]], int]:
-    """Of loops in order, where each starts and ends: those that are in no other, and how deep the deepest is."""
+    """The outermost loops, and the greatest nesting depth. loops: the start and end of each, in order."""
     outermost, deepest = [], 0
-    ends: list[int] = []  # of the loops around
+    ends: list[int] = []  # of the enclosing loops
     for start, end in loops:
         while ends and ends[-1] <= start:
             ends.pop()
@@ -141,7 +141,7 @@ def _is_inside(start: int, spans: Sequence[tuple[int, int]]) -> bool:
 
 @lru_cache(maxsize=2)
 def _grammar(language: str) -> tuple[Any, Any]:
-    """A parser, and a query for the nodes that count, as far as the grammar has them."""
+    """A parser, and a query for the nodes of `_NODES` and `_LOOPS` that the grammar has."""
     import tree_sitter
 
     module = import_module("tree_sitter_cuda" if language in ("c", "cuda") else "tree_sitter_python")

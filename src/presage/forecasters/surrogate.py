@@ -1,5 +1,5 @@
-"""The `surrogate` forecaster: learns from nothing but the search's own measurements, on tunables, launch shape and,
-where they exist, static reports. It is at home inside one tuning space, where tens tell of thousands."""
+"""The `surrogate` forecaster: learns only from the search's own measurements, on tunables, launch shape and, where they
+exist, static reports. It is meant for one tuning space, where tens of measurements predict thousands of kernels."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ from presage.kernels.kernel import Kernel
 from presage.static.hardware import WARP
 
 OPENING = 8
-"""How many kernels `opening` should choose before forecasts do."""
+"""The number of kernels that `opening` chooses before forecasts take over."""
 _LEVELS = (0.01, 0.05, 0.15, 0.3, 0.5, 0.7, 0.85, 0.95, 0.99)
 _CDF = (0.0, *_LEVELS, 1.0)
 _WIDE, _WIDE_FIRST = (
     Forecast.from_quantiles([0.05, 0.25, 0.5, 0.75, 0.95], [-4.0, -1.5, -0.5, 0.25, most], p_fail=0.1)
     for most in (1.5, 1.75)
 )
-"""Before anything is measured: most variants of a good kernel are slower than it. There is a little more hope for those
-that are to be tried first."""
+"""The forecasts before anything is measured: most variants of a good kernel are slower than it. Kernels of the opening
+get a slightly higher upper quantile."""
 _GAP = 1e-6
 _DIGITS = 9
 _GROWN = 2
-"""Kernels become points in another way when there are so many times as many of them, or values that were not seen."""
+"""The encoding is made again when the pool has grown by more than this factor, or has values that were not seen."""
 _MOST_OCTAVES = 64.0
 _FEW, _MANY = 64, 512
-"""Threads per block that most good kernels have."""
+"""The range of threads per block that most good kernels have."""
 
 
 class SurrogateForecaster(Forecaster):
@@ -52,17 +52,17 @@ class SurrogateForecaster(Forecaster):
 
     @classmethod
     def from_text(cls, text: str, get: Callable[[str], Forecaster]) -> SurrogateForecaster:
-        """One that starts from the recordings of `surrogate:FILE,FILE`."""
+        """A forecaster that starts from the recordings of `surrogate:FILE,FILE`."""
         return cls([recorded.find(name) for name in text.split(",")] if text else ())
 
     def __init__(self, recordings: Sequence[Recording] = ()) -> None:
-        """recordings: of the same problem on other devices."""
+        """recordings: measurements of the same problem on other devices."""
         self._recordings = recordings
         self._elsewhere = cache(self._measured_elsewhere)
         self._space: _Space | None = None
         self._learnt = _Learnt()
         self._told: _Learnt | None = None
-        """What `memory` has told of that."""
+        """The part of `_learnt` that `memory` has already returned."""
 
     def forecast(self, task: Task, candidates: Sequence[Candidate]) -> list[Prediction]:
         if not candidates:
@@ -82,14 +82,14 @@ class SurrogateForecaster(Forecaster):
         if space.is_opening:
             first = [hash for hash in self._learnt.opening if hash in candidates]
             return list(dict.fromkeys([*first, *itertools.islice(candidates, count)]))[:count]
-        # Rounded, so that it does not depend on the order in which the process was told, as after a restart.
+        # Rounded, so that the order of the measurements, which differs after a restart, does not change the result.
         beliefs = space.beliefs_beside({each.kernel.hash: each for each in task.pending})
         gain = np.round(beliefs.expected_improvement()[space.places(candidates)], _DIGITS)
         hashes = list(candidates)
         return [hashes[index] for index in np.argsort(-gain, kind="stable")[:count].tolist()]
 
     def memory(self) -> Any:
-        """How the search began, how kernels become points, and how the process was last fitted; only what is new."""
+        """The opening, the encoding and the last fit of the Gaussian process; only what is new since the last call."""
         told, self._told = self._told or _Learnt(), replace(self._learnt)
         return self._learnt.since(told) or None
 
@@ -98,11 +98,11 @@ class SurrogateForecaster(Forecaster):
         self._told = replace(self._learnt)
 
     def _at(self, task: Task, candidates: Mapping[str, Candidate]) -> _Space:
-        """The space of the search, with these candidates, and told all that was measured."""
+        """The space of the search, with these candidates and all measurements of the task added."""
         known = {each.kernel.hash: each for each in _known(task, next(iter(candidates.values()), None))}
         space = self._space
         if space is None or not space.is_of(task, known):
-            if space is not None:  # another search: nothing of this one holds
+            if space is not None:  # another search: what was learned from the previous one does not apply
                 self._learnt, self._told = _Learnt(), None
             space = self._space = _Space(task, self._learnt, self._others)
         space.see(known)
@@ -120,7 +120,7 @@ class SurrogateForecaster(Forecaster):
         return [kernels[index].hash for index in first]
 
     def _others(self, task: Task, pool: Sequence[Candidate]) -> Floats | None:
-        """log2 times on the other devices, shape (pool, devices)."""
+        """log2 times on the other devices, shape (pool, devices), NaN where unknown; None without recordings."""
         if not self._recordings:
             return None
         devices, kernels = self._elsewhere(task.problem.name), [each.kernel for each in pool]
@@ -138,7 +138,7 @@ class SurrogateForecaster(Forecaster):
 
 
 def _known(task: Task, candidate: Candidate | None) -> list[Measured]:
-    """What was measured: the anchor, too, where it is a kernel like the candidates."""
+    """The measured kernels. The anchor is included if it has the same family and tunables as the candidates."""
     anchor, like = task.anchor.kernel, candidate.kernel if candidate else None
     if like and anchor.values and (anchor.family, anchor.values.keys()) == (like.family, like.values.keys()):
         return [task.anchor, *task.neighbours]
@@ -147,18 +147,18 @@ def _known(task: Task, candidate: Candidate | None) -> list[Measured]:
 
 @dataclass
 class _Learnt:
-    """What a search cannot work out again from its measurements when it goes on in another process."""
+    """State that a search cannot compute again from its measurements when it resumes in another process."""
 
     opening: list[str] = field(default_factory=list)
     """The kernels to measure first, by hash."""
     encoding: dict[str, Any] = field(default_factory=dict)
     order: list[str] = field(default_factory=list)
-    """What was measured, in the order in which the process was told."""
+    """Hashes of the measured kernels, in the order in which the process was told of them."""
     lengths: list[float] = field(default_factory=list)
     fitted: int = 0
 
     def since(self, told: _Learnt) -> dict[str, Any]:
-        """What is new, as plain values."""
+        """What differs from `told`, as plain values."""
         new = {name: getattr(self, name) for name in ("opening", "encoding", "lengths", "fitted")}
         changed = {name: value for name, value in new.items() if value != getattr(told, name)}
         order = self.order[len(told.order) :]
@@ -170,7 +170,7 @@ class _Learnt:
 
 
 class _Space:
-    """The kernels that were seen in a search, as points of one surface, which is told each measurement once."""
+    """The kernels that a search has seen, as points of one surface. The surface is told of each measurement once."""
 
     def __init__(
         self, task: Task, learnt: _Learnt, others: Callable[[Task, Sequence[Candidate]], Floats | None]
@@ -180,17 +180,17 @@ class _Space:
         self._places: dict[str, int] = {}
         self._encoding = Encoding.from_json(learnt.encoding) if learnt.encoding else None
         self._encoded = 0
-        """How many kernels there were when the encoding was made."""
+        """The size of the pool when the encoding was made."""
         self._is_outgrown = False
-        """Whether kernels should become points in another way; not before something new is measured."""
+        """Whether the encoding must be made again. This happens only when a new measurement arrives."""
         self._surface: Surface | None = None
         self._known: dict[str, float | None] = {}
         self._beliefs: Beliefs | None = None
         self.is_opening = True
-        """Whether too little was measured to say anything."""
+        """Whether fewer than `OPENING` kernels were measured, which is too few for forecasts."""
 
     def is_of(self, task: Task, known: Mapping[str, Measured]) -> bool:
-        """Whether this is the space of the task, and nothing was told that is not known to it."""
+        """Whether this is the space of the task, and `known` holds every measurement that this space was told of."""
         mine, its = self._task.anchor, task.anchor
         is_same = (self._task.problem.name, mine.kernel.hash, mine.times_ns) == (
             task.problem.name, its.kernel.hash, its.times_ns,
@@ -201,7 +201,7 @@ class _Space:
         return list(map(self._places.__getitem__, hashes))
 
     def see(self, candidates: Mapping[str, Candidate]) -> None:
-        """Add those that are new to the pool."""
+        """Add the candidates that are new to the pool."""
         if candidates.keys() <= self._places.keys():
             return
         new = {hash: each for hash, each in candidates.items() if hash not in self._places}
@@ -218,7 +218,7 @@ class _Space:
             self._surface = None
 
     def tell(self, known: Mapping[str, Measured]) -> None:
-        """Tell the surface what it does not know yet, once the opening is over."""
+        """Tell the surface of the measurements that it does not know yet. An outgrown encoding is dropped first."""
         new = [hash for hash in dict.fromkeys([*self._learnt.order, *known]) if hash in known]
         new = [hash for hash in new if hash not in self._known]
         if not new:
@@ -236,7 +236,7 @@ class _Space:
 
     @property
     def beliefs(self) -> Beliefs:
-        """Of the whole pool."""
+        """The beliefs about the whole pool, computed once after each change."""
         if self._beliefs is None:
             learnt, surface = self._learnt, self._surface or self._made()
             self._beliefs = surface.beliefs()
@@ -244,14 +244,14 @@ class _Space:
         return self._beliefs
 
     def beliefs_beside(self, pending: Mapping[str, Candidate]) -> Beliefs:
-        """The same as if those that are being measured turned out as expected: what is like them can wait."""
-        self.see(pending)  # which were chosen in another process, if this one has gone on with the run
+        """The beliefs as if the pending kernels turned out as expected, so that kernels like them can wait."""
+        self.see(pending)  # new to this pool if another process chose them before the run was resumed here
         places = self.places(hash for hash in pending if hash not in self._known)
         beliefs, surface = self.beliefs, self._surface
         return surface.narrowed(beliefs, places) if places and surface else beliefs
 
     def encode(self) -> Encoding:
-        """How kernels become points: by those that are there now, unless that was settled before."""
+        """The encoding of kernels as points. It is made from the current pool if there is none yet."""
         if self._encoding is None:
             self._encoding, self._encoded = Encoding.of(self._pool), len(self._pool)
             self._learnt.encoding = self._encoding.to_json()
@@ -274,13 +274,14 @@ class _Space:
 
 
 def _identity(hash: str, family: str, values: Mapping[str, Value]) -> Hashable:
-    """The same kernel on another device has the same family and values; its text may be another language's."""
+    """A key that is equal for the same kernel on other devices: family and values, or the hash if there are no values.
+    The text is not compared, because it may be in another language."""
     return (family, *sorted(values.items())) if values else hash
 
 
 def _forecasts(beliefs: Beliefs, places: Sequence[int]) -> list[Forecast]:
-    """Of these kernels of the pool. Times relative to the anchor's are speedups with the sign turned; both tails end
-    where their slope takes them."""
+    """The forecasts of these kernels of the pool. log2 S is the negated log2 time relative to the anchor. The tails are
+    extended linearly to the probabilities 0 and 1."""
     values = -beliefs.of(places).quantiles([1 - level for level in _LEVELS])
     below = values[:, :1] - (values[:, 1:2] - values[:, :1]) * _LEVELS[0] / (_LEVELS[1] - _LEVELS[0])
     above = values[:, -1:] + (values[:, -1:] - values[:, -2:-1]) * _LEVELS[0] / (_LEVELS[1] - _LEVELS[0])
@@ -295,9 +296,9 @@ def _forecasts(beliefs: Beliefs, places: Sequence[int]) -> list[Forecast]:
 
 
 def opening(kernels: Sequence[Kernel], count: int, rng: random.Random, elsewhere: Floats | None = None) -> list[int]:
-    """Which kernels of a space to measure before anything is known, by their index: what an experienced person would
-    try first (64 to 512 threads in whole warps, powers of two), then any with as many threads, then any at all. With
-    log2 times on other devices, shape (kernels, devices), every other one is the fastest of one of them, in turn."""
+    """The indices of the kernels to measure before anything is known: first those that an experienced person would try
+    (64 to 512 threads in whole warps, powers of two), then any with that many threads, then the rest. elsewhere: log2
+    times on other devices, shape (kernels, devices); every second choice is then the fastest of one device, in turn."""
     varied = [name for name, values in _levels(kernels).items() if len(values) > 1]
     order = rng.sample(range(len(kernels)), len(kernels))
     order.sort(key=lambda index: _strangeness(kernels[index], varied))
@@ -316,14 +317,14 @@ def _strangeness(kernel: Kernel, varied: Sequence[str]) -> int:
 
 
 def _is_tidy(kernel: Kernel, varied: Sequence[str]) -> bool:
-    """Whether every size that the space varies is a power of two."""
+    """Whether every size that varies in the space is a power of two in this kernel."""
     values = [kernel.values.get(name) for name in varied]
     numbers = [value for value in values if isinstance(value, int) and value > 0]
     return all(number & (number - 1) == 0 for number in numbers)
 
 
 def _threads(kernel: Kernel) -> int | None:
-    """How many threads a block has: as the header launches it, or by the names that Kernel Tuner and Triton give."""
+    """The threads of a block, from the header's launch or from tunable names of Kernel Tuner and Triton; else None."""
     values = kernel.values
     if kernel.header.launches:
         sizes = kernel.header.launches[0].block
@@ -340,13 +341,13 @@ def _threads(kernel: Kernel) -> int | None:
 
 @dataclass(frozen=True)
 class Encoding:
-    """How kernels become points: which columns tell kernels of a pool apart, and how each is centred and scaled."""
+    """How kernels become points: the columns that distinguish the kernels of a pool, with their centre and scale."""
 
     labels: tuple[str, ...]
     centre: Floats
     scale: Floats
     levels: Mapping[str, tuple[Value, ...]]
-    """The values that each tunable had in the pool, which decide how it is read."""
+    """The values of each tunable in the pool. They decide whether it is encoded as a size or as a choice."""
 
     @classmethod
     def of(cls, pool: Sequence[Candidate]) -> Encoding:
@@ -359,7 +360,7 @@ class Encoding:
                 labels.append(label)
                 seen.add(shape)
         chosen = np.array([columns[label] for label in labels]).reshape(len(labels), len(pool))
-        # Rounded, so that it does not depend on the order of the pool.
+        # Rounded, so that the result does not depend on the order of the pool.
         centre, scale = np.nanmean(chosen, axis=1), np.nanstd(chosen, axis=1)
         return cls(tuple(labels), np.asarray(centre).round(_DIGITS), np.asarray(scale).round(_DIGITS), levels)
 
@@ -373,11 +374,11 @@ class Encoding:
         return cls(tuple(kept["labels"]), np.array(kept["centre"]), np.array(kept["scale"]), levels)
 
     def covers(self, pool: Sequence[Candidate]) -> bool:
-        """Whether all their tunables have values that were there when this was made."""
+        """Whether all tunables of these kernels have values that the encoding was made from."""
         return all(value in self.levels.get(n, ()) for each in pool for n, value in each.kernel.values.items())
 
     def points(self, pool: Sequence[Candidate]) -> Floats:
-        """Shape (pool, labels): standardised; what is unknown or does not apply lies in the middle."""
+        """Standardised points, shape (pool, labels). Values that are unknown or do not apply are 0, the centre."""
         columns = _columns(pool, self.levels)
         nothing = np.full(len(pool), np.nan)
         found = np.array([columns.get(label, nothing) for label in self.labels]).reshape(len(self.labels), len(pool))
@@ -393,8 +394,8 @@ def _levels(kernels: Sequence[Kernel]) -> dict[str, tuple[Value, ...]]:
 
 
 def _columns(pool: Sequence[Candidate], levels: Mapping[str, tuple[Value, ...]]) -> dict[str, Floats]:
-    """Sizes in octaves, the products of sizes, what is not a power of two in each, and choices as one column per level.
-    Hardware is organised in powers of two, so that the odd part of a size says much of how well it fits."""
+    """The unscaled columns: sizes and products of sizes in octaves, the odd part of each, and one column for each level
+    of a choice. Hardware is organised in powers of two, so the odd part of a size says much about how well it fits."""
     columns: dict[str, Floats] = {}
     sizes: dict[str, Floats] = {}
     for name, values in levels.items():
@@ -418,7 +419,8 @@ def _columns(pool: Sequence[Candidate], levels: Mapping[str, tuple[Value, ...]])
 
 
 def _products(sizes: Mapping[str, Floats]) -> dict[str, Floats]:
-    """Of sizes whose names share a word, as in block_size_x and block_size_y, or block_size_x and tile_size_x."""
+    """Products of sizes whose names share a word, such as block_size_x and block_size_y, or block_size_x and
+    tile_size_x."""
     sharing: dict[str, list[str]] = {}
     for name in sizes:
         for word in dict.fromkeys(name.lower().split("_")):
@@ -438,7 +440,7 @@ def _odd_part(sizes: Floats) -> Floats:
 
 
 def _report_columns(pool: Sequence[Candidate]) -> dict[str, Floats]:
-    """What compiling told of each kernel's first case, in octaves; nothing where none was compiled."""
+    """Columns from the static report of each kernel's first case, in octaves; empty if no kernel has a report."""
     if not any(each.reports and each.reports[0].launches for each in pool):
         return {}
     found: dict[str, list[float]] = {}

@@ -1,5 +1,5 @@
-"""Faults that a module's trace shows: it returns other shapes than it should, memory that nothing has written, or what
-does not depend on its inputs; or it computes with memory that nothing has written."""
+"""Faults that a module's trace shows: outputs with wrong shapes or types, outputs that do not depend on the inputs, and
+the use of memory that was never written."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from presage.static.trace import COPY, FILL, LAUNCHES, Step, TensorSpec, Trace, 
 
 _EMPTY = re.compile(r"aten::(new_)?empty(_like|_strided|_permuted)?\.")
 _BLIND = re.compile(r"aten::(\w+_like|new_\w+|empty\w*|zeros|ones|full|sym_\w+|size|stride)\.")
-"""Operators that look at a tensor's shape and not at its values."""
+"""Operators that read a tensor's shape, not its values."""
 _OVERWRITES = frozenset(("zero_", "fill_", "copy_", "normal_", "uniform_", "random_", "exponential_", "bernoulli_"))
 """Operators that write their first argument without reading it."""
 
 
 def shapes(trace: Trace, expected: Sequence[tuple[tuple[int, ...], str]]) -> str:
-    """How what is returned differs from the shapes and types that are expected, in order; empty where it does not."""
+    """How the outputs differ from the expected shapes and types, which are in order; empty if they agree."""
     found = [trace.tensors[number] for number in tensors_in([trace.outputs])]
     if len(found) != len(expected):
         return f"it returns {len(found)} tensors, not {len(expected)}"
@@ -27,19 +27,19 @@ def shapes(trace: Trace, expected: Sequence[tuple[tuple[int, ...], str]]) -> str
 
 
 def returned(trace: Trace) -> list[tuple[tuple[int, ...], str]]:
-    """Shapes and types of what a reference returns."""
+    """Shapes and types of the tensors that a reference returns."""
     return [(trace.tensors[number].shape, trace.tensors[number].dtype) for number in tensors_in([trace.outputs])]
 
 
 def unwritten(trace: Trace) -> str:
-    """Where memory is used that nothing has written; empty where none is."""
+    """The first use of memory that was never written; empty if there is none."""
     flow = _Flow(trace)
     wrong = next((wrong for step in trace.steps if (wrong := flow.take(step))), "")
     return wrong or ("it returns memory that nothing has written" if flow.returns_unwritten() else "")
 
 
 def is_constant(trace: Trace) -> bool:
-    """Whether what is returned does not depend on the inputs."""
+    """Whether the outputs do not depend on the inputs."""
     flow = _Flow(trace)
     for step in trace.steps:
         flow.take(step)
@@ -47,7 +47,7 @@ def is_constant(trace: Trace) -> bool:
 
 
 class _Flow:
-    """Which memory has been written, and which depends on the inputs. Views share the memory of what they look at."""
+    """Which memory has been written, and which depends on the inputs. A view shares the memory of its base."""
 
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
@@ -55,7 +55,7 @@ class _Flow:
         self._unwritten: set[int] = set()
         self._depends = set(trace.inputs)
         self._waits = False
-        """Whether host code has read values, on which anything may depend."""
+        """Whether host code has read values. From then on, everything may depend on the inputs."""
 
     def take(self, step: Step) -> str:
         reads, makes = [self._memory[each] for each in step.reads], list(step.makes)
@@ -76,7 +76,7 @@ class _Flow:
         return ""
 
     def _used(self, step: Step) -> tuple[set[int], set[int]]:
-        """What an operator writes of what it takes, and what it reads: `add_` does both with its first argument."""
+        """The memory that an operator writes and reads among its arguments: `add_` does both with its first."""
         operator, _, overload = step.name.removeprefix("aten::").partition(".")
         first, rest = list(tensors_in(step.arguments[:1])), list(tensors_in(step.arguments[1:]))
         named = list(tensors_in(list(step.named.values())))

@@ -1,4 +1,4 @@
-"""What all models of boosted trees share: their tables, and how a file that was cut short is told."""
+"""Shared by all models of boosted trees: feature tables, and digests that detect truncated files."""
 
 from __future__ import annotations
 
@@ -15,5 +15,5 @@ def digest(text: str) -> str:
 
 
 def matrix(rows: Sequence[Mapping[str, float]], names: Sequence[str]) -> npt.NDArray[np.float64]:
-    """Rows as a table with these columns; what a row does not have is NaN."""
+    """The rows as a table with these columns; missing values are NaN."""
     return np.array([[row.get(name, math.nan) for name in names] for row in rows], dtype=np.float64)

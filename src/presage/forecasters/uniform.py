@@ -1,4 +1,4 @@
-"""The `uniform` baseline: knows nothing, and says so. What cannot beat it has learnt nothing."""
+"""The `uniform` baseline: the forecast without any knowledge. A forecaster that does not beat it has learnt nothing."""
 
 from __future__ import annotations
 

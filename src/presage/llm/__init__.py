@@ -1,2 +1,2 @@
-"""A client for any OpenAI-compatible endpoint: structured answers, retries, cost, cache. It knows nothing of
+"""A client for any OpenAI-compatible endpoint: structured answers, retries, cost and cache. It does not depend on
 forecasts."""

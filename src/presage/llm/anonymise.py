@@ -1,9 +1,9 @@
-"""What a model sees of a kernel: the normalised source without its author's words.
+"""Anonymise a kernel's source for a language model: the normalised source without the author's words.
 
-Normalising removes comments, docstrings and layout. Here every name that the author chose becomes n1, n2, … in order of
-appearance, and strings that are neither code nor the value of an option become "text". Words of the languages and
-libraries stay, since they say what the code does. So a kernel called `twice_as_fast`, or a string that addresses the
-model, tells the model nothing.
+Normalising removes comments, docstrings and layout. This module replaces every name that the author chose by n1, n2, …
+in order of appearance, and strings that are neither code nor the value of an option by "text". Words of the languages
+and libraries stay, because they say what the code does. A kernel called `twice_as_fast`, or a string that addresses the
+model, therefore tells the model nothing.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _DECLARED = re.compile(r"\.reg\s+\.\w+\s+([^;]++)|(?m:^|[;{])[ \t\r\f\v]*+(\w++)
 _ASM_COMMENT = re.compile(r"//.*?(?=\\n|\n|$)|/\*.*?(?:\*/|\Z)", re.DOTALL)
 _ASM_WORD = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
 _DEEPEST = 40
-"""The deepest indentation. Without a limit the text would grow with the square of the braces."""
+"""The deepest indentation. Without a limit, the text would grow with the square of the number of braces."""
 _TOKEN = re.compile(
     r"""(?P<raw>(?:u8|[uUL])?R"(?P<tag>[^()\\\s]{0,16})\((?:.*?\)(?P=tag)"|.*))
       | (?P<string>(?:u8|[uUL])?"(?:\\.|[^"\\])*+"?)
@@ -44,7 +44,8 @@ class Unreadable(Exception):  # noqa: N818  a verdict on the source, not a fault
 
 
 def anonymise(kernel: Kernel, dimensions: Collection[str] = ()) -> str:
-    """The source to show. In launch declarations the problem's own dimensions keep their names.
+    """The anonymised source. Names in `dimensions`, those of the problem, stay in launch declarations. Raises
+    Unreadable.
 
     >>> from presage.kernels.kernel import from_source
     >>> text = "// presage: entry twice_as_fast\\n// presage: grid rows\\nvoid twice_as_fast(float *x) { *x = 2; }"
@@ -65,7 +66,7 @@ def anonymise(kernel: Kernel, dimensions: Collection[str] = ()) -> str:
 
 
 def anonymise_python(normalised: str, names: _Names | None = None) -> str:
-    """The same for the text of a Python module."""
+    """The anonymised text of a normalised Python module. Raises Unreadable."""
     try:
         tree = ast.parse(normalised)
         return ast.unparse(ast.fix_missing_locations(_Renaming(tree, names or _Names()).visit(tree)))
@@ -74,7 +75,7 @@ def anonymise_python(normalised: str, names: _Names | None = None) -> str:
 
 
 class _Names:
-    """New names for the author's names, in order of appearance."""
+    """The mapping from the author's names to new names, in order of appearance."""
 
     def __init__(self) -> None:
         self._given: dict[str, str] = {}
@@ -88,7 +89,7 @@ class _Names:
         return word in self._given
 
     def in_expression(self, line: str, dimensions: Collection[str]) -> str:
-        """A launch declaration: `// presage: grid cdiv(rows, BLOCK)`."""
+        """A launch declaration with new names, such as `// presage: grid cdiv(rows, BLOCK)`."""
         start, keyword, rest = re.match(r"(// presage: )(\w+)(.*)", line, re.DOTALL).groups()  # type: ignore[union-attr]
         known = {*dimensions, *words.EXPRESSION}
         renamed = re.sub(r"[^\W\d]\w*", lambda m: m[0] if m[0] in known else self.of(m[0]), rest)
@@ -99,7 +100,7 @@ class _Names:
 
 
 def _normalise_c(source: str) -> str:
-    """Normalised, with every directive on a line of its own."""
+    """The normalised source, with every directive on a separate line."""
     return normalise(_INDENTED_DIRECTIVE.sub("#", source), "cuda")
 
 
@@ -179,7 +180,7 @@ class _Layout:
     def _string(self, token: str) -> str:
         if self._asm is None:
             if (word := token.strip('"')).isidentifier():
-                self._names.functions.add(word)  # as in m.def("word", …), by which Python then knows it
+                self._names.functions.add(word)  # such as m.def("word", …), which defines a name in Python
             return token if token == '"C"' else '"text"'
         text = _ASM_COMMENT.sub("", token)
         if not text.isascii() or not text.endswith('"'):
@@ -214,7 +215,7 @@ class _Layout:
 
 
 class _Bound(ast.NodeVisitor):
-    """The names that a module defines, the attributes that it sets, and its imports."""
+    """The names that a module defines, the attributes that it sets, and its imports by local name."""
 
     def __init__(self, tree: ast.AST) -> None:
         self.names: set[str] = set()
@@ -273,7 +274,7 @@ class _Renaming(ast.NodeTransformer):
         return self._names.of(name) if ours and name not in words.ENTRIES else name
 
     def _is_ours(self, function: ast.expr) -> bool:
-        """Whether the function was defined here, so that its keywords are the author's words."""
+        """Whether the module defines the function, so that its keywords are the author's words."""
         while isinstance(function, ast.Subscript):
             function = function.value
         if isinstance(function, ast.Attribute):

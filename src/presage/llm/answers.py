@@ -1,4 +1,4 @@
-"""Answers of an endpoint: what its responses hold, and what is kept of it."""
+"""Answers of an endpoint: read them from its responses, and convert them to and from cache entries."""
 
 from __future__ import annotations
 
@@ -14,20 +14,19 @@ class Answer:
 
     text: str
     finish: str = "stop"
-    """Why it ended: `stop`, `length` if it was cut off, or `content_filter`."""
+    """Why the answer ended: `stop`, `length` if it was cut off, or `content_filter`."""
     refusal: str = ""
-    """The model's words when it refused, if the endpoint reports them."""
+    """The text of the model's refusal, if the endpoint reports it."""
     raw: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
     """The choice as the endpoint sent it; empty for an answer from the cache."""
     likeliest: Mapping[str, float] = field(default_factory=dict)
-    """The tokens that were likeliest to come first, with the logarithms of their probabilities, if they were asked
-    for."""
+    """The likeliest first tokens with their log-probabilities, if they were asked for."""
     is_cut: bool = field(default=False, compare=False)
-    """Whether it was cut short because little of a budget was left. Such an answer is not stored."""
+    """Whether the answer was cut short because little of a budget was left. Such an answer is not cached."""
 
 
 def read_answers(body: Mapping[str, Any]) -> list[Answer]:
-    """The samples in a response. What is missing or of the wrong type becomes empty; the caller decides what to do."""
+    """The samples in a response. Fields that are missing or of the wrong type become empty; the caller handles that."""
     choices = body.get("choices")
     found = []
     for choice in choices if isinstance(choices, list) else []:
@@ -51,7 +50,7 @@ def kept_answer(item: Mapping[str, Any]) -> Answer:
 
 
 def _likeliest(logprobs: Any) -> dict[str, float]:
-    """Those of the first token. One that is listed twice, as tokens of the same text may be, counts as their sum."""
+    """The likeliest tokens at the first position. Tokens with the same text are merged: their probabilities add up."""
     content = logprobs.get("content") if isinstance(logprobs, dict) else None
     first = content[0] if isinstance(content, list) and content and isinstance(content[0], dict) else {}
     listed = first.get("top_logprobs")

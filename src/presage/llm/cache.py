@@ -1,4 +1,4 @@
-"""Answers that were paid for, by the content of the question: one small file each, in a folder."""
+"""A cache of paid answers in a folder: one small file per question, named by a hash of the question."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ _LARGEST = 64 << 20
 
 
 def digest(question: Any) -> str:
-    """The name of a question: a hash of all that the answer depends on."""
+    """The name of a question: a hash of everything that the answer depends on."""
     return hashlib.sha256(json.dumps(question, sort_keys=True).encode()).hexdigest()
 
 
 class Entry:
-    """The answers to one question. One asker at a time holds it."""
+    """The answers to one question. One process or thread at a time holds it."""
 
     def __init__(self, file: IO[bytes] | None, name: str) -> None:
         self._file, self._name = file, name
 
     def read(self) -> list[dict[str, Any]]:
-        """The answers so far; none if the entry is damaged or belongs to another question."""
+        """The cached answers; none if the entry is damaged or belongs to another question."""
         if self._file is None:
             return []
         self._file.seek(0)
@@ -49,7 +49,7 @@ class Entry:
         return answers if whole and fits else []
 
     def write(self, answers: list[dict[str, Any]]) -> None:
-        """Replace the answers. If this is interrupted, the entry is damaged, which is a miss."""
+        """Replace the answers. An interrupted write leaves a damaged entry, which counts as a miss."""
         if self._file is None:
             return
         document = {
@@ -64,14 +64,14 @@ class Entry:
 
 
 class Cache:
-    """A folder of entries. An asker holds the entry of its question, so two askers at once pay only once."""
+    """A folder of entries. An entry is locked while its question is asked, so two concurrent askers pay only once."""
 
     def __init__(self, folder: Path | None) -> None:
         self._folder = folder
 
     @contextmanager
     def holding(self, name: str, seconds: float, sleep: Callable[[float], None] = time.sleep) -> Iterator[Entry]:
-        """The entry of this question, as soon as it is free. After this many seconds, an entry that stores nothing."""
+        """The entry of this question, as soon as its lock is free. After this timeout, an entry that stores nothing."""
         if self._folder is None:
             yield Entry(None, name)
             return
@@ -88,7 +88,7 @@ class Cache:
 
 
 def _lock(file: IO[bytes], seconds: float, sleep: Callable[[float], None]) -> bool:
-    """Whether the lock was free in time. The system releases it when the file is closed."""
+    """Take the lock, and return whether that succeeded in time. The system releases it when the file is closed."""
     for _ in range(max(1, round(seconds / _POLL))):
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,4 +1,4 @@
-"""The client: asks an endpoint, retries within limits, counts the cost, and never pays twice for an answer."""
+"""The client of an endpoint: retries within limits, cost accounting, and a cache so that no answer is paid twice."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ _LISTING = 15.0
 """Seconds that listing the models may take."""
 _FIRST_WAIT, _LONGEST_WAIT = 0.5, 8.0
 _OTHER_LIMIT = "max_completion_tokens"
-"""Other names of max_tokens, which some endpoints name when they refuse it."""
+"""Another name of max_tokens. Some endpoints mention it when they refuse max_tokens."""
 _PASSES = (408, 409, 425, 429)
 _BUSY = (501, 503, 529)
 _REQUEST_TIMEOUT = 408
 _TEMPLATE = 512
-"""Tokens that an endpoint may add to a question: marks between messages, a system prompt of its own."""
+"""Tokens that an endpoint may add to a question: separators between messages, or its own system prompt."""
 _LEAST_SHARE = 8
-"""An answer that is cut to less than this share of the settings' length is not worth its prompt."""
+"""An answer limited to less than 1/8 of the length in the settings is not worth the price of its prompt."""
 _T = TypeVar("_T")
 
 
 class NoAnswerError(Exception):
-    """This question got no answer; another may. The message says what happened."""
+    """This question got no answer; another question may get one. The message says what happened."""
 
 
 class RefusedError(PresageError):
@@ -48,7 +48,7 @@ class RefusedError(PresageError):
 
 @dataclass(frozen=True)
 class Manner:
-    """How this endpoint wants to be asked, learned from what it refuses."""
+    """The request parameters that this endpoint supports, learned from the requests that it refuses."""
 
     format: str = FORMATS[0]
     several: bool = True
@@ -57,9 +57,9 @@ class Manner:
     temperature: bool = True
 
     def concede(self, complaint: str, asked: Mapping[str, Any]) -> Manner | None:
-        """A simpler manner after the endpoint refused a request with these words, or None if there is none."""
+        """A simpler manner after the endpoint refused a request with this message, or None if there is none."""
         words = complaint.lower()
-        if "context" in words and "response_format" not in words:  # the question is too long in any manner
+        if "context" in words and "response_format" not in words:  # the question is too long in every manner
             return None
         if _OTHER_LIMIT in words and self.token_limit != _OTHER_LIMIT:
             return replace(self, token_limit=_OTHER_LIMIT)
@@ -90,7 +90,7 @@ class Client:
         self._failing = self._reached = False
         self._first = threading.Lock()
         self._is_priced = False
-        """Whether an answer has come, so that it is known what the endpoint reports."""
+        """Whether an answer has arrived, so that it is known which costs the endpoint reports."""
         self._overrun = 1.0
         self.complaint = ""
         """What is wrong with the costs that the endpoint reports; empty if nothing is."""
@@ -129,11 +129,11 @@ class Client:
         allowance: Allowance | None = None,
         likeliest: int = 0,
     ) -> list[Answer]:
-        """This many answers to one question, those from the cache first. The time limit is the least of these seconds,
-        the settings' patience and the allowance. likeliest: ask for one token, and how likely so many others were.
+        """Up to `samples` answers to one question, cached ones first. The timeout is the smaller of `seconds` and the
+        settings' patience. likeliest: if above 0, ask for one token and the log-probabilities of this many tokens.
 
-        Raises NoAnswerError or RefusedError. Fewer answers are returned if the endpoint stopped answering or the
-        allowance ran out. All whole answers are stored, unusable ones too, since they were paid for.
+        Raises NoAnswerError or RefusedError. Returns fewer answers if the endpoint stops answering or the allowance
+        runs out. All complete answers are cached, including unusable ones, because they were paid for.
         """
         chosen = self.settings
         question = {
@@ -205,7 +205,7 @@ class Client:
     ) -> list[Answer]:
         """One or more answers from one request, in the best manner that the endpoint supports."""
         if allowance.is_limited and not self._is_priced:
-            with self._first:  # if little is left, one is asked first: its reported cost limits the others
+            with self._first:  # ask one question first: its reported cost limits the bounds of the others
                 if not self._is_priced:
                     return self._politely(messages, schema, 1, deadline, allowance, likeliest)
         return self._politely(messages, schema, wanted, deadline, allowance, likeliest)
@@ -247,15 +247,15 @@ class Client:
             return answers
 
     def _bound(self, asked: Mapping[str, Any], answer: int, samples: int) -> Bound:
-        """The most that a request can cost. A text never has more tokens than bytes. The request holds all of the text,
-        with escaped characters counted twice."""
+        """The most that a request can cost. A text never has more tokens than bytes. The serialised request contains
+        all of the text; its escape characters only make the bound larger."""
         text = json.dumps(asked, ensure_ascii=False).encode(errors="surrogatepass")
         least = max(1, answer // _LEAST_SHARE)
         return Bound(len(text) + _TEMPLATE, answer, least, samples, self.settings.price, self._overrun)
 
     def _persist(self, attempt: Callable[[float], _T], deadline: float) -> _T:
-        """Try until it works or the deadline has passed, with growing waits, or the waits that the endpoint asks
-        for."""
+        """Retry until the attempt succeeds or the deadline has passed, with exponential backoff, or longer waits if the
+        endpoint asks for them."""
         wait = _FIRST_WAIT
         while True:
             left = deadline - self._clock()
@@ -268,8 +268,8 @@ class Client:
             except _TroubleError as trouble:
                 pause = max(wait * random.uniform(0.75, 1.25), trouble.retry_after)
                 self._reached |= trouble.reached
-                # An endpoint that failed the last question gets one attempt at this one, without retries. One
-                # that was never reached is more likely misspelt than about to start.
+                # If the endpoint failed the last question, this question gets one attempt without retries. There is
+                # also no retry if it was never reached: its address is more likely misspelt than about to start.
                 if self._failing or not self._reached or self._clock() + pause >= deadline:
                     self._failing = True
                     asks = f"; it asks to wait {trouble.retry_after:g} s" if trouble.retry_after > 0 else ""
@@ -288,7 +288,7 @@ class Client:
         return self._attempt(lambda: create(**asked, timeout=seconds), seconds, claim)
 
     def _attempt(self, opens: Callable[[], Any], seconds: float, claim: Claim | None = None) -> dict[str, Any]:
-        """The response. A request with a claim is a paid question and must have an answer."""
+        """The JSON body of the response. A request with a claim is paid; its response must contain an answer."""
         body: Any = None
         failed = is_used = True
         try:
@@ -321,7 +321,7 @@ class Client:
                 self.complaint = self._say(f"{complaint}; it counts otherwise, or does not keep to max_tokens")
 
     def _fetch(self, opens: Callable[[], Any], seconds: float) -> str:
-        """The body of the response, within this many seconds in total, however slowly it comes."""
+        """The body of the response. The timeout in seconds limits the whole response, even a slow stream."""
         import httpx2
 
         limit = time.monotonic() + seconds
@@ -364,7 +364,7 @@ class _TroubleError(Exception):
     """An error that a retry may fix."""
 
     def __init__(self, what: str, retry_after: float = 0.0, reached: bool = True, is_sent: bool = True) -> None:
-        """is_sent: whether the endpoint may have worked on the request, and may charge for it."""
+        """is_sent: whether the endpoint may have processed the request, and may charge for it."""
         super().__init__(what)
         self.retry_after, self.reached, self.is_sent = retry_after, reached, is_sent
 
@@ -406,8 +406,8 @@ def _parameters(
 
 
 def _turns_away(status: int) -> bool:
-    """Whether an endpoint that answers with this status has not worked on the request: it refused it or was too busy.
-    Behind a gateway that failed or timed out, another server may have worked on it."""
+    """Whether this status means that the request was not processed: the endpoint refused it or was too busy. After a
+    failure or timeout of a gateway, a server behind it may have processed the request."""
     return status in _BUSY or (400 <= status < 500 and status != _REQUEST_TIMEOUT)
 
 
@@ -420,7 +420,7 @@ def _loaded(text: str) -> Any:
 
 
 def _error_text(body: Any, text: str) -> str:
-    """What the endpoint says is wrong, in one short line."""
+    """The endpoint's error message, as one short line."""
     inner = body.get("error", body) if isinstance(body, dict) else text
     said = inner.get("message", text) if isinstance(inner, dict) else inner
     line = " ".join("".join(c if c.isprintable() else " " for c in str(said)[:2000]).split())
@@ -433,7 +433,7 @@ def _cause(error: BaseException) -> str:
 
 
 def _retry_after(headers: Mapping[str, str]) -> float:
-    """The seconds that the endpoint asks to wait, from milliseconds, seconds or a date; 0 if it does not ask."""
+    """Seconds to wait from the headers, which give milliseconds, seconds or a date; 0 if they do not."""
     for name, unit in (("retry-after-ms", 1e-3), ("retry-after", 1.0)):
         try:
             seconds = float(headers.get(name, "")) * unit
@@ -448,8 +448,8 @@ def _retry_after(headers: Mapping[str, str]) -> float:
 
 
 def _within(seconds: float, work: Callable[[], _T]) -> _T:
-    """The result of work, or TimeoutError. The library's own timeouts are per read, so a slow stream never reaches
-    them. A thread that is given up ends at the next bytes."""
+    """Run `work` in a thread and return its result. Raises TimeoutError after this many seconds. The library's timeouts
+    are per read, so a slow stream never reaches them. An abandoned thread ends at the next bytes that it reads."""
     done: list[_T] = []
     raised: list[BaseException] = []
 

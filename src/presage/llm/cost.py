@@ -1,4 +1,4 @@
-"""What questions cost in attempts, tokens and dollars, and what may be spent."""
+"""The cost of questions in attempts, tokens and dollars, and budgets for it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from presage.core.errors import PresageError
 
 @dataclass(frozen=True)
 class Usage:
-    """What attempts cost, those that failed included. Sums with +.
+    """The cost of attempts, including failed ones. Sums with +.
 
     >>> (Usage(attempts=1, input_tokens=10) + Usage(attempts=2, failed=1, unmetered=1)).attempts
     3
@@ -23,12 +23,12 @@ class Usage:
     attempts: int = 0
     """Requests sent."""
     failed: int = 0
-    """Of these, those without an answer."""
+    """Requests without an answer."""
     unmetered: int = 0
-    """Of these, those whose tokens the endpoint did not report: their cost is not known."""
+    """Requests whose tokens the endpoint did not report, so that their cost is not known."""
     input_tokens: int = 0
     cached_tokens: int = 0
-    """Input tokens that the endpoint had cached, and may sell at a lower price."""
+    """Input tokens that the endpoint had cached. They may have a lower price."""
     output_tokens: int = 0
 
     def __add__(self, other: Usage) -> Usage:
@@ -36,7 +36,7 @@ class Usage:
 
     @classmethod
     def of_attempt(cls, body: Any, failed: bool) -> Usage:
-        """The cost of one attempt, from the `usage` of the response, if there is one."""
+        """The cost of one attempt, from the `usage` in the response body if there is one."""
         usage = body.get("usage") if isinstance(body, dict) else None
         if not isinstance(usage, dict):
             return cls(attempts=1, failed=int(failed), unmetered=1)
@@ -52,7 +52,7 @@ class Usage:
 
 @dataclass(frozen=True)
 class Cost:
-    """What an answer has cost, all its requests together. Sums with +.
+    """The cost of an answer, over all its requests. Sums with +.
 
     >>> Cost(10, 0.5) + Cost(tokens=5)
     Cost(tokens=15, dollars=0.5)
@@ -72,10 +72,10 @@ class Price:
     input: float
     output: float
     cached_input: float | None = None
-    """For cached input tokens; None: the same as others."""
+    """The price of cached input tokens; None: the same as `input`."""
 
     def dollars(self, spent: Usage) -> float:
-        """What was spent, in dollars; unmetered attempts are not in it.
+        """The cost in dollars, without unmetered attempts.
 
         >>> Price(input=1.0, output=10.0).dollars(Usage(input_tokens=2000, output_tokens=100))
         0.003
@@ -100,19 +100,19 @@ class Price:
 
 
 class NotCoveredError(Exception):
-    """What is left does not cover a question. The message says what is left and what the question may cost."""
+    """The rest of a budget does not cover a question. The message has the rest and the possible cost."""
 
 
 @dataclass(frozen=True)
 class Bound:
-    """The most that a request can cost: tokens of the prompt and of the answer, for each sample. Some endpoints make a
-    request of each sample and charge for the prompt each time."""
+    """The most that a request can cost: tokens of the prompt and of the answer, for each sample. Some endpoints turn
+    each sample into a request and charge for the prompt each time."""
 
     prompt: int
     answer: int
-    """The longest answer to ask for; it is cut if less is left."""
+    """The longest answer to ask for. It is reduced if less of the budget is left."""
     least: int
-    """A shorter answer is of no use."""
+    """The shortest useful answer."""
     samples: int = 1
     price: Price | None = None
     overrun: float = 1.0
@@ -128,18 +128,18 @@ class Bound:
         return self.overrun * most
 
     def within(self, tokens: float, dollars: float) -> Bound | None:
-        """This request with as many samples, and then as long an answer, as the amount covers; None if that is of no
-        use."""
+        """This request with as many samples as the budget covers, or else with one sample and a shorter answer. None if
+        the answer would be shorter than `least`."""
         for samples in range(self.samples, 0, -1):
             fewer = replace(self, samples=samples)
             if fewer.tokens <= tokens and fewer.dollars <= dollars:
                 return fewer
-        if self.overrun > 1:  # it may not keep to a shorter answer
+        if self.overrun > 1:  # the endpoint may not respect a shorter limit
             return None
         answer = min(tokens - self.prompt, self.answer)
         if self.price and self.price.output and dollars < math.inf:
             answer = min(answer, (dollars - self.price.most(self.prompt, 0)) * 1e6 / self.price.output)
-        for shorter in (answer, answer - 1):  # sums of fractions may be a hair above
+        for shorter in (answer, answer - 1):  # rounding may put the cost just above the budget
             cut = replace(self, samples=1, answer=int(max(shorter, 0.0)))
             if cut.answer >= self.least and cut.tokens <= tokens and cut.dollars <= dollars:
                 return cut
@@ -147,8 +147,8 @@ class Bound:
 
 
 class Allowance:
-    """What may be spent on questions by all who share it. A request is made only if what is left covers the most that
-    it can cost. That much is reserved until the real cost is known."""
+    """A budget for questions, shared by threads. A request is made only if the rest of the budget covers the most that
+    it can cost. This amount is reserved until the real cost is known."""
 
     def __init__(
         self,
@@ -156,15 +156,14 @@ class Allowance:
         dollars: float = math.inf,
         tell: Callable[[int, float], None] = lambda tokens, dollars: None,
     ) -> None:
-        """tell: called before each request with the most that all requests so far may have cost, if there is a
-        limit."""
+        """tell: if there is a limit, called before each request with the most that all requests so far may cost."""
         self._tokens, self._dollars, self._tell = tokens, dollars, tell
         self._changed = threading.Condition()
         self._under_way = 0
         self._set_aside = (0, 0.0)
         self.tokens_spent, self.dollars_spent = 0, 0.0
         self.short = ""
-        """Why a question was not asked, if what is left does not cover it."""
+        """Why a question was not asked, if the rest of the budget did not cover it."""
 
     @property
     def in_dollars(self) -> bool:
@@ -175,8 +174,8 @@ class Allowance:
         return self._tokens < math.inf or self._dollars < math.inf
 
     def reserve(self, bound: Bound, seconds: float = math.inf) -> Claim:
-        """Reserve room for a request, or for a smaller one. Wait for other requests, which may turn out cheaper, for at
-        most this many seconds. Raises NotCoveredError."""
+        """Reserve the cost of a request, or of a smaller one. If the budget is short, wait until other requests settle,
+        which may turn out cheaper, for at most this many seconds. Raises NotCoveredError."""
         with self._changed:
             self._changed.wait_for(lambda: self._fitting(bound) == bound or not self._under_way, _timeout(seconds))
             fitting = self._fitting(bound)
@@ -198,7 +197,7 @@ class Allowance:
             set_aside = self._set_aside
             self._set_aside = set_aside[0] - bound.tokens, max(0.0, set_aside[1] - bound.dollars)
             left_tokens, left_dollars = self._left()
-            # What is reported above all that is left cannot be refused any more; nothing else is asked then.
+            # A cost above the rest of the budget cannot be refused any more. It is clamped, and ends all questions.
             self.tokens_spent += int(min(tokens, left_tokens))
             self.dollars_spent = min(self._dollars, self.dollars_spent + min(dollars, left_dollars))
             self._under_way -= 1
@@ -223,15 +222,15 @@ class Allowance:
 
 
 class Claim:
-    """What was reserved for one request, until it is settled once."""
+    """The reservation for one request. It must be settled exactly once."""
 
     def __init__(self, allowance: Allowance, bound: Bound, is_cut: bool) -> None:
         self._allowance, self.bound, self.is_cut = allowance, bound, is_cut
         """is_cut: the answer may be shorter than the caller wanted."""
 
     def settle(self, told: Usage, is_used: bool) -> str:
-        """Pay what the endpoint reported. What it did not report counts as the most that it can be, unless the request
-        was surely not worked on. Returns what is wrong with the report, if anything."""
+        """Charge the cost that the endpoint reported. Costs that it did not report count with their upper bound, unless
+        the request was certainly not processed. Returns a complaint about the report; empty if there is none."""
         bound = self.bound
         if not is_used and not told.input_tokens and not told.output_tokens:
             self._allowance._settle(bound, 0, 0.0)

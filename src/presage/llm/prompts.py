@@ -1,7 +1,7 @@
-"""A conversation as a model takes it: tokens and, for a model that sees, pictures.
+"""Turn a conversation into the inputs of a model: tokens and, for a vision model, pictures.
 
-Messages are those of the OpenAI interface: the content is text, or a list of parts `text` and `image_url`. A picture's
-address is a `data:` one or a file's path; nothing is fetched from elsewhere.
+Messages have the form of the OpenAI interface: the content is text, or a list of parts `text` and `image_url`. The
+address of a picture is a `data:` URL or the path of a file; nothing is fetched from the network.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ _TOKENS = ("input_ids", "attention_mask")
 
 @dataclass(frozen=True)
 class Prompt:
-    """A conversation up to where the model answers."""
+    """A conversation up to the point where the model answers."""
 
     ids: tuple[int, ...]
     text: str = ""
     pictures: tuple[str, ...] = ()
-    """Their addresses: pixels take much memory, and are made when they are needed."""
+    """The addresses of the pictures. Pixels take much memory, so they are read when they are needed."""
 
     def __len__(self) -> int:
         return len(self.ids)
 
 
 def prompts(weights: Weights, conversations: Sequence[Messages]) -> list[Prompt]:
-    """Raises PresageError where a conversation has a picture and the model sees none."""
+    """The prompt of each conversation. Raises PresageError if one has a picture and the model is not a vision model."""
     if weights.processor is None:
         return [Prompt(tuple(ids)) for ids in all_prompt_ids(weights.tokenizer, conversations)]
     found = []
@@ -49,13 +49,13 @@ def prompts(weights: Weights, conversations: Sequence[Messages]) -> list[Prompt]
 
 
 def addresses(messages: Messages) -> tuple[str, ...]:
-    """Of all pictures in a conversation."""
+    """The addresses of all pictures in a conversation."""
     parts = [part for each in messages if not isinstance(each["content"], str) for part in each["content"]]
     return tuple(part["image_url"]["url"] for part in parts if part["type"] == "image_url")
 
 
 def beside(weights: Weights, prompt: Prompt) -> dict[str, Any]:
-    """What the model takes beside the tokens of a prompt, by the names that its processor gives."""
+    """The model's inputs for the pictures of a prompt, by the processor's names for them; empty without pictures."""
     if not prompt.pictures:
         return {}
     taken = _processed(weights, prompt.text, prompt.pictures)
@@ -94,7 +94,7 @@ def _content(address: str) -> bytes:
 
 
 def _for_processor(message: Mapping[str, Any]) -> dict[str, Any]:
-    """A message in the form that the templates of models that see are written for."""
+    """A message in the form that the chat templates of vision models expect."""
     content = message["content"]
     parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
     told = [{"type": "image"} if part["type"] == "image_url" else dict(part) for part in parts]
@@ -105,12 +105,12 @@ def _for_processor(message: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def prompt_ids(tokenizer: Any, messages: Messages) -> list[int]:
-    """The tokens of a conversation up to where the model answers, in the model's own template if it has one."""
+    """The tokens of a conversation up to the answer, in the model's chat template if it has one."""
     return all_prompt_ids(tokenizer, [messages])[0]
 
 
 def all_prompt_ids(tokenizer: Any, conversations: Sequence[Messages]) -> list[list[int]]:
-    """The same of many, which takes all cores."""
+    """The tokens of many conversations. The tokenizer uses all cores for a batch."""
     if not conversations:
         return []
     if any(map(addresses, conversations)):
@@ -122,7 +122,7 @@ def all_prompt_ids(tokenizer: Any, conversations: Sequence[Messages]) -> list[li
 
 
 def prompt_text(template: Any, messages: Messages) -> str:
-    """The text of a conversation up to where the model answers. template: a tokenizer, or a processor of pictures."""
+    """The text of a conversation up to the answer. template: a tokenizer, or the processor of a vision model."""
     if getattr(template, "chat_template", None):
         return str(template.apply_chat_template(list(messages), tokenize=False, add_generation_prompt=True))
     if not all(isinstance(message["content"], str) for message in messages):
@@ -131,8 +131,8 @@ def prompt_text(template: Any, messages: Messages) -> str:
 
 
 def answer_ids(tokenizer: Any, answers: Iterable[str]) -> list[int]:
-    """The one token of each short answer; some tokenizers put one for a space before it. Raises PresageError where an
-    answer has none of its own."""
+    """The token of each short answer; some tokenizers put a token for a space before it. Raises PresageError if an
+    answer has no token of its own."""
     tokens: list[int] = []
     for answer in answers:
         *_, last = tokenizer.encode(answer, add_special_tokens=False) or [None]
@@ -146,8 +146,8 @@ def answer_ids(tokenizer: Any, answers: Iterable[str]) -> list[int]:
 
 
 def padded(rows: Sequence[Sequence[int]], besides: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
-    """What a model is called with for these rows of tokens, which are padded on the right; besides: what each takes
-    beside them. The kinds of tokens are padded as they are; pixels are put one behind the other."""
+    """The model's inputs for these rows of tokens, padded on the right. besides: the inputs of each row for its
+    pictures. Token types are padded like tokens; pixels are concatenated."""
     torch, _ = import_libraries()
     longest = max(map(len, rows))
     ids = torch.zeros((len(rows), longest), dtype=torch.long)
@@ -157,7 +157,7 @@ def padded(rows: Sequence[Sequence[int]], besides: Sequence[Mapping[str, Any]] =
         mask[place, : len(row)] = 1
     told = {"input_ids": ids}
     names = dict.fromkeys(name for each in besides for name in each)
-    if names:  # models that see number their places by it
+    if names:  # vision models compute token positions from the mask
         told["attention_mask"] = mask
     for name in names:
         if name.endswith("type_ids"):
@@ -168,7 +168,7 @@ def padded(rows: Sequence[Sequence[int]], besides: Sequence[Mapping[str, Any]] =
 
 
 def _along(ids: Any, kinds: Sequence[Any]) -> Any:
-    """A number for each token, 0 for those of answers and of rows without pictures."""
+    """The type of each token; 0 for tokens of answers and of rows without pictures."""
     torch, _ = import_libraries()
     whole = torch.zeros_like(ids)
     for place, kind in enumerate(kinds):
@@ -178,7 +178,7 @@ def _along(ids: Any, kinds: Sequence[Any]) -> Any:
 
 
 def _stacked(values: Sequence[Any]) -> Any:
-    """One behind the other; those that are smaller are padded with zeros."""
+    """The concatenation of tensors; smaller ones are padded with zeros."""
     torch, _ = import_libraries()
     most = [max(sizes) for sizes in zip(*(value.shape[1:] for value in values), strict=True)]
     whole = []

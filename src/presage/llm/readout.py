@@ -1,4 +1,4 @@
-"""Reading out: the probabilities of a few one-token answers after a question, from one forward pass for each."""
+"""Read out a model: the probabilities of a few one-token answers to each question, from one forward pass."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from presage.llm.weights import Weights, import_libraries
 Floats = npt.NDArray[np.float64]
 
 BATCH_TOKENS = 32_768
-"""Tokens of a forward pass, padding included."""
+"""The most tokens of a forward pass, padding included."""
 _one_pass = threading.Lock()
-"""While a pass runs, its model has a hook, which the pass of another thread must not meet."""
+"""Allows one forward pass at a time: during a pass the model has a hook that would affect passes of other threads."""
 _KEPT = 100_000
-"""Questions whose answers are remembered, so that the same question has the same answer, to the last bit."""
+"""Size of the answer cache, in questions. It makes answers to the same question equal to the last bit."""
 
 
 class ReadOut:
-    """A model that is asked for the probabilities of given answers."""
+    """Asks a model for the probabilities of given answers."""
 
     def __init__(self, weights: Weights, answers: Sequence[str], batch_tokens: int = BATCH_TOKENS) -> None:
         self.weights = weights
@@ -32,7 +32,7 @@ class ReadOut:
         self._known: dict[Prompt, Floats] = {}
 
     def log_probabilities(self, questions: Sequence[Messages]) -> Floats:
-        """Natural logarithms, shape (questions, answers), of each answer among all tokens that could come."""
+        """The natural log-probability of each answer among all tokens, shape (questions, answers)."""
         asked = prompts(self.weights, questions)
         if len(self._known) > _KEPT:
             self._known.clear()
@@ -54,10 +54,10 @@ class ReadOut:
 def last_logits(
     model: Any, rows: Sequence[Sequence[int]], last: int = 1, besides: Sequence[Mapping[str, Any]] = ()
 ) -> Any:
-    """What the model says after the last tokens of each row: (rows, last, vocabulary).
+    """The logits after the last tokens of each row, shape (rows, last, vocabulary).
 
-    Rows are padded on the right, where no token looks, so that attention needs no mask and takes its fastest way; a
-    hook picks each row's own last tokens before the vocabulary.
+    Rows are padded on the right, where causal attention does not look, so that attention needs no mask and uses its
+    fastest kernel. A hook selects each row's own last tokens before the output layer.
     """
     torch, _ = import_libraries()
     weight = next(model.parameters())
@@ -81,8 +81,8 @@ def last_logits(
 
 
 def by_length(lengths: Sequence[int], most_tokens: int) -> Iterator[list[int]]:
-    """The numbers of prompts in batches of like length, which with their padding hold no more tokens than that; a
-    prompt that is longer is a batch by itself.
+    """Batches of indices of prompts of similar length, each with at most `most_tokens` tokens including padding. A
+    longer prompt is a batch by itself.
 
     >>> list(by_length([5, 1, 4, 2], 8))
     [[1, 3], [2], [0]]

@@ -1,8 +1,8 @@
-"""An OpenAI-compatible server over open weights on this machine, so that what was trained can be asked as any other
-model is: chat completions, with the log-probabilities of the likeliest tokens.
+"""An OpenAI-compatible server for open weights on this machine, so that a trained model can be asked like any other:
+chat completions, with the log-probabilities of the likeliest tokens.
 
-Requests for one token, which is what a read-out is, are answered together, as many as are waiting. Others are answered
-one after the other. It listens on this machine only, unless told otherwise.
+Requests for one token (read-outs) are batched: all that are waiting are answered together. Other requests are answered
+one after the other. By default the server listens on localhost only.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _DEFAULT_TOKENS = 512
 
 
 class _RefusedError(Exception):
-    """A request that cannot be answered. The message says why."""
+    """The request cannot be answered. The message says why."""
 
 
 @dataclass(frozen=True)
 class _Asked:
-    """One request, checked."""
+    """One validated request."""
 
     prompt: list[int]
     max_tokens: int
@@ -118,7 +118,7 @@ class WeightsServer:
         return asked
 
     def _work(self) -> None:
-        """Answer what is waiting: all requests for one token together, then the others, one by one."""
+        """Answer the requests in the queue: those for one token together, then the others one by one."""
         while (first := self._waiting.get()) is not None:
             batch = [first]
             while not self._waiting.empty() and len(batch) < 512:
@@ -239,7 +239,7 @@ class _Server(ThreadingHTTPServer):
     request_queue_size = 256
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that has gone is no news."""
+        """Ignore errors of connections, such as clients that have disconnected."""
 
 
 def _handler(server: WeightsServer) -> type[BaseHTTPRequestHandler]:

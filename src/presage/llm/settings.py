@@ -1,4 +1,4 @@
-"""Which endpoint to ask, and how: from the environment, then a TOML file. Keys come only from the environment."""
+"""The settings of an endpoint, from the environment or a TOML file. Keys come only from the environment."""
 
 from __future__ import annotations
 
@@ -31,38 +31,38 @@ _KINDS: dict[str, tuple[tuple[type, ...], str]] = {
     "bool": ((bool,), "true or false"),
 }
 _LEAST_SECRET = 8
-"""Shorter keys, such as the `none` of local servers, are not secrets and could be part of any word."""
+"""Shorter keys, such as the `none` of local servers, are not masked: they are not secret and could be part of words."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """All that the client needs to know of an endpoint."""
+    """Everything that the client needs to know about an endpoint."""
 
     base_url: str
     model: str = ""
     """Empty if not chosen, which only `presage llm check` allows."""
     api_key: str = field(default="", repr=False)
     mode: str = "spoken"
-    """How the model answers a forecaster: `spoken`, in words, or `readout`, by how likely it holds each of nine digits.
-    An endpoint that tells no log-probabilities cannot be read out; `presage llm check` says whether it does."""
+    """How the model answers a forecaster: `spoken`, in words, or `readout`, by its probabilities of nine digits.
+    `readout` needs an endpoint that returns log-probabilities; `presage llm check` says whether it does."""
     prompt: str = ""
-    """What a forecaster asks: `full`, or `compact`, which models are trained on that presage trains. By default full
-    for a spoken answer; a model that is read out is always asked the compact question."""
+    """The question of a forecaster: `full`, or `compact`, which presage trains models on. By default full for a spoken
+    answer; a model that is read out is always asked the compact question."""
     advised: bool = False
-    """Whether the compact question says what `learned` forecasts, for a model that was trained on that."""
+    """Whether the compact question states the forecast of `learned`, for a model that was trained with it."""
     readout_temperature: float = 1.0
-    """What the logarithms are divided by when a model is read out: above 1 it is made less sure."""
+    """The divisor of the log-probabilities when a model is read out; above 1 makes the forecast less confident."""
     temperature: float = 1.0
     max_tokens: int = 2000
-    """The longest answer; a model that thinks first needs more."""
+    """The longest answer in tokens; a reasoning model needs more."""
     samples: int = 3
     """How many answers are averaged into one forecast."""
     timeout: float = 60.0
-    """Seconds until an attempt is given up."""
+    """Timeout of one attempt in seconds."""
     patience: float = 180.0
-    """Seconds until a question is given up, with all attempts and waits."""
+    """Timeout of a question in seconds, including retries and waits."""
     concurrency: int = 4
-    """How many questions are asked at a time."""
+    """The number of questions asked in parallel."""
     price: Price | None = None
     cache: Path | None = None
     """The folder of the cache; None for no cache."""
@@ -95,7 +95,7 @@ class Settings:
         return self.mode == "readout" or self.prompt == "compact"
 
     def check_priced(self) -> None:
-        """Raise PresageError if a budget in dollars is set and no price is known."""
+        """Raise PresageError if no price is set, which a budget in dollars needs."""
         if self.price is None:
             raise PresageError(
                 "a budget in dollars needs the price of tokens: set input and output under [llm.price] in a file"
@@ -103,7 +103,7 @@ class Settings:
             )
 
     def redact(self, text: str) -> str:
-        """The text without the key, in case an endpoint repeats it."""
+        """The text with the API key masked, in case an endpoint repeats it."""
         return text.replace(self.api_key, "[key]") if len(self.api_key) >= _LEAST_SECRET else text
 
 
@@ -113,7 +113,8 @@ def read(
     needs_model: bool = True,
     **overrides: Any,
 ) -> Settings:
-    """Settings from the arguments, else the environment, else the file (or the one that PRESAGE_LLM_CONFIG names)."""
+    """Settings from the arguments, else the environment, else the file (by default the one in PRESAGE_LLM_CONFIG).
+    Raises PresageError."""
     file = file or environment.get("PRESAGE_LLM_CONFIG") or None
     values: dict[str, Any] = {"cache": cache_folder(environment) / "llm"}
     values |= _from_file(Path(file)) if file else {}

@@ -1,4 +1,4 @@
-"""Finds the JSON object in what a model wrote: alone, in a code fence, or between sentences."""
+"""Find the JSON object in a model's answer: alone, in a code fence, or between sentences."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ _LONGEST = 200_000
 
 
 class MalformedError(ValueError):
-    """What is wrong with an answer, in words that can be sent back to the model."""
+    """An answer is malformed. The message can be sent back to the model."""
 
 
 def find_object(text: str, keys: Collection[str]) -> dict[str, Any]:
-    """The last object in the text that has all these keys, since drafts come before answers.
+    """The last object in the text that has all these keys, because drafts come before the answer. Raises
+    MalformedError.
 
     >>> find_object('Well: ```json\\n{"p": 0.5}\\n``` I hope it helps.', ["p"])
     {'p': 0.5}

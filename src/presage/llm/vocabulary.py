@@ -1,7 +1,7 @@
 """The words of the languages and libraries that kernels are written in.
 
-A name that is not listed may be its author's, and a model does not see it. A word may be added if no author would
-choose it to impress a model.
+A name that is not listed may have been chosen by the author, and is hidden from the model. A word may be added if no
+author would choose it to impress a model.
 """
 
 from __future__ import annotations
@@ -80,9 +80,9 @@ def is_of_c(word: str) -> bool:
 
 
 COMMON = _words("min max abs clock norm round floor ceil pow log exp trunc hypot remainder assert free cuda at ptx")
-"""Words of libraries that an author may use for a variable. They count as the library's where they are called."""
+"""Words of libraries that an author may also use for a variable. They count as the library's if they are called."""
 NAMESPACES = _words("std torch at c10 cub thrust cg cooperative_groups wmma nvcuda cute cutlass cuda ptx")
-"""What follows `NAMESPACE::` belongs to that library."""
+"""A word after `NAMESPACE::` belongs to that library."""
 MEMBERS = _words("""
     x y z w size sizes numel data data_ptr options dim device dtype contiguous is_cuda is_contiguous scalar_type stride
     type toType zero_ fill_ push_back sync thread_rank num_threads shfl_down shfl_up shfl_xor shfl num_elements
@@ -120,7 +120,7 @@ ENTRIES = _words("""
     custom_kernel Model ModelNew forward backward __init__ __call__ __name__ __main__ setup_context get_inputs
     get_init_inputs input_t output_t
 """)
-"""Names that a harness or Python calls, so the author had no choice."""
+"""Names that a harness or Python requires, so that the author did not choose them."""
 MODULE = _words("__name__ __file__ __doc__")
 NAMING_CALLS = _words("register_buffer register_parameter register_module add_module setattr getattr hasattr delattr")
 """Calls that name an attribute by a string."""

@@ -1,7 +1,7 @@
-"""Open weights on this machine: a folder, a GGUF file or a name at a model hub becomes a model with its tokenizer.
+"""Load open weights on this machine: a folder, a GGUF file or a name at a model hub becomes a model with its tokenizer.
 
-What `presage train llm` made is a folder with a file `model.json`, which names the weights that training began from and
-what it added to them. Code that comes with weights is never run, and pickled weights are not read.
+`presage train llm` makes a folder with a file `model.json`. The file names the base weights that training began from,
+and the adapter or the weights that it made. Code that comes with weights is never run; pickled weights are not read.
 """
 
 from __future__ import annotations
@@ -21,29 +21,29 @@ DESCRIPTION = "model.json"
 
 @dataclass(frozen=True)
 class Description:
-    """What a folder that training made says of itself."""
+    """The file `model.json` in a folder that training made."""
 
     base: str
     """The weights that training began from: a folder, a GGUF file or a name at a hub."""
     adapter: str = ""
-    """The folder, inside this one, of what LoRA adds to the base."""
+    """The subfolder with the LoRA adapter for the base."""
     weights: str = ""
-    """The folder, inside this one, of whole weights in place of the base's."""
+    """The subfolder with whole weights that replace the base."""
     mode: str = "readout"
-    """How it was trained to answer: `readout` or `spoken`."""
+    """How the model was trained to answer: `readout` or `spoken`."""
     temperature: float = 1.0
-    """What the logarithms of its probabilities are to be divided by: what fitted on the validation split."""
+    """The divisor of its log-probabilities, fitted on the validation split."""
     answers: tuple[str, ...] = ()
-    """What it chooses among, where it was trained on other questions than those about kernels."""
+    """The answers that it chooses among, if it was trained on other questions than those about kernels."""
     advised: bool = False
-    """Whether its questions say what `learned` forecasts."""
+    """Whether its questions state the forecast of `learned`."""
 
     def write(self, folder: Path) -> None:
         write_whole(folder / DESCRIPTION, json.dumps(vars(self), indent=1) + "\n")
 
     @classmethod
     def read(cls, folder: Path) -> Description | None:
-        """That of a folder; None for a folder of plain weights."""
+        """The description in a folder; None for a folder of plain weights. Raises PresageError."""
         file = folder / DESCRIPTION
         if not file.is_file():
             return None
@@ -56,14 +56,14 @@ class Description:
 
 @dataclass(frozen=True)
 class Weights:
-    """A model that is loaded."""
+    """A loaded model."""
 
     model: Any
     tokenizer: Any
     name: str
     description: Description
     processor: Any = None
-    """Of a model that sees: what makes tokens and pixels of a conversation with pictures."""
+    """For a vision model: turns a conversation with pictures into tokens and pixels."""
 
     @property
     def device(self) -> Any:
@@ -73,11 +73,11 @@ class Weights:
 def load(
     spec: str, adapter: Path | None = None, *, precision: str = "", trainable: bool = False, sees: bool = False
 ) -> Weights:
-    """A model by its folder, GGUF file or name at a hub, on the GPU if there is one. An adapter's folder is added.
+    """Load a model from a folder, a GGUF file or a hub, onto the GPU if there is one. adapter: its folder.
 
-    precision: `bf16` or `fp32`; by default bf16 on a GPU and fp32 on a CPU. trainable: leave an adapter apart from the
-    weights, so that it can be trained further. sees: it must take pictures, too. Raises PresageError if it cannot be
-    loaded.
+    precision: `bf16` or `fp32`; by default bf16 on a GPU and fp32 on a CPU. trainable: keep the adapter separate from
+    the weights, so that it can be trained further. sees: load a vision model. Raises PresageError if the model cannot
+    be loaded.
     """
     torch, _ = import_libraries()
     told = described(spec)
@@ -91,19 +91,19 @@ def load(
     if added:
         model = _with_adapter(model, added, trainable)
     if trainable:
-        # Its gradients behind a mask can be NaN: github.com/pytorch/pytorch/issues/196678, on Hopper since torch 2.11.
+        # With a mask, its gradients can be NaN on Hopper since torch 2.11: github.com/pytorch/pytorch/issues/196678.
         torch.backends.cuda.enable_cudnn_sdp(False)
     tokenizer = reader.tokenizer if sees else reader
     return Weights(model.to(device), tokenizer, Path(spec).stem or spec, told, reader if sees else None)
 
 
 def described(spec: str) -> Description:
-    """What is known of weights by their name before they are loaded."""
+    """The description of weights by their name, without loading them."""
     return (Description.read(Path(spec)) if Path(spec).is_dir() else None) or Description(spec)
 
 
 def _plain(spec: str, dtype: Any, sees: bool) -> tuple[Any, Any]:
-    """The model, and its tokenizer or, of one that sees, its processor."""
+    """The model, and its tokenizer or, for a vision model, its processor."""
     _, transformers = import_libraries()
     reads, kind = (
         (transformers.AutoProcessor, transformers.AutoModelForImageTextToText)
@@ -137,8 +137,8 @@ def _plain(spec: str, dtype: Any, sees: bool) -> tuple[Any, Any]:
 
 
 def _forget_packing(model: Any) -> None:
-    """A GGUF file's numbers were unpacked. transformers remembers that they were packed, and then would neither train
-    nor write them."""
+    """Clear the mark that the weights are quantised. They were unpacked from a GGUF file, but with this mark
+    transformers would neither train nor save them."""
     model.hf_quantizer, model.is_quantized = None, False
     if hasattr(model.config, "quantization_config"):
         del model.config.quantization_config
@@ -156,7 +156,7 @@ def _with_adapter(model: Any, folder: Path, trainable: bool) -> Any:
 
 
 def import_libraries() -> tuple[Any, Any]:
-    """torch and transformers, or an error that says how to get them."""
+    """Import torch and transformers. Raises a PresageError that says how to install them."""
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     try:
         import torch

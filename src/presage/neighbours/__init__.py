@@ -1,2 +1,2 @@
-"""What other projects read and write: evaluators for evolutionary searches, Kernel Tuner's files and strategies,
-FlashInfer-Bench's definitions, solutions and traces, and KernelBench's score. None of their packages is needed."""
+"""Interfaces to other projects: evaluators for evolutionary searches, files and a strategy for Kernel Tuner, data sets
+of FlashInfer-Bench, and KernelBench's score. Their packages are not needed."""

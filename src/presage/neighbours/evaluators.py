@@ -1,7 +1,7 @@
 """Evaluator: scores programs for an evolutionary search, such as OpenEvolve's or ShinkaEvolve's.
 
-It forecasts first. Only where the policy does not trust the forecast is the program measured. What was not measured
-never scores above the best that was, so the best program of a search is always a measured one.
+It forecasts a program first, and measures it only if the policy does not trust the forecast. A program that was not
+measured never scores above the best measured one, so the best program of a search was always measured.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ PROJECTS = ("openevolve", "shinka")
 
 @dataclass(frozen=True)
 class Score:
-    """What is said of one program."""
+    """The score of one program."""
 
     metrics: dict[str, float]
-    """`combined_score`, which is what a search maximises: the speedup over the anchor; 0 for a program that fails.
-    `measured`: 1 or 0. `forecast`: the speedup that was expected. `p_fail`: the chance that it fails."""
+    """`combined_score`: the speedup over the anchor, which a search maximises; 0 for a program that fails. `measured`:
+    1 or 0. `forecast`: the expected speedup. `p_fail`: the probability of failure."""
     reason: str
-    """Why it was measured or not, or why it fails."""
+    """Why the program was or was not measured, or why it fails."""
 
     @property
     def is_right(self) -> bool:
@@ -44,7 +44,7 @@ class Score:
 
 
 class Evaluator:
-    """For one problem on one device. Processes that share a journal know of each other's measurements."""
+    """Scores programs for one problem on one device. Processes with the same journal share their measurements."""
 
     def __init__(
         self,
@@ -56,24 +56,24 @@ class Evaluator:
         policy: str = "confident",
         journal: str | Path = "presage-evaluator.jsonl",
     ) -> None:
-        """suffix: which kind of file programs are: .c, .cu or .py. journal: the file of what was measured."""
+        """suffix: the suffix of program files: .c, .cu or .py. journal: the file that stores measurements."""
         self.problem, self.suffix, self.device = problem, suffix, device
         self.forecaster, self.policy = forecaster, policies.get(policy)
         self._journal = Path(journal)
 
     def forecast(self, program: str | Path) -> Score:
-        """What is expected of a program, with nothing run; what was measured of it, where it was."""
+        """The score of a program without running it: its earlier measurement, or else its forecast."""
         return self._forecast(program)[0]
 
     def evaluate(self, program: str | Path) -> Score:
-        """The forecast of a program, if the policy trusts it, and else its measurement."""
+        """The score of a program: its forecast if the policy trusts it, else its measurement."""
         score, known = self._forecast(program)
         if known or score.metrics["measured"] or not score.is_right:
             return score
         return self._measure(program, score)
 
     def _forecast(self, program: str | Path) -> tuple[Score, bool]:
-        """The score, and whether that is the last word."""
+        """The score, and whether it is final, so that no measurement is needed."""
         with self._kernel(program) as path:
             try:
                 hash = api.load_kernel(self.problem, path).hash
@@ -111,12 +111,12 @@ class Evaluator:
             f"measured: {value:.3g} times the anchor's speed" if value else f"{found.status}: {found.reason}",
         )
         line = json.dumps({"kernel": found.kernel.hash, "metrics": score.metrics, "reason": score.reason})
-        with self._journal.open("a", encoding="utf-8") as stream:  # one write, which no other's can part
+        with self._journal.open("a", encoding="utf-8") as stream:  # one write, so that lines do not interleave
             stream.write(f"{line}\n")
         return score
 
     def _measured(self) -> dict[str, dict[str, Any]]:
-        """What was measured by now, by the hash of the kernel; a line that was cut short is left out."""
+        """The measurements so far, by the hash of the kernel. Truncated lines are skipped."""
         found = {}
         if self._journal.exists():
             for line in self._journal.read_text(encoding="utf-8").splitlines():
@@ -129,7 +129,7 @@ class Evaluator:
 
     @contextmanager
     def _kernel(self, program: str | Path) -> Iterator[str]:
-        """The program as a kernel's file: searches call theirs what they like."""
+        """The path of a copy of the program with the right suffix, because searches use any file name."""
         folder = scratch.make()
         try:
             path = os.path.join(folder, f"program{self.suffix}")
@@ -215,7 +215,7 @@ if __name__ == "__main__":
 
 
 def text(project: str, problem: str, suffix: str, device: str, forecaster: str, policy: str) -> str:
-    """An evaluator's file for a project."""
+    """The text of an evaluator's file for a project. Raises PresageError for an unknown project."""
     if project not in PROJECTS:
         raise PresageError(f"evaluators are written for {' and '.join(PROJECTS)}, not for '{project}'")
     head = _EVALUATOR.format(

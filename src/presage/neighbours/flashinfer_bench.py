@@ -1,6 +1,6 @@
-"""FlashInfer-Bench: its data sets, read as problems, modules and a recording. flashinfer_export.py writes them.
+"""Read data sets of FlashInfer-Bench as problems, modules and a recording. flashinfer_export.py writes data sets.
 
-A data set is a folder: `definitions/` and `solutions/` hold a JSON file each, `workloads/` and `traces/` JSON lines.
+A data set is a folder: `definitions/` and `solutions/` hold JSON files, `workloads/` and `traces/` JSON lines.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _MS = 1e6
 _LARGEST = 64 << 20
 _WRONG = (AttributeError, LookupError, TypeError, ValueError)
 LANGUAGES = {"triton": "triton", "python": "torch", "cuda": "torch", "cpp": "torch", "tilelang": "torch"}
-"""What their languages are here: whatever has host code is a module."""
+"""FlashInfer-Bench's languages as languages of Presage. All code with host code is a module."""
 STATUSES = {
     "PASSED": Status.OK,
     "INCORRECT_SHAPE": Status.WRONG_RESULT,
@@ -37,7 +37,7 @@ STATUSES = {
     "TIMEOUT": Status.TIMEOUT,
 }
 REFERENCE = "reference"
-"""What the definition's own code is called in a recording."""
+"""The name of the definition's own code in a recording."""
 _CALLED = "\n\ndef custom_kernel(data):\n    return {entry}(*data)\n"
 _INTEGERS = ("int", "bool")
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,120}")
@@ -45,7 +45,7 @@ _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,120}")
 
 @dataclass
 class Dataset:
-    """What a folder holds, by the name of the definition."""
+    """The contents of a data set by the name of the definition."""
 
     definitions: dict[str, dict[str, Any]] = field(default_factory=dict)
     solutions: dict[str, list[dict[str, Any]]] = field(default_factory=lambda: defaultdict(list))
@@ -58,7 +58,7 @@ def is_dataset(folder: Path) -> bool:
 
 
 def read(folder: Path) -> Dataset:
-    """Raises PresageError for a file that is not as its format says."""
+    """The data set in a folder. Raises PresageError for a file of the wrong form."""
     found = Dataset()
     for path in sorted(folder.glob("definitions/**/*.json")):
         with _blamed(path):
@@ -104,7 +104,7 @@ def _documents(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def _named(document: Mapping[str, Any]) -> str:
-    """A name that can be a file's."""
+    """The document's name. Raises ValueError if it cannot be a file name."""
     name = str(document["name"])
     if not _NAME.fullmatch(name):
         raise ValueError(f"'{excerpt(name)}' is no name")
@@ -115,10 +115,10 @@ def _named(document: Mapping[str, Any]) -> str:
 
 
 def import_traces(folder: Path, to: Path, *, hardware: str | None = None) -> Recording:
-    """Make a recording of what was measured on one GPU. Speedups are relative to the definition's own code.
+    """Make a recording of the traces of one GPU. Speedups are relative to the definition's own code.
 
-    A solution that failed on any workload has that status. Raises PresageError where several GPUs were measured and
-    none is named, and where nothing was."""
+    A solution that failed on any workload gets the status of that failure. Raises PresageError if there are no traces,
+    or if there are traces of several GPUs and `hardware` does not select one."""
     found = read(folder)
     with _blamed(folder / "traces"):
         places = sorted({_hardware(each) for traces in found.traces.values() for each in traces})
@@ -211,11 +211,11 @@ def _positive(time: Any) -> float:
 
 
 def write_modules(folder: Path, into: Path) -> dict[str, int]:
-    """Write each definition as a problem of one file, and its solutions as modules in a folder of the same name, as
-    `presage corpus collect --modules` reads them. Nothing is run.
+    """Write each definition as a one-file problem, and its solutions as modules in a folder of the same name, in the
+    layout that `presage corpus collect --modules` reads. Nothing is run.
 
-    Returns how many problems and modules there are, and how many were left out: definitions whose workloads need data
-    from a file, and solutions that are not one Python file."""
+    Returns the numbers of problems, of modules, and of those left out: definitions whose workloads need data from a
+    file, and solutions that are not one Python file."""
     found = read(folder)
     counts = {"problems": 0, "modules": 0, "left_out": 0}
     into.mkdir(parents=True, exist_ok=True)
@@ -238,7 +238,7 @@ def write_modules(folder: Path, into: Path) -> dict[str, int]:
 
 
 def _is_module(solution: Mapping[str, Any]) -> bool:
-    """Whether it is one file that returns its outputs."""
+    """Whether the solution is one Python file that returns its outputs."""
     spec = solution["spec"]
     return (
         spec["language"] in ("python", "triton")
@@ -248,20 +248,20 @@ def _is_module(solution: Mapping[str, Any]) -> bool:
 
 
 def _text(solution: Mapping[str, Any]) -> str:
-    """The file with the entry point, called as we call modules."""
+    """The text of the file with the entry point; a Python file gets a `custom_kernel` that calls it."""
     path, _, entry = str(solution["spec"]["entry_point"]).partition("::")
     text = next(str(each["content"]) for each in solution["sources"] if each["path"] == path)
     return text + (_CALLED.format(entry=entry) if path.endswith(".py") else "")
 
 
 def _arguments(workload: Mapping[str, Any]) -> dict[str, Any]:
-    """What tells one workload from another: its sizes, and its numbers."""
+    """The values that distinguish workloads: the sizes of axes, and scalar inputs."""
     scalars = {name: each["value"] for name, each in workload["inputs"].items() if each["type"] == "scalar"}
     return {**workload["axes"], **scalars}
 
 
 def problem_text(definition: Mapping[str, Any], workloads: Sequence[Mapping[str, Any]]) -> str | None:
-    """The definition as a problem of one file; None where no workload can be made from random numbers."""
+    """The definition as a one-file problem; None if all its workloads need data from a file."""
     cases = [_arguments(each) for each in workloads if all(i["type"] != "safetensors" for i in each["inputs"].values())]
     if workloads and not cases:
         return None
@@ -297,7 +297,7 @@ def problem_text(definition: Mapping[str, Any], workloads: Sequence[Mapping[str,
 
 
 def _checked(names: Sequence[str] | Mapping[str, Any]) -> list[str]:
-    """Names that may stand in Python."""
+    """The names, checked to be Python identifiers. Raises ValueError."""
     for name in names:
         if not str(name).isidentifier():
             raise ValueError(f"'{excerpt(str(name))}' is no name of an axis or an input")
@@ -305,7 +305,7 @@ def _checked(names: Sequence[str] | Mapping[str, Any]) -> list[str]:
 
 
 def _drawn(name: str, spec: Mapping[str, Any]) -> str:
-    """How an input is drawn."""
+    """The Python expression that draws an input."""
     if spec["shape"] is None:
         return name
     shape, dtype = f"[{', '.join(_checked(spec['shape']))}]", str(spec["dtype"])

@@ -1,4 +1,4 @@
-"""Writes a problem of the catalogue and what was recorded of it as a FlashInfer-Bench data set."""
+"""Write a problem of the catalogue and its recorded measurements as a FlashInfer-Bench data set."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ _WORDS = {
 }
 _SPOKEN = {"triton": "triton", "torch": "python"}
 _SPACE = uuid.UUID("6f0f3c1e-5d0a-4a52-9a52-1f3a3b7d2c11")
-"""So that the same workload has the same identity each time it is written."""
+"""The namespace of workload UUIDs, so that the same workload always gets the same UUID."""
 _WITHOUT_TIME = "1970-01-01T00:00:00"
 
 
 def export(recording: Recording, problem: str, folder: Path) -> dict[str, int]:
-    """Write the problem as a definition, its timed cases as workloads, recorded modules as solutions and their times as
-    traces. A bare kernel has no host code, without which FlashInfer-Bench cannot call it, and is left out.
+    """Write the problem as a definition, its timed cases as workloads, recorded modules as solutions, and their times
+    as traces. Bare kernels are left out: they have no host code, and FlashInfer-Bench cannot call them.
 
-    Returns how many of each there are. Raises PresageError for a problem that is not in the catalogue, that has cases
-    of several types, or whose PyTorch version was not recorded: that is the definition's reference."""
+    Returns the number of each. Raises PresageError for a problem that is not in the catalogue, that has cases of
+    several types, or whose PyTorch version, the definition's reference, was not recorded."""
     if folder.exists() and any(folder.iterdir()):
         raise PresageError(f"{folder} is not empty; name a new folder")
     known = problems.get(problem)
@@ -70,7 +70,7 @@ def _write(path: Path, documents: Iterable[Mapping[str, Any]]) -> None:
 
 
 def _axes(problem: Problem, case: Case) -> dict[str, int]:
-    """The size of every axis, by a name made of how the problem writes it."""
+    """The size of every axis. Its name is made from the problem's expression for the size."""
     found = {}
     for array in (*problem.inputs, *problem.outputs):
         for axis, size in zip(_names(array.shape), problem.shape(array, case), strict=True):

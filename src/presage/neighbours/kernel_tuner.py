@@ -1,4 +1,4 @@
-"""Kernel Tuner: its cache files and T4 files, written from a recording, and a strategy for `tune_kernel`.
+"""Kernel Tuner: write its cache files and T4 files from a recording, and provide a strategy for `tune_kernel`.
 
 `presage corpus import` reads both kinds of file (corpus/importing.py).
 """
@@ -42,9 +42,9 @@ _TIMES = ("compile_time", "verification_time", "benchmark_time", "strategy_time"
 
 
 def write_cache(recording: Recording, to: Path, problem: str | None = None, family: str | None = None) -> int:
-    """Write the kernels of one family as a cache that `tune_kernel(cache=…)` reads, in simulation mode, too.
+    """Write the kernels of one family as a cache file for `tune_kernel(cache=…)`, also in simulation mode.
 
-    Returns how many. Raises PresageError where the recording has several problems or families and none is named."""
+    Returns their number. Raises PresageError if the recording has several problems or families and none is named."""
     rows = _family(recording, problem, family)
     head = {
         "device_name": str(recording.facts.get("hardware") or recording.name),
@@ -55,13 +55,13 @@ def write_cache(recording: Recording, to: Path, problem: str | None = None, fami
         "objective": "time",
     }
     lines = [f"{json.dumps(','.join(map(str, row.values.values())))}: {json.dumps(_cached(row))}" for row in rows]
-    text = json.dumps(head)[:-1] + ', "cache": {\n' + ",\n".join(lines) + "}\n}"  # a line each, as Kernel Tuner does
+    text = json.dumps(head)[:-1] + ', "cache": {\n' + ",\n".join(lines) + "}\n}"  # one line each, like Kernel Tuner
     to.write_text(text, encoding="utf-8")
     return len(rows)
 
 
 def write_t4(recording: Recording, to: Path, problem: str | None = None, family: str | None = None) -> int:
-    """Write the kernels of one family as a T4 file, the results format that auto-tuners share. Returns how many."""
+    """Write the kernels of one family as a T4 file, the results format shared by auto-tuners. Returns their number."""
     rows = _family(recording, problem, family)
     document = {
         "schema_version": "1.0.0",
@@ -73,7 +73,7 @@ def write_t4(recording: Recording, to: Path, problem: str | None = None, family:
 
 
 def _family(recording: Recording, problem: str | None, family: str | None) -> list[Row]:
-    """The rows of one family, which have the same tunables."""
+    """The rows of one family that have the same tunables as its first row. Raises PresageError."""
     problems = [problem] if problem else list(recording.counts)
     if len(problems) > 1:
         raise PresageError(f"{recording.name} has {len(problems)} problems; name one of them with --problem")
@@ -94,7 +94,7 @@ def _choices(rows: Sequence[Row]) -> dict[str, list[Value]]:
 
 
 def _sizes(rows: Sequence[Row]) -> list[int]:
-    """The sizes in the name of the case, where it is made of them."""
+    """The sizes in the case's name, if it consists of sizes; else [1]."""
     case = next((row.cases[0].case for row in rows if row.cases), "")
     return [int(size) for size in case.split("x")] if re.fullmatch(r"\d+(x\d+)*", case) else [1]
 
@@ -105,7 +105,8 @@ def _time_ms(row: Row) -> float:
 
 
 def _samples_ms(row: Row) -> list[float]:
-    """The samples of the one case; of several, whose samples do not belong together, the mean of their medians."""
+    """The samples of a single case. Samples of several cases do not belong together, so there the geometric mean of the
+    medians is used."""
     return [time / _MS for time in row.cases[0].samples_ns] if len(row.cases) == 1 else [row.total_ns / _MS]
 
 
@@ -132,31 +133,31 @@ def _result(row: Row) -> dict[str, Any]:
 
 _CASE = "as tuned"
 _NO_COST = sys.float_info.max / 2
-"""What Kernel Tuner gives for a configuration that failed is more."""
+"""The limit of a cost. Kernel Tuner gives a greater one for a configuration that failed."""
 
 
 class SurrogateStrategy:
     """The `surrogate` forecaster as a strategy: `kernel_tuner.tune_kernel(…, strategy=SurrogateStrategy())`.
 
-    It measures a few configurations that experience suggests, then always the one of which the most improvement is to
-    be expected, until the budget of `strategy_options` (`max_fevals`, `time_limit`) is spent."""
+    It measures a few configurations that usually perform well, then always the one with the highest expected
+    improvement, until the budget of `strategy_options` (`max_fevals`, `time_limit`) is spent."""
 
     def __init__(self, seed: int = 0) -> None:
         self.seed = seed
         self.costfunc_kwargs = {"scaling": False, "snap": False}
 
     def tune(self, searchspace: Any, runner: Any, tuning_options: Any) -> list[dict[str, Any]]:
-        """What `tune_kernel` calls."""
-        util = importlib.import_module("kernel_tuner.util")  # it is there: it has called us
+        """The interface that `tune_kernel` calls."""
+        util = importlib.import_module("kernel_tuner.util")  # installed, because it has called this method
         common = importlib.import_module("kernel_tuner.strategies.common")
         cost = common.CostFunc(searchspace, tuning_options, runner, **self.costfunc_kwargs)
-        with contextlib.suppress(util.StopCriterionReached):  # the budget is spent, as it should be
+        with contextlib.suppress(util.StopCriterionReached):  # the usual end: the budget is spent
             self(cost, searchspace)
         results: list[dict[str, Any]] = cost.results
         return results
 
     def __call__(self, cost: Any, searchspace: Any) -> tuple[tuple[Any, ...], float]:
-        """What `OptAlgWrapper` calls, and what measures until the budget is spent: the best configuration and cost."""
+        """Measure until the budget is spent; return the best configuration and its cost. `OptAlgWrapper` calls this."""
         names = list(searchspace.tune_params)
         configurations = {_label(names, each): tuple(each) for each in searchspace.list}
         left = {label: Candidate(_kernel(label, names, each)) for label, each in configurations.items()}
@@ -183,7 +184,7 @@ class SurrogateStrategy:
 
 
 def _told(kernel: Kernel, cost: float) -> Measured:
-    """What a cost says: less is better. Where more was better it comes negated, and its inverse stands for a time."""
+    """The cost as a time; less is better. Kernel Tuner negates an objective to maximise, and its inverse is used."""
     if not -_NO_COST < cost < _NO_COST or cost == 0:
         return Measured(kernel, status="runtime_error")
     return Measured(kernel, times_ns={_CASE: cost if cost > 0 else -1 / cost})
@@ -196,18 +197,18 @@ def _label(names: Sequence[str], values: Sequence[Any]) -> str:
 def _kernel(label: str, names: Sequence[str], values: Sequence[Any]) -> Kernel:
     chosen = {name: _plain(value) for name, value in zip(names, values, strict=True)}
     kernel = Kernel("", "cuda", Header(), f"tuned@{label}", chosen)
-    kernel.__dict__["hash"] = label  # its values are all that is known of it
+    kernel.__dict__["hash"] = label  # there is no source to hash, only the values
     return kernel
 
 
 def _plain(value: Any) -> Value:
-    """A value of numpy's as one of Python's."""
+    """A NumPy value as a Python value."""
     found: Value = value.item() if hasattr(value, "item") else value
     return found
 
 
 class _Tuned(Problem):
-    """Whatever Kernel Tuner measures: only its times are known."""
+    """A stand-in for the problem that Kernel Tuner measures. Only times are known."""
 
     name, room, summary = "tuned", "imported", "measured by Kernel Tuner"
     inputs = outputs = checks = ()

@@ -26,10 +26,10 @@ def fast_p(speedups: Sequence[float | None], thresholds: Sequence[float] = THRES
 
 
 def scores(recording: Recording, thresholds: Sequence[float] = THRESHOLDS) -> dict[str, Any]:
-    """fast_p over every attempt in a recording, and over each problem's best: what several attempts would reach.
+    """fast_p over every attempt in a recording, and over each problem's best attempt.
 
-    The kernel that speedups are relative to is no attempt. A problem without another kernel, or whose reference has no
-    time, has no attempts."""
+    The kernel that speedups are relative to is not an attempt. A problem without another kernel, or whose reference has
+    no time, has no attempts."""
     attempts = _attempts(recording)
     every = [each for found in attempts.values() for each in found]
     best = [max((each for each in found if each is not None), default=None) for found in attempts.values()]

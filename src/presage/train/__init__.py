@@ -1,1 +1,1 @@
-"""Training language models to forecast: recordings become questions, and a model learns to answer them honestly."""
+"""Train language models to forecast: recordings become questions, and a model learns calibrated answers to them."""

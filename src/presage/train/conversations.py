@@ -1,9 +1,9 @@
-"""What a model is trained on: conversations that end with the right answer.
+"""The training data of a model: conversations that end with the right answer.
 
-`presage train llm` makes them from recordings, or reads a folder of a person's own (`--questions FOLDER`):
-`train.jsonl` and `validation.jsonl`, a conversation in each line, `{"messages": […], "group": …}`, as chat models are
-trained with; the last message is the answer. Pictures are files beside them. A group (a task, an operation) is whole
-in a half of the validation split; it may be left out.
+`presage train llm` makes them from recordings, or reads a folder of the user's own (`--questions FOLDER`). The folder
+has `train.jsonl` and `validation.jsonl` with a conversation in each line, `{"messages": […], "group": …}`, in the usual
+form for chat models; the last message is the answer. Pictures are files in the folder. `group` (a task, an operation)
+is optional; the two halves of the validation split never share a group.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _ROLES = ("system", "user", "assistant")
 
 @dataclass(frozen=True)
 class Conversation:
-    """A question and what is to be answered."""
+    """A question and its right answer."""
 
     messages: Messages
     answer: str
@@ -37,7 +37,7 @@ class Conversation:
 
 
 def read(folder: Path, split: str, limit: int = 0, seed: int = 0) -> list[Conversation]:
-    """A person's own, in a random order that does not depend on the limit: fewer are the first of more."""
+    """The user's own conversations in a random order. A limit takes the first of this order. Raises PresageError."""
     file = folder / f"{split}.jsonl"
     try:
         lines = file.read_text(encoding="utf-8").rstrip("\n").split("\n")
@@ -60,12 +60,12 @@ def read(folder: Path, split: str, limit: int = 0, seed: int = 0) -> list[Conver
 
 
 def answers(conversations: Sequence[Conversation]) -> list[str]:
-    """What is answered anywhere: the choices of a model that is read out."""
+    """All distinct answers: the choices of a model that is read out."""
     return sorted({each.answer for each in conversations})
 
 
 def digest(folder: Path) -> str:
-    """Of what a training reads: it continues only with the questions that it began with."""
+    """A hash of the training data. A training continues only with the questions that it began with."""
     return hashlib.sha256((folder / "train.jsonl").read_bytes()).hexdigest()[:16]
 
 

@@ -1,8 +1,8 @@
-"""The third stage: reinforcement learning of spoken answers, by TRL's GRPO, which asks each question several times and
-makes the answers likelier that earned more than the others to the same question.
+"""The third stage: reinforcement learning of spoken answers with TRL's GRPO. It asks each question several times, and
+makes the answers likelier that earned more than the other answers to the same question.
 
-Rewards are not divided by their spread in a group, so that their weights count as given. Groups whose answers all
-earned the same are left out of the loss. A killed training goes on from its last whole checkpoint.
+Rewards are not divided by their standard deviation in a group, so that their weights count as given. Groups whose
+answers all earned the same are left out of the loss. A killed training resumes from its last complete checkpoint.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ _STATE = "trainer_state.json"
 def train(
     config: Config, questions: Sequence[Question], begin: Path | None, folder: Path, say: Callable[[str], None] = print
 ) -> Path:
-    """Train from what the second stage wrote, or from the model itself, or go on; returns the folder of the result."""
+    """Train from the result of the second stage (`begin`) or from the base model, or resume. Returns the result's
+    folder."""
     result = folder / RESULT
     folder.mkdir(parents=True, exist_ok=True)
     claim(folder / "settings.json", config.digest("model", "mode", "precision", "sft", "grpo"), "training")
@@ -41,7 +42,7 @@ def train(
     transformers.set_seed(config.grpo.seed)
     last = last_checkpoint(folder)
     if last and (state := json.loads((last / _STATE).read_text()))["global_step"] >= config.grpo.steps:
-        weights = _begun(config, last)  # it was cut after its last step: the trainer would take another
+        weights = _begun(config, last)  # killed after its last step: the trainer would run one step more
         _write_log(folder, state["log_history"], say)
         write_result(weights.model, weights, result)
         return result
@@ -67,7 +68,7 @@ def train(
 
 
 class Reward:
-    """What TRL asks for the rewards of a step's answers."""
+    """The callable that TRL asks for the rewards of a step's answers."""
 
     __name__ = "reward"
 
@@ -89,7 +90,7 @@ class Reward:
 
 
 def arguments(config: Config, folder: Path, has_gpu: bool, processes: int) -> dict[str, Any]:
-    """What TRL is told. A step's answers are dealt out to the GPUs, and each takes a few at a time."""
+    """The arguments of `GRPOConfig`. A step's answers are distributed over the GPUs, and each takes a few at a time."""
     chosen = config.grpo
     total = chosen.questions * chosen.answers
     if total % processes:
@@ -112,7 +113,7 @@ def arguments(config: Config, folder: Path, has_gpu: bool, processes: int) -> di
 
 
 def row(tokenizer: Any, question: Question) -> dict[str, Any]:
-    """A question as TRL wants it: as a conversation where the model has a template for one."""
+    """A question as TRL expects it: as a conversation if the model has a chat template, else as text."""
     messages = llm_question.conversation(question.text, "spoken")
     if getattr(tokenizer, "chat_template", None):
         return {"prompt": messages, "truth": question.truth}
@@ -120,7 +121,7 @@ def row(tokenizer: Any, question: Question) -> dict[str, Any]:
 
 
 def last_checkpoint(folder: Path) -> Path | None:
-    """The last one that was written to its end. One that was not is removed."""
+    """The last complete checkpoint; None if there is none. Later incomplete ones are removed."""
     found = sorted(folder.glob("checkpoint-*"), key=lambda path: int(path.name.rpartition("-")[2]))
     while found:
         try:
@@ -132,7 +133,7 @@ def last_checkpoint(folder: Path) -> Path | None:
 
 
 def _begun(config: Config, begin: Path | None) -> Weights:
-    """The model as the second stage left it, to be trained further."""
+    """The model to train further: `begin`, the result of an earlier stage or a checkpoint, or else the base model."""
     if begin is None:
         weights = load(config.model, precision=precision_of(config), trainable=True)
     elif config.sft.lora_rank:
@@ -144,8 +145,8 @@ def _begun(config: Config, begin: Path | None) -> Weights:
 
 
 def _trainer_class(trl: Any) -> Any:
-    """TRL's trainer, less the groups that earned the same. Their advantages are 0, so they move nothing; they must not
-    count in the mean either."""
+    """TRL's trainer without the groups whose answers earned the same. Their advantages are 0, so they have no gradient;
+    this trainer also excludes them from the mean."""
 
     class Trainer(trl.GRPOTrainer):  # type: ignore[misc]
         def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
@@ -173,7 +174,7 @@ def _processes() -> int:
 
 
 def _import_trl() -> tuple[Any, Any]:
-    os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")  # TRL would tell its makers what is trained
+    os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")  # else TRL sends usage data
     try:
         import datasets
         import trl

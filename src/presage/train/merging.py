@@ -1,4 +1,4 @@
-"""Merged weights: an adapter added to the weights it was trained on, for servers that take no adapters."""
+"""Merge an adapter into the weights that it was trained on, for servers that do not support adapters."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ FOLDER = "merged"
 
 
 def merge(folder: Path, say: Callable[[str], None] = print) -> Path:
-    """Write the whole weights of what was trained into a folder inside it, as safetensors in half precision."""
+    """Write the merged weights of a trained model to a subfolder, as safetensors in half precision. Returns the
+    subfolder. Raises PresageError if there is no adapter."""
     told = described(str(folder))
     if not told.adapter:
         raise PresageError(f"{folder} has no adapter to merge")

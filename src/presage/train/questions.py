@@ -1,8 +1,8 @@
-"""The first stage: a recording as questions with their right answers, a file of JSON lines for each operation.
+"""The first stage: turn a recording into questions with their right answers, a JSON-lines file for each operation.
 
-Operations keep their split: the `train` split is learned from, the `validation` split is what a temperature is fitted
-on and what scores are told of meanwhile. Test splits are not written: `presage evaluate` asks about them. Anchors are
-mixed (the seed kernel, then others at random), some questions show measured neighbours, and kernels that fail are in.
+Operations keep their split: the `train` split is for training; the `validation` split is for fitting a temperature and
+for scores during training. Test splits are not written: `presage evaluate` asks about them. Anchors are mixed (the seed
+kernel, then others at random), some questions show measured neighbours, and kernels that fail are included.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ FACTS = "facts.json"
 ADVICE = "advice"
 SPLITS = ("train", "validation")
 _BASELINES = ("eager.py", "compiled.py")
-"""PyTorch's own kernels, which nobody forecasts."""
+"""PyTorch's own kernels, which are not forecast."""
 _TRUTH, _BESIDE, _ANY = 0.6, 0.15, 0.02
-"""The probabilities of the answers that a spoken model copies: of what came true, of the bins beside, of others."""
+"""Probabilities in the target answers of a spoken model: of the right bin, of its neighbours, and of other bins."""
 
 
 @dataclass(frozen=True)
@@ -49,20 +49,20 @@ class Question:
     language: str
     anchor: str
     kernel: str
-    """Hashes."""
+    """The hash of the kernel; `anchor` is that of the anchor."""
     truth: int
-    """0 for a kernel that failed, else 1 + the bin of its speedup: the number of the right answer."""
+    """The number of the right answer: 0 for a kernel that failed, else 1 + the bin of its speedup."""
     log2_speedup: float | None
     text: str
 
     def conversation(self, mode: str) -> Conversation:
-        """It and its right answer, as a model that answers in this manner is asked."""
+        """The question and its right answer as a conversation in this mode."""
         answer = llm_question.ANSWERS[self.truth] if mode == "readout" else spoken_answer(self.truth)
         return Conversation(llm_question.conversation(self.text, mode), answer, self.problem)
 
 
 def make(config: Config, recordings: Sequence[Recording], folder: Path, say: Callable[[str], None] = print) -> None:
-    """Write what is missing of the questions of these recordings into a folder; each file appears when it is whole."""
+    """Write the missing questions of these recordings to a folder. Each file is written atomically."""
     folder.mkdir(parents=True, exist_ok=True)
     claim(folder / FACTS, config.digest("questions"), "the questions")
     advisers = advice.make(recordings, folder / ADVICE, say) if config.questions.advised else None
@@ -85,7 +85,7 @@ def make(config: Config, recordings: Sequence[Recording], folder: Path, say: Cal
 def draw(
     device: RecordedDevice, problem: str, rows: Sequence[Row], settings: Questions, advisers: Advice | None = None
 ) -> Iterator[Question]:
-    """The questions about one operation's kernels, the same for the same seed."""
+    """The questions about one operation's kernels; deterministic for a given seed."""
     rng = random.Random(f"{settings.seed}/{problem}")
     measured = {row.hash: _measured(row) for row in rows}
     working = [row.hash for row in rows if measured[row.hash].times_ns]
@@ -117,7 +117,8 @@ def draw(
 
 
 def read(folder: Path, split: str, limit: int = 0, seed: int = 0) -> list[Question]:
-    """The questions of a split in a random order that does not depend on the limit: fewer are the first of more."""
+    """The questions of a split in a random order. A limit takes the first questions of this order. Raises
+    PresageError."""
     if not (folder / FACTS).exists():
         raise PresageError(f"{folder} has no questions; make them first, with --stage questions")
     found = []
@@ -132,7 +133,8 @@ def read(folder: Path, split: str, limit: int = 0, seed: int = 0) -> list[Questi
 
 
 def spoken_answer(truth: int) -> str:
-    """What a spoken model copies: a hump about what came true. It teaches the form of an answer, not how sure to be.
+    """The target answer of a spoken model: a peak around the right bin. It teaches the form of an answer, not its
+    confidence.
 
     >>> spoken_answer(4)
     '{"reason":"","p1":0.02,"p2":0.02,"p3":0.15,"p4":0.6,"p5":0.15,"p6":0.02,"p7":0.02,"p8":0.02,"p_fail":0.02}'
@@ -151,7 +153,7 @@ def spoken_answer(truth: int) -> str:
 
 
 def claim(file: Path, digest: str, what: str, **more: Any) -> None:
-    """Say in a file with which settings a stage began, or refuse to continue it with others."""
+    """Record in a file the settings that a stage begins with. Raises PresageError if it was begun with others."""
     if file.exists():
         try:
             known = json.loads(file.read_text()).get("settings")

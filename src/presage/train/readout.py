@@ -1,9 +1,9 @@
-"""The losses of a model that is read out: how far the probabilities of its answers are from what was measured.
+"""The losses of a model that is read out: they compare the probabilities of its answers with the measured result.
 
-Each is a proper score, so that the least loss on average is the honest answer: `log` is the logarithm of the
-probability of what came true; `brier` and `rps` are the squared error of the probability of failure and, for kernels
-that work, half the Brier score or the ranked probability score of the bins. They are those of `core.scoring`, on
-tensors. Of a yes or no, `brier` and `rps` are the squared error.
+Each is a proper score: the expected loss is least for the true probabilities. `log` is the negative logarithm of the
+probability of the true answer. `brier` and `rps` are the squared error of the probability of failure plus, for kernels
+that work, half the Brier score or the ranked probability score of the bins. They are the scores of `core.scoring`, for
+tensors. For two answers, yes or no, `brier` and `rps` are the squared error.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from typing import Any
 from presage.core.errors import PresageError, hint
 
 _ELSEWHERE = 0.1
-"""The weight of the logarithm of what all answers have together. It keeps a model from other words, so that any
-endpoint that tells the likeliest tokens tells these."""
+"""The weight of the logarithm of the total probability of all answers. It keeps a model from other words, so that the
+answers are among the likeliest tokens that an endpoint returns."""
 _LEAST = 1e-6
 
 
 def log(q: Any, truth: Any) -> Any:
-    """-ln of the probability of what came true; q (n, answers), truth (n,) with 0 for a failure, else 1 + the bin."""
+    """-ln of the true answer's probability. q: (n, answers); truth: (n,), 0 for a failure, else 1 + the bin."""
     return -q.gather(1, truth[:, None])[:, 0].clamp(min=_LEAST).log()
 
 
@@ -38,7 +38,7 @@ LOSSES: Mapping[str, Callable[[Any, Any], Any]] = {"log": log, "brier": brier, "
 
 
 def loss(kind: str, log_probabilities: Any, truth: Any) -> Any:
-    """The loss of each forecast, shape (n,), from the logarithms of the answers' probabilities among all tokens."""
+    """The loss of each forecast, shape (n,). log_probabilities: of the answers, among all tokens."""
     together = log_probabilities.logsumexp(1)
     q = (log_probabilities - together[:, None]).exp()
     return LOSSES[kind](q, truth) - _ELSEWHERE * together
@@ -59,7 +59,7 @@ def _given_works(q: Any) -> Any:
 
 
 def _one_hot(truth: Any, q: Any) -> Any:
-    """Of the bins; all 0 for a failure."""
+    """The one-hot vector of the true bin; all 0 for a failure."""
     hot = q.new_zeros(q.shape)
     hot.scatter_(1, truth[:, None], 1.0)
     return hot[:, 1:]

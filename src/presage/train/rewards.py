@@ -1,8 +1,8 @@
-"""What a spoken answer earns. Rewards are pure functions of an answer's text and of what was measured.
+"""The rewards of spoken answers: pure functions of an answer's text and of the measured result.
 
-Each is `correctness`, alone or with a score of the whole distribution. A score is proper: on average nobody earns more
-than by saying what they believe. An answer that cannot be read earns nothing, and neither does what lies past the
-length that is allowed.
+Each is `correctness`, alone or with a score of the whole distribution. The scores are proper: the expected reward is
+highest for the true probabilities. An answer that cannot be parsed earns nothing. The reward falls to nothing as the
+answer approaches the longest allowed length.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from presage.llm.structured import MalformedError
 Floats = npt.NDArray[np.float64]
 
 FULL_LENGTH = 0.75
-"""The share of the allowed length up to which an answer earns everything; from there it falls to nothing."""
+"""The share of the allowed length up to which an answer gets its full reward. Beyond, the reward falls to 0 at 1."""
 
 
 def outcomes(forecast: Forecast) -> Floats:
@@ -35,18 +35,18 @@ def outcomes(forecast: Forecast) -> Floats:
 
 
 def correctness(forecast: Forecast, truth: int) -> float:
-    """1 if the likeliest outcome came true; of m equally likely ones, each counts 1 / m."""
+    """1 if the likeliest outcome is the true one. If m outcomes are equally likely, each counts 1 / m."""
     return scoring.exact(outcomes(forecast)[None], [truth])
 
 
 def brier(forecast: Forecast, truth: int) -> float:
-    """1 less half the squared distance from what came true, over failure and all bins: from 0 to 1."""
+    """1 less half the squared distance from the true outcome, over failure and all bins: from 0 to 1."""
     return 1 - scoring.half_brier(outcomes(forecast)[None], [truth])
 
 
 def rps(forecast: Forecast, truth: int) -> float:
-    """1 less the mean of two penalties: the squared error of p_fail and, for a kernel that works, the ranked
-    probability score of its bin, which forgives a neighbouring bin more than a distant one: from 0 to 1."""
+    """1 less the mean of two penalties, from 0 to 1: the squared error of p_fail and, for a kernel that works, the
+    ranked probability score of its bin, which penalises a neighbouring bin less than a distant one."""
     failed = truth == 0
     missed = 0.0 if failed else scoring.rps(forecast.bin_probabilities()[None], [truth - 1])
     return 1 - ((forecast.p_fail - failed) ** 2 + missed) / 2
@@ -57,8 +57,8 @@ REWARDS = ("correctness", *(f"correctness+{name}" for name in _SCORES))
 
 
 def reward(kind: str, text: str, truth: int, *, weight: float = 1.0, used: float = 0.0, finish: str = "stop") -> float:
-    """What an answer earns, from 0 to 1 + weight. truth: 0 for a failure, else 1 + the bin. weight: of the score beside
-    correctness. used: the share of the allowed length that it took. finish: `length` if it was cut off.
+    """The reward of an answer, from 0 to 1 + weight. truth: 0 for a failure, else 1 + the bin. weight: of the score
+    that is added to correctness. used: the share of the allowed length that was used. finish: `length` if cut off.
 
     >>> sure = '{"reason": "", "p1": 0, "p2": 0, "p3": 0, "p4": 1, "p5": 0, "p6": 0, "p7": 0, "p8": 0, "p_fail": 0}'
     >>> reward("correctness", sure, 4), reward("correctness+brier", sure, 4, weight=0.5), reward("correctness", "", 4)
@@ -76,7 +76,7 @@ def reward(kind: str, text: str, truth: int, *, weight: float = 1.0, used: float
 
 
 def brevity(used: float) -> float:
-    """The share of its reward that an answer of this share of the allowed length keeps.
+    """The factor on the reward of an answer that used this share of the allowed length.
 
     >>> brevity(0.5), brevity(0.875), brevity(1.2)
     (1.0, 0.5, 0.0)
@@ -85,8 +85,8 @@ def brevity(used: float) -> float:
 
 
 def telling(rewards: Sequence[float], group: int) -> list[bool]:
-    """Whether each answer's group, so many answers in a row to one question, earned different rewards. A group that
-    earned the same teaches nothing, and is left out of the loss.
+    """For each answer, whether the rewards in its group differ. Groups are `group` consecutive answers to one question.
+    A group with equal rewards has no gradient, and is left out of the loss.
 
     >>> telling([0.0, 1.0, 0.5, 0.5], 2)
     [True, True, False, False]

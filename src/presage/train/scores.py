@@ -1,6 +1,6 @@
-"""How good answers are while a model is trained: the scores of `presage evaluate`, on the validation split's.
+"""Scores of answers during training: those of `presage evaluate`, on the validation split.
 
-Operations of the validation split are in no other, so a temperature that is fitted here may be used anywhere else.
+Operations of the validation split are in no other split, so a temperature that is fitted here can be used for others.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Floats = npt.NDArray[np.float64]
 
 
 def score(probabilities: Floats, questions: Sequence[Question]) -> dict[str, float]:
-    """Of answers as probabilities of failure and of each bin, shape (n, 9). A missing answer is a row of NaN."""
+    """The scores of answers. probabilities: of failure and of each bin, shape (n, 9); NaN rows are missing answers."""
     truth = np.array([question.truth for question in questions])
     works = truth > 0
     bins = _bins(probabilities)[works]
@@ -45,8 +45,8 @@ def score(probabilities: Floats, questions: Sequence[Question]) -> dict[str, flo
 
 
 def score_answers(probabilities: Floats, truth: Sequence[int]) -> dict[str, float]:
-    """Of answers to questions of any kind, as probabilities (n, answers); of a yes or no, also the area under the curve
-    of the last answer."""
+    """The scores of answers to questions of any kind. probabilities: shape (n, answers); with two answers, the scores
+    include the area under the ROC curve for the second."""
     which = np.array(truth)
     told = {
         "questions": float(len(which)),
@@ -59,24 +59,24 @@ def score_answers(probabilities: Floats, truth: Sequence[int]) -> dict[str, floa
 
 
 def fit_temperature(probabilities: Floats, truth: Sequence[int] | npt.NDArray[np.intp]) -> float:
-    """The temperature under which these answers are likeliest to have been right."""
+    """The temperature that maximises the likelihood of the right answers."""
     return Temperature.fit(probabilities, truth).T
 
 
 def warmed(log_probabilities: Floats, temperature: float) -> Floats:
-    """Probabilities (n, 9) that sum to 1, from logarithms that are divided by a temperature."""
+    """Probabilities (n, 9) that sum to 1, from log-probabilities divided by a temperature."""
     logs = log_probabilities / temperature
     p = np.exp(logs - logs.max(axis=1, keepdims=True))
     return np.asarray(p / p.sum(axis=1, keepdims=True))
 
 
 def table(columns: Mapping[str, Mapping[str, float]]) -> list[list[str]]:
-    """Scores by name, a row each, and a column for each set of them."""
+    """A table with a row for each score and a column for each set of scores."""
     names = dict.fromkeys(name for column in columns.values() for name in column)
     return [[name, *(f"{column.get(name, float('nan')):.4g}" for column in columns.values())] for name in names]
 
 
 def _bins(probabilities: Floats) -> Floats:
-    """The probabilities of bins, given that the kernel works."""
+    """The probabilities of the bins, given that the kernel works."""
     works = np.maximum(probabilities[:, 1:], 1e-12)
     return np.asarray(works / works.sum(axis=1, keepdims=True))

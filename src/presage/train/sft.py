@@ -1,8 +1,8 @@
-"""The second stage: supervised training, in plain PyTorch, of a model that is read out or that speaks.
+"""The second stage: supervised training, in plain PyTorch, of a model that is read out or that answers in words.
 
-A model that is read out learns to give the possible answers probabilities of least loss. A model that speaks learns
-an answer word by word: its form; how sure to be is left to the third stage. Under `accelerate launch` every process
-takes its share of each step's questions.
+A model that is read out learns probabilities of the possible answers that minimise the loss. A model that answers in
+words learns the form of an answer token by token; the third stage teaches it the right confidence. Under `accelerate
+launch`, every process takes its share of each step's questions.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ _CLIP = 1.0
 
 @dataclass(frozen=True)
 class Example:
-    """A question as tokens, and what is to be learned of it."""
+    """A question as tokens, and its right answer."""
 
     prompt: Prompt
     truth: int
     """The number of the right answer, for a model that is read out."""
     answer: tuple[int, ...]
-    """The tokens to say; none for a model that is read out."""
+    """The tokens of the answer; empty for a model that is read out."""
 
     @property
     def ids(self) -> tuple[int, ...]:
@@ -59,15 +59,15 @@ def train(
     say: Callable[[str], None] = print,
     source: str = "",
 ) -> Path:
-    """Train, or go on where a checkpoint stands, and write the adapter or the weights; returns their folder. answers:
-    all that a model that is read out can give; source: a digest of the questions that is not in the settings."""
+    """Train, or resume from a checkpoint, and write the adapter or the weights; returns their folder. answers: all
+    possible answers of a model that is read out. source: a digest of questions that do not follow from the settings."""
     result = folder / RESULT
     folder.mkdir(parents=True, exist_ok=True)
     claim(folder / "settings.json", config.digest("model", "mode", "precision", "sft") + source, "training")
     if (result / "done").exists():
         say(f"sft: done already, in {result}")
         return result
-    if not config.grpo.vllm:  # which has no use for it
+    if not config.grpo.vllm:  # vLLM does not support this setting
         os.environ.setdefault("PYTORCH_ALLOC_CONF", "expandable_segments:True")  # batches differ in their lengths
     torch, _ = import_libraries()
     accelerator = _accelerator(torch, config)
@@ -92,7 +92,7 @@ def train(
 
 
 class Training:
-    """One model on its way through the questions."""
+    """The training loop of one model."""
 
     def __init__(
         self,
@@ -136,12 +136,13 @@ class Training:
                 self._say(f"sft: step {step + 1} of {steps}, loss {told['loss']:.4f}, {seconds:.0f} s")
 
     def _save(self, step: int, seconds: float, log: list[str]) -> None:
-        """The log first: what it has too much is cut off, what it lacks would be missing for ever."""
+        """Write the log before the checkpoint: lines beyond the checkpoint are cut off when training resumes, but
+        missing lines could not be restored."""
         write_whole(self._folder / LOG, "".join(f"{line}\n" for line in log))
         checkpoint.save(self._folder, self._parameters, self._optimiser, {"step": step, "seconds": seconds})
 
     def _log(self, step: int) -> list[str]:
-        """The lines up to the checkpoint: what came after will come again."""
+        """The log lines up to the checkpoint. Later steps will run again."""
         file = self._folder / LOG
         return file.read_text().splitlines()[:step] if step and file.exists() else []
 
@@ -168,7 +169,7 @@ class Training:
         return {"loss": loss, "norm": float(norm), "rate": rate, "tokens": sum(map(len, batch))}
 
     def _loss(self, examples: Sequence[Example]) -> Any:
-        """The sum over examples."""
+        """The sum of the losses of the examples."""
         torch, _ = import_libraries()
         rows, besides = [each.ids for each in examples], [beside(self._weights, each.prompt) for each in examples]
         if self._mode == "readout":
@@ -189,7 +190,8 @@ class Training:
 
 
 def order(count: int, step: int, settings: Any) -> list[int]:
-    """The examples of a step: epochs are shuffled anew, each by its own number, so that any step can be told alone."""
+    """The indices of the examples of a step. Each epoch is shuffled with a seed from its number, so that the indices of
+    any step can be computed alone."""
     places = range(step * settings.batch, (step + 1) * settings.batch)
     return [_epoch(count, place // count, settings.seed)[place % count] for place in places]
 
@@ -204,7 +206,7 @@ def _epoch(count: int, epoch: int, seed: int, known: dict[tuple[int, int, int], 
 
 
 def schedule(step: int, steps: int, warmup: float) -> float:
-    """The share of the learning rate at a step: up a line, then down a cosine.
+    """The factor on the learning rate at a step: linear warm-up, then cosine decay.
 
     >>> [round(schedule(step, 10, 0.2), 2) for step in (0, 1, 2, 6, 9)]
     [0.5, 1.0, 1.0, 0.5, 0.04]
@@ -230,7 +232,8 @@ def as_examples(
 
 
 def with_lora(model: Any, rank: int, seed: int) -> Any:
-    """The model with an adapter in every linear layer, alone to be trained; or all of it for rank 0."""
+    """The model with a LoRA adapter in every linear layer, which alone is trained. For rank 0, all weights are trained.
+    A model that has an adapter is returned unchanged."""
     if rank == 0:
         model.requires_grad_(True)
         return model
@@ -244,15 +247,15 @@ def with_lora(model: Any, rank: int, seed: int) -> Any:
 
 
 def _leave_inputs(model: Any) -> None:
-    """Adapters are trained in single precision. Where the machine computes in half anyway, their inputs need not be
-    turned into single precision and back, which takes longer than the adapters do."""
+    """Do not cast the inputs of adapters to single precision. Adapters are trained in single precision, but under
+    autocast the machine computes in half precision anyway, and the casts take longer than the adapters."""
     for module in model.modules():
         if hasattr(module, "cast_input_dtype_enabled"):
             module.cast_input_dtype_enabled = False
 
 
 def compile_layers(model: Any) -> None:
-    """Let torch compile the layers when they are first called: one for all that are alike, for rows of any length."""
+    """Let torch compile the layers at their first call. Equal layers share the code; row lengths are dynamic."""
     blocks = set(getattr(model, "_no_split_modules", None) or ())
     for module in model.modules():
         if type(module).__name__ in blocks:
@@ -260,7 +263,8 @@ def compile_layers(model: Any) -> None:
 
 
 def write_result(model: Any, weights: Weights, folder: Path) -> None:
-    """Write what was trained as safetensors in half precision, with the tokenizer; a file `done` comes last."""
+    """Write the trained adapter or weights as safetensors in half precision, with the tokenizer, and last a file
+    `done`."""
     torch, _ = import_libraries()
     folder.mkdir(parents=True, exist_ok=True)
     small = {name: each.to(torch.bfloat16) for name, each in model.state_dict().items()}
@@ -282,7 +286,7 @@ def write_result(model: Any, weights: Weights, folder: Path) -> None:
 
 
 def description(config: Config, stage: str, temperature: float = 1.0, answers: Sequence[str] = ()) -> Description:
-    """What the folder of a training that has come to this stage says of itself."""
+    """The description for the folder of a training after this stage."""
     made = f"{stage}/{RESULT}"
     adapter, weights = (made, "") if config.sft.lora_rank else ("", made)
     advised = config.questions.advised and not answers
@@ -290,7 +294,7 @@ def description(config: Config, stage: str, temperature: float = 1.0, answers: S
 
 
 def precision_of(config: Config) -> str:
-    """All weights are trained in single precision, and computed with in half where the machine can."""
+    """The precision of the loaded weights. If all weights are trained, it is fp32; autocast still computes in bf16."""
     return config.precision if config.sft.lora_rank else "fp32"
 
 

@@ -1,4 +1,4 @@
-"""`presage train llm`: the stages in their order. Each is skipped if it is done and continued if it was cut short."""
+"""`presage train llm`: the stages in order. A finished stage is skipped, and an interrupted one is continued."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from presage.train.questions import Question
 
 FACTS = "facts.json"
 _MOST_ANSWERS = 20
-"""As many as endpoints tell the probabilities of."""
+"""The most tokens for which endpoints return probabilities."""
 
 
 def run(
@@ -36,8 +36,8 @@ def run(
     stages: Sequence[str] = (),
     say: Callable[[str], None] = print,
 ) -> dict[str, Any]:
-    """Run these stages, by default all that the configuration's mode needs, and describe what they made. Returns the
-    facts of the card."""
+    """Run these stages, by default all that the configuration's mode needs, and write the model's description and card.
+    Returns the facts of the card."""
     if unknown := [stage for stage in stages if stage not in STAGES]:
         raise PresageError(f"there is no stage '{unknown[0]}'; there are: {', '.join(STAGES)}")
     if "grpo" in stages and config.mode != "spoken":
@@ -69,7 +69,8 @@ def run(
 
 
 def run_own(config: Config, folder: Path, into: Path, say: Callable[[str], None] = print) -> dict[str, Any]:
-    """Supervised training on a person's own questions, and, of a model that is read out, its temperature and scores."""
+    """Supervised training on a user's own questions. For a model that is read out, also fit its temperature and score
+    it."""
     learned = conversations.read(folder, "train", config.sft.limit, config.sft.seed)
     held = conversations.read(folder, "validation", config.questions.validation)
     answers = conversations.answers(learned)
@@ -114,8 +115,8 @@ def _timed(stage: str, facts: _Facts) -> Iterator[None]:
 
 @contextmanager
 def _one_first() -> Iterator[bool]:
-    """Whether this process is the first of those that `accelerate launch` started, and alone writes files. The others
-    wait here for it."""
+    """Whether this is the main process of `accelerate launch`, which alone writes files. At the end of the block, the
+    processes wait for each other."""
     if int(os.environ.get("WORLD_SIZE", "1")) == 1:
         yield True
         return
@@ -128,7 +129,7 @@ def _one_first() -> Iterator[bool]:
 
 
 def _describe(config: Config, into: Path, asked: Path, stage: str, facts: _Facts, say: Callable[[str], None]) -> None:
-    """Write what the folder holds; of a model that is read out, fit the temperature and score it."""
+    """Write the description and the settings of the model. If it is read out, fit its temperature and score it."""
     sft.description(config, stage).write(into)
     if config.mode == "readout":
         held = questions.read(asked, "validation", config.questions.validation)
@@ -158,7 +159,7 @@ Scores = dict[str, dict[str, float]]
 
 
 def validate(model: Path, held: Sequence[Question]) -> tuple[Scores, float]:
-    """The scores of a model that is read out, and the temperature that fits."""
+    """The scores of a model that is read out, and its fitted temperature."""
     reader = ReadOut(load(str(model)), llm_question.ANSWERS)
     logs = reader.log_probabilities([llm_question.conversation(each.text, "readout") for each in held])
     truth, problems = [each.truth for each in held], [each.problem for each in held]
@@ -166,7 +167,7 @@ def validate(model: Path, held: Sequence[Question]) -> tuple[Scores, float]:
 
 
 def validate_own(model: Path, held: Sequence[Conversation], answers: Sequence[str]) -> tuple[Scores, float]:
-    """The same, of answers to a person's own questions."""
+    """The same for answers to a user's own questions."""
     weights = load(str(model), sees=any(each.has_pictures for each in held))
     logs = ReadOut(weights, answers).log_probabilities([each.messages for each in held])
     truth = [answers.index(each.answer) for each in held]
@@ -176,8 +177,8 @@ def validate_own(model: Path, held: Sequence[Conversation], answers: Sequence[st
 def _scored(
     logs: scores.Floats, truth: Sequence[int], groups: Sequence[str], score: Callable[[scores.Floats], dict[str, float]]
 ) -> tuple[Scores, float]:
-    """Scores before and after a temperature, which is fitted on the first half of the groups and scored on the others;
-    and the temperature that fits all of them."""
+    """Scores before and after recalibration by a temperature, and the temperature fitted to all groups. For the scores,
+    each half of the groups gets the temperature that is fitted to the other half."""
     p = scores.warmed(logs, 1.0)
     names = sorted(set(groups))
     first = np.array([names.index(group) % 2 == 0 for group in groups])
@@ -191,7 +192,7 @@ def _scored(
 
 
 class _Facts:
-    """What is known of a training, in a file that each stage adds to."""
+    """Facts about a training, in a file that each stage adds to."""
 
     def __init__(self, into: Path, is_written: bool) -> None:
         self._file, self._is_written = into / FACTS, is_written
