@@ -11,7 +11,7 @@ from presage.policies.base import NO_FORECAST, Action, Decision, Policy, Standin
 
 
 class TopK(Policy):
-    """Measures the `k` candidates of a batch with the largest expected improvement, and all candidates without a
+    """Measures the k candidates of a batch with the largest expected improvement, and all candidates without a
     forecast."""
 
     def __init__(self, k: int = 2) -> None:
