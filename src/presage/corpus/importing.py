@@ -109,7 +109,7 @@ def _text(path: Path) -> str:
 
 
 def _packed_lines(path: Path) -> list[dict[str, Any]]:
-    """The JSON lines of a zstd file."""
+    """Read the JSON lines of a zstd file. Raises ValueError if it unpacks to more than _LARGEST bytes."""
     import pyarrow
 
     with pyarrow.input_stream(path, compression="zstd") as stream:

@@ -138,7 +138,7 @@ class Configuration:
             self, device=device, proposer=proposer, forecaster=forecaster, policy=policy, batch=self.batch or batch,
             acquisition=self.acquisition or acquisitions.DEFAULT,
         )._canonical(given)  # fmt: skip
-        completed.limits  # noqa: B018  raises PresageError for an invalid budget
+        completed.limits  # noqa: B018  a budget that cannot be is refused here
         return completed
 
     @property

@@ -122,7 +122,7 @@ def _shortlist(
     assert forecaster is not None
     for hash in view.keys() - state.undecided.keys():
         del view[hash]
-    if len(view) < len(state.undecided):  # after a restart
+    if len(view) < len(state.undecided):  # some are missing after a restart
         view |= {hash: session.briefing.kernel(hash, False) for hash in state.undecided if hash not in view}
     view |= {candidate.kernel.hash: candidate for candidate in candidates}
     task = session.briefing.task()
@@ -145,7 +145,7 @@ def _forecast_and_score(
     while some := _overrated(session, said, hopes, step.consider):
         more, further = predictions(session, some, allowance)
         cost += further
-        if not more:  # time is up
+        if not more:  # the time is up, or the budget does not cover the question
             break
         said |= more
         hopes |= _hopes(session, more, rng)

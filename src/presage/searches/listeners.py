@@ -29,7 +29,7 @@ class Listeners:
         elif event.kind == "decided":
             known = len(state.hashes)
             state.apply(event)
-            for id in range(known, len(state.hashes)):  # those whose forecasts were trusted
+            for id in range(known, len(state.hashes)):  # kernels whose forecasts were trusted are new in the archive
                 self.strategy.tell(state.node(id))
         else:
             state.apply(event)

@@ -108,7 +108,7 @@ def _name(thing: object) -> str:
 
 
 def label(thing: object) -> str:
-    """A short name for the run's folder."""
+    """A short name of an object, for the name of the run's folder."""
     name = getattr(thing, "name", None)
     return name if isinstance(name, str) and name else type(thing).__name__
 

@@ -45,7 +45,7 @@ class Puct(Strategy):
         self._hoped = bytearray()
         """Whether each node's reward is only expected: neither the node nor any of its children was measured."""
         self._visits = array("d")
-        """1 + n."""
+        """1 + n of each node."""
         self._total = 0
         self._by_value, self._by_reward = Ranks(), Ranks()
         self._lineage = Lineage()

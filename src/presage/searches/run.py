@@ -92,7 +92,7 @@ class Run(Shown):
         if "broken" in self.result:
             return self.result
         state, policy = State(), policies.get(modern(self.configuration)["policy"])
-        listeners = Listeners(strategies.get("random"), policy)  # the strategy is not asked anything
+        listeners = Listeners(strategies.get("random"), policy)  # any strategy will do: the replay asks it nothing
         with Store(self.folder, writes=False) as store:
             for event in store.events():
                 listeners.replay(event, state)
