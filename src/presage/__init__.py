@@ -1,7 +1,7 @@
-"""Presage forecasts what a costly action will do before anyone pays for it.
+"""Presage forecasts the speedup of GPU kernels, measures them, and searches for faster ones.
 
-The nouns and verbs of the package, by name. What is not listed in `__all__` may change without notice. Nothing is
-imported before it is asked for, so `import presage` is quick.
+This module exports the classes and functions of the public API. Names that are not in `__all__` may change without
+notice. Each name is imported on first use, so `import presage` is quick.
 
     import presage
 

@@ -1,8 +1,9 @@
-"""The verbs of the public API. Each takes names, paths or objects.
+"""The functions of the public API. They accept names, paths or objects.
 
-A problem is a name of the catalogue, the path of a KernelBench or GPU MODE problem, or a Problem. A kernel is the path
-of a file, the name of one of the problem's own (`naive.cu`, `rows.c@BLOCK=4`), or a Kernel. Every mistake of the caller
-raises PresageError, whose message says what to do. Import these from `presage`.
+A problem is given as a name from the catalogue, as the path of a KernelBench or GPU MODE problem, or as a Problem. A
+kernel is given as the path of a file, as the name of one of the problem's own kernels (`naive.cu`, `rows.c@BLOCK=4`),
+or as a Kernel. Invalid arguments raise PresageError, whose message says what to do. Import these functions from
+`presage`.
 """
 
 from __future__ import annotations
@@ -40,14 +41,15 @@ TARGET = "h200"
 
 
 def load_problem(name: Path) -> Problem:
-    """The problem of this name, or the KernelBench or GPU MODE problem at this path.
+    """Return the problem with this name, or the KernelBench or GPU MODE problem at this path.
 
-    Raises PresageError if there is none."""
+    Raises PresageError if there is no such problem."""
     return problems.get(os.fspath(name))
 
 
 def load_kernel(problem: Path | Problem, kernel: Path | Kernel) -> Kernel:
-    """A kernel of a problem: a file, or one of the problem's own by name. `PATH@NAME=VALUE,…` sets tunables.
+    """Return a kernel of a problem: the one in a file, or one of the problem's own kernels by name. The form
+    `PATH@NAME=VALUE,…` sets tunables.
 
     Raises PresageError if the file cannot be read or its header is wrong."""
     known = _problem(problem)
@@ -55,8 +57,8 @@ def load_kernel(problem: Path | Problem, kernel: Path | Kernel) -> Kernel:
 
 
 def load_family(problem: Path | Problem, kernel: Path) -> list[Kernel]:
-    """Every configuration of a kernel with tunables, in the order of its header. `PATH@NAME=VALUE,…` keeps those with
-    these values. A kernel without tunables has one configuration.
+    """Return every configuration of a kernel with tunables, in the order of its header. The form `PATH@NAME=VALUE,…`
+    returns only the configurations with these values. A kernel without tunables has one configuration.
 
         presage.forecast("softmax", presage.load_family("softmax", "block_row.cu"))
 
@@ -65,17 +67,20 @@ def load_family(problem: Path | Problem, kernel: Path) -> list[Kernel]:
 
 
 def load_device(name: str) -> Device:
-    """The device of this name: `cpu`, `cuda`, `recorded:h200`, `recorded:FILE.parquet`, or a plugin's. Close it after
-    use; what it keeps warm between measurements makes the next one quicker.
+    """Return the device with this name: `cpu`, `cuda`, `recorded:h200`, `recorded:FILE.parquet`, or a plugin's name.
 
-    Raises PresageError if it cannot be had here."""
+    Close the device after use. Reuse it for several measurements where possible: it keeps state between measurements
+    that makes the next one quicker.
+
+    Raises PresageError if the device is unknown or not available on this machine."""
     return devices.get(name)
 
 
 def load_recording(name: Path | None = None) -> Recording:
-    """An installed recording by name, or the `.parquet` file at this path; by default the first that is installed.
+    """Return an installed recording by name, or the recording in the `.parquet` file at this path. The default is the
+    first installed recording.
 
-    Raises PresageError if there is none, or the file is damaged."""
+    Raises PresageError if there is no such recording, or if the file is damaged."""
     if name is None:
         if not recorded.packaged():
             raise PresageError("no recording is installed; name a .parquet file")
@@ -112,19 +117,20 @@ def forecast(
     anchor: Path | Kernel | None = None,
     rehearse: bool = False,
 ) -> Prediction | list[Prediction]:
-    """Forecast the speedup of one kernel or of several over the anchor, without running any of them.
+    """Forecast the speedup of one or several kernels over the anchor, without running them on the target.
 
     target: a GPU (`h200`, `rtx4090`), `recorded:NAME`, or `cpu`.
-    forecaster: a name, with settings if it has some, or a Forecaster.
-    anchor: what the speedup is relative to; by default the problem's seed kernel.
-    rehearse: run CUDA and Triton kernels on the CPU first, on small inputs: whether they compute what they should says
-    much about whether they will fail. It takes a second or two for each.
+    forecaster: a name, optionally with settings, or a Forecaster.
+    anchor: the kernel that speedups are relative to; by default the problem's seed kernel.
+    rehearse: first run CUDA and Triton kernels on the CPU, on small inputs. A wrong result there is strong evidence
+    that the kernel will fail. This takes a second or two per kernel.
 
-    Returns one Prediction for one kernel, and a list of them, in the same order, for several. `prediction.forecast` is
-    a distribution over log2 of the speedup, or None where there is none to give; `why_broken` says why a kernel cannot
-    work; `notes` say what else to know. Several kernels are compiled together, which takes less time than one by one.
+    Returns one Prediction for one kernel, or a list of Predictions in the order of `kernels`. `prediction.forecast` is
+    a distribution over log2 of the speedup, or None if the forecaster has none. `why_broken` says why a kernel cannot
+    work. `notes` hold remarks for the user. Several kernels in one call are compiled together, which is faster than
+    one call per kernel.
 
-    Raises PresageError for unknown names, files that cannot be read, and a forecaster that cannot be had."""
+    Raises PresageError for unknown names, unreadable files, and a forecaster that is not available."""
     asked = ask(
         _named(problem),
         [_spec(each) for each in _several(kernels)],
@@ -151,15 +157,16 @@ def inspect(
     target: str = TARGET,
     timeout: float = 60.0,
 ) -> list[StaticReport] | list[list[StaticReport]]:
-    """Compile one kernel or several for a GPU, and report what that tells. Nothing runs on a GPU.
+    """Compile one or several kernels for a GPU and return their static reports. Nothing runs on a GPU.
 
     target: a GPU (`h200`, `rtx4090`) or an architecture (`sm_90`).
-    timeout: seconds for each compilation.
+    timeout: the limit for each compilation, in seconds.
 
-    Returns one report for each case that is timed on a GPU, in their order; for several kernels, a list of these. A
-    kernel that does not compile has the status `compile_error` and the compiler's message.
+    Returns a list with one StaticReport per case that is timed on a GPU, in the order of the cases. For several
+    kernels, returns one such list per kernel. The report of a kernel that does not compile has the status
+    `compile_error` and the compiler's message.
 
-    Raises PresageError for unknown names, files that cannot be read, and a compiler that is not installed."""
+    Raises PresageError for unknown names, unreadable files, and a compiler that is not installed."""
     known = _problem(problem)
     found = [load_kernel(known, each) for each in _several(kernels)]
     reports = static.reports(known, found, known.timed["gpu"], hardware.find(target), timeout)
@@ -195,17 +202,17 @@ def measure(
     effort: Effort | None = None,
     progress: Progress | None = None,
 ) -> Measurement | list[Measurement]:
-    """Check and time one kernel or several, side by side with the anchor, each confined in a process of its own.
+    """Check and time one or several kernels side by side with the anchor. Each kernel is confined in its own process.
 
-    device: a name, or a Device, which stays open.
-    anchor: what speedups are relative to; by default the problem's own, and "none" for no anchor.
-    effort: how precise the medians must be, and when to give up.
-    progress: called with what is being done and the share that is done.
+    device: a name, or a Device. A Device that is passed in stays open.
+    anchor: the kernel that speedups are relative to; by default the problem's own anchor. "none" measures without one.
+    effort: the required precision of the medians, and the time limits.
+    progress: called with a description of the current work and the share of the work that is done.
 
-    Returns one Measurement for one kernel, and a list of them, in the same order, for several. A kernel that is wrong,
-    crashes, hangs or cheats has that status and a reason; that is no exception.
+    Returns one Measurement for one kernel, or a list of Measurements in the order of `kernels`. A kernel that is wrong,
+    crashes, hangs or cheats does not raise: its Measurement has the corresponding status and a reason.
 
-    Raises PresageError for unknown names, files that cannot be read, and a device that cannot be had."""
+    Raises PresageError for unknown names, unreadable files, and a device that is not available."""
     with ExitStack() as stack:
         if isinstance(device, str):
             device = devices.get(device)
@@ -222,7 +229,7 @@ def measure_beside_anchor(
     effort: Effort | None = None,
     progress: Progress | None = None,
 ) -> tuple[Measurement | None, list[Measurement]]:
-    """As `measure`, for who wants to see the anchor's own measurement, too: it comes first, or None without anchor."""
+    """As `measure`, but return the anchor's measurement, or None without an anchor, and the list of the kernels'."""
     known = problem if isinstance(problem, Problem) else device.problem(os.fspath(problem))
 
     def find(kernel: Path | Kernel) -> Kernel:
@@ -249,18 +256,19 @@ def evaluate(
     seed: int = 0,
     say: Callable[[str], None] = lambda line: None,
 ) -> Evaluation:
-    """Ask a forecaster about every kernel of a recording's split, and score what it says.
+    """Ask a forecaster about every kernel of a recording's split, and score its forecasts.
 
-    recording: a Recording, the name of an installed one, or a path; by default the first that is installed.
+    forecaster: a name, optionally with settings, or a Forecaster. A Forecaster that is passed in stays open.
+    recording: a Recording, the name of an installed one, or a path; by default the first installed recording.
     problem: score only the kernels of this operation, whatever its split.
-    split: of the recording's operations, or "all".
-    suites: which scores to compute.
-    neighbours: how many measured kernels of each operation to show to the forecaster, as a search would.
-    say: called with a line about what is being done.
+    split: the split of the recording's operations to score, or "all".
+    suites: the groups of scores to compute.
+    neighbours: the number of measured kernels of each operation that the forecaster is shown, as in a search.
+    say: called with a line of text when a stage begins.
 
-    Returns an Evaluation: `numbers` holds every score with its interval, by name.
+    Returns an Evaluation. Its `numbers` hold every score with its interval, by name.
 
-    Raises PresageError for unknown names, and a recording without the split."""
+    Raises PresageError for unknown names, and for a recording without the split."""
     if not isinstance(recording, Recording):
         recording = load_recording(recording)
     name = forecaster if isinstance(forecaster, str) else None
@@ -274,16 +282,17 @@ def evaluate(
 
 
 def list_runs(folder: Path = RUNS) -> list[Run]:
-    """The runs in a folder, in alphabetical order, finished or not; by default where searches put them.
+    """Return the runs in a folder, finished or not, in alphabetical order. The default is the folder in which searches
+    create their runs.
 
-    Raises PresageError if one of them is damaged, or has only just been made."""
+    Raises PresageError if a run is damaged, or if a run was created but has not begun."""
     return [Run(each) for each in runs.folders(pathlib.Path(folder))]
 
 
 def write_report(run: Path | Run) -> pathlib.Path:
-    """Write the report of a run into its folder, and say where: one HTML file that needs nothing else.
+    """Write the report of a run into its folder as one self-contained HTML file, and return the path of this file.
 
-    Raises PresageError if there is no run, or nothing of it was measured."""
+    Raises PresageError if the folder holds no run, or if the run has no measurements yet."""
     return frozen.write(run.folder if isinstance(run, Run) else pathlib.Path(run))
 
 

@@ -1,1 +1,1 @@
-"""For authors of new problems, forecasters and policies: templates to start from, and checks that need no GPU."""
+"""Templates for new problems, forecasters and policies, and checks for their authors. The checks need no GPU."""

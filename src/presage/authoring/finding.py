@@ -1,4 +1,4 @@
-"""Finding: what one rule of a check has shown."""
+"""Finding: the result of one rule of a check."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ class Verdict(StrEnum):
     OK = "ok"
     FAILED = "failed"
     WARNING = "warning"
-    """It may be meant so."""
+    """Suspicious, but possibly intended."""
     SKIPPED = "not checked"
-    """Something that is needed is not installed here."""
+    """Something that the rule needs is not available on this machine."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What a rule has shown, in words for the author."""
+    """The result of a rule. `said` is a text for the author of the part."""
 
     rule: str
     verdict: Verdict
@@ -34,15 +34,15 @@ class Finding:
 
 
 class BrokenRuleError(Exception):
-    """A rule does not hold; the message says what to do."""
+    """A rule is broken. The message says what to do."""
 
 
 Rule = Callable[[], Iterable[Finding] | str]
-"""Looks at one thing. Returns what to say where all is well, or findings; raises BrokenRuleError where it is not."""
+"""Checks one thing. Returns findings, or the text of an OK finding. Raises BrokenRuleError if the rule is broken."""
 
 
 def apply(name: str, rule: Rule, part: object) -> Iterator[Finding]:
-    """What a rule shows of a part. Whatever the part's own code raises counts against it."""
+    """Apply a rule to a part and yield its findings. Any exception that the part's code raises is a failure."""
     try:
         found = rule()
         yield from [Finding(name, Verdict.OK, found)] if isinstance(found, str) else found
@@ -55,7 +55,7 @@ def apply(name: str, rule: Rule, part: object) -> Iterator[Finding]:
 
 
 def _place(error: Exception, part: object) -> str:
-    """Where in the part's own file it was raised."""
+    """The line in the part's own file where the error was raised; empty if it was raised elsewhere."""
     owner = part if isinstance(part, type) else type(part)
     file = getattr(sys.modules.get(owner.__module__), "__file__", None)
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
@@ -63,5 +63,5 @@ def _place(error: Exception, part: object) -> str:
 
 
 def failed(findings: Iterable[Finding]) -> list[str]:
-    """The failures alone, a line each."""
+    """The failures among the findings, one line each."""
     return [f"{each.rule}: {each.said}" for each in findings if each.verdict is Verdict.FAILED]

@@ -1,4 +1,5 @@
-"""Checks a forecaster on a made-up operation: one valid prediction per candidate, which comments do not change."""
+"""Check a forecaster on an artificial operation: it must give one valid prediction per candidate, and comments in the
+source must not change the predictions."""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ _ANCHOR_NS = 1e5
 
 
 class Scale(Problem):
-    """The made-up operation."""
+    """The artificial operation of the check."""
 
     name = "scale"
     summary = "y[i] = 2 * x[i]"
@@ -59,7 +60,7 @@ class Scale(Problem):
 
 
 def check(forecaster: Forecaster) -> Iterator[Finding]:
-    """What each rule shows, as it is looked at."""
+    """Apply each rule to a forecaster and yield the findings as they come."""
     tasks = {"with nothing measured": _task(0), "with 3 kernels measured": _task(3)}
     for when, task in tasks.items():
         findings = list(apply(f"forecasts {when}", lambda task=task: _answers(forecaster, task), forecaster))  # type: ignore[misc]
@@ -72,7 +73,7 @@ def check(forecaster: Forecaster) -> Iterator[Finding]:
 
 
 def failures(forecaster: Forecaster) -> list[str]:
-    """What is wrong with a forecaster, a line each; empty where all is well."""
+    """The failures of a forecaster, one line each; empty if there are none."""
     return failed(check(forecaster))
 
 
@@ -82,7 +83,7 @@ def _kernels() -> list[Kernel]:
 
 
 def _task(measured: int) -> Task:
-    """A task on a GPU whose search has measured so many kernels, the last of which failed."""
+    """A task on a GPU whose search has measured `measured` kernels, the last of which failed."""
     problem, kernels = Scale(), _kernels()
     times = {case.name: _ANCHOR_NS for case in problem.timed["gpu"]}
     neighbours = [
@@ -99,7 +100,7 @@ def _candidates() -> list[Candidate]:
 
 
 def _ask(forecaster: Forecaster, task: Task, candidates: Sequence[Candidate]) -> list[Forecast | None]:
-    """The forecasts, if there is one valid prediction per candidate."""
+    """Return the forecasts. Raises BrokenRuleError unless there is one valid prediction per candidate."""
     said = forecaster.forecast(task, candidates)
     if not isinstance(said, list) or len(said) != len(candidates):
         got = f"{len(said)} predictions" if hasattr(said, "__len__") else f"a {type(said).__name__}"
@@ -116,7 +117,7 @@ def _answers(forecaster: Forecaster, task: Task) -> Iterator[Finding]:
     forecasts = _ask(forecaster, task, _candidates())
     given = [forecast for forecast in forecasts if forecast is not None]
     for forecast in given:
-        Forecast(forecast.knots, forecast.cdf, forecast.p_fail)  # looks at them once more
+        Forecast(forecast.knots, forecast.cdf, forecast.p_fail)  # the constructor checks the values again
         if not math.isfinite(forecast.mean()):
             raise BrokenRuleError("a forecast has no finite mean")
     if not given:
@@ -147,7 +148,7 @@ def _comments(forecaster: Forecaster, task: Task) -> str:
     rng = random.Random(0)
     kinds = []
     for kind, before, after in variants(_kernels()[5], rng, task.problem.scalars):
-        if kind == "names":  # other names are another kernel, which may be read otherwise
+        if kind == "names":  # other names make another kernel, whose forecast may differ
             continue
         one, other = _ask(forecaster, task, [Candidate(before), Candidate(after)])
         if _differ(one, other):

@@ -1,4 +1,5 @@
-"""Checks a policy: one decision per forecast, none is trusted without one, and it can be rebuilt after a restart."""
+"""Check a policy: it must give one decision per forecast, trust no candidate without a forecast, and decide the same
+after it was rebuilt."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ _IMPOSSIBLE = (math.nan, -1e9)
 
 
 def check(make: Make) -> Iterator[Finding]:
-    """What each rule shows of the policies that this class, or any function without arguments, makes."""
+    """Apply each rule and yield the findings. `make` is a policy class, or a function without arguments that makes a
+    policy."""
     for name, rule in (
         ("decisions", _decisions),
         ("no forecast", _no_forecast),
@@ -34,12 +36,12 @@ def check(make: Make) -> Iterator[Finding]:
 
 
 def failures(make: Make) -> list[str]:
-    """What is wrong with a policy, a line each; empty where all is well."""
+    """The failures of a policy, one line each; empty if there are none."""
     return failed(check(make))
 
 
 def _forecasts(seed: int, count: int = 8) -> list[Forecast]:
-    """Forecasts of all kinds: sure and unsure, of failures and of speedups."""
+    """Forecasts of all kinds: certain and uncertain, of failures and of speedups."""
     rng = random.Random(seed)
     made = []
     for _ in range(count):
@@ -52,7 +54,7 @@ def _forecasts(seed: int, count: int = 8) -> list[Forecast]:
 def _decide(
     policy: Policy, forecasts: Sequence[Forecast | None], standing: Standing, rng: random.Random
 ) -> list[Decision]:
-    """What it decides, if there is one valid decision per forecast."""
+    """Return the decisions. Raises BrokenRuleError unless there is one valid decision per forecast."""
     said = policy.decide(forecasts, standing, rng)
     if not isinstance(said, list) or len(said) != len(forecasts):
         got = f"{len(said)} decisions" if hasattr(said, "__len__") else f"a {type(said).__name__}"
@@ -99,8 +101,8 @@ def _observed(policy: Policy, forecast: Forecast, decision: Decision, standing: 
 
 
 def _driven(make: Make, kept: list[list[Decision]] | None) -> tuple[Policy, list[list[Decision]]]:
-    """A policy after some batches. With decisions that were kept, it is told what came of them and does not decide, as
-    after a restart."""
+    """Return a policy after _BATCHES batches, and its decisions. With `kept` decisions, the policy is only told their
+    results and does not decide, as when a run resumes."""
     policy, decisions = make(), []
     for batch in range(_BATCHES):
         standing, forecasts = _STANDINGS[batch % len(_STANDINGS)], _forecasts(batch)
@@ -154,7 +156,8 @@ def _settings(make: Make) -> Iterator[Finding]:
 
 
 def _takes(make: Make, name: str, value: float) -> bool:
-    """Whether the constructor takes a value; it must say what is wrong as a PresageError does."""
+    """Whether the constructor accepts a value. Raises BrokenRuleError if it rejects the value with any error other than
+    PresageError."""
     try:
         make(**{name: value})
     except PresageError:

@@ -1,4 +1,4 @@
-"""Checks a problem without a GPU: what it declares, its inputs, oracle, tolerance, costs and kernels."""
+"""Check a problem without a GPU: its declarations, inputs, oracle, tolerance, costs and kernels."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ from presage.static import hardware
 
 _DRAWS = 32
 _MOST_ELEMENTS = 1 << 24
-"""Cases with larger arrays are not worked out here."""
+"""Cases with larger arrays are not computed in the check."""
 _TARGET = "h200"
 _EFFORT = Effort(precision=1.0, case_seconds=0.2, timeout=30.0, rounds=3, processes=1, further_processes=0)
 _VERDICTS = {Status.OK: Verdict.OK, Status.TIMEOUT: Verdict.SKIPPED, Status.DEVICE_FAULT: Verdict.SKIPPED}
-"""A machine that is too busy is not the kernel's fault."""
+"""Verdicts by status; every other status is a failure. A busy machine is not the kernel's fault."""
 _OFF = 1.01
 
 
 def check(problem: Problem) -> Iterator[Finding]:
-    """What each rule shows, as it is looked at. Where a declaration is wrong, nothing else is asked; kernels are run
-    only on a problem that is otherwise right."""
+    """Apply each rule to a problem and yield the findings as they come. If a declaration is wrong, no other rule is
+    applied. Kernels are run only if all other rules hold."""
     bad = False
     for name, rule in (("declarations", _declarations), ("costs", _costs), ("drawn cases", _drawn)):
         for finding in apply(name, lambda rule=rule: rule(problem), problem):  # type: ignore[misc]
@@ -60,7 +60,7 @@ def check(problem: Problem) -> Iterator[Finding]:
 
 
 def failures(problem: Problem) -> list[str]:
-    """What is wrong with a problem, a line each; empty where all is well."""
+    """The failures of a problem, one line each; empty if there are none."""
     return failed(check(problem))
 
 
@@ -100,7 +100,7 @@ def _cases(problem: Problem) -> list[Case]:
 
 
 def _check_case(problem: Problem, case: Case) -> None:
-    """Every size is there, every shape can be worked out, every type and style is known."""
+    """A case must have every size and parameter, valid shapes, and known types and styles."""
     what = f"the case '{case.name}'"
     first = problem.scalars
     _demand(tuple(case.dims) == first, f"{what} has the sizes {', '.join(case.dims)}; others have {', '.join(first)}")
@@ -156,7 +156,7 @@ def _backend(problem: Problem) -> Backend | None:
 
 
 def _small(problem: Problem) -> list[Case]:
-    """The checks, and some drawn cases, that can be worked out in a moment."""
+    """The problem's checks and some drawn cases, without those that are too large to compute quickly."""
     drawn = [problem.draw_case(random.Random(seed)) for seed in range(4)]
     distinct = {case.name: case for case in (*problem.checks, *drawn)}.values()
     return [case for case in distinct if max(map(math.prod, _shapes(problem, case))) <= _MOST_ELEMENTS]
@@ -222,7 +222,7 @@ def _is_real(dtype: str) -> bool:
 
 
 def _fits(shape: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
-    """Whether an array of the one shape can be spread over the other."""
+    """Whether an array of this shape can be broadcast to the wanted shape."""
     try:
         return np.broadcast_shapes(shape, wanted) == wanted
     except ValueError:
@@ -252,7 +252,7 @@ def _tolerance(problem: Problem, backend: Backend) -> Iterator[Finding]:
 
 
 def _outputs(problem: Problem, case: Case, answer: Answer, xp: Any, factor: float) -> tuple[Any, ...]:
-    """The expected outputs, a factor off, as a kernel would give them."""
+    """The expected outputs multiplied by a factor, in the types that a kernel would return."""
     made = []
     for array, expected in zip(problem.outputs, answer.expected, strict=True):
         dtype = problem.dtype(array, case)
@@ -285,7 +285,8 @@ def _kernels(problem: Problem) -> Iterator[Finding]:
 def _run(
     kind: str, problem: Problem, kernels: Sequence[Kernel], run: Callable[[Problem, list[Kernel]], Iterator[Finding]]
 ) -> Iterator[Finding]:
-    """The kernels of one kind of device; what is not installed here is said, and is no fault of theirs."""
+    """Run the kernels for one kind of device. Kernels that need something not installed here are skipped, not
+    failed."""
     if not find_spec("torch"):
         for kernel in kernels:
             if kernel.language in ("torch", "triton"):

@@ -1,4 +1,4 @@
-"""Writes a new package from a template: a problem, forecaster or policy that works as written."""
+"""Write a new package from a template: a problem, forecaster or policy that works as written."""
 
 from __future__ import annotations
 
@@ -18,21 +18,22 @@ _TEMPLATES = Path(__file__).with_name("templates")
 _SUFFIX = ".template"
 _LONGEST = 40
 VERBS = ("new", "check")
-"""Words of the command line that stand where a name may stand."""
+"""Subcommands that take the place of a name on the command line. They cannot be names of parts."""
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 
 @dataclass(frozen=True)
 class Written:
-    """A package that was made."""
+    """A package that was written."""
 
     folder: Path
     files: tuple[Path, ...]
-    """In the order in which an author reads them."""
+    """In the order in which an author should read them."""
 
 
 def write(group: Group, name: str, into: Path = Path()) -> Written:
-    """Write the package of a new part into the folder `into/NAME`. Raises PresageError for a name that cannot be."""
+    """Write the package of a new part into the folder `into/NAME`. Raises PresageError for an invalid or taken name, a
+    folder that is not empty, and a folder that cannot be written to."""
     _check_name(group, name)
     folder = into / name
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
@@ -67,7 +68,7 @@ def _check_name(group: Group, name: str) -> None:
 
 
 def _filled(noun: str, fields: dict[str, str]) -> Iterator[tuple[Path, str]]:
-    """The place of each file in the new folder, and its text."""
+    """The path of each file in the new folder, and its text."""
     shared = _TEMPLATES / f"pyproject.toml{_SUFFIX}"
     yield Path("pyproject.toml"), Template(shared.read_text()).substitute(fields)
     names = {"package": fields["package"], "kernels": fields["name"]}

@@ -1,1 +1,1 @@
-"""Pure maths and the shared error type; knows nothing of GPUs."""
+"""Maths, the shared error type and small helpers. This package depends on no other part of Presage and on no GPU."""

@@ -1,4 +1,4 @@
-"""The one exception that reaches a person: its message says what is wrong and what to do about it."""
+"""PresageError, the exception for errors that the user can fix, and helpers for its messages."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from collections.abc import Iterable
 
 
 class PresageError(Exception):
-    """A mistake of the caller (a bad file, flag or value), explained in the message; commands exit with 2."""
+    """An error that the caller can fix, such as a bad file, flag or value. The message says what is wrong and what to
+    do. Commands print the message and exit with status 2."""
 
 
 def install(extra: str) -> str:
-    """How to install an optional part, for messages.
+    """Return the command that installs an optional extra, for messages.
 
     >>> install("llm")
     "pip install 'presage-kernels[llm]', or in a checkout run PRESAGE_EXTRAS=llm ./presage"
@@ -20,7 +21,7 @@ def install(extra: str) -> str:
 
 
 def hint(name: str, known: Iterable[str], otherwise: str) -> str:
-    """What to say to whoever wrote a name that is not known: names like it, if there are any.
+    """Return a hint for an unknown name: similar known names if there are any, else the text `otherwise`.
 
     >>> hint("sofmax", ["softmax", "matmul"], "'presage problems' lists them.")
     'did you mean softmax?'

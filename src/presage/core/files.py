@@ -1,4 +1,5 @@
-"""Files in folders of others: written whole or not at all and never through a link, unpacked only up to a limit."""
+"""Safe access to files in untrusted folders: atomic writes that follow no links, and reading and unpacking with a size
+limit."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ _GZIP = 16 + zlib.MAX_WBITS
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Put a text in its place. What stood there, a link too, is replaced and not written to. Raises OSError."""
+    """Write a text file atomically, in UTF-8. An existing file or link at `path` is replaced. Raises OSError."""
     part = path.with_name(f".{path.name[:60]}.{secrets.token_hex(8)}.part")
     handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
     try:
@@ -25,7 +26,7 @@ def write_whole(path: Path, text: str) -> None:
 
 
 def inflate(packed: bytes, most: int) -> bytes:
-    """What zlib packed, if that is no more than so many bytes. Raises ValueError where it is more, or damaged.
+    """Decompress zlib data to at most `most` bytes. Raises ValueError if there are more, or if the data is damaged.
 
     >>> inflate(zlib.compress(b"abc"), 3)
     b'abc'
@@ -34,7 +35,8 @@ def inflate(packed: bytes, most: int) -> bytes:
 
 
 def gunzip(packed: bytes, most: int) -> bytes:
-    """The same for a gzip file, which may be several, one after the other."""
+    """Decompress gzip data, which may consist of several members, to at most `most` bytes in total. Raises ValueError
+    if there are more, or if the data is damaged."""
     parts, left = [], most
     while packed:
         unpacking = zlib.decompressobj(_GZIP)
@@ -45,7 +47,7 @@ def gunzip(packed: bytes, most: int) -> bytes:
 
 
 def _unpack(unpacking: zlib._Decompress, packed: bytes, left: int, most: int) -> bytes:
-    """One packed piece, of which no more than `left` bytes of the `most` that are allowed may come."""
+    """Decompress one piece to at most `left` bytes. `most` is the limit for all pieces, named in the error message."""
     try:
         found = unpacking.decompress(packed, left + 1)
     except zlib.error as error:
@@ -58,7 +60,7 @@ def _unpack(unpacking: zlib._Decompress, packed: bytes, left: int, most: int) ->
 
 
 def read_limited(path: Path, most: int) -> bytes:
-    """A file's bytes, if there are no more than so many. Raises ValueError where there are, and OSError."""
+    """Return the bytes of a file. Raises ValueError if there are more than `most`, and OSError."""
     with path.open("rb") as file:
         data = file.read(most + 1)
     if len(data) > most:

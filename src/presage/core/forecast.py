@@ -1,4 +1,4 @@
-"""A forecast: a distribution over log2 S, given that the kernel works, and the probability that it does not."""
+"""Forecast: a distribution over log2 S, given that the kernel works, and the probability that the kernel fails."""
 
 from __future__ import annotations
 
@@ -17,16 +17,18 @@ from presage.core.shown import Shown
 Floats = npt.NDArray[np.float64]
 Confidence = Literal["max_probability", "entropy", "width"]
 
-# Equal quantiles would make a step, which a piecewise-linear CDF cannot have: they are set this many octaves apart.
+# The least distance between two quantiles, in octaves. A piecewise-linear CDF cannot represent the step that equal
+# quantiles would make.
 _GAP = 1e-6
 _OCTAVES = 64.0
 _LEAST_MASS = 1e-3
-"""In a bin with less, nobody knows how the mass is spread."""
+"""A bin with less mass than this does not show how the mass is spread within the bin."""
 
 
 @dataclass(frozen=True)
 class Forecast(Shown):
-    """A piecewise-linear CDF over log2 S, and p_fail. Build one with `from_bins` or `from_quantiles`.
+    """A forecast of the speedup S of a kernel: a piecewise-linear CDF over log2 S, given that the kernel works, and the
+    probability p_fail that the kernel fails. Build one with `from_bins` or `from_quantiles`.
 
     >>> forecast = Forecast.from_bins([0, 0, 0, 0.25, 0.5, 0.25, 0, 0], p_fail=0.2)
     >>> forecast.quantile(0.5), forecast.mean(), forecast.exceeds(1.0)
@@ -34,13 +36,13 @@ class Forecast(Shown):
     """
 
     knots: tuple[float, ...]
-    """Points of log2 S, strictly increasing."""
+    """Values of log2 S, strictly increasing."""
     cdf: tuple[float, ...]
-    """P(log2 S <= knot | the kernel works), from 0 to 1, as many as knots."""
+    """P(log2 S <= knot | the kernel works) at each knot, rising from 0 to 1."""
     p_fail: float = 0.0
-    """The probability that the kernel does not compile, run or give the right answer."""
+    """The probability that the kernel does not compile, does not run, or gives a wrong result."""
     raw_sum: float = 1.0
-    """What the bin probabilities summed to before they were renormalised: far from 1 is a careless forecaster."""
+    """The sum of the bin probabilities before normalisation. A value far from 1 shows a careless forecaster."""
 
     def __post_init__(self) -> None:
         knots, cdf = np.asarray(self.knots, dtype=np.float64), np.asarray(self.cdf, dtype=np.float64)
@@ -54,11 +56,13 @@ class Forecast(Shown):
             raise ValueError(f"p_fail must lie in [0, 1], not {self.p_fail}")
 
     def to_json(self) -> dict[str, Any]:
+        """Return the forecast as plain values for JSON."""
         return {"knots": list(self.knots), "cdf": list(self.cdf), "p_fail": self.p_fail, "raw_sum": self.raw_sum}
 
     @classmethod
     def from_json(cls, kept: Mapping[str, Any]) -> Forecast:
-        """One that was checked when it was made: checking it again is most of what folding a long run would cost."""
+        """Build a forecast from the result of `to_json`, without checking it. The forecast was checked when it was
+        made, and checking again would take most of the time of replaying a long run's events."""
         forecast = object.__new__(cls)
         fields = {"knots": tuple(kept["knots"]), "cdf": tuple(kept["cdf"])}
         forecast.__dict__.update(fields, p_fail=kept["p_fail"], raw_sum=kept["raw_sum"])
@@ -66,7 +70,8 @@ class Forecast(Shown):
 
     @classmethod
     def from_bins(cls, probabilities: npt.ArrayLike, p_fail: float = 0.0) -> Forecast:
-        """From one weight per bin of the scale, shape (BINS,), spread evenly over the bin in log2 S.
+        """Build a forecast from one weight per bin of the scale, shape (BINS,). The weights are normalised, and the
+        mass of a bin is spread evenly over the bin in log2 S. Raises ValueError for weights that are no distribution.
 
         >>> Forecast.from_bins([1, 1, 1, 1, 1, 1, 1, 1]).raw_sum
         8.0
@@ -85,9 +90,11 @@ class Forecast(Shown):
 
     @classmethod
     def from_quantiles(cls, levels: npt.ArrayLike, values: npt.ArrayLike, p_fail: float = 0.0) -> Forecast:
-        """From quantiles of log2 S: levels and values of shape (n,), n >= 2, levels increasing inside (0, 1).
+        """Build a forecast from quantiles of log2 S.
 
-        Crossing values are sorted. Each tail keeps the density of the segment beside it until its mass is spent.
+        levels, values: shape (n,), n >= 2. Levels must increase strictly inside (0, 1). Values that cross are sorted.
+        Each tail continues with the density of the segment beside it until its mass is used up. Raises ValueError for
+        invalid levels or values.
 
         >>> Forecast.from_quantiles([0.25, 0.75], [-1.0, 1.0]).knots
         (-2.0, -1.0, 1.0, 2.0)
@@ -115,7 +122,8 @@ class Forecast(Shown):
         return self.cdf[above - 1] + share * (self.cdf[above] - self.cdf[above - 1])
 
     def quantile(self, q: float) -> float:
-        """The smallest log2 S whose CDF reaches q, 0 <= q <= 1; at 0, the lower end of the support."""
+        """The smallest log2 S whose CDF reaches q, 0 <= q <= 1. For q = 0, the lower end of the support. Raises
+        ValueError if q lies outside [0, 1]."""
         if not 0 <= q <= 1:
             raise ValueError(f"a quantile's level must lie in [0, 1], not {q}")
         if q == 0:
@@ -135,14 +143,14 @@ class Forecast(Shown):
         return float(np.diff(self.cdf) @ (knots[:-1] + knots[1:]) / 2)
 
     def exceeds(self, S: float) -> float:
-        """P(the kernel works and its speedup is above S), S >= 0."""
+        """P(the kernel works and its speedup is above S). Raises ValueError if S is negative."""
         if not S >= 0:
             raise ValueError(f"a speedup is not negative: {S}")
         above = 1.0 if S == 0 else 1 - self.cdf_at(math.log2(S))
         return (1 - self.p_fail) * above
 
     def expected_improvement(self, log2_S: float) -> float:
-        """E[max(0, log2 S - the argument)], where a kernel that fails improves nothing.
+        """E[max(0, log2 S - the argument)], in octaves. A kernel that fails improves nothing.
 
         >>> Forecast.from_quantiles([0.25, 0.75], [-1.0, 1.0], p_fail=0.5).expected_improvement(0.0)
         0.25
@@ -153,7 +161,8 @@ class Forecast(Shown):
         return (1 - self.p_fail) * float(share @ ((above[:-1] + above[1:]) / 2 - log2_S))
 
     def stretched(self, factor: float) -> Forecast:
-        """The same with every point so many times as far from the median.
+        """Return this forecast with every knot moved to `factor` times its distance from the median. Raises ValueError
+        if the factor is below 1.
 
         >>> Forecast.from_quantiles([0.25, 0.75], [-1.0, 1.0]).stretched(3.0).knots
         (-6.0, -3.0, 3.0, 6.0)
@@ -167,8 +176,8 @@ class Forecast(Shown):
         return Forecast(knots, self.cdf, self.p_fail, self.raw_sum)
 
     def with_bins(self, probabilities: npt.ArrayLike, p_fail: float) -> Forecast:
-        """One weight per bin of the scale, as for `from_bins`, but spread over each bin as this forecast is; evenly
-        where this one has hardly any mass.
+        """Return a forecast with these weights per bin, as for `from_bins`, but with the mass spread over each bin as
+        in this forecast. In a bin where this forecast has hardly any mass, the mass is spread evenly.
 
         >>> narrow = Forecast.from_quantiles([0.25, 0.75], [0.2, 0.3])
         >>> moved = narrow.with_bins([0, 0, 0, 0.5, 0.5, 0, 0, 0], 0.0)
@@ -186,10 +195,11 @@ class Forecast(Shown):
         return Forecast(tuple(knots.tolist()), (0.0, *cdf[:-1].tolist(), 1.0), float(p_fail), even.raw_sum)
 
     def confidence(self, kind: Confidence = "max_probability") -> float:
-        """How sure the forecast is of log2 S, given that the kernel works: in [0, 1], larger is surer.
+        """How certain the forecast is of log2 S, given that the kernel works. In [0, 1]; larger is more certain.
 
-        max_probability: the mass of the likeliest bin. entropy: 1 - H / log BINS over the bins.
-        width: 1 / (1 + w), w the octaves between the 10 % and the 90 % quantile.
+        max_probability: the mass of the likeliest bin. entropy: 1 - H / log BINS, where H is the entropy over the bins.
+        width: 1 / (1 + w), where w is the distance in octaves between the 10 % and the 90 % quantile. Raises ValueError
+        for any other kind.
 
         >>> round(Forecast.from_bins([1] * 8).confidence("max_probability"), 9)
         0.125
@@ -206,6 +216,6 @@ class Forecast(Shown):
 
 
 def _spread(ordered: Floats) -> Floats:
-    """The same values, moved up as little as makes neighbours at least _GAP apart."""
+    """Move values up by the least amount that makes neighbours at least _GAP apart."""
     ramp = _GAP * np.arange(ordered.size)
     return np.asarray(np.maximum.accumulate(ordered - ramp) + ramp)

@@ -1,4 +1,4 @@
-"""What of the machine is ours to use."""
+"""The resources of this machine that the process may use: the cache folder, CPU cores and memory."""
 
 from __future__ import annotations
 
@@ -15,27 +15,28 @@ _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
 
 
 def cache_folder(environment: Mapping[str, str] = os.environ) -> Path:
-    """What can be made again at a cost: $PRESAGE_CACHE_DIR, or `presage` in the user's cache folder."""
+    """The folder for cached data: $PRESAGE_CACHE_DIR, or `presage` in the user's cache folder."""
     if own := environment.get("PRESAGE_CACHE_DIR"):
         return Path(own)
     return Path(environment.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "presage"
 
 
 def cores(groups: Path = Path("/sys/fs/cgroup")) -> int:
-    """How many this process may use, which can be fewer than there are; a container may have a share of them all."""
+    """The number of CPU cores that this process may use: those of its CPU affinity, limited by the container's quota.
+
+    groups: where the cgroup file system is mounted."""
     found = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, min(found, _quota(groups)))
 
 
 def memory() -> int:
-    """Bytes that one process of ours may take: three quarters of what there is."""
+    """The bytes of memory that one process may use: three quarters of the physical memory."""
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * 3 // 4
 
 
 def keep_memory() -> None:
-    """Have the C library keep what large arrays gave back, up to a quarter of a gigabyte, for the next ones. Memory
-    that comes from the system anew takes as long to get as to fill. A C library without such a setting stays as it is.
-    """
+    """Let the C library keep up to 256 MiB of the memory that large arrays free, for the next arrays. Getting new
+    memory from the system takes as long as filling it. Does nothing if the C library has no such setting."""
     with contextlib.suppress(AttributeError, OSError):
         change = ctypes.CDLL(None).mallopt
         change(_TRIM_THRESHOLD, 256 << 20)
@@ -43,7 +44,7 @@ def keep_memory() -> None:
 
 
 def _quota(groups: Path) -> int:
-    """The whole cores that a container's share of processor time amounts to."""
+    """The CPU quota of the container in cores, rounded up; sys.maxsize without a quota. Reads cgroup v2, then v1."""
     try:
         limit, period = (groups / "cpu.max").read_text().split()
     except (OSError, ValueError):
@@ -53,5 +54,5 @@ def _quota(groups: Path) -> int:
             return sys.maxsize
     try:
         return math.ceil(int(limit) / int(period)) if int(limit) > 0 else sys.maxsize
-    except (ValueError, ZeroDivisionError):  # 'max'
+    except (ValueError, ZeroDivisionError):  # 'max': there is no quota
         return sys.maxsize

@@ -1,6 +1,6 @@
-"""Making forecasts honest after the fact: each recalibration is fitted on measured kernels, then applied to new ones.
+"""Recalibration of bin probabilities and of confidences: fit on measured kernels, then apply to new forecasts.
 
-A missing forecast (NaN) teaches nothing and stays missing. n is the number of forecasts, B the number of bins.
+Missing forecasts (NaN) are ignored in the fit and stay missing. n is the number of forecasts, B the number of bins.
 """
 
 from __future__ import annotations
@@ -19,16 +19,17 @@ _HOTTEST = 100.0
 
 @dataclass(frozen=True)
 class Temperature:
-    """Bin probabilities raised to 1 / T and renormalised: T > 1 softens a forecaster that is too sure."""
+    """Raises bin probabilities to the power 1 / T and normalises them. T > 1 softens an overconfident forecaster."""
 
     T: float
 
     @classmethod
     def fit(cls, probabilities: npt.ArrayLike, truth: npt.ArrayLike) -> Temperature:
-        """The T in [0.01, 100] of least negative log-likelihood; probabilities (n, B), truth (n,) 0-based bins.
+        """Return the T in [0.01, 100] with the least negative log-likelihood.
 
-        The likelihood is concave in 1 / T, so its slope has one root, found by bisection. A probability under 1e-6
-        counts as 1e-6. Uniform forecasts, which no temperature changes, give T = 1.
+        probabilities: (n, B). truth: (n,), 0-based bins. The log-likelihood is concave in 1 / T, so its slope has one
+        root, which is found by bisection. Probabilities below 1e-6 count as 1e-6. Uniform forecasts, which no
+        temperature changes, give T = 1. Raises ValueError for invalid arrays, or if there are no forecasts.
 
         >>> round(Temperature.fit([[.8, .2]] * 3, [0, 0, 1]).T, 6)
         2.0
@@ -53,7 +54,7 @@ class Temperature:
         return cls(math.exp((cold + hot) / 2))
 
     def apply(self, probabilities: npt.ArrayLike) -> Floats:
-        """Recalibrated probabilities, shape (n, B); the order of the bins' probabilities stays."""
+        """Return recalibrated probabilities, shape (n, B). The order of the bins by probability does not change."""
         return _softmax(_logs(np.asarray(probabilities, dtype=np.float64)) / self.T)
 
 
@@ -68,16 +69,17 @@ def _softmax(logits: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class Isotonic:
-    """Confidence replaced by the accuracy it had: the non-decreasing curve of least squared error."""
+    """Replaces confidence by the accuracy observed at that confidence: the non-decreasing least-squares fit."""
 
     confidence: tuple[float, ...]
     """The distinct confidences seen, increasing."""
     accuracy: tuple[float, ...]
-    """The fitted accuracy at each, non-decreasing."""
+    """The fitted accuracy at each confidence, non-decreasing."""
 
     @classmethod
     def fit(cls, confidence: npt.ArrayLike, correct: npt.ArrayLike) -> Isotonic:
-        """From confidence (n,) and correctness (n,), by pooling adjacent violators.
+        """Fit to confidence (n,) and correctness (n,) by the pool-adjacent-violators algorithm. Raises ValueError for
+        invalid arrays, or if there are no forecasts.
 
         >>> Isotonic.fit([.1, .2, .3], [0, 1, 0]).accuracy
         (0.0, 0.5, 0.5)
@@ -95,7 +97,7 @@ class Isotonic:
         return cls(tuple(distinct.tolist()), tuple(_pool_adjacent_violators(means, count).tolist()))
 
     def apply(self, confidence: npt.ArrayLike) -> Floats:
-        """Recalibrated confidence (n,): linear between the confidences seen, constant beyond them."""
+        """Return recalibrated confidence (n,): linear between the confidences seen, constant beyond them."""
         return np.asarray(np.interp(np.asarray(confidence, dtype=np.float64), self.confidence, self.accuracy))
 
 

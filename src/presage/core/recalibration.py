@@ -1,7 +1,7 @@
-"""Recalibration: what probabilities should have been, learned from how often they came true. Pure maths on arrays.
+"""Recalibration of probabilities from observed outcomes.
 
-Two maps. `Scaling` moves log-odds along a line; it needs few outcomes, and with a prior it can be learned as they come.
-`Isotonic` is any rising staircase; it needs hundreds.
+There are two maps. `Scaling` is linear in log-odds; it needs few outcomes and, with a prior, can be learned online.
+`Isotonic` is any non-decreasing map; it needs hundreds of outcomes.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ import numpy.typing as npt
 Floats = npt.NDArray[np.float64]
 
 _EDGE = 1e-4
-"""Probabilities are kept this far from 0 and 1, where log-odds are infinite."""
+"""Probabilities are clamped to this distance from 0 and 1, where log-odds are infinite."""
 
 
 def log_odds(probability: npt.ArrayLike) -> Floats:
-    """ln(p / (1 - p)), p clipped to what a finite sample can tell.
+    """ln(p / (1 - p)), with p clamped to a range that a finite sample can distinguish from 0 and 1.
 
     >>> log_odds([0.5, 0.0]).round(2).tolist()
     [0.0, -9.21]
@@ -33,7 +33,8 @@ def from_log_odds(odds: npt.ArrayLike) -> Floats:
 
 
 def at_base_rate(probability: npt.ArrayLike, known: float, wanted: float) -> Floats:
-    """Probabilities that hold where a share `known` comes true, for a place where a share `wanted` does.
+    """Adjust probabilities from a population with the base rate `known` to one with the base rate `wanted`. Raises
+    ValueError unless both lie between 0 and 1.
 
     >>> at_base_rate([0.5], known=0.5, wanted=0.9).round(3).tolist()
     [0.9]
@@ -45,7 +46,7 @@ def at_base_rate(probability: npt.ArrayLike, known: float, wanted: float) -> Flo
 
 @dataclass(frozen=True)
 class Scaling:
-    """log-odds → slope · log-odds + offset. With offset 0, one over the slope is called a temperature."""
+    """The map log-odds → slope · log-odds + offset. With offset 0, the temperature is one over the slope."""
 
     slope: float = 1.0
     offset: float = 0.0
@@ -61,9 +62,10 @@ class Scaling:
         weight: npt.ArrayLike | None = None,
         prior: float = 1.0,
     ) -> Scaling:
-        """The likeliest one, where the prior pulls towards no change as strongly as so many outcomes would.
+        """Return the scaling of maximum posterior likelihood.
 
-        probability, outcome, weight: (n,); outcomes are 0 or 1.
+        probability, outcome, weight: (n,); outcomes are 0 or 1. prior: how strongly the fit is pulled towards no
+        change, in units of outcomes. Raises ValueError for invalid arrays.
 
         >>> said, came = [0.99] * 10, [1] * 6 + [0] * 4
         >>> round(float(Scaling.fit(said, came, prior=0.1)(0.99)), 2)
@@ -86,7 +88,7 @@ class Scaling:
 
 @dataclass(frozen=True)
 class Isotonic:
-    """A rising map by straight lines between points; constant beyond the ends."""
+    """A non-decreasing map: linear between points, constant beyond the ends."""
 
     points: tuple[float, ...]
     values: tuple[float, ...]
@@ -96,8 +98,8 @@ class Isotonic:
 
     @classmethod
     def fit(cls, probability: npt.ArrayLike, outcome: npt.ArrayLike, weight: npt.ArrayLike | None = None) -> Isotonic:
-        """The rising map nearest to the outcomes in squares (pool adjacent violators). Each pool is one point, at its
-        mean, with one success and one failure added, so that no pool claims certainty.
+        """Fit the non-decreasing map with the least squared error (pool adjacent violators). Each pool becomes one
+        point at its mean, with one success and one failure added, so that no pool claims certainty.
 
         >>> Isotonic.fit([0.1, 0.2, 0.8, 0.9], [0, 1, 0, 1]).values
         (0.3333333333333333, 0.5, 0.6666666666666666)
@@ -117,7 +119,8 @@ class Isotonic:
 
 
 class Online:
-    """A scaling that is learned anew with each outcome, from the last ones. Before any it changes nothing."""
+    """A scaling that is refitted after each outcome to the last `window` outcomes. Before the first, it is the
+    identity."""
 
     def __init__(self, window: int = 256, prior: float = 20.0) -> None:
         self._seen: deque[tuple[float, bool]] = deque(maxlen=window)
@@ -125,7 +128,7 @@ class Online:
         self.scaling = Scaling()
 
     def observe(self, probability: float, outcome: bool) -> None:
-        """`probability` is what was said before this scaling."""
+        """Add an outcome and refit. `probability` is the forecast probability before this scaling."""
         self._seen.append((probability, outcome))
         said, came = zip(*self._seen, strict=True)
         self.scaling = Scaling.fit(said, came, prior=self._prior)
@@ -137,7 +140,7 @@ class Online:
 def _checked(
     probability: npt.ArrayLike, outcome: npt.ArrayLike, weight: npt.ArrayLike | None
 ) -> tuple[Floats, Floats, Floats]:
-    """Log-odds, outcomes and weights, each (n,)."""
+    """Return log-odds, outcomes and weights, each (n,). Raises ValueError for invalid arrays."""
     p, y = np.asarray(probability, dtype=np.float64), np.asarray(outcome, dtype=np.float64)
     w = np.ones_like(p) if weight is None else np.asarray(weight, dtype=np.float64)
     if p.ndim != 1 or not p.shape == y.shape == w.shape or p.size == 0:

@@ -1,5 +1,5 @@
-"""The one scale of speedups: a single edge table, from which bins, labels, prompt text, answer schema and midpoints
-all come, so that a person, a model and a metric never mean different bins."""
+"""The scale of speedups. Bins, labels, prompt text and answer schema all derive from one table of edges, so that
+users, models and metrics always use the same bins."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-# The table, in half octaves of S; kept as integers so that both S and log2 S are exact to the last bit.
+# The edges in half octaves of S. They are integers, so that both S and log2 S are exact to the last bit.
 _HALF_OCTAVES = (-4, -2, -1, 0, 1, 2, 4)
 
 EDGES: tuple[float, ...] = tuple(math.sqrt(math.ldexp(1.0, h)) for h in _HALF_OCTAVES)
-"""0.25, 0.5, 1/√2, 1, √2, 2, 4. Bin k holds EDGES[k-1] < S <= EDGES[k]; the outer bins are open."""
+"""0.25, 0.5, 1/√2, 1, √2, 2, 4. Bin k (0-based) holds EDGES[k-1] < S <= EDGES[k]; the outer bins are open."""
 
 LOG2_EDGES: tuple[float, ...] = tuple(h / 2 for h in _HALF_OCTAVES)
 
@@ -28,7 +28,7 @@ KEYS: tuple[str, ...] = tuple(f"p{k + 1}" for k in range(BINS))
 
 
 def bin_of(speedups: npt.ArrayLike) -> npt.NDArray[np.intp]:
-    """The 0-based bin of each speedup; the shape is kept.
+    """Return the 0-based bin of each speedup, in the shape of the input. Raises ValueError unless S > 0.
 
     >>> bin_of([0.1, 0.25, 1.0, 1.1, 4.0, 5.0]).tolist()
     [0, 0, 3, 4, 6, 7]
@@ -40,7 +40,7 @@ def bin_of(speedups: npt.ArrayLike) -> npt.NDArray[np.intp]:
 
 
 def labels() -> tuple[str, ...]:
-    """One condition on S per bin, edges to three digits.
+    """Return one condition on S per bin, with edges rounded to three digits.
 
     >>> labels()[0], labels()[2], labels()[7]
     ('S <= 0.25', '0.5 < S <= 0.707', 'S > 4')
@@ -51,7 +51,7 @@ def labels() -> tuple[str, ...]:
 
 
 def prompt_lines() -> tuple[str, ...]:
-    """One line of a prompt per bin: its key in the answer and the condition it stands for.
+    """Return one prompt line per bin: the bin's key in the answer, and its condition on S.
 
     >>> prompt_lines()[2]
     'p3: 0.5 < S <= 0.707'
@@ -60,10 +60,10 @@ def prompt_lines() -> tuple[str, ...]:
 
 
 def answer_schema() -> dict[str, Any]:
-    """A flat JSON schema for an answer: a short reason, a probability per bin, and p_fail.
+    """Return a flat JSON schema for an answer: a short reason, a probability per bin, and p_fail.
 
-    The reason comes first, so that it is written before the numbers. Ranges and lengths are said in words, because
-    not every endpoint accepts `minimum` or `maxLength`; a Forecast checks the numbers.
+    The reason comes first, so that the model writes it before the numbers. Ranges and lengths are given in words,
+    because not every endpoint accepts `minimum` or `maxLength`. Forecast checks the numbers.
 
     >>> list(answer_schema()["properties"])
     ['reason', 'p1', 'p2', 'p3', 'p4', 'p5', 'p6', 'p7', 'p8', 'p_fail']

@@ -1,9 +1,10 @@
-"""The formula sheet: how good forecasts are, how honest their confidence is, and what choosing by them costs.
+"""The metrics: accuracy of forecasts, calibration of their confidence, and the cost of choosing kernels by them.
 
 Every metric is a pure function of arrays. n is the number of forecasts, B the number of bins, G the number of groups.
-A missing forecast is a row of NaN (or a NaN score): it is scored as uniform, is never correct and is the least
-confident. Metrics of nothing are NaN. Ties are averaged over all orders, in closed form, so no metric depends on the
-order of rows. Metrics within groups return one value per group, in the order of np.unique(groups); average them.
+A missing forecast is a row of NaN (or a NaN score). It is scored as uniform, is never correct and is the least
+confident. Metrics of empty arrays are NaN. Ties are averaged over all orders, in closed form, so no metric depends on
+the order of rows. Metrics within groups return one value per group, in the order of np.unique(groups); the caller
+averages them. All metrics raise ValueError for arrays of wrong shape or range.
 """
 
 from __future__ import annotations
@@ -22,14 +23,14 @@ Rows = npt.NDArray[np.intp]
 
 _EXACT_FLIPS = 12
 NLL_FLOOR = 1e-6
-"""The least probability that nll takes a bin to have had; its worst value is so 13.8."""
+"""The lower clamp of a probability in `nll`. The worst value of `nll` is therefore 13.8."""
 
 
 # --- Probabilities of bins: probabilities (n, B), truth (n,) with 0-based bins ------------------------------------
 
 
 def half_brier(probabilities: npt.ArrayLike, truth: npt.ArrayLike) -> float:
-    """½ Σ_b (p_b - [b = truth])², the mean over forecasts. 0 is best, 1 worst.
+    """½ Σ_b (p_b - [b = truth])², averaged over forecasts. 0 is best, 1 worst.
 
     >>> round(half_brier([[0, 0, .05, .15, .5, .2, .1, 0]], [4]), 6)
     0.1625
@@ -39,7 +40,7 @@ def half_brier(probabilities: npt.ArrayLike, truth: npt.ArrayLike) -> float:
 
 
 def rps(probabilities: npt.ArrayLike, truth: npt.ArrayLike) -> float:
-    """Σ_b (P_b - [b >= truth])² / (B - 1) with P the cumulated p, the mean over forecasts. 0 is best, 1 worst.
+    """Σ_b (P_b - [b >= truth])² / (B - 1), where P is the cumulative p, averaged over forecasts. 0 is best, 1 worst.
 
     >>> round(rps([[0, 0, .05, .15, .5, .2, .1, 0]], [4]), 6)
     0.020357
@@ -50,7 +51,7 @@ def rps(probabilities: npt.ArrayLike, truth: npt.ArrayLike) -> float:
 
 
 def nll(probabilities: npt.ArrayLike, truth: npt.ArrayLike, floor: float = NLL_FLOOR) -> float:
-    """-ln max(p_truth, floor), the mean over forecasts. 0 is best.
+    """-ln max(p_truth, floor), averaged over forecasts. 0 is best.
 
     >>> round(nll([[0, 0, .05, .15, .5, .2, .1, 0]], [4]), 6)
     0.693147
@@ -60,7 +61,7 @@ def nll(probabilities: npt.ArrayLike, truth: npt.ArrayLike, floor: float = NLL_F
 
 
 def exact(probabilities: npt.ArrayLike, truth: npt.ArrayLike) -> float:
-    """The share of forecasts whose likeliest bin is the truth; of m equally likely bins, each counts 1 / m.
+    """The share of forecasts whose likeliest bin is the true bin. Of m equally likely bins, each counts 1 / m.
 
     >>> exact([[.5, .5, 0], [0, 1, 0]], [0, 1])
     0.75
@@ -69,7 +70,7 @@ def exact(probabilities: npt.ArrayLike, truth: npt.ArrayLike) -> float:
 
 
 def within_one(probabilities: npt.ArrayLike, truth: npt.ArrayLike) -> float:
-    """The share of forecasts whose likeliest bin is the truth or beside it; ties as in `exact`.
+    """The share of forecasts whose likeliest bin is the true bin or its neighbour; ties as in `exact`.
 
     >>> within_one([[1, 0, 0], [1, 0, 0]], [1, 2])
     0.5
@@ -78,7 +79,7 @@ def within_one(probabilities: npt.ArrayLike, truth: npt.ArrayLike) -> float:
 
 
 def hits(probabilities: npt.ArrayLike, truth: npt.ArrayLike, within: int = 0) -> Floats:
-    """How far each forecast is correct, shape (n,): the share of its likeliest bins at most `within` bins off."""
+    """The correctness of each forecast, shape (n,): the share of its likeliest bins at most `within` bins off."""
     p, t, missing = _forecasts(probabilities, truth)
     likeliest = p == p.max(axis=1, keepdims=True)
     near = np.abs(np.arange(p.shape[1]) - t[:, None]) <= within
@@ -90,7 +91,8 @@ def hits(probabilities: npt.ArrayLike, truth: npt.ArrayLike, within: int = 0) ->
 
 
 class Reliability(NamedTuple):
-    """Per non-empty bin of confidence: its mean confidence, its accuracy and its share of forecasts, each (bins,)."""
+    """The mean confidence, the accuracy and the share of forecasts (weight) of each non-empty bin of confidence, each
+    (bins,)."""
 
     confidence: Floats
     accuracy: Floats
@@ -103,10 +105,10 @@ Binning = Literal["equal_width", "equal_mass"]
 def reliability_curve(
     confidence: npt.ArrayLike, correct: npt.ArrayLike, bins: int = 10, binning: Binning = "equal_width"
 ) -> Reliability:
-    """What was claimed against what came true. A missing confidence is 0, and then nothing is correct.
+    """Return confidence against accuracy per bin. A missing confidence or correctness counts as 0.
 
     equal_width: bins (i/bins, (i+1)/bins], with 0 in the first. equal_mass: bins of equal count along the sorted
-    confidence; equal confidences share their accuracy, so a bin that splits them depends on no order.
+    confidence. Equal confidences share their mean accuracy, so a bin boundary among them does not depend on row order.
 
     >>> [v.tolist() for v in reliability_curve([.2, .9, .9, .9], [0, 1, 1, 1], bins=2)]
     [[0.2, 0.9], [0.0, 1.0], [0.25, 0.75]]
@@ -144,14 +146,16 @@ def ece(confidence: npt.ArrayLike, correct: npt.ArrayLike, bins: int = 10, binni
 
 
 class RiskCoverage(NamedTuple):
-    """The mean loss of the most confident share of forecasts, for every share 1/n, 2/n .. 1; each (n,)."""
+    """The mean loss (risk) of the most confident share of forecasts, for each share (coverage) 1/n, 2/n .. 1; each
+    (n,)."""
 
     coverage: Floats
     risk: Floats
 
 
 def risk_coverage(confidence: npt.ArrayLike, loss: npt.ArrayLike) -> RiskCoverage:
-    """The expected risk at each coverage, over all orders of equally confident forecasts; missing ones come last.
+    """The expected risk at each coverage, averaged over all orders of equally confident forecasts. Missing confidences
+    come last.
 
     >>> risk_coverage([.9, .5, .5], [0, 1, 0]).risk.tolist()
     [0.0, 0.25, 0.3333333333333333]
@@ -168,7 +172,7 @@ def risk_coverage(confidence: npt.ArrayLike, loss: npt.ArrayLike) -> RiskCoverag
 def aurc(confidence: npt.ArrayLike, loss: npt.ArrayLike) -> float:
     """The area under the risk-coverage curve: the mean risk over all n coverages.
 
-    A confidence that says nothing, being constant, has the overall risk.
+    A constant confidence, which carries no information, gives the overall risk.
 
     >>> aurc([.5, .5, .5, .5], [0, 1, 0, 1])
     0.5
@@ -177,7 +181,7 @@ def aurc(confidence: npt.ArrayLike, loss: npt.ArrayLike) -> float:
 
 
 def excess_aurc(confidence: npt.ArrayLike, loss: npt.ArrayLike) -> float:
-    """aurc above that of the ideal confidence, which ranks by the loss itself. 0 is best.
+    """The excess of `aurc` over that of the ideal confidence, which ranks by the loss itself. 0 is best.
 
     >>> excess_aurc([.9, .1], [0, 1]), excess_aurc([.1, .9], [0, 1])
     (0.0, 0.5)
@@ -186,7 +190,7 @@ def excess_aurc(confidence: npt.ArrayLike, loss: npt.ArrayLike) -> float:
 
 
 def auroc(score: npt.ArrayLike, positive: npt.ArrayLike) -> float:
-    """P(score of a positive > that of a negative), ties counting half; NaN unless both kinds occur.
+    """P(score of a positive > score of a negative), where ties count half. NaN unless both kinds occur.
 
     >>> auroc([.9, .5, .5, .1], [True, True, False, False])
     0.875
@@ -201,7 +205,7 @@ def auroc(score: npt.ArrayLike, positive: npt.ArrayLike) -> float:
 
 
 def interval_coverage(low: npt.ArrayLike, high: npt.ArrayLike, truth: npt.ArrayLike) -> float:
-    """The share of truths with low <= truth <= high, all (n,). A missing interval misses.
+    """The share of truths with low <= truth <= high, all (n,). A missing interval counts as a miss.
 
     >>> interval_coverage([0, 0], [1, 1], [.5, 2])
     0.5
@@ -215,9 +219,9 @@ def interval_coverage(low: npt.ArrayLike, high: npt.ArrayLike, truth: npt.ArrayL
 
 
 def top_k_regret(predicted: npt.ArrayLike, speedups: npt.ArrayLike, groups: npt.ArrayLike, k: int) -> Floats:
-    """How much slower the best of the k predicted best is than the group's best: time over best time, minus 1.
+    """How much slower the best of the k predicted best is than the group's best: best S / best S found - 1.
 
-    In speedups, best S / best S found - 1. Ties in the prediction are averaged over all orders.
+    Ties in the prediction are averaged over all orders.
 
     >>> top_k_regret([3, 2, 1], [1.0, 2.0, 4.0], ["a", "a", "a"], k=2).tolist()
     [1.0]
@@ -226,7 +230,7 @@ def top_k_regret(predicted: npt.ArrayLike, speedups: npt.ArrayLike, groups: npt.
 
 
 def top_k_recovery(predicted: npt.ArrayLike, speedups: npt.ArrayLike, groups: npt.ArrayLike, k: int) -> Floats:
-    """The probability that the k predicted best hold the group's best, averaged over orders of ties.
+    """The probability that the k predicted best contain the group's best, averaged over all orders of ties.
 
     >>> top_k_recovery([1, 1, 0], [1.0, 2.0, 1.5], ["a", "a", "a"], k=1).tolist()
     [0.5]
@@ -235,7 +239,7 @@ def top_k_recovery(predicted: npt.ArrayLike, speedups: npt.ArrayLike, groups: np
 
 
 def random_k_regret(speedups: npt.ArrayLike, groups: npt.ArrayLike, k: int) -> Floats:
-    """The expected top_k_regret of k drawn at random: that of a prediction in which all are tied.
+    """The expected `top_k_regret` of k kernels drawn at random. This equals that of a constant prediction.
 
     >>> random_k_regret([1.0, 2.0], ["a", "a"], k=1).tolist()
     [0.5]
@@ -244,9 +248,9 @@ def random_k_regret(speedups: npt.ArrayLike, groups: npt.ArrayLike, k: int) -> F
 
 
 def spearman(predicted: npt.ArrayLike, truth: npt.ArrayLike, groups: npt.ArrayLike) -> Floats:
-    """The rank correlation in each group, average ranks for ties, missing predictions last.
+    """The rank correlation in each group. Ties have average ranks; missing predictions rank lowest.
 
-    A constant prediction counts 0. NaN where the truth is constant, for there is then nothing to rank.
+    A constant prediction gives 0. A constant truth gives NaN, because there is nothing to rank.
 
     >>> spearman([1, 2, 3, 5, 5], [1, 2, 3, 1, 2], ["a", "a", "a", "b", "b"]).tolist()
     [1.0, 0.0]
@@ -262,11 +266,13 @@ def spearman(predicted: npt.ArrayLike, truth: npt.ArrayLike, groups: npt.ArrayLi
 def bootstrap(
     metric: Callable[[Rows], float], groups: npt.ArrayLike, *, resamples: int = 1000, seed: int = 0
 ) -> Interval:
-    """A metric with its 95 % percentile interval, resampling whole groups (operations): rows of one share a fate.
+    """Return a metric with its 95 % percentile interval. Whole groups (operations) are resampled, because the errors of
+    one operation's rows are correlated.
 
-    metric: from row numbers, any length, repeats included, to a value. groups: (n,), the operation of each row. For a
-    metric within groups, compute it once per group and give the mean of its values at the rows, lest a group drawn
-    twice be ranked as one. Resamples where the metric is NaN are left out; under two groups the interval is infinite.
+    metric: a function from row numbers, of any length and with repeats, to a value. groups: (n,), the operation of each
+    row. For a metric within groups, compute the metric once per group and pass the mean of its values at the rows;
+    otherwise a group that is drawn twice would be ranked as one group. Resamples with a NaN metric are left out. With
+    fewer than two groups the interval is infinite.
 
     >>> x = np.array([1.0, 3.0, 1.0, 3.0])
     >>> bootstrap(lambda rows: float(x[rows].mean()), ["a", "a", "b", "b"])
@@ -290,9 +296,9 @@ def bootstrap(
 
 
 def sign_flip_p(differences: npt.ArrayLike, *, flips: int = 9999, seed: int = 0) -> float:
-    """The two-sided p-value of a sum of paired differences (G,): how often a sum at least as far from 0 comes up where
-    each difference has the one sign or the other by chance. Exact up to 12 of them, from random flips beyond; NaN for
-    none.
+    """The two-sided p-value of the sum of paired differences (G,) under random sign flips: the probability that the sum
+    is at least as far from 0 when each difference has a random sign. Exact for up to 12 differences; beyond that
+    estimated from `flips` random flips. NaN without differences.
 
     >>> sign_flip_p([1.0] * 6), sign_flip_p([1.0, -1.0])
     (0.03125, 1.0)
@@ -304,7 +310,7 @@ def sign_flip_p(differences: npt.ArrayLike, *, flips: int = 9999, seed: int = 0)
         signs = 1 - 2 * (np.arange(2**d.size)[:, None] >> np.arange(d.size) & 1)
     else:
         signs = np.random.default_rng(seed).choice([-1, 1], size=(flips, d.size))
-        signs = np.vstack([signs, np.ones(d.size)])  # what was seen is one of them
+        signs = np.vstack([signs, np.ones(d.size)])  # the observed signs count, too
     far = np.abs(d.sum()) * (1 - 1e-12)
     return float(np.mean(np.abs(signs @ d) >= far))
 
@@ -313,7 +319,8 @@ def sign_flip_p(differences: npt.ArrayLike, *, flips: int = 9999, seed: int = 0)
 
 
 def _forecasts(probabilities: npt.ArrayLike, truth: npt.ArrayLike) -> tuple[Floats, Rows, npt.NDArray[np.bool_]]:
-    """Checked probabilities with missing rows made uniform (n, B), true bins (n,), and which rows were missing (n,)."""
+    """Check the arrays. Return probabilities (n, B) with missing rows made uniform, true bins (n,), and which rows were
+    missing (n,)."""
     t = np.asarray(truth)
     p = np.asarray(probabilities, dtype=np.float64)
     if p.size == 0 and t.size == 0:
@@ -349,19 +356,19 @@ def _missing_last(scores: Floats) -> Floats:
 
 
 def _ties(keys: Floats) -> tuple[Rows, Rows]:
-    """Which tie each key belongs to, numbered from the smallest key (n,), and the size of each tie."""
+    """Return the tie that each key belongs to (n,), numbered from the smallest key, and the size of each tie."""
     _, tie, count = np.unique(keys, return_inverse=True, return_counts=True)
     return tie.reshape(-1), count
 
 
 def _tie_means(keys: Floats, values: Floats) -> Floats:
-    """Each value replaced by the mean over the equal keys, which is its expectation over all their orders."""
+    """Replace each value by the mean over equal keys, which is its expectation over all orders of these keys."""
     tie, count = _ties(keys)
     return np.asarray((np.bincount(tie, weights=values, minlength=count.size) / count)[tie], dtype=np.float64)
 
 
 def _ranks(keys: Floats) -> Floats:
-    """Ranks from 1, equal keys sharing their average."""
+    """Ranks from 1. Equal keys share their average rank."""
     tie, count = _ties(keys)
     return np.asarray((np.cumsum(count) - (count - 1) / 2)[tie], dtype=np.float64)
 
@@ -389,7 +396,7 @@ def _choose(
     k: int,
     value: Callable[[Floats, float], Floats],
 ) -> Floats:
-    """The expectation, in each group, of value(best S among the k predicted best, best S)."""
+    """The expectation of value(best S among the k predicted best, best S) in each group."""
     p, S = _pair(predicted, speedups)
     if k < 1:
         raise ValueError(f"at least one must be chosen, not {k}")
@@ -404,10 +411,11 @@ def _choose(
 
 
 def _best_found(predicted: Floats, S: Floats, k: int) -> tuple[Floats, Floats]:
-    """The possible values of the best S among the k predicted best, and the probability of each.
+    """Return the possible values of the best S among the k predicted best, and the probability of each.
 
-    Those above the k-th prediction are surely in; r more are drawn from the t tied with it. With the tied sorted
-    from the best, the j-th (from 0) is the best drawn with probability C(t-1-j, r-1) / C(t, r).
+    Kernels predicted above the k-th prediction are always included. Another r are drawn from the t kernels tied with
+    it. With the tied kernels sorted by S from the best, the j-th (from 0) is the best one drawn with probability
+    C(t-1-j, r-1) / C(t, r).
     """
     last = np.sort(predicted)[-k]
     sure, tied = S[predicted > last], np.sort(S[predicted == last])[::-1]

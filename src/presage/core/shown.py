@@ -1,4 +1,4 @@
-"""Shown: what shows itself in a notebook."""
+"""Shown: the base class of objects that a notebook displays as HTML."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import importlib
 
 
 class Shown:
-    """Has a picture in `presage.report.notebook`, which is looked up by its name and only when a notebook asks: no noun
-    depends on how it is drawn."""
+    """An object that `presage.report.notebook` renders as HTML. That module is imported by name, and only when a
+    notebook asks, so that the subclasses do not depend on how they are rendered."""
 
     __slots__ = ()
 

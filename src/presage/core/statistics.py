@@ -1,7 +1,8 @@
-"""Medians with honest intervals: distribution-free for one kernel, and for a ratio of two where samples suffice.
+"""Medians and speedups with confidence intervals. The interval of a median is distribution-free; that of a speedup, if
+there are enough samples.
 
-Where a process shifts all that is measured in it, samples come in parts, one for each process, and it is the processes
-that count.
+A process may shift all times measured in it. Samples therefore come in parts, one for each process. With several
+processes, the intervals are computed from the medians of the processes.
 """
 
 from __future__ import annotations
@@ -15,14 +16,15 @@ import numpy as np
 _STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
 """Quantiles of Student's t at 97.5 %, for 1, 2, … degrees of freedom."""
 _ORDERED = 6
-"""From so many samples on their order alone makes an interval; of fewer, one that takes their logarithms as normal."""
+"""From this many samples on, the interval uses only their order. With fewer, it assumes that their logarithms are
+normally distributed."""
 
 Parts = Sequence[np.ndarray]
-"""The samples of one case, an array of shape (n,) for each process."""
+"""The samples of one case: one array of shape (n,) per process."""
 
 
 class Interval(NamedTuple):
-    """An estimate with the ends of its 95 % confidence interval."""
+    """An estimate with its 95 % confidence interval."""
 
     value: float
     low: float
@@ -30,19 +32,21 @@ class Interval(NamedTuple):
 
     @property
     def is_known(self) -> bool:
-        """Whether the samples were enough for both ends."""
+        """Whether both ends are finite. They are not if there were too few samples."""
         return math.isfinite(self.low) and math.isfinite(self.high)
 
     @property
     def relative_half_width(self) -> float:
+        """Half the width of the interval as a share of the value; infinite if the value is 0."""
         return (self.high - self.low) / (2 * self.value) if self.value else math.inf
 
 
 def median_interval(samples: Sequence[float] | np.ndarray, confidence: float = 0.95) -> Interval:
-    """The median and its order-statistic interval, which assumes nothing about the distribution.
+    """Return the median and its order-statistic interval, which assumes nothing about the distribution.
 
-    samples: shape (n,), n >= 1. Under six samples no pair of order statistics covers 95 %; the interval is
-    then infinite, so that no rule of the form "stop when it is narrow" can stop on it.
+    samples: shape (n,), n >= 1. With fewer than six samples no pair of order statistics covers 95 %. The interval is
+    then infinite, so that a rule of the form "stop when it is narrow" never stops on it. Raises ValueError for no
+    samples.
 
     >>> median_interval([1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
     Interval(value=3.5, low=1.0, high=6.0)
@@ -53,7 +57,7 @@ def median_interval(samples: Sequence[float] | np.ndarray, confidence: float = 0
     n = ordered.size
     if n == 0:
         raise ValueError("the median of no samples is undefined")
-    middle = float((ordered[(n - 1) // 2] + ordered[n // 2]) / 2)  # np.median would sort again
+    middle = float((ordered[(n - 1) // 2] + ordered[n // 2]) / 2)  # faster than np.median, which would sort again
     rank = _interval_rank(n, confidence)
     if rank == 0:
         return Interval(middle, -math.inf, math.inf)
@@ -61,7 +65,7 @@ def median_interval(samples: Sequence[float] | np.ndarray, confidence: float = 0
 
 
 def median_of_processes(parts: Parts) -> Interval:
-    """The geometric mean of the processes' medians, with Student's interval; of one process, its median and interval.
+    """Return the geometric mean of the processes' medians with Student's interval; for one process, `median_interval`.
 
     >>> median_of_processes([np.full(8, 4.0), np.full(8, 4.0), np.full(8, 4.0)]).low
     4.0
@@ -74,7 +78,7 @@ def median_of_processes(parts: Parts) -> Interval:
 
 
 def _mean_of_medians(parts: Parts) -> tuple[float, float]:
-    """The mean of the parts' medians, and its standard error."""
+    """Return the mean of the parts' medians, and its standard error."""
     medians = [float(np.median(part)) for part in parts]
     return float(np.mean(medians)), float(np.std(medians, ddof=1)) / math.sqrt(len(medians))
 
@@ -101,11 +105,12 @@ def speedup_interval(
     resamples: int = 1000,
     seed: int = 0,
 ) -> Interval:
-    """S = anchor time / candidate time, the geometric mean over cases, with an interval.
+    """Return S = anchor time / candidate time, the geometric mean over cases, with its interval.
 
-    anchor, candidate: the parts of each case. Paired: element i of both was taken in the same round, so that what the
-    machine did to one it did to the other. Else the two were measured apart, and vary apart. One sample, or a few that
-    are equal, do not tell how much they vary: the interval is then everything, from 0 to infinity.
+    anchor, candidate: the parts of each case. paired: whether element i of both was measured in the same round, so that
+    disturbances of the machine affect both alike. If not, the two vary independently. A single sample, or a few equal
+    samples, do not show how much the samples vary. The interval then extends from 0 to infinity. Raises ValueError
+    unless both sides have the same number of cases, at least one.
 
     >>> speedup_interval([[np.array([4.0])]], [[np.array([2.0])]])
     Interval(value=2.0, low=0.0, high=inf)
@@ -133,24 +138,25 @@ def speedup_interval(
 
 
 def _plausible(parts: Parts, rng: np.random.Generator, count: int) -> tuple[float, np.ndarray]:
-    """The middle of the samples, and where it may be as well, `count` times; NaN where they do not tell. One half
-    mirrors the other, so that a over b and b over a agree."""
+    """Return the median of the samples, and `count` random draws of where the true median may be. The draws are NaN if
+    the samples do not show how much they vary. The second half of the draws mirrors the first, so that the intervals of
+    a / b and b / a agree."""
     if len(parts) > 1:
         mean, error = _mean_of_medians(parts)
         return mean, mean + error * _student(len(parts) - 1, rng, count)
     (logs,) = parts
     n, middle = len(logs), float(np.median(logs))
     spread = float(np.std(logs, ddof=1)) if n > 1 else 0.0
-    if n < _ORDERED and spread == 0.0:  # that few are equal says more of the clock than of the kernel
+    if n < _ORDERED and spread == 0.0:  # a few equal samples show the clock's resolution, not the kernel
         return middle, np.full(count, math.nan)
-    # The median of normal samples has this standard error, for few of them at most.
+    # The standard error of the median of normal samples; for few samples, an upper bound.
     guessed = middle + spread * math.sqrt(math.pi / (2 * n)) * _student(n - 1, rng, count)
     return middle, guessed if n < _ORDERED else _between_ordered(np.sort(logs), guessed, rng)
 
 
 def _between_ordered(ordered: np.ndarray, guessed: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Where the median may be: as many samples lie below it as heads come up in n throws, whatever the distribution.
-    Beyond the outermost samples it is where a guess says."""
+    """Return draws of where the true median may be. The number of samples below it is Binomial(n, 1/2) for every
+    distribution. Beyond the outermost samples, the draw is taken from `guessed`."""
     n, count = len(ordered), len(guessed)
     throws, places = rng.binomial(n, 0.5, size=(count + 1) // 2), rng.random((count + 1) // 2)
     below = np.concatenate([throws, n - throws])[:count]

@@ -1,10 +1,11 @@
-"""Text of others, made safe to show: compilers, kernels, models and files say things that a terminal would obey."""
+"""Make untrusted text safe to show. Output of compilers, kernels and models may contain control sequences that a
+terminal would execute."""
 
 from __future__ import annotations
 
 
 class _Shown(dict[int, str]):
-    """How each sign is shown, filled as signs are met."""
+    """A cache of how each character is shown, filled on first use."""
 
     def __missing__(self, code: int) -> str:
         sign = chr(code)
@@ -19,8 +20,8 @@ _SHOWN = _Shown()
 
 
 def printable(text: str) -> str:
-    """The text with every sign that commands instead of showing written out: escape sequences, control characters,
-    overrides of the writing direction, halves of surrogate pairs. Line ends and tabs stay.
+    """Return the text with every unprintable character escaped: escape sequences, control characters, overrides of the
+    writing direction, lone surrogates. Line ends and tabs stay.
 
     >>> printable("warning: \\x1b[31mred\\x1b[0m")
     'warning: \\\\x1b[31mred\\\\x1b[0m'
@@ -31,25 +32,26 @@ def printable(text: str) -> str:
 
 
 def one_line(text: str, most: int) -> str:
-    """The text as one short line, without the signs that `printable` would write out.
+    """Return the text as one line of at most `most` characters, without those that `printable` would escape. An
+    ellipsis marks a shortened text.
 
     >>> one_line("a\\x1b[2J\\n  b", 80)
     'a [2J b'
     """
     if len(text) <= most and text.isprintable() and "  " not in text and not text.startswith(" ") and text[-1:] != " ":
-        return text  # nearly every text
+        return text  # the fast path, for nearly every text
     few = text[: 4 * most]
     line = " ".join("".join(sign if sign.isprintable() else " " for sign in few).split())
     return line if len(line) <= most and len(few) == len(text) else f"{line[:most]}…"
 
 
 def excerpt(text: str, most: int = 80) -> str:
-    """The beginning of a text, for a message that quotes it."""
+    """Return the first `most` characters of a text, for a message that quotes it."""
     return text if len(text) <= most else f"{text[:most]}…"
 
 
 def lone_surrogate(text: str) -> int | None:
-    """Where the first half of a surrogate pair stands that no encoding can write; None where there is none."""
+    """Return the index of the first lone surrogate, which no encoding can write; None if there is none."""
     try:
         text.encode()
     except UnicodeEncodeError as error:

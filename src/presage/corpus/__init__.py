@@ -1,1 +1,1 @@
-"""The corpus: measured kernels with everything needed to learn from them."""
+"""The corpus: collect measured kernels, and turn them into recordings that forecasters learn from."""

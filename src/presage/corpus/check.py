@@ -1,4 +1,4 @@
-"""Checks a recording, and computes the numbers of its data card."""
+"""Check a recording, and compute the numbers of its data card."""
 
 from __future__ import annotations
 
@@ -19,17 +19,20 @@ from presage.problems.base import SPLITS
 from presage.problems.external import CONVENTIONS
 
 FLOOR_SHARE = 0.8
-"""A time below this share of the roofline is impossible; measured peaks are more exact than that."""
+"""A time below this share of the roofline's floor counts as impossible. The error of the measured peaks is smaller than
+the remaining share."""
 SIMILAR_OPERATIONS, SIMILAR_FAMILIES = 0.985, 0.8
-"""How similar the sources of two splits may be (Jaccard index of five-token shingles). An unseen operation may share
-its family's code with others; an unseen family may not."""
+"""The greatest similarity of sources in two splits (Jaccard index of five-token shingles). A new operation may share
+code with other operations of its family; a new family may not share code with other families."""
 _TOLD = re.compile(r"\b(naive|baseline|fast(?:er|est)?|slow(?:er|est)?|speed_?up|optimi[sz]ed|\d+(?:\.\d+)?x)\b", re.I)
 _TOKEN = re.compile(r"[A-Za-z_]\w*|\d[\w.]*|\S")
 _SHOWN = 5
 
 
 def check(found: Recording, hashes: bool = True, say: Callable[[str], None] = lambda line: None) -> dict[str, Any]:
-    """The numbers of the data card and, under `problems`, everything that is wrong; an empty list if nothing is."""
+    """Return the numbers of the data card and, under `problems`, everything that is wrong with the recording.
+
+    hashes: whether to recompute and compare the hash of every source. say: called with a line for each stage."""
     say("reading")
     rows = found.rows()
     problems = list(_columns(found))
@@ -55,7 +58,7 @@ def check(found: Recording, hashes: bool = True, say: Callable[[str], None] = la
 
 
 def _columns(found: Recording) -> Iterator[str]:
-    """The file has the columns of a recording, and no others. Reports of an earlier version may lack newer fields."""
+    """The file must have exactly the columns of a recording. Reports of an earlier version may lack newer fields."""
     import pyarrow.parquet
 
     held, known = (_fields(schema) for schema in (pyarrow.parquet.read_schema(found.path), recording.schema()))
@@ -68,7 +71,7 @@ def _columns(found: Recording) -> Iterator[str]:
 
 
 def _fields(columns: Any, within: str = "") -> dict[str, str]:
-    """The types of all fields of a schema or a struct, by dotted name; lists are looked into."""
+    """The types of all fields of a schema or a struct, by dotted name, including fields of list elements."""
     found: dict[str, str] = {}
     for field in columns:
         name, kind = f"{within}{field.name}", field.type
@@ -132,12 +135,12 @@ def _splits(rows: Sequence[Row]) -> Iterator[str]:
             yield f"{row.problem} is in {row.split}; it belongs in {splits.of_problem(row.problem)}"
             return
     if not any(row.split for row in rows if row.room not in CONVENTIONS):
-        return  # nothing else is claimed
+        return  # the recording has no other splits
     yield from (f"{name} is in {' and '.join(sorted(found))}" for name, found in of_problem.items() if len(found) > 1)
     for room, found in of_room.items():
         if "test_family" in found and len(found) > 1:
             yield f"the room {room} is in test_family and in {' and '.join(sorted(found - {'test_family'}))}"
-    kind = "cpu" if any(row.language == "c" for row in rows) else "gpu"  # not every operation is for a CPU, too
+    kind = "cpu" if any(row.language == "c" for row in rows) else "gpu"  # not every operation has cases for a CPU
     known = {name: registry.get(name) for name in registry.names()}
     possible = {problem.split for problem in known.values() if kind in problem.timed}
     yield from (f"the split {name} is empty" for name in sorted(possible - {row.split for row in rows}))
@@ -148,7 +151,8 @@ def _splits(rows: Sequence[Row]) -> Iterator[str]:
 
 
 def _likeness(rows: Sequence[Row]) -> Iterator[str]:
-    """The first kernel of each family, compared with those of other splits; calls of PyTorch are alike everywhere."""
+    """The first kernel of each family must not be too similar to those of other splits. PyTorch modules are left out,
+    because they are all similar."""
     firsts = {
         (row.problem, row.family, row.language): row for row in reversed(rows) if row.language != "torch" and row.source
     }.values()
@@ -173,7 +177,7 @@ def _shingles(row: Row) -> frozenset[int]:
 
 
 def _are_alike(one: frozenset[int], other: frozenset[int], limit: float) -> bool:
-    """Whether the Jaccard index is above the limit. Where the sizes alone rule that out, nothing is compared."""
+    """Whether the Jaccard index is above the limit. If the sizes alone rule this out, the sets are not compared."""
     fewer, more = sorted((len(one), len(other)))
     if fewer <= limit * more:
         return False
@@ -188,7 +192,7 @@ def _hashes(rows: Sequence[Row]) -> Iterator[str]:
 
 
 def _words(rows: Sequence[Row]) -> Iterator[str]:
-    """A normalised source must not say how fast it is. Those from elsewhere say what they say."""
+    """A normalised source must not say how fast it is. Imported and external sources are exempt."""
     seen: set[tuple[str, str]] = set()
     for row in rows:
         if (row.problem, row.family) in seen or row.room in ("imported", *CONVENTIONS):
@@ -202,7 +206,7 @@ def _words(rows: Sequence[Row]) -> Iterator[str]:
 
 
 def card(found: Recording, rows: Sequence[Row]) -> dict[str, Any]:
-    """Counts, spreads and noise."""
+    """Return the numbers of the data card: counts, spreads and noise."""
     by_problem: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
         by_problem[row.problem].append(row)

@@ -1,4 +1,5 @@
-"""Collects the corpus: measures the catalogue's kernels on a device, in chunks. It can be stopped and continued."""
+"""Collect the corpus: measure the catalogue's kernels on a device, in chunks. A collection can be stopped and
+resumed."""
 
 from __future__ import annotations
 
@@ -23,21 +24,22 @@ from presage.problems import external, registry
 from presage.problems.base import Problem
 
 _ALWAYS = ("naive", "eager", "compiled")
-"""Kernels of each problem's first chunk: the seed, and PyTorch's own."""
+"""The kernels that come first in each problem's plan: the seed kernel, and PyTorch's own."""
 _SAY_SECONDS = 10.0
 MODULE_EFFORT = Effort(0.02, case_seconds=0.1, timeout=60.0, rounds=3, processes=1, further_processes=0)
-"""For modules: times of one process, which are a few per cent off those of another where they are short."""
+"""The effort for modules. Times come from one process. Short times differ by a few per cent between processes."""
 
 
 @dataclass(frozen=True)
 class PlannedKernel:
-    """A kernel to measure: a family and values. It is rendered only when needed, since most never are."""
+    """A kernel to measure: a family and values. It is rendered on first use, because most planned kernels are never
+    measured."""
 
     problem: Problem
     family: Kernel
     values: Mapping[str, Value] = field(default_factory=dict)
     known: str | None = None
-    """Its hash, if that is known without rendering."""
+    """The kernel's hash, if known without rendering."""
 
     @cached_property
     def kernel(self) -> Kernel:
@@ -49,10 +51,10 @@ class PlannedKernel:
 
 
 def plan(problem: Problem, device: Device, state: State | None = None) -> Iterator[PlannedKernel]:
-    """Every kernel of the problem's families that the device runs. Any first part of the list is a fair sample: fixed
-    kernels come first, then the first configuration of each family, then the families in turn. The order depends only
-    on names and values. A family's share grows with the square root of its size, so that large families do not crowd
-    out others. Kernels that `state` knows are not rendered."""
+    """Iterate over every kernel of the problem's families that the device can run. Any first part of the sequence is a
+    fair sample: kernels without tunables come first, then the first configuration of each family, then the families in
+    turn. The order depends only on names and values. A family's share grows with the square root of its size, so that
+    large families do not crowd out others. Kernels that `state` knows are not rendered."""
     state = state or State()
     families = [
         family
@@ -79,15 +81,16 @@ def plan(problem: Problem, device: Device, state: State | None = None) -> Iterat
 
 
 def _shuffled(problem: Problem, family: Kernel) -> list[dict[str, Value]]:
-    """The family's configurations: the first, then the others in a random order that is always the same."""
+    """The family's configurations: the first, then the others in a fixed pseudo-random order."""
     first, *others = family.configurations()
     name = Path(family.name).name
     return [first, *sorted(others, key=lambda v: hashlib.sha256(f"{problem.name} {name} {v}".encode()).digest())]
 
 
 def modules(folder: Path, languages: Collection[str]) -> Iterator[PlannedKernel]:
-    """For each problem from elsewhere in a folder (`NAME.py`, or a folder with a task): its reference, and the modules
-    in the folder `NAME` beside a file, or in `modules` inside a folder, each once. What is no problem is left out."""
+    """Iterate over the modules of the external problems in a folder. A problem is a file `NAME.py`, or a folder with a
+    task. Its modules are its reference, and those in the folder `NAME` beside the file, or in `modules` inside the
+    folder. Duplicates, and files that are no problem, are skipped. Raises PresageError if there is no such folder."""
     if not folder.is_dir():
         raise PresageError(f"{folder} is no folder")
     for path in sorted(folder.iterdir(), key=lambda path: hashlib.sha256(path.name.encode()).digest()):
@@ -110,8 +113,10 @@ def collect_modules(
     without: Collection[tuple[str, str]] = (),
     say: Callable[[str], None] = print,
 ) -> int:
-    """Measure the modules of a folder as foreign kernels, but for those of which the problem and the hash are in
-    `without`. Returns the number of measurements."""
+    """Measure the modules of a folder as foreign kernels. Returns the number of measurements.
+
+    into: the folder of the journals. seconds: the time limit. without: modules to skip, by problem and hash. A problem
+    whose own code fails is left out."""
     state = journal.read(into)
     wanted = [
         each
@@ -154,7 +159,11 @@ def collect(
     again: bool = False,
     say: Callable[[str], None] = print,
 ) -> int:
-    """Measure until every problem has this many kernels or the time is up. Returns the number of measurements."""
+    """Measure kernels until every problem has `per_problem` of them or the time is up. Returns the number of
+    measurements.
+
+    chunk: kernels of one problem before the next problem has its turn. seconds: the time limit. repeat: the share of
+    earlier kernels to measure a second time. again: whether to measure kernels that are in the journals already."""
     state = journal.read(folder)
     deadline = time.monotonic() + seconds if seconds else None
     own = Journal(folder, {"device": device.name, "kind_of_device": device.kind, "facts": device.describe()})
@@ -193,14 +202,14 @@ class _Run:
         self._device, self._journal, self._state, self._effort = device, own, state, effort
         self._deadline, self._say = deadline, say
         self.done: set[tuple[str, str]] = set()
-        """The kernels that were measured, by problem and hash."""
+        """The problem and hash of each kernel measured in this run."""
 
     @property
     def count(self) -> int:
         return len(self.done)
 
     def repeats(self, share: float, problems: Sequence[Problem]) -> Iterator[PlannedKernel]:
-        """A random share of what earlier runs measured, to be measured again."""
+        """A fixed pseudo-random share of the kernels that earlier runs measured, to be measured a second time."""
         by_name = {problem.name: problem for problem in problems}
         for known in self._state.kernels.values():
             drawn = int(hashlib.sha256(f"repeat {known.hash}".encode()).hexdigest()[:8], 16) / 2**32 < share
@@ -247,7 +256,8 @@ def _progress(where: str, statuses: Counter[str], seconds: float, repeat: bool) 
 
 
 def find_problems(names: Sequence[str]) -> list[Problem]:
-    """The problems with these names or in these rooms; all if none is named."""
+    """Return the problems with these names or in these rooms; all if `names` is empty. Raises PresageError for an
+    unknown name."""
     every = [registry.get(name) for name in registry.names()]
     if not names:
         return every

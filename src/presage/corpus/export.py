@@ -1,4 +1,4 @@
-"""Exports a recording as a folder that the Hugging Face `datasets` library can load: a file per split, and a card."""
+"""Export a recording as a folder that the Hugging Face `datasets` library can load: a file per split, and a card."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from presage.problems.base import SPLITS
 
 
 def export(found: Recording, folder: Path) -> dict[str, Any]:
-    """Write the folder, which must be empty. Returns the number of rows of each split."""
+    """Write the recording into an empty or new folder. Returns the folder and the number of rows of each split. Raises
+    PresageError if the folder is not empty or cannot be written to."""
     import pyarrow
     import pyarrow.parquet
 
@@ -39,7 +40,8 @@ def export(found: Recording, folder: Path) -> dict[str, Any]:
 
 
 def _records(chosen: Sequence[Row], rows: Sequence[Row], hardware: str) -> list[dict[str, Any]]:
-    """The columns of published pairs (two sources and a speedup), and what else is recorded."""
+    """The records of the rows: the columns of published pairs (two sources and a speedup), and the other recorded
+    columns."""
     sources = {(row.problem, row.hash): row.source for row in rows}
     return [
         {

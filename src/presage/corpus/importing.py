@@ -1,4 +1,4 @@
-"""Makes recordings from Kernel Tuner caches, T4 files and published pairs of kernels."""
+"""Make recordings from Kernel Tuner caches, T4 files, measured tuning spaces and published pairs of kernels."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _STATUSES = {
     "constraints": Status.COMPILE_ERROR,
 }
 _LARGEST = 512 << 20
-"""The largest file in bytes, packed or unpacked. As Python objects it takes ten times as much memory."""
+"""The largest file in bytes, packed or unpacked. Parsed into Python objects, it takes ten times as much memory."""
 _WRONG = (ArithmeticError, AttributeError, LookupError, RecursionError, StopIteration, TypeError, ValueError)
 _UNITS = {"miliseconds": 1e6, "milliseconds": 1e6, "microseconds": 1e3, "nanoseconds": 1.0, "seconds": 1e9}
 
@@ -42,8 +42,12 @@ _UNITS = {"miliseconds": 1e6, "milliseconds": 1e6, "microseconds": 1e3, "nanosec
 def import_tuning(
     path: Path, to: Path, *, name: str | None = None, hardware: str | None = None, source: Path | None = None
 ) -> Recording:
-    """Make a recording of a Kernel Tuner cache or a T4 file. The source of a candidate is its `#define` lines, then the
-    kernel's text if that is given, as Kernel Tuner compiles it."""
+    """Make a recording from a Kernel Tuner cache or a T4 file, and write it to `to`. The source of a candidate is its
+    `#define` lines followed by the text of `source`, if given, as Kernel Tuner compiles it.
+
+    name: the problem's name, hardware: the GPU's; both are taken from the file by default.
+
+    Raises PresageError if the file cannot be read or does not have the format."""
     document = _load(path)
     stem = path.name.removesuffix(".gz").removesuffix(".json").removesuffix("_T4")
     text = _text(source) if source else ""
@@ -66,9 +70,10 @@ def import_tuning(
 
 
 def import_space(path: Path, to: Path, *, source: Path | None = None) -> Recording:
-    """Make a recording of a fully measured tuning space: a Parquet file with a row per configuration, `spaces.json`,
-    which describes it, and `sources.jsonl.zst`, the sources, unless another is given. The first sample of a
-    configuration is left out: it warmed up the GPU."""
+    """Make a recording from a fully measured tuning space, and write it to `to`. `path` is a Parquet file with one row
+    per configuration. `spaces.json` beside it describes the space, and `sources.jsonl.zst` holds the sources, unless
+    `source` is given. The first sample of each configuration is left out, because it warmed up the GPU. Raises
+    PresageError if a file is missing or does not have the format."""
     beside = f"{path} is no tuning space with spaces.json and sources.jsonl.zst beside it"
     try:
         spaces = json.loads(read_limited(path.parent / "spaces.json", _LARGEST))
@@ -88,7 +93,7 @@ def import_space(path: Path, to: Path, *, source: Path | None = None) -> Recordi
 
 @contextmanager
 def _understood(path: Path) -> Iterator[None]:
-    """Turn errors from a document of the wrong form into a message."""
+    """Turn errors from a document of the wrong form into PresageError."""
     try:
         yield
     except _WRONG as error:
@@ -104,7 +109,7 @@ def _text(path: Path) -> str:
 
 
 def _packed_lines(path: Path) -> list[dict[str, Any]]:
-    """The JSON lines of a zstd file."""
+    """Read the JSON lines of a zstd file. Raises ValueError if it unpacks to more than _LARGEST bytes."""
     import pyarrow
 
     with pyarrow.input_stream(path, compression="zstd") as stream:
@@ -115,7 +120,7 @@ def _packed_lines(path: Path) -> list[dict[str, Any]]:
 
 
 def _write(to: Path, rows: list[Row], hardware: str, path: Path) -> Recording:
-    """The first kernel that worked is the anchor of all."""
+    """Write the recording. The first kernel that worked is the anchor of all rows."""
     anchor = next((row for row in rows if row.cases), None)
     if anchor:
         rows = [_relative(row, anchor) for row in rows]
@@ -140,8 +145,8 @@ def _load(path: Path) -> dict[str, Any]:
 
 
 def _closed(data: bytes) -> Any:
-    """The document. Kernel Tuner writes a line for each result, and the end of a cache only when it closes that: one
-    that was left open is closed here, without a last line that was cut short."""
+    """Parse a JSON document. Kernel Tuner writes one line per result, and the end of the document only when it closes a
+    cache. A cache that was left open is completed here; a last line that was cut short is dropped."""
     try:
         return json.loads(data)
     except ValueError:
@@ -163,7 +168,7 @@ def _sizes(size: Any) -> list[Any]:
 
 
 _Result = tuple[dict[str, Value], Status, str, list[float], float | None]
-"""A configuration, its status, the file's word for that, its samples, and the costs that the file gives."""
+"""A configuration, its status, the file's name for the status, the samples in ns, and the file's objective in ns."""
 
 
 def _kernel_tuner(document: Mapping[str, Any], path: Path) -> Iterator[_Result]:
@@ -239,7 +244,8 @@ def _tuned(
 
 
 def _candidate(text: str, values: Mapping[str, Value]) -> str:
-    """The kernel's text with these values: in place of its `tune` lines, and before it where it has none."""
+    """The kernel's text with these values: in place of its `tune` lines, or, for values without a `tune` line, as
+    `#define` lines before the text."""
     header = headers.parse(text, "the source")
     if missing := [name for name in header.tunables if name not in values]:
         raise PresageError(f"the source declares the tunable {missing[0]}, of which the file has no values")
@@ -261,15 +267,16 @@ def _relative(row: Row, anchor: Row) -> Row:
 # -- pairs ------------------------------------------------------------------------------------------------------------
 
 PAIR_COLUMNS = ("anchor_code", "candidate_code", "hardware", "aggregated_speedup")
-"""The columns that published pairs need. Their labels are not used: they disagree with the published prompt."""
+"""The columns that published pairs must have. Published labels are not used: they disagree with the published
+prompt."""
 _ANCHOR_NS = 1e6
-"""Where only ratios are published, every anchor takes this long."""
+"""The time given to every anchor if only ratios are published."""
 _LIBRARY = "import torch\n\n\ndef custom_kernel(data):\n    return torch.matmul(*data)\n"
 
 
 @dataclass(frozen=True)
 class Pair:
-    """Two kernels for one problem, and the speedup of the second."""
+    """Two kernels for one problem, and the speedup of the candidate over the anchor."""
 
     problem: str
     hardware: str
@@ -279,13 +286,15 @@ class Pair:
 
     @property
     def bin(self) -> int:
-        """The bin on our scale."""
+        """The 0-based bin of the speedup on the scale of core/scale.py."""
         return int(scale.bin_of([self.speedup])[0])
 
 
 def import_pairs(path: Path, to: Path, *, hardware: str | None = None) -> Recording:
-    """Make a recording of published pairs on one GPU, from a file or a folder that `read_pairs` can read. Only ratios
-    are known, so all anchors get the same time."""
+    """Make a recording from published pairs on one GPU, and write it to `to`. `path` is a file or folder that
+    `read_pairs` can read. Only ratios are known, so all anchors get the same time.
+
+    Raises PresageError if `path` cannot be read, or if `hardware` does not select exactly one GPU."""
     with _understood(path):
         pairs = read_pairs(path)
         return _import_pairs(path, to, pairs, hardware)
@@ -301,7 +310,7 @@ def _import_pairs(path: Path, to: Path, pairs: list[Pair], hardware: str | None)
     for pair in pairs:
         if pair.hardware == chosen[0]:
             anchor = anchors.setdefault(pair.problem, _paired(pair.problem, pair.anchor, 1.0))
-            if anchor.source != pair.anchor:  # a ratio to another anchor belongs to a pool of its own
+            if anchor.source != pair.anchor:  # pairs with another anchor become a separate problem
                 name = f"{pair.problem}-{digest(pair.anchor, 'torch')[:8]}"
                 anchor = anchors.setdefault(name, _paired(name, pair.anchor, 1.0))
             for row in (anchor, _paired(anchor.problem, pair.candidate, pair.speedup)):
@@ -334,9 +343,9 @@ def _paired(problem: str, text: str, speedup: float) -> Row:
 
 
 def read_pairs(path: Path) -> list[Pair]:
-    """Pairs from Parquet or JSON lines; or from a folder with sources in `codes.jsonl.zst` and ratios in
-    `pairs.parquet` (a candidate against several references) or `speedups.parquet` (matrix products against a
-    library)."""
+    """Read pairs from a Parquet or JSON lines file, or from a folder. A folder holds the sources in `codes.jsonl.zst`
+    and the ratios in `pairs.parquet` (a candidate against several references) or `speedups.parquet` (matrix products
+    against a library). Raises PresageError for any other layout."""
     if path.is_dir():
         return list(_folder_pairs(path))
     records = _table(path) if path.suffix == ".parquet" else _lines(path)
@@ -375,7 +384,8 @@ def _folder_pairs(folder: Path) -> Iterator[Pair]:
 
 
 def _against_references(records: list[dict[str, Any]], codes: Mapping[str, str]) -> Iterator[Pair]:
-    """A candidate's ratios to several references also say how these compare with each other."""
+    """Pairs from a candidate's ratios to several references. These ratios also give the speedups of the other
+    references over the eager one."""
     groups: dict[tuple[str, str, str], dict[str, dict[str, Any]]] = {}
     for record in records:
         key = (record["problem_id"], record["hardware"], record["candidate_code_id"])

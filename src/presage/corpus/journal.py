@@ -1,7 +1,7 @@
-"""Journal: what was collected, one JSON line each, in files that are only appended to.
+"""Journal: the collected measurements, one JSON line each, in append-only files.
 
-A folder holds one file per run, so folders from several machines are joined by copying. A line that was cut short by a
-kill or a full disk is ignored when the folder is read.
+A folder holds one file per run, so folders from several machines can be merged by copying files. A line that was cut
+short by a kill or a full disk is ignored when the folder is read.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from presage.kernels.kernel import Kernel, from_source
 from presage.static.report import StaticReport
 
 MOST_FAULTS = 2
-"""A kernel is not tried again after this many faults of the machine."""
+"""A kernel is not measured again after this many device faults."""
 
 
 @dataclass
 class Collected:
-    """All that is known of one kernel."""
+    """Everything collected about one kernel."""
 
     problem: str
     hash: str
     family: str
-    """The key of its family's source."""
+    """The key of its family's source in `State.families`."""
     values: Mapping[str, Any]
     language: str
     status: Status | None = None
@@ -49,22 +49,25 @@ class Collected:
 
 @dataclass
 class State:
-    """What the journals of a folder hold."""
+    """The contents of the journals of a folder."""
 
     kernels: dict[tuple[str, str], Collected] = field(default_factory=dict)
+    """By problem and kernel hash."""
     families: dict[str, dict[str, str]] = field(default_factory=dict)
+    """The name and source of each family, by key."""
     problems: dict[str, dict[str, str]] = field(default_factory=dict)
-    """Of problems from elsewhere: their room, and the hash of their reference."""
+    """The room and the reference's hash of each external problem, by name."""
     runs: list[dict[str, Any]] = field(default_factory=list)
     damaged: int = 0
-    """Lines that could not be read."""
+    """The number of lines that could not be read."""
 
     def measured(self, problem: str, hash: str) -> bool:
+        """Whether the kernel has a result, or too many device faults to be tried again."""
         known = self.kernels.get((problem, hash))
         return known is not None and (known.status is not None or known.faults >= MOST_FAULTS)
 
     def hash_of(self, problem: str, family: Kernel, values: Mapping[str, Any]) -> str | None:
-        """The hash of the kernel that was collected with these values of this family; None if there is none."""
+        """The hash of the collected kernel of this family with these values; None if there is none."""
         return self._hashes.get((family_key(problem, family), _frozen(values)))
 
     @cached_property
@@ -72,12 +75,13 @@ class State:
         return {(each.family, _frozen(each.values)): each.hash for each in self.kernels.values()}
 
     def render(self, found: Collected) -> tuple[Kernel, Kernel]:
-        """A kernel and its family, from the text as it was when it was measured."""
+        """Return the family and the kernel, rendered from the source as it was when the kernel was measured. Raises
+        PresageError if the source is missing, or if the rendered kernel has another hash."""
         record = self.families.get(found.family)
         if record is None:
             raise PresageError(f"the source of {found.problem} {found.hash} is not in the journals: a file is missing")
         family = from_source(record["source"], Path(record["name"]).suffix, record["name"])
-        family = replace(family, language=found.language)  # one that imports nothing has its problem's
+        family = replace(family, language=found.language)  # a module without imports has its problem's language
         kernel = family.render(found.values) if found.values else family
         if kernel.hash != found.hash:
             raise PresageError(f"{found.problem} {family.name} renders to {kernel.hash}; {found.hash} was measured")
@@ -85,7 +89,8 @@ class State:
 
 
 class Journal:
-    """The file of this run. Every line is on disk before the next kernel is measured."""
+    """The journal file of this run. Every line is written before the next kernel is measured. The methods raise
+    PresageError if the file cannot be written."""
 
     def __init__(self, folder: Path, about: Mapping[str, Any]) -> None:
         now = datetime.now(UTC)
@@ -102,7 +107,7 @@ class Journal:
         self._file.close()
 
     def add_problem(self, problem: str, room: str, reference: str) -> None:
-        """Write what cannot be looked up of a problem from elsewhere."""
+        """Write the facts about an external problem that cannot be looked up later."""
         self._write({"kind": "problem", "problem": problem, "room": room, "reference": reference})
 
     def add(self, family: Kernel, measurement: Measurement, seconds: float, repeat: bool = False) -> None:
@@ -167,7 +172,7 @@ def _frozen(values: Mapping[str, Any]) -> frozenset[tuple[str, Any]]:
 
 
 def read(folder: Path) -> State:
-    """Read all journals of a folder. An empty or missing folder holds nothing."""
+    """Read all journals of a folder. An empty or missing folder gives an empty state."""
     state = State()
     for file in sorted(folder.glob("*.jsonl")):
         for record in _records(file, state):
@@ -210,7 +215,7 @@ def _take(state: State, record: dict[str, Any]) -> None:
             state.kernels[key].reports = tuple(StaticReport.from_record(report) for report in record["reports"])
         return
     family, values, language = str(record["family"]), dict(record["values"]), str(record["language"])
-    _frozen(values)  # or it could not be looked up
+    _frozen(values)  # raises TypeError for values that cannot be hashed
     status = Status(record["status"])
     cases = tuple(
         RecordedCase(str(c["case"]), float(c["floor_ns"]), tuple(map(float, c["samples_ns"]))) for c in record["cases"]
@@ -222,7 +227,7 @@ def _take(state: State, record: dict[str, Any]) -> None:
         known.faults += 1
     elif kind == "repeat" and status is not Status.WRONG_RESULT:
         known.repeat = cases
-    else:  # measured; or found wrong in a process of its own, where more cases are checked than among its like
+    else:  # a first result; or a repeat, in its own process and with more checks than in a group, that was wrong
         known.status, known.reason, known.cases, known.facts = (
             status,
             str(record["reason"]),

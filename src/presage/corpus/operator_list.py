@@ -1,7 +1,7 @@
-"""Which calls of torch's operators are measured: what modules do, traced without a GPU.
+"""The list of calls of torch's operators to measure: the calls that modules make, traced without a GPU.
 
-Modules are those that packages list (entry points in the group `presage.operators`), and KernelBench problems in a
-folder, as written and varied: other batches, other types, another layout; and modules that were written for problems.
+The modules are those listed by packages (entry points in the group `presage.operators`), KernelBench problems in a
+folder, as written and in variants (other batch sizes, data types and memory layouts), and modules written for problems.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from presage.static.trace import Trace, TraceError
 
 FILE = "calls.parquet"
 MOST_BYTES = 4 << 30
-"""What a call reads and writes at most; larger ones take long, and tell nothing new."""
+"""The most bytes that a call may read and write. Larger calls take long and show nothing new."""
 _AT_ONCE = 16
 _SECONDS = 120.0
 _DEFINES = ("get_inputs", "get_init_inputs", "Model")
@@ -61,13 +61,13 @@ VARIANTS = {
     ),
     "TF32": ("return x", ""),
 }
-"""What is done to the inputs, and to the model."""
+"""The variants of a module, by name: how the inputs are changed, and how the model is converted."""
 _ALLOW_TF32 = "import torch\ntorch.backends.cuda.matmul.allow_tf32 = True\n"
 
 
 @dataclass
 class Listed:
-    """A call, and the modules that make it."""
+    """A call, and the names of the modules that make it."""
 
     call: Trace
     origins: dict[str, None]
@@ -80,9 +80,11 @@ def listed(
     modules: Sequence[Path] = (),
     known: Collection[str] = (),
 ) -> list[Listed]:
-    """Every distinct call of the packages' lists, of the problems in these folders and of the `modules` beside the
-    problems in others, in an order that is random and always the same, so that any first part of it is a fair sample.
-    Without those that are `known`, by their hashes."""
+    """Return every distinct call, in a fixed pseudo-random order, so that any first part of the list is a fair sample.
+
+    folders: folders of KernelBench problems, traced in every variant. modules: folders of external problems, whose
+    modules are traced. The modules listed by packages are always included. known: the hashes of calls to leave out.
+    target: the GPU to trace for. say: called with progress and with modules that cannot be traced."""
     found: dict[str, Listed] = {}
     sources = [*_of_packages(target), *(each for folder in folders for each in _of_folder(folder, target))]
     sources += [each for folder in modules for each in _of_modules(folder, target)]
@@ -107,7 +109,7 @@ def _of_packages(target: Hardware) -> Iterator[tuple[str, Job]]:
 
 
 def _of_modules(folder: Path, target: Hardware) -> Iterator[tuple[str, Job]]:
-    """The modules for each problem, at its first case. What they call is in the problem's split."""
+    """The modules of each external problem, at the problem's first case. Their calls are in the problem's split."""
     for each in collect.modules(folder, ("torch", "triton")):
         if isinstance(each.problem, ExternalProblem):
             origin = f"{each.problem.name} ({each.kernel.hash[:12]})"
@@ -115,7 +117,7 @@ def _of_modules(folder: Path, target: Hardware) -> Iterator[tuple[str, Job]]:
 
 
 def _of_folder(folder: Path, target: Hardware) -> Iterator[tuple[str, Job]]:
-    """Each KernelBench problem in every variant."""
+    """Each KernelBench problem in every applicable variant."""
     files = sorted(folder.glob("**/*.py"))
     if not files:
         raise PresageError(f"{folder} holds no KernelBench problems: there is no .py file in it")
@@ -139,7 +141,7 @@ def _of_folder(folder: Path, target: Hardware) -> Iterator[tuple[str, Job]]:
 
 
 def write(path: Path, found: Sequence[Listed]) -> None:
-    """Write the list to a file, which appears only when it is complete."""
+    """Write the list to a file atomically. Raises PresageError if that fails."""
     import pyarrow
     import pyarrow.parquet
 
@@ -148,7 +150,7 @@ def write(path: Path, found: Sequence[Listed]) -> None:
 
 
 def columns() -> list[tuple[str, Any]]:
-    """Those that say what a call is."""
+    """The names and types of the columns that describe a call."""
     import pyarrow as pa
 
     texts = ("hash", "operator", "tensors", "arguments", "flags", "precision")
@@ -173,7 +175,7 @@ def save(path: Path, table: Any) -> None:
 
 
 def read(path: Path) -> list[dict[str, Any]]:
-    """The rows of a list, in their order."""
+    """Return the rows of a list, in their order. Raises PresageError if there is no such file."""
     if not path.is_file():
         raise PresageError(f"there is no list of calls {path}")
     rows: list[dict[str, Any]] = read_parquet(path, [name for name, _ in columns()]).to_pylist()
@@ -181,7 +183,7 @@ def read(path: Path) -> list[dict[str, Any]]:
 
 
 def call_of(row: dict[str, Any]) -> Trace:
-    """The call of a row, which must be what its hash says."""
+    """Return the call of a row. Raises TraceError if the call does not have the row's hash."""
     call = operator_calls.from_row(row)
     if call.hash != row["hash"]:
         raise TraceError("the call is not the one that its hash names")

@@ -1,7 +1,7 @@
-"""Measures calls of torch's operators on a device, and packs what was measured into a recording of its own kind.
+"""Measure calls of torch's operators on a device, and pack the measurements into an operator recording.
 
-A folder holds the list of calls and a journal for each run: JSON lines that are only appended to. The same command goes
-on where the last run ended.
+A folder holds the list of calls and one journal per run, as append-only JSON lines. Running the same command again
+continues where the last run ended.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from presage.devices import operator_recording
 from presage.devices.operator_timing import DeviceLostError, OperatorTimer, OperatorTiming, TooLargeError
 
 MOST_FAULTS = 2
-"""A call is not tried again after it has ended this many runs."""
+"""A call is not measured again after this many runs have ended while they measured it."""
 _SYNC_SECONDS, _SAY_SECONDS = 5.0, 10.0
 _REASON = 300
 
 
 @dataclass
 class State:
-    """What the journals of a folder hold."""
+    """The contents of the journals of a folder."""
 
     measured: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """By the call's hash."""
+    """The record of each measured call, by hash."""
     begun: Counter[str] = field(default_factory=Counter)
-    """How many runs ended in a call."""
+    """How many runs ended while they measured a call, by hash."""
     runs: dict[str, dict[str, Any]] = field(default_factory=dict)
     damaged: int = 0
 
@@ -80,7 +80,7 @@ def _take(state: State, names: list[str], record: dict[str, Any]) -> None:
 
 
 class Journal:
-    """The file of this run."""
+    """The journal file of this run. The methods raise PresageError if the file cannot be written."""
 
     def __init__(self, folder: Path, about: Mapping[str, Any]) -> None:
         now = datetime.now(UTC)
@@ -98,7 +98,7 @@ class Journal:
         self._write({"kind": "begin", "hash": hash})
 
     def end(self, hash: str, status: str, reason: str = "", timing: OperatorTiming | None = None) -> None:
-        """What came of the call that was begun."""
+        """Write the result of the call that `begin` named."""
         record: dict[str, Any] = {"kind": "call", "hash": hash, "run": self.run, "status": status, "reason": reason}
         record |= {"samples_ns": [], "warm_ns": None, "host_ns": None, "waits": None, "launches": None}
         if timing is not None:
@@ -113,7 +113,7 @@ class Journal:
             self._synced = time.monotonic()
 
     def _name(self, name: str) -> int:
-        """Kernels have long names: each is written once."""
+        """The number of a kernel's name. Names are long, so each is written only once."""
         if name not in self._names:
             self._names[name] = len(self._names)
             self._write({"kind": "name", "name": name})
@@ -142,7 +142,8 @@ def measure(
     seconds: float | None = None,
     say: Callable[[str], None] = print,
 ) -> int:
-    """Measure calls that no run in the folder has measured, until all are or the time is up. Returns how many were."""
+    """Measure the calls that no run in the folder has measured, until all are measured or the time is up. Returns how
+    many were measured. Raises PresageError if a call breaks the device, or if the journal cannot be written."""
     deadline = time.monotonic() + seconds if seconds else math.inf
     state = read(folder)
     waiting = [row for row in rows if not state.is_done(row["hash"])]
@@ -165,7 +166,7 @@ def measure(
 
 
 def _measured(row: dict[str, Any], timer: OperatorTimer, own: Journal) -> str:
-    """Measure one call and write down what came of it; returns its status. An operator's error is a result."""
+    """Measure one call, write its result, and return its status. An error of the operator is a result, too."""
     hash = row["hash"]
     own.begin(hash)
     try:
@@ -195,8 +196,8 @@ def _progress(statuses: Counter[str], every: int, seconds: float) -> str:
 
 
 def pack(rows: Sequence[dict[str, Any]], folder: Path, path: Path, earlier: Path | None = None) -> dict[str, Any]:
-    """Write what was measured into one file, a row for each call; returns its main numbers. What the recording
-    `earlier` has, and the folder has not, is taken from there."""
+    """Write all measurements of the folder into one file, with one row per call, and return its main numbers. Calls
+    that are only in the recording `earlier` are taken from there. Raises PresageError if nothing was measured."""
     import pyarrow as pa
 
     state = read(folder)
@@ -230,7 +231,7 @@ def pack(rows: Sequence[dict[str, Any]], folder: Path, path: Path, earlier: Path
 
 
 def _columns(state: State, hash: str) -> dict[str, Any]:
-    """What was measured of a call: the median with the quartiles, and how."""
+    """The columns of a call's measurement: the median and the quartiles, the samples, and how it was measured."""
     record = state.measured.get(hash)
     if record is None:
         return {"status": "device_fault", "reason": "the process ended each time it was measured"}

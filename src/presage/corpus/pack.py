@@ -1,4 +1,4 @@
-"""Packs what was collected into a recording: renders sources, assigns splits, computes speedups."""
+"""Pack collected measurements into a recording: render sources, assign splits, compute speedups."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from presage.static.hardware import Hardware
 from presage.static.report import StaticReport
 
 _ANCHORS = {"cpu": "naive.c", "gpu": "naive.cu"}
-"""The seed kernels: speedups in a corpus are relative to them."""
+"""The seed kernels, by kind of device. Speedups in a corpus are relative to them."""
 _REPORTED = ("cuda", "triton")
 _AT_ONCE = 256
 
@@ -39,8 +39,11 @@ def add_reports(
     say: Any = print,
     modules: Path | None = None,
 ) -> int:
-    """Compile every collected kernel without a static report, and write the report. `modules` is the folder of the
-    problems from elsewhere; without it, their modules are left out."""
+    """Compile every collected kernel that has no static report, and write its reports to a journal. Returns how many
+    kernels were compiled.
+
+    seconds: the time limit. processes: how many compilers run at the same time. modules: the folder of the external
+    problems; without it, their modules are left out."""
     deadline = time.monotonic() + seconds if seconds else math.inf
     state = journal.read(folder)
     waiting = [
@@ -48,7 +51,7 @@ def add_reports(
         for kernel in state.kernels.values()
         if kernel.status is not None and not kernel.reports and _is_compiled(kernel, state, modules)
     ]
-    waiting.sort(key=lambda kernel: kernel.language != "triton")  # those take longest
+    waiting.sort(key=lambda kernel: kernel.language != "triton")  # Triton kernels first: they take longest
     own = Journal(folder, {"device": None, "target": target.name})
     done = 0
     try:
@@ -76,8 +79,12 @@ def add_reports_to(
     say: Any = print,
     modules: Path | None = None,
 ) -> int:
-    """Compile the kernels of a recording that have no reports, and write it again with them: those whose headers declare
-    their launch and arrays, or, with `modules`, those that lie in that folder, again if they have reports."""
+    """Compile kernels of a recording, and write the recording again with their reports. Returns how many kernels were
+    compiled.
+
+    Compiles the kernels without reports whose headers declare their launch and arrays. With `modules`, compiles the
+    modules in that folder instead, also those that have reports. Raises PresageError if there are no such kernels, or
+    if the GPU is not known and `target` is None."""
     deadline = time.monotonic() + seconds if seconds else math.inf
     found = open_recording(path)
     device = RecordedDevice(found)
@@ -116,7 +123,8 @@ def add_reports_to(
 
 
 def _by_another_compiler(report: StaticReport) -> StaticReport:
-    """What was measured elsewhere had been compiled elsewhere: only for lack of registers may it have been otherwise."""
+    """Add a note to a report that the kernel needs too many registers. The kernel was measured elsewhere, compiled by
+    another compiler, which may have used fewer."""
     is_doubtful = report.status == "runtime_error" and "registers" in (report.error or "")
     return replace(report, notes=(*report.notes, OTHER_COMPILER)) if is_doubtful else report
 
@@ -129,7 +137,7 @@ def _is_compiled(kernel: Collected, state: State, modules: Path | None) -> bool:
 
 @cache
 def _stated(name: str, modules: Path | None) -> ExternalProblem | None:
-    """The problem of this name that a folder states."""
+    """The external problem of this name in a folder; None if there is none."""
     places = [modules / f"{name}.py", modules / name] if modules else []
     return next((external.read(place) for place in places if registry.is_path(str(place))), None)
 
@@ -142,8 +150,12 @@ def pack(
     without: Path | None = None,
     earlier: Recording | None = None,
 ) -> Recording:
-    """Make a recording of a folder of journals. Of modules that lie in `without`, and of its problems, everything is
-    recorded but the text. What `earlier` has, and the folder has not, is taken from there."""
+    """Make a recording from a folder of journals, and write it to `path`.
+
+    name, hardware: the names of the recording and of its device. without: a folder of external problems and modules
+    whose sources are not recorded. earlier: a recording from which rows are taken that the folder does not have.
+
+    Raises PresageError if the folder holds no kernels, or if the runs are on different kinds of devices."""
     state = journal.read(folder)
     withheld = _hashes_in(without) if without else frozenset()
     runs = [run for run in state.runs if run.get("device")]
@@ -187,7 +199,8 @@ def pack(
 
 
 def _joined(before: Sequence[Row], rows: Sequence[Row]) -> list[Row]:
-    """Rows by problem and kernel. What was measured last holds; what compiling told before holds until it tells more."""
+    """Merge rows by problem and kernel. The later measurement wins. Earlier static reports are kept if there are no
+    later ones."""
     found = {(row.problem, row.hash): row for row in before}
     for row in rows:
         known = found.get((row.problem, row.hash))
@@ -196,7 +209,7 @@ def _joined(before: Sequence[Row], rows: Sequence[Row]) -> list[Row]:
 
 
 def _hashes_in(folder: Path) -> frozenset[str]:
-    """Of the modules in a folder, and of its problems' references."""
+    """The hashes of the modules in a folder, and of the references of its problems."""
     problems = [path for path in folder.iterdir() if registry.is_path(str(path))]
     references = [external.read(path).reference_kernel().hash for path in problems]
     return frozenset((*references, *(read(path).hash for path in folder.glob("*/**/*.py"))))
@@ -238,7 +251,7 @@ def _problem(name: str) -> Problem:
 
 
 def _with_speedups(rows: Sequence[Row], anchor: str, references: Mapping[str, str]) -> list[Row]:
-    """Relative to the seed, or to the reference of a problem from elsewhere."""
+    """Add speedups, relative to the seed kernel, or to the reference of an external problem."""
 
     def is_anchor(row: Row) -> bool:
         if row.problem in references:
@@ -258,7 +271,7 @@ def _with_speedups(rows: Sequence[Row], anchor: str, references: Mapping[str, st
 
 
 def _between_runs(kernels: Any) -> list[float]:
-    """The log ratio of second measurements in another run to the first ones."""
+    """The log ratios of second measurements, made in another run, to the first ones."""
     return [
         round(_log_time(kernel.repeat) - _log_time(kernel.cases), 5)
         for kernel in kernels

@@ -1,1 +1,1 @@
-"""Policies: whether to trust a forecast, or to ask the device."""
+"""Policies decide whether to trust a forecast or to measure the kernel."""

@@ -1,4 +1,4 @@
-"""The `always` policy: no forecast is trusted. What every other policy is compared with."""
+"""The `always` policy: trust no forecast and measure everything. It is the baseline for the other policies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Policy: the small base class. Decides, per candidate, whether a forecast is trusted or the device is asked."""
+"""The base class Policy. A policy decides, for each candidate, whether to trust its forecast or to measure it."""
 
 from __future__ import annotations
 
@@ -13,20 +13,21 @@ from presage.core.forecast import Forecast
 
 class Action(StrEnum):
     TRUST = "trust"
-    """Believe the forecast; the device is not asked."""
+    """Believe the forecast and do not measure the kernel."""
     MEASURE = "measure"
     AUDIT = "audit"
-    """Measure although the forecast would have been trusted, to keep the policy honest."""
+    """Measure although the forecast would have been trusted, to check the policy's trust."""
 
 
 @dataclass(frozen=True)
 class Decision:
-    """What to do with one candidate, and why, in a sentence for people."""
+    """What to do with one candidate, and why."""
 
     action: Action
     reason: str
+    """One sentence for the user."""
     chance: float = 0.0
-    """The probability with which it would have been trusted, of a policy that draws."""
+    """The probability with which the candidate would have been trusted. 0 if the policy does not decide at random."""
 
 
 NO_FORECAST = Decision(Action.MEASURE, "there is no forecast, so it is measured")
@@ -34,45 +35,59 @@ NO_FORECAST = Decision(Action.MEASURE, "there is no forecast, so it is measured"
 
 @dataclass(frozen=True)
 class Standing:
-    """Where a search stands when it decides."""
+    """The progress of a search at the time of a decision."""
 
     best: float
-    """log2 S of the best kernel measured so far; 0 while that is the anchor."""
+    """log2 S of the best kernel measured so far; 0 while the anchor is the best."""
     measured: int
-    """How many measurements have been made."""
+    """The number of measurements made so far."""
     left: int | None
-    """How many may still be made; None without a limit."""
+    """The number of measurements that may still be made; None without a limit."""
 
 
 class Policy(ABC):
-    """Decides on batches of candidates, and learns from what is measured.
+    """Decides on batches of candidates, and learns from the measurements.
 
-    Its name on the command line is its entry point's. A policy is rebuilt on resuming by telling it the same things in
-    the same order, so all chance comes from `rng`.
+    The name of a policy on the command line is the name of its entry point. When a run resumes, the policy is rebuilt:
+    the search makes the same `observe` calls in the same order. A policy must therefore take all randomness from `rng`.
     """
 
     least = 1
-    """How many candidates it needs to see at a time."""
+    """The number of candidates that `decide` needs at a time, at least."""
     alpha: float | None = None
-    """With what chance a search may leave a winner behind; None where the policy promises nothing of that."""
+    """The accepted probability that a search leaves a winner behind; None if the policy makes no such promise."""
     delta = 0.0
-    """A winner is faster than the best by more than this share."""
+    """A winner is faster than the best kernel by more than this share (0.05 for 5 %)."""
 
     @abstractmethod
     def decide(self, forecasts: Sequence[Forecast | None], standing: Standing, rng: random.Random) -> list[Decision]:
-        """One decision per forecast, in their order. Where there is no forecast, measure."""
+        """Decide on a batch of candidates.
+
+        forecasts: one per candidate; None for a candidate without a forecast, which should be measured.
+        standing: the progress of the search.
+        rng: the only source of randomness.
+
+        Returns one Decision per forecast, in their order."""
 
     def observe(  # noqa: B027  most policies do not learn
         self, forecast: Forecast | None, decision: Decision, standing: Standing, log2_S: float | None
     ) -> None:
-        """What came of a candidate that was measured or audited: log2 S, or None for one that failed. `standing` is the
-        one in which it was decided on."""
+        """Learn the result of a candidate that was measured or audited.
+
+        decision, standing: the decision on this candidate, and the standing in which it was made.
+        log2_S: the measured log2 S; None for a kernel that failed."""
 
     def observe_trusted(self, best: float, log2_S: float | None) -> None:  # noqa: B027  most policies do not learn
-        """What came of a candidate that was trusted when the best had this log2 S, and was measured after all."""
+        """Learn the result of a candidate that was trusted and has been measured after all.
+
+        best: log2 S of the best kernel when the candidate was trusted.
+        log2_S: the measured log2 S; None for a kernel that failed."""
 
     def missed(self, unmeasured: int) -> dict[str, float] | None:
-        """Of all winners so far, the share that was trusted and is not measured to this day: `rate`, and its 95 %
-        interval, `low` and `high`; `likely` and `most`: how many these are, and can be. `unmeasured`: how many
-        candidates were trusted and are not measured. None where a policy does not watch it."""
+        """Estimate the share of all winners so far that were trusted and have not been measured.
+
+        unmeasured: the number of candidates that were trusted and have not been measured.
+
+        Returns the share as `rate` with its 95 % interval `low` and `high`, and the number of such winners: `likely`
+        is the estimate and `most` the upper limit. Returns None if the policy does not track this."""
         return None

@@ -1,4 +1,4 @@
-"""The `confident` policy: a forecast that is sure enough of itself is trusted."""
+"""The `confident` policy: trust forecasts whose confidence is high enough."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from presage.policies.base import NO_FORECAST, Action, Decision, Policy, Standin
 
 
 class Confident(Policy):
-    """Trusts a forecast whose confidence is above a level, and measures the rest. The confidence may be that the kernel
-    fails."""
+    """Trusts a forecast whose confidence is above `level`, and measures the rest. Confidence that the kernel fails
+    counts, too."""
 
     def __init__(self, level: float = 0.8, kind: Confidence = "max_probability") -> None:
         if not 0 <= level <= 1:

@@ -1,4 +1,4 @@
-"""The `random` policy: measures at a given rate, whatever the forecasts say. For comparison at an equal rate."""
+"""The `random` policy: measure at a given rate and ignore the forecasts. A baseline for policies with the same rate."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from presage.policies.base import NO_FORECAST, Action, Decision, Policy, Standin
 
 
 class Random(Policy):
-    """Measures each candidate with the same probability, whatever its forecast."""
+    """Measures each candidate with the probability `rate`, whatever its forecast."""
 
     def __init__(self, rate: float = 0.5) -> None:
         if not 0 < rate <= 1:

@@ -14,6 +14,6 @@ names = POLICIES.names
 
 
 def get(spec: str = DEFAULT, **settings: Any) -> Policy:
-    """A new policy of this name with these settings, such as `topk:k=4`, or a PresageError that says what there is."""
+    """Return a new policy, such as `topk:k=4`. Raises PresageError for an unknown name or a wrong setting."""
     policy: Policy = POLICIES.make(spec, **settings)
     return policy

@@ -1,20 +1,21 @@
-"""The `risk` policy, the default: of the candidates that would have beaten the best by more than delta, the winners, at
-most a share alpha is passed over.
+"""The `risk` policy, the default: trust forecasts such that at most a share alpha of the winners is passed over.
 
-A candidate's score is its forecast's probability of winning, and its rank the share of recent candidates that score
-lower; ranks stay comparable while the best rises. Winners seen so far tell where winners rank: if the next one is as
-likely to fall into any gap between their ranks, trusting with probability t0 below all of them, t1 above the lowest,
-and so on, passes it over with probability (t0 + t1 + …) / (n + 1). So the policy spends alpha n on the t's, from the
-lowest gap up. That it spends alpha n and not alpha (n + 1) is slack: with no winner seen, nothing is trusted. A winner
-that had been trusted with probability t was seen with probability 1 - t only, and counts 1 / (1 - t).
+A winner is a candidate that beats the best kernel by more than delta. A candidate's score is the probability of winning
+by its forecast. Its rank is the share of recent candidates with a lower score; ranks stay comparable while the best
+rises. The n winners seen so far show where winners rank. Assume that the next winner is equally likely to fall into
+each of the n + 1 gaps between their ranks. If candidates below all winners are trusted with probability t0, those above
+the lowest winner with t1, and so on, the next winner is passed over with probability (t0 + t1 + …) / (n + 1). The
+policy therefore distributes alpha n over the t's, from the lowest gap up. Using alpha n instead of alpha (n + 1) leaves
+some slack: with no winner seen, nothing is trusted. A winner that could have been trusted with probability t was
+measured with probability 1 - t only, so it counts as 1 / (1 - t) winners.
 
-Winners are few. So candidates that would have won some records ago, near winners, count as well, ranked as of then. But
-above the lowest real winner, only what real winners alone allow is trusted. For a world that drifts, alpha itself is
-lowered with each winner that might have been passed over, and recovers with each that was not (adaptive conformal
-inference).
+Winners are few. Near winners therefore count as well: candidates that would have beaten the best of some records ago.
+They are ranked by their score against that earlier best. Above the lowest real winner, however, candidates are trusted
+only as far as the real winners alone allow. To follow drift, alpha is lowered with each winner that might have been
+passed over, and recovers with each that could not (adaptive conformal inference).
 
-All that is learnt is learnt from what was measured, and from the chance that each decision carries with it, so that a
-search that resumes needs to work out nothing again.
+The policy learns only from measurements and from the chance stored with each decision. A search that resumes need not
+compute any decision again.
 """
 
 from __future__ import annotations
@@ -33,40 +34,42 @@ from presage.core.forecast import Forecast
 from presage.policies.base import NO_FORECAST, Action, Decision, Policy, Standing
 
 _RECENT = 256
-"""Ranks are among so many candidates that were measured last."""
+"""A rank is relative to this many candidates, the last ones measured."""
 _FEWEST = 16
-"""With fewer, nothing is ranked, and so nothing trusted."""
+"""With fewer recent candidates than this, no winner is ranked, and therefore nothing is trusted."""
 _GAMMA = 0.02
-"""How fast alpha adapts."""
+"""The step size with which alpha adapts."""
 _TAIL = 0.025
-"""Of the 95 % interval, the probability at either end."""
+"""The probability outside the 95 % interval, at each end."""
 
 Score = tuple[float, float]
-"""The probability of winning and, for the many whose forecast rules it out, how near the forecast's upper end comes."""
+"""The probability of winning, and by how many octaves the forecast's upper end exceeds the level to beat. The second
+orders the many candidates whose probability is 0."""
 
 
 @dataclass(frozen=True)
 class Winner:
-    """A candidate that beat the best by more than delta, or would have some records ago."""
+    """A measured candidate that beat the best, or the best of some records ago, by more than delta."""
 
     forecast: Forecast
     level: float
-    """log2 S of the best that it beat."""
+    """log2 S of the highest such best that the candidate beat."""
     weight: float
-    """One over the probability with which it was measured."""
+    """One over the probability with which the candidate was measured."""
     real: bool
+    """Whether it beat the best at the time of the decision. False for a near winner."""
 
 
 class _Ranked:
-    """A winner among the candidates that were recent when it was found. Most are forgotten before anybody asks for the
-    rank, so it is worked out then."""
+    """A winner, with the candidates that were recent when it was found. The rank is computed on first use, because most
+    ranks are never used."""
 
     def __init__(self, winner: Winner, margin: float, recent: tuple[tuple[Forecast, float], ...]) -> None:
         self.winner, self._margin, self._recent = winner, margin, recent
 
     @cached_property
     def rank(self) -> float:
-        """The share of recent candidates with a lower score; it is one of them."""
+        """The share of recent candidates with a lower score. The winner itself is one of the recent candidates."""
         level = self.winner.level + self._margin
         own = _score(self.winner.forecast, level)
         below = sum(weight for forecast, weight in self._recent if _score(forecast, level) < own)
@@ -77,38 +80,39 @@ class _Ranked:
 
 @dataclass(frozen=True)
 class _Field:
-    """What recent candidates score against one best, as weights of increasing scores."""
+    """The scores of the recent candidates against one level, with their weights."""
 
     scores: list[Score]
+    """Increasing."""
     weights: list[float]
-    """Cumulated, from 0; one more than scores."""
+    """The cumulative weights of `scores`, beginning with 0: one element more than `scores`."""
 
     def up_to(self, score: Score) -> float:
-        """The share with a score that is no higher: the rank of a new candidate, which adds itself. So a tie, or the
-        lowest score ever, is never below a winner that was just that."""
+        """The rank of a new candidate: the share of candidates with an equal or lower score, the new one included. A
+        candidate that ties with a winner, even at the lowest score ever, therefore never ranks below that winner."""
         return (self.weights[bisect.bisect_right(self.scores, score)] + 1) / (self.weights[-1] + 1)
 
 
 @dataclass(frozen=True)
 class _Table:
-    """How far candidates of each rank are trusted, as of one standing."""
+    """The probability with which candidates of each rank are trusted, for one standing."""
 
     standing: Standing
     field: _Field
     ranks: list[float]
-    """Of winners, increasing."""
+    """The ranks of the winners, increasing."""
     chances: list[float]
-    """The probability of trust below the first of them, above it, and so on; decreasing."""
+    """The probability of trust in each gap between `ranks`, from below the first; decreasing. One more than `ranks`."""
 
     def place(self, score: Score) -> tuple[float, float]:
-        """The rank of a candidate with this score, and the probability with which it is trusted."""
+        """Return the rank of a candidate with this score, and the probability with which it is trusted."""
         rank = self.field.up_to(score)
         return rank, self.chances[bisect.bisect_left(self.ranks, rank)]
 
 
 class _Recent:
-    """The candidates that were measured last, sorted by what they score against the level asked for last: that changes
-    with each new best, while candidates come all the time."""
+    """The candidates measured last, kept sorted by their score against the level that was requested last. The level
+    changes only with a new best, so sorting again is rare."""
 
     def __init__(self) -> None:
         self._all: deque[tuple[Forecast, float]] = deque(maxlen=_RECENT)
@@ -127,11 +131,11 @@ class _Recent:
         self._all.append((forecast, weight))
 
     def now(self) -> tuple[tuple[Forecast, float], ...]:
-        """Each with its weight."""
+        """The candidates' forecasts with their weights, in the order of measurement."""
         return tuple(self._all)
 
     def field(self, level: float) -> _Field:
-        """What they score against this level."""
+        """The scores of the candidates against this level."""
         if level != self._level:
             self._level = level
             self._sorted = sorted((_score(forecast, level), weight) for forecast, weight in self._all)
@@ -140,7 +144,9 @@ class _Recent:
 
 
 class Risk(Policy):
-    """Trusts forecasts while at most a share alpha of the winners is missed. It audits some of what it trusts."""
+    """Trusts forecasts while at most a share `alpha` of the winners is missed. Audits a share `audit` of the candidates
+    that it would trust. A winner beats the best by more than `delta`; `near` is from how many records ago near winners
+    count."""
 
     alpha: float
 
@@ -197,7 +203,7 @@ class Risk(Policy):
         return _score(forecast, best + self._margin)
 
     def _table_of(self, standing: Standing) -> _Table:
-        """The table of this standing: worked out when it is first needed, and kept until the next."""
+        """The table for this standing, cached until the standing changes."""
         if self._table is None or self._table.standing != standing:
             found = sorted([*self._real, *self._near], key=lambda each: each.rank)
             chances = self._chances([each.winner for each in found])
@@ -206,7 +212,8 @@ class Risk(Policy):
         return self._table
 
     def _chances(self, winners: Sequence[Winner]) -> list[float]:
-        """The probability of trust in each gap between these winners, sorted by rank, from below all of them."""
+        """The probability of trust in each gap between these winners, which are sorted by rank; the gap below all of
+        them comes first."""
         left = self.alpha_now * sum(winner.weight for winner in winners)
         left_real = self.alpha_now * sum(winner.weight for winner in winners if winner.real)
         chances = [max(0.0, min(1 - self.audit, left))]
@@ -265,12 +272,12 @@ class Risk(Policy):
     # -- reporting ----------------------------------------------------------------------------------------------------
 
     def missed(self, unmeasured: int) -> dict[str, float]:
-        """Of all winners, the share that was trusted and is not measured to this day.
+        """Estimate the share of all winners that were trusted and have not been measured; see `Policy.missed`.
 
-        A winner that was measured although it could have been trusted with probability t stands for t / (1 - t) that
-        were trusted; those of them that have been measured since are known. The upper end asks how many there can be if
-        candidates that were trusted and not measured win no more often than the others that could have been trusted:
-        those that were drawn to be measured, and the most promising, which were measured since.
+        A winner that was measured although it could have been trusted with probability t stands for t / (1 - t) trusted
+        winners. Trusted winners that were measured later are known and are subtracted. The upper end assumes that
+        trusted, unmeasured candidates win no more often than the others that could have been trusted: those that were
+        drawn to be measured, and the most promising ones, which were measured later.
         """
         seen = [odds for odds in self._winning_odds if odds > 0]
         tried, won = self._trustable + self._promoted, len(seen) + self._promoted_winners
@@ -283,8 +290,8 @@ class Risk(Policy):
 
 
 def _most(tried: int, won: int, others: int) -> int:
-    """The upper end of the 95 % interval of how many of the others would win, if the tried ones, of which so many did,
-    are any of them all.
+    """The upper end of the 95 % interval for the number of winners among `others` candidates, given that `won` of
+    `tried` candidates won and that those tried are a random sample of all.
 
     >>> _most(tried=37, won=0, others=2), _most(tried=100, won=0, others=100), _most(tried=5, won=1, others=0)
     (1, 5, 0)
@@ -297,7 +304,8 @@ def _most(tried: int, won: int, others: int) -> int:
 
 
 def _fewest(seen: int, odds: float) -> int:
-    """The lower end of the 95 % interval of how many were not seen, if each was so at these odds and so many were."""
+    """The lower end of the 95 % interval for the number of unseen winners, given that `seen` winners were seen and that
+    the odds of a winner being unseen are `odds`."""
     chance = 1 / (1 + odds)
     low = 0
     while 1 - _at_most(seen - 1, seen + low, chance) < _TAIL:
@@ -311,7 +319,7 @@ def _at_most(k: int, n: int, p: float) -> float:
 
 
 def _drawn_at_most(k: int, draws: int, winners: int, total: int) -> float:
-    """P(X <= k), X the winners among so many of a total that were drawn without replacement.
+    """P(X <= k), X the number of winners among `draws` draws without replacement from `total` that hold `winners`.
 
     >>> round(_drawn_at_most(0, draws=1, winners=1, total=4), 9)
     0.75

@@ -1,4 +1,4 @@
-"""The `topk` policy: of each batch, the best k by expected improvement are measured."""
+"""The `topk` policy: measure the k candidates of each batch with the largest expected improvement."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from presage.policies.base import NO_FORECAST, Action, Decision, Policy, Standin
 
 
 class TopK(Policy):
-    """Measures the k candidates of a batch with the largest expected improvement. Candidates without a forecast are
-    measured in addition."""
+    """Measures the k candidates of a batch with the largest expected improvement, and all candidates without a
+    forecast."""
 
     def __init__(self, k: int = 2) -> None:
         if k < 1:
@@ -25,7 +25,7 @@ class TopK(Policy):
             for place, forecast in enumerate(forecasts)
             if forecast is not None
         }
-        # Where none is expected to improve anything, the better mean decides.
+        # The mean breaks ties, such as between candidates with no expected improvement.
         order = sorted(improvements, key=improvements.__getitem__, reverse=True)
         ranks = {place: rank for rank, place in enumerate(order, start=1)}
         return [

@@ -1,1 +1,1 @@
-"""Proposers: where candidates come from."""
+"""Proposers write the candidates of a search."""

@@ -1,4 +1,4 @@
-"""Proposer: the small base class. Writes candidates from a parent."""
+"""The base class Proposer. A proposer writes candidate kernels from a parent kernel."""
 
 from __future__ import annotations
 
@@ -17,67 +17,74 @@ from presage.problems.base import Problem
 
 @dataclass(frozen=True)
 class Ground:
-    """What a proposer knows of the search it works for."""
+    """What a proposer is told about the search it works for."""
 
     problem: Problem
     device: Device
     anchor: Measured
     families: tuple[Kernel, ...] | None = None
-    """Whose tunables are turned; None for the problem's own."""
+    """The kernels whose tunables are searched; None for the problem's own."""
 
 
 @dataclass(frozen=True)
 class Parent:
-    """A kernel to start from: what was measured of it, or what is expected of it where its forecast was trusted."""
+    """A kernel to start from, with its measurement, or with its expected speedup if its forecast was trusted."""
 
     measured: Measured
-    """Its status is `trusted` where it was not measured."""
+    """The kernel. Its status is `trusted` if it was not measured."""
     value: float | None
-    """log2 S, measured or expected; None for one that failed."""
+    """log2 S, measured or expected; None for a kernel that failed."""
     reason: str = ""
-    """Why it failed, as the device or the compiler said."""
+    """Why the kernel failed, in the words of the device or the compiler."""
 
 
 @dataclass(frozen=True)
 class Proposal:
-    """A candidate and what it was made from."""
+    """A candidate and the idea behind it."""
 
     kernel: Kernel
     why: str = ""
-    """The idea, in a few words for people; no forecaster sees it."""
+    """The idea in a few words, for the user. Forecasters do not see it."""
 
 
 class Proposer(ABC):
-    """Writes candidates. Its name on the command line is its entry point's."""
+    """Writes candidates. The name of a proposer on the command line is the name of its entry point."""
 
     foreign = True
-    """Whether what it writes may be hostile; the catalogue's own families are not."""
+    """Whether the proposer's kernels may be hostile. The catalogue's own families are not."""
     is_list = False
-    """Whether all that it can write is at hand and costs nothing, so that a search may ask for everything at once."""
+    """Whether the proposer draws from a fixed list at no cost, so that a search may request everything at once."""
     seconds = math.inf
-    """How long it may take over its next answer: a search says what is left of its time."""
+    """The time limit for the next `propose`, in seconds. A search sets it to the time it has left."""
     is_paid = False
-    """Whether its answers cost tokens; it then asks for nothing that its allowance does not cover."""
+    """Whether answers cost tokens. Such a proposer must not send a request that its allowance does not cover."""
     allowance: Allowance | None = None
-    """What it may spend on its next answer: a search says what is left of its budget. None: as much as it takes."""
+    """What the next `propose` may spend. A search sets it to what is left of its budget. None: no limit."""
     notes: tuple[str, ...] = ()
-    """What went wrong with its last answer, for people."""
+    """What went wrong in the last `propose`, for the user."""
 
     def __init__(self, ground: Ground) -> None:
         self.ground = ground
 
     @classmethod  # noqa: B027  most need nothing
     def check(cls, in_dollars: bool = False) -> None:
-        """Say what is missing here, if anything: a search asks before it measures. A budget in dollars needs prices."""
+        """Raise PresageError if something that the proposer needs is missing. A search calls this before it measures.
+
+        in_dollars: whether the budget is in dollars, which requires known prices."""
 
     @abstractmethod
     def propose(
         self, parent: Parent, others: Sequence[Parent], count: int, known: Container[str], rng: random.Random
     ) -> list[Proposal]:
-        """Up to `count` candidates from a parent; fewer, or none, where ideas run out. `others` are the best kernels so
-        far, then the latest that failed, which have no value but a reason. `known` holds the hashes of all kernels that
-        the search has seen, which are not proposed again."""
+        """Write candidates from a parent.
+
+        others: the best kernels so far, then the latest that failed, which have a reason instead of a value.
+        count: the most candidates to return.
+        known: the hashes of all kernels that the search has seen. Do not propose these again.
+        rng: the only source of randomness.
+
+        Returns up to `count` proposals; fewer or none if the proposer runs out of ideas."""
 
     def spent(self) -> Cost:
-        """What the last `propose` has cost."""
+        """The cost of the last `propose`."""
         return Cost()

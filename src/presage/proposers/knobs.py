@@ -1,5 +1,5 @@
-"""The `knobs` proposer: turns the tunables of families, the problem's own or those it is given, and crosses from one to
-another."""
+"""The `knobs` proposer: change the tunables of kernel families, and switch between families. The families are the
+problem's own or those given to the search."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from presage.problems import registry as problems
 from presage.proposers.base import Ground, Parent, Proposal, Proposer
 
 _TRIES = 12
-"""So many draws per candidate, before everything that is left is listed."""
+"""Random draws per candidate. After these, the proposer falls back to listing every remaining configuration."""
 _STEPS, _JUMPS = 0.6, 0.8
-"""A draw below the first is a step to a neighbour, one below the second a jump, and any other a crossing."""
+"""A draw below the first is a step to a neighbouring value, a draw below the second a jump to any value, and any other
+draw a crossing to another family."""
 
 Values = Mapping[str, Value]
 Move = tuple[Kernel, Values, str]
@@ -25,9 +26,9 @@ Move = tuple[Kernel, Values, str]
 
 
 class Knobs(Proposer):
-    """Changes the tunables of the problem's kernels, and of those that a search is given. Mostly it takes one or two
-    steps from the parent's values; sometimes it jumps, or goes to another family with the values of the tunables that
-    both have."""
+    """Changes the tunables of the problem's kernels, or of the families given to the search. Mostly it moves one or two
+    tunables a step from the parent's values. Sometimes it jumps to any other value, or crosses to another family and
+    keeps the values of the tunables that both families have."""
 
     foreign = False
 
@@ -67,14 +68,14 @@ class Knobs(Proposer):
                 yield moved
 
     def _all(self, rng: random.Random) -> Iterator[Move]:
-        """Everything there is, family by family."""
+        """Every configuration, family by family, in random order."""
         for family in rng.sample(self._families, len(self._families)):
             configurations = list(family.configurations())
             for values in rng.sample(configurations, len(configurations)):
                 yield family, values, f"{_file(family)}, of what is left"
 
     def _family(self, kernel: Kernel) -> Kernel | None:
-        """The family that a kernel was rendered from, if it is one of ours."""
+        """The family of this proposer that a kernel was rendered from; None if there is none."""
         for family in self._families:
             tunables = family.header.tunables
             if _file(family) == _file(kernel) and family.language == kernel.language:
@@ -83,7 +84,7 @@ class Knobs(Proposer):
         return None
 
     def _cross(self, kernel: Kernel, family: Kernel | None, rng: random.Random) -> Move | None:
-        """Another family, with the values of shared tunables taken over, and the others drawn."""
+        """Move to another family: keep the values of shared tunables and draw the others."""
         others = [each for each in self._families if each is not family]
         if not others:
             return None
@@ -112,7 +113,7 @@ def _runnable(ground: Ground) -> list[Kernel]:
 def _turn(
     family: Kernel, values: Values, turn: Callable[[Sequence[Value], Value, random.Random], Value], rng: random.Random
 ) -> Move | None:
-    """One or two tunables with another value, if the family admits that."""
+    """Change one or two tunables with `turn`. Return None if the family does not admit the result."""
     tunables = {name: choices for name, choices in family.header.tunables.items() if len(choices) > 1}
     if not tunables:
         return None
@@ -123,7 +124,7 @@ def _turn(
 
 
 def _step(choices: Sequence[Value], value: Value, rng: random.Random) -> Value:
-    """A neighbour of the value, one or two steps along, in the order of size where there is one."""
+    """A value one or two steps away from this one. Numbers are ordered by size, then strings alphabetically."""
     ordered = sorted(choices, key=_size)
     place = ordered.index(value)
     reach = rng.choice((1, 1, 2))

@@ -28,11 +28,11 @@ from presage.proposers.llm_prompt import FENCES, languages_of, messages
 
 _MODELS = "PRESAGE_LLM_MODELS"
 _LONGEST_ANSWER = 8000
-"""Tokens: a kernel takes more of them, and longer, than a forecast."""
+"""Tokens. A kernel needs more tokens, and more time, than a forecast."""
 _TIMEOUT, _PATIENCE = 240.0, 480.0
 _LONGEST_SOURCE = 200_000
 _LONGEST_TEXT = 1_000_000
-"""Characters of an answer, thoughts and all."""
+"""Characters of an answer, including the model's reasoning."""
 _MOST_CONFIGURATIONS = 100_000
 _MOST_EDITS = 200
 _LONGEST_IDEA = 120
@@ -47,8 +47,8 @@ _SUFFIXES = {"cuda": ".cu", "cu": ".cu", "cpp": ".cu", "c++": ".cu", "c": ".c", 
 
 
 class LlmProposer(Proposer):
-    """Asks a language model to write kernels. With several models it picks one at random. What it writes only ever runs
-    in a device's sandbox; an answer that is no kernel is asked for once more, and is then dropped."""
+    """Asks a language model to write kernels. With several models, picks one at random for each candidate. The kernels
+    run only in a device's sandbox. An answer without a usable kernel is retried once and then dropped."""
 
     is_paid = True
 
@@ -59,8 +59,8 @@ class LlmProposer(Proposer):
         models: Mapping[str, float] | None = None,
         stuck: int = 12,
     ) -> None:
-        """models: weights by name; else those of PRESAGE_LLM_MODELS, as in `large=1,small=3`, or the settings' model.
-        stuck: after so many candidates without an improvement it asks for a different idea."""
+        """models: weights by model name. The default comes from PRESAGE_LLM_MODELS, as in `large=1,small=3`, or is the
+        model of the settings. stuck: after this many candidates without an improvement, ask for a different idea."""
         super().__init__(ground)
         if isinstance(ground.device, RecordedDevice):
             raise PresageError(f"{ground.device.name} cannot measure new kernels; use the pool proposer there")
@@ -72,7 +72,7 @@ class LlmProposer(Proposer):
         self._weights = self._weights or {first.settings.model: 1.0}
         self._clients = {model: first.for_model(model) for model in self._weights}
         for each in self._clients.values():
-            each.manner = replace(each.manner, format="text")  # a file inside JSON is a file badly quoted
+            each.manner = replace(each.manner, format="text")  # models quote a file badly inside JSON
         self._best, self._since = -math.inf, 0
         self._cost = Cost()
         self._answered = False
@@ -114,7 +114,7 @@ class LlmProposer(Proposer):
         return self._cost
 
     def _is_stuck(self, parent: Parent, others: Sequence[Parent], count: int) -> bool:
-        """Whether the best has stayed the same for too many candidates."""
+        """Whether the best value has not improved for `stuck` candidates. Counts `count` more of them."""
         best = max((each.value for each in (parent, *others) if each.value is not None), default=-math.inf)
         self._since = 0 if best > self._best else self._since
         self._best = max(self._best, best)
@@ -131,7 +131,7 @@ class LlmProposer(Proposer):
         until: float,
         allowance: Allowance,
     ) -> list[Proposal | str]:
-        """What one model writes, or what is wrong with it."""
+        """Ask one model for `count` answers. Return a proposal, or a message that says what is wrong, for each."""
         try:
             answers = self._clients[model].ask(question, {}, count, until - time.monotonic(), allowance)
         except NoAnswerError as error:
@@ -149,7 +149,8 @@ class LlmProposer(Proposer):
         until: float,
         allowance: Allowance,
     ) -> Proposal | str:
-        """The kernel in an answer, or in a second one that was told what was wrong with the first; or that."""
+        """Return the kernel in an answer. If the answer is malformed, tell the model why and retry once. If the retry
+        fails, too, return a message that says why."""
         try:
             return parse(answer, parent, self.ground)
         except MalformedError as error:
@@ -165,7 +166,7 @@ class LlmProposer(Proposer):
 
 
 def parse(answer: Answer, parent: Kernel, ground: Ground) -> Proposal:
-    """One answer as a kernel that a device can try, or a MalformedError that says what is wrong, for the model."""
+    """Return the kernel in one answer. Raises MalformedError, whose message tells the model what is wrong."""
     if answer.refusal or answer.finish == "content_filter":
         raise MalformedError("the model refused to answer; this is a harmless question about program speed")
     if len(answer.text) > _LONGEST_TEXT:
@@ -186,7 +187,7 @@ def parse(answer: Answer, parent: Kernel, ground: Ground) -> Proposal:
 
 
 def _edits(text: str) -> tuple[list[tuple[str, str]], str]:
-    """What edits search for and put in its place; and the text without them. One that is not closed is text."""
+    """Return the search and replacement texts of all edits, and the text outside them. An unclosed edit is text."""
     found: list[tuple[str, str]] = []
     outside: list[str] = []
     searched: list[str] | None = None
@@ -211,7 +212,7 @@ def _edits(text: str) -> tuple[list[tuple[str, str]], str]:
 
 
 def _fenced(text: str) -> tuple[list[tuple[str, str]], str]:
-    """The tag and the text of each fenced block; and the text without them. One that is not closed is text."""
+    """Return the tag and text of each fenced block, and the text outside them. An unclosed block is text."""
     found: list[tuple[str, str]] = []
     outside: list[str] = []
     tag, inside = "", None
@@ -265,7 +266,7 @@ def _kernel(source: str, suffix: str, ground: Ground) -> Kernel:
 
 
 def _check_entry(kernel: Kernel, is_model: bool) -> None:
-    """What the harness calls must be there."""
+    """Raise MalformedError if the kernel does not define what the harness calls."""
     if kernel.is_bare:
         for launch in kernel.header.launches:
             if not re.search(rf"\b{launch.entry}\s*\(", kernel.source):
@@ -284,7 +285,7 @@ def _check_entry(kernel: Kernel, is_model: bool) -> None:
 
 
 def _idea(text: str) -> str:
-    """The first words outside the file, fit for a terminal: one short line without control characters."""
+    """The first line of prose outside the file, shortened and without control characters."""
     edits, prose = _edits(text)
     prose = prose if edits else _fenced(text)[1]
     line = next((line.strip() for line in prose.splitlines() if line.strip(" `#*")), "")
@@ -301,7 +302,7 @@ def _correction(answer: Answer, wrong: str) -> list[dict[str, str]]:
 
 
 def _client(settings: Settings | None, needs_model: bool) -> Client:
-    """With room for a whole file; the settings are those of the environment where none are given."""
+    """Return a client whose limits leave room for a whole file. The default settings are those of the environment."""
     settings = settings or read(needs_model=needs_model)
     return Client(
         replace(
@@ -314,7 +315,7 @@ def _client(settings: Settings | None, needs_model: bool) -> Client:
 
 
 def _weights(text: str) -> dict[str, float]:
-    """Weights by model, from `large=1,small=3`; a model without one weighs 1.
+    """Parse weights by model, as in `large=1,small=3`. A model without a weight has the weight 1.
 
     >>> _weights("large, small=3")
     {'large': 1.0, 'small': 3.0}

@@ -1,7 +1,8 @@
-"""The question that the `llm` proposer asks. What all questions of a search share comes first.
+"""The prompt of the `llm` proposer. The text that all questions of a search share comes first.
 
-Sources and messages come from kernels that anybody may have written, models included, so they stand between tags that
-they cannot close, and the model is told that they are data. They are shown as they are, since edits must find them.
+Sources and messages come from kernels by unknown authors, including models. They are therefore put between tags that
+they cannot close, and the model is told that they are data. They are shown unchanged, because the model's edits must
+match them exactly.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ from presage.problems.external import KERNELBENCH, ONE_FILE, ExternalProblem
 from presage.proposers.base import Ground, Parent
 
 FENCES = {"c": "c", "cuda": "cuda", "triton": "python", "torch": "python", "numpy": "python"}
-"""How a fenced block in each language begins."""
+"""The tag of a fenced block in each language."""
 OTHERS = 2
-"""How many of the best kernels are shown beside the parent."""
+"""The number of other good kernels shown beside the parent."""
 _LONGEST_SOURCE = 24_000
 _LONGEST_OTHER = 6_000
 _LONGEST_MESSAGE = 3_000
@@ -49,8 +50,9 @@ the lines that take their place
 def messages(
     ground: Ground, parent: Parent, others: Sequence[Parent], different: bool, variation: int
 ) -> list[dict[str, str]]:
-    """The question for a kernel. The variation makes it a new one when the same parent comes again; in a run that is
-    resumed it is the same, so that kept answers are found."""
+    """Return the messages that ask for a kernel. `different` asks for a new idea. `variation` is a number that makes
+    the question unique when the same parent comes again. A resumed run uses the same number and so finds the cached
+    answer."""
     cases = ground.problem.timed[ground.device.kind]
     shown = [other for other in others if other.value is not None][:OTHERS]
     parts = [
@@ -76,7 +78,7 @@ def _problem(ground: Ground, cases: Sequence[Case]) -> str:
 
 
 def _contract(ground: Ground, cases: Sequence[Case]) -> str:
-    """What a file must look like, in each language that can be measured."""
+    """Describe what a file must look like, in each language that can be measured."""
     problem, languages = ground.problem, languages_of(ground)
     lines = ["# What a kernel file looks like"]
     bare = [language for language in languages if language in ("c", "cuda")]
@@ -146,7 +148,7 @@ def _other(number: int, other: Parent) -> str:
 
 
 def _failures(failed: Sequence[Parent]) -> list[str]:
-    """What went wrong lately, so that it is not tried again."""
+    """The latest failures, so that the model does not repeat them."""
     if not failed:
         return []
     lines = ["# What failed lately, and what the device or the compiler said of it"]
@@ -178,7 +180,7 @@ def _source(kernel: Kernel, longest: int) -> str:
 
 
 def _data(text: str, longest: int = _LONGEST_SOURCE) -> str:
-    """Between tags that the text cannot close, since their number is made from it."""
+    """Put the text between tags that it cannot close, because their id is a hash of the text."""
     if len(text) > longest:
         text = f"{text[: longest // 2]}\n({len(text) - longest} characters left out)\n{text[-longest // 2 :]}"
     number = hashlib.sha256(text.encode()).hexdigest()[:12]

@@ -1,4 +1,4 @@
-"""The `pool` proposer: what a recorded device can measure and nobody has seen yet, some of it near the parent."""
+"""The `pool` proposer: take kernels from a recording, half of them near the parent and half at random."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from presage.devices.recording import Row
 from presage.proposers.base import Ground, Parent, Proposal, Proposer
 
 _TRIES = 8
-"""So many draws per candidate, before all that is left is listed."""
+"""Random draws per candidate. After these, the proposer falls back to listing every remaining kernel."""
 _MOST_TRIES = 8_192
 _ROAMING = 2.0
-"""By how many steps, at random, a nearer neighbour may come after a farther one."""
+"""The largest random number of steps that is added to a neighbour's distance before sorting."""
 
 
 class PoolProposer(Proposer):
-    """Takes kernels from a recording: half are similar to the parent, half are random. It looks at no result."""
+    """Takes kernels from a recording: half are similar to the parent, half are random. It does not use the results."""
 
     is_list = True
 
@@ -48,19 +48,19 @@ class PoolProposer(Proposer):
         return list(found.values())
 
     def _anywhere(self, count: int, rng: random.Random) -> Iterator[Row]:
-        """Rows at random, and in the end all of them in a random order: most are unseen until few are left."""
+        """Random rows, then all rows in random order. Random draws suffice until few rows are left unseen."""
         for _ in range(min(_TRIES * count, _MOST_TRIES)):
             yield self._rows[rng.randrange(len(self._rows))]
         yield from rng.sample(self._rows, len(self._rows))
 
 
 def candidates(rows: Collection[Row]) -> list[Row]:
-    """What a search may find: what PyTorch makes of an operation is there to compare with."""
+    """The rows that a search may find. PyTorch's rows only serve for comparison, unless there are no others."""
     return [row for row in rows if row.language != "torch"] or list(rows)
 
 
 class _Family:
-    """The kernels of one file, and where each lies along its tunables."""
+    """The kernels of one file, and the position of each along its tunables."""
 
     def __init__(self, rows: Sequence[Row]) -> None:
         self.rows = rows
@@ -69,7 +69,7 @@ class _Family:
         self._steps = np.stack([_steps([row.values.get(name) for row in rows]) for name in names or [""]], axis=1)
 
     def near(self, start: str, rng: random.Random) -> Iterator[Row]:
-        """The others, about from the nearest on."""
+        """The other kernels, approximately from the nearest to the farthest."""
         away = np.abs(self._steps - self._steps[self._at[start]]).sum(axis=1)
         roaming = np.random.default_rng(rng.getrandbits(64)).random(len(self.rows))
         for place in np.argsort(away + _ROAMING * roaming, kind="stable"):
@@ -78,7 +78,7 @@ class _Family:
 
 
 def _steps(values: Sequence[object]) -> npt.NDArray[np.int64]:
-    """Each value's place among the distinct ones, numbers by size."""
+    """The position of each value among the distinct values: numbers by size, then the others as text."""
 
     def size(value: object) -> tuple[bool, float, str]:
         return (False, float(value), "") if isinstance(value, int | float) else (True, 0.0, str(value))
@@ -88,7 +88,7 @@ def _steps(values: Sequence[object]) -> npt.NDArray[np.int64]:
 
 
 def _take(found: dict[str, Proposal], rows: Iterable[Row], why: str, count: int, known: Container[str]) -> None:
-    """Adds what is new, until there are so many."""
+    """Add new rows to `found` until it holds `count` proposals."""
     for row in rows:
         if len(found) >= count:
             return

@@ -13,11 +13,11 @@ names = PROPOSERS.names
 
 
 def get(spec: str, ground: Ground, **settings: Any) -> Proposer:
-    """A new proposer of this name for a search, or a PresageError that says what there is."""
+    """Return a new proposer for a search. Raises PresageError for an unknown name or a wrong setting."""
     proposer: Proposer = PROPOSERS.make(spec, ground, **settings)
     return proposer
 
 
 def check(spec: str, in_dollars: bool = False) -> None:
-    """A PresageError where this one could not work here, or could not say what it costs where a budget asks that."""
+    """Raise PresageError if this proposer cannot work here, or if its prices are unknown and the budget needs them."""
     PROPOSERS.load(spec.partition(":")[0]).check(in_dollars)

@@ -1,1 +1,1 @@
-"""Searches: strategies, the archive, the loop, its budgets, and the run on disk."""
+"""Searches: strategies, acquisitions, the archive, the loop, budgets, and the run on disk."""

@@ -1,4 +1,4 @@
-"""Assembly: from a configuration to the parts of a search."""
+"""Assembly: make the parts of a search from its configuration."""
 
 from __future__ import annotations
 
@@ -28,12 +28,15 @@ from presage.searches.objects import fresh
 from presage.searches.session import Parts
 
 _DESCRIBING = 60.0
-"""Seconds that a problem's code may take to say what its tensors are."""
+"""The time limit for a problem's own code to describe its tensors, in seconds."""
 
 
 def assemble(configuration: Configuration, objects: Mapping[str, Any], stack: ExitStack, is_new: bool) -> Parts:
-    """The parts that the configuration names, which are closed with the stack, and the objects that it describes, which
-    are the caller's to close. Of a new run, a budget for language models that nobody asks is refused."""
+    """Return the parts of a search. Parts that the configuration names are made here and closed with the stack. Parts
+    given in `objects` are left for the caller to close.
+
+    Raises PresageError for a part that cannot be made, and, for a new run, for a budget of tokens or dollars when no
+    part asks a language model."""
     name = str(configuration.proposer)
     proposer = objects.get("proposer") or PROPOSERS.load(name.partition(":")[0])
     in_dollars = configuration.dollars is not None
@@ -77,7 +80,8 @@ def _rehearser(device: Device, stack: ExitStack) -> Rehearser:
 
 
 def _families(configuration: Configuration, device: Device, problem: Problem) -> tuple[Kernel, ...] | None:
-    """The families to search where the user has brought some: beside the problem's own, or in their place."""
+    """The families to search if the user named kernels: those kernels and, unless `only` is set, the problem's own
+    families. None for the problem's own families alone."""
     if not configuration.kernels and not isinstance(problem, KernelProblem):
         return None
     wanted = [problems.find_family(problem, path) for path in configuration.kernels or ()]
@@ -91,8 +95,8 @@ def _families(configuration: Configuration, device: Device, problem: Problem) ->
 
 
 def _informed(device: Device, problem: Problem) -> Problem:
-    """A problem that a file states, with what forecasters and proposers want to know: the shapes of its tensors, as its
-    own code tells, or the operations of its reference, as compiling that does."""
+    """Add to a problem from a file what forecasters and proposers need: the shapes of its tensors, which its own code
+    tells, or the number of operations of its reference, which compiling the reference tells."""
     if isinstance(problem, ExternalProblem):
         with device.posed(problem, _DESCRIBING) as described:
             return described

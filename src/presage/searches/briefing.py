@@ -1,4 +1,5 @@
-"""Briefing: what forecasters and proposers are told of a run: kernels, measurements, the best, the latest failures."""
+"""Briefing: what forecasters and proposers are told about a run: kernels, measurements, the best and the latest failed
+kernels."""
 
 from __future__ import annotations
 
@@ -12,17 +13,18 @@ from presage.searches.state import REMEMBERED, State
 from presage.store.store import Store
 
 _OTHERS = 8
-"""How many of the best kernels a proposer sees beside the parent."""
+"""How many of the best kernels a proposer sees in addition to the parent."""
 _CACHED = 4 * REMEMBERED
 
 
 class Briefing:
-    """Reads from the store what the state names, and caches it."""
+    """Reads the kernels that the state names from the store, and caches them."""
 
     def __init__(self, store: Store, state: State, problem: Problem, device: Device) -> None:
         self._store, self._state, self._problem, self._device = store, state, problem, device
         self.kernel = lru_cache(_CACHED)(self._kernel)
-        """A kernel by its hash, and whether its measurement is wanted; without, its status is `trusted`."""
+        """A function (hash, measured) that returns a kernel, with its first measurement if `measured` is true. Else the
+        status is `trusted`."""
 
     def _kernel(self, hash: str, measured: bool) -> Measured:
         kernel, reports = self._store.kernel(hash), self._store.reports(hash)
@@ -37,12 +39,12 @@ class Briefing:
         return self.kernel(self._state.hashes[0], True)
 
     def parent(self, id: int) -> Parent:
-        """A kernel of the archive to start from."""
+        """The kernel with this id of the archive, as a parent."""
         state = self._state
         return Parent(self.kernel(state.hashes[id], bool(state.is_measured[id])), state.values[id])
 
     def others(self, id: int) -> list[Parent]:
-        """The best kernels but this one, and what failed lately, the latest first."""
+        """The best kernels other than this one, then the latest failed kernels, the latest first."""
         best = [self.parent(other) for _, other in reversed(self._state.best[-_OTHERS - 1 :]) if other != id]
         return [*best[:_OTHERS], *self._failed()]
 
@@ -53,7 +55,7 @@ class Briefing:
         ]
 
     def task(self) -> Task:
-        """What is forecast, with what was measured so far."""
+        """The task for the forecaster. The neighbours are the measured kernels: the best first, then the latest."""
         state = self._state
         best = [state.hashes[id] for _, id in reversed(state.best) if id != 0]
         telling = dict.fromkeys([*best, *reversed(state.recent)])

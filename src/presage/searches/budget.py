@@ -1,4 +1,4 @@
-"""Budget: what a search may spend, of five things, and what is left of each. None is ever exceeded."""
+"""Budget: the limits of a search on five resources, and what is left of each. No limit is ever exceeded."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _MEASUREMENTS_PER_FINALIST = 8
 
 @dataclass
 class Amounts:
-    """How much of each thing a search has spent."""
+    """How much of each resource a search has spent."""
 
     measurements: int = 0
     device_seconds: float = 0.0
-    """How long measurements kept the device."""
+    """The time for which measurements occupied the device."""
     wall_seconds: float = 0.0
-    """How long the run's processes have lived, together."""
+    """The total lifetime of the run's processes."""
     tokens: int = 0
     dollars: float = 0.0
 
@@ -36,7 +36,8 @@ class Amounts:
 
 @dataclass(frozen=True)
 class Budget:
-    """The most that may be spent of each thing; None for as much as it takes."""
+    """The limit on each resource; None for no limit. Raises PresageError for a limit that is not positive, for fewer
+    than 2 measurements, and if neither measurements nor time are limited."""
 
     measurements: int | None = 64
     device_seconds: float | None = None
@@ -55,25 +56,26 @@ class Budget:
 
     @property
     def finalists(self) -> int:
-        """How many of the best kernels are measured again at the end, with the anchor; none on a small budget."""
+        """How many of the best kernels are measured again at the end, beside the anchor. 0 on a small budget."""
         if self.measurements is None:
             return _MOST_FINALISTS
         return min(_MOST_FINALISTS, self.measurements // _MEASUREMENTS_PER_FINALIST)
 
     @property
     def reserve(self) -> int:
-        """The measurements that are kept for the end."""
+        """The number of measurements reserved for the finals: the finalists and the anchor."""
         return self.finalists + 1 if self.finalists else 0
 
     def reserved_seconds(self, name: str, each: float) -> float:
-        """What is kept of a limit in seconds for the end, where each measurement takes so long: at most a quarter."""
+        """The seconds of a limit that are reserved for the finals, if each measurement takes `each` seconds. At most a
+        quarter of the limit; 0 if a quarter does not cover two measurements."""
         limit: float | None = getattr(self, name)
         if limit is None or limit / 4 < 2 * each:
             return 0.0
         return min(self.reserve * each, limit / 4)
 
     def left(self, name: str, spent: Amounts) -> float:
-        """What is left of one thing; infinite without a limit."""
+        """What is left of one resource; infinite without a limit."""
         limit = getattr(self, name)
         return math.inf if limit is None else max(0.0, limit - getattr(spent, name))
 
@@ -81,5 +83,5 @@ class Budget:
         return f"the budget of {getattr(self, name):g} {_WORDS[name]} is spent"
 
     def limits(self) -> dict[str, float]:
-        """The limits that were set."""
+        """The limits that are set, by name."""
         return {field.name: limit for field in fields(self) if (limit := getattr(self, field.name)) is not None}

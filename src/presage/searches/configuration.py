@@ -1,4 +1,5 @@
-"""Configuration: what a run is asked for, with its defaults, and whether a run that exists can go on with it."""
+"""Configuration: the settings of a run with their defaults, and the check whether an existing run can resume with
+them."""
 
 from __future__ import annotations
 
@@ -24,32 +25,33 @@ from presage.searches import registry as strategies
 from presage.searches.budget import Budget
 
 RUNS = Path("presage-runs")
-"""Where runs live unless another folder is named, in the folder that one works in."""
+"""The default folder for runs, in the current working directory."""
 NO_FORECASTER = "none"
 NO_POLICY = "always"
-"""The policy of a search without forecasts."""
+"""The policy of a search without a forecaster."""
 LIMITS = ("budget", "device_seconds", "wall", "tokens", "dollars")
-"""What a run can be given more of later."""
+"""The settings that can be increased when a run resumes."""
 UNTIL = 0.05
-"""What `until` is where neither measurements nor time are limited by the one who asks."""
+"""The default of `until` if the user limits neither measurements nor time."""
 _BATCH = {"knobs": 32, "pool": 256, "llm": 8}
-"""Candidates of a step: as many as can be compiled, are recorded with what compiling tells, or can be paid for."""
+"""Candidates per step for each proposer: as many as can be compiled (knobs), come with recorded static reports (pool),
+or can be paid for (llm)."""
 _BATCH_MEASURED = 4
-"""The same where each is measured."""
+"""Candidates per step if every candidate is measured."""
 _LONGEST_PART = 80
-"""Bytes that we take for each part of a folder's name."""
+"""The most bytes for each part of the run folder's name."""
 
 
 @dataclass(frozen=True)
 class Configuration:
-    """What a run is asked for; its folder takes no other. None stands for the default of the place. Parts are texts: a
-    name, perhaps with settings, as in `topk:k=4`; or the description of an object."""
+    """The settings of a run. A run's folder accepts no other settings later. None stands for the default. Each part is
+    a text: a name, optionally with settings, as in `topk:k=4`, or the description of an object."""
 
     problem: str
     kernels: list[str] | None = None
-    """Kernel files to search beside the problem's own families."""
+    """Kernel files to search in addition to the problem's own families."""
     only: bool = False
-    """Whether those are searched in place of the problem's own."""
+    """Whether to search `kernels` instead of the problem's own families."""
     device: str | None = None
     forecaster: str | None = None
     policy: str | None = None
@@ -57,44 +59,51 @@ class Configuration:
     acquisition: str | None = None
     proposer: str | None = None
     anchor: str | None = None
-    """What speedups are relative to, by path or name."""
+    """The kernel that speedups are relative to, by path or name."""
     budget: int | None = 64
     """The most measurements."""
     device_seconds: float | None = None
+    """The most time on the device, in seconds."""
     wall: float | None = None
-    """Seconds, over all processes of the run."""
+    """The most wall time, in seconds, over all processes of the run."""
     tokens: int | None = None
     dollars: float | None = None
     alpha: float | None = None
-    """Short for the policy's setting of this name, as in `risk:alpha=0.1`; None once that is complete."""
+    """Shorthand for the policy's setting of this name, as in `risk:alpha=0.1`. `complete` moves it into `policy` and
+    sets this field to None."""
     delta: float | None = None
-    """Likewise."""
+    """As `alpha`."""
     until: float | None = None
-    """The search ends when it is improbable that anything left is faster than the best by more than this share; None:
-    it goes on as far as the budget goes."""
+    """The search ends early when it is improbable that any remaining kernel is faster than the best by more than this
+    share. None: it continues until the budget is spent."""
     rehearse: bool = False
-    """Whether candidates run on the CPU first, on small inputs: those that compute something else are not measured."""
+    """Whether candidates run on the CPU first, on small inputs. Those with a wrong result are not measured."""
     seconds: float | None = None
-    """The longest that a case of a kernel is timed; None: a second, and three for the anchor and the finalists."""
+    """The longest time to time one case of a kernel, in seconds. None: 1, and 3 for the anchor and the finalists."""
     batch: int | None = None
     """How many candidates a step proposes."""
     seed: int = 0
 
     @property
     def limits(self) -> Budget:
+        """The budget that these settings give."""
         return Budget(self.budget, self.device_seconds, self.wall, self.tokens, self.dollars)
 
     @property
     def folder(self) -> Path:
-        """The run's folder unless one is named: it tells the problem, the device and the seed."""
+        """The default folder of the run, named after the problem, the first kernel, the device and the seed."""
         device = _without_address(self.device or "").removesuffix(".parquet").replace(":", "/").strip("/").split("/")
         kernels = [Path(split_spec(kernel)[0]).stem for kernel in self.kernels or () if kernel != self.problem]
         parts = (Path(self.problem).stem, *kernels[:1], *device[:1], *device[1:][-1:], str(self.seed))
         return RUNS / "-".join(os.fsdecode(os.fsencode(part)[:_LONGEST_PART]) for part in parts)
 
     def complete(self, objects: Mapping[str, Any] | None = None) -> Configuration:
-        """Every default filled in, every name known, and each setting of a part with its part. `objects`: those whose
-        descriptions this holds."""
+        """Return the configuration with every default filled in, every name checked, and each part's settings in the
+        text of that part.
+
+        objects: the objects that the user passed in place of names; this configuration holds their descriptions.
+
+        Raises PresageError for unknown names, invalid values, and combinations that cannot work."""
         given = objects or {}
         if not self.problem.strip():
             raise PresageError("name a problem: 'presage problems' lists the catalogue's")
@@ -134,16 +143,17 @@ class Configuration:
 
     @property
     def _is_file(self) -> bool:
-        """Whether a file or a folder states the problem."""
+        """Whether the problem is given as a file or a folder."""
         return self.problem not in problems.names() and problems.is_path(self.problem)
 
     @property
     def _is_module(self) -> bool:
-        """Whether that is a problem for modules."""
+        """Whether the problem is a file or folder whose kernels are Python modules."""
         return self._is_file and not problems.is_kernel_file(self.problem)
 
     def _default_device(self, objects: Mapping[str, Any]) -> str:
-        """A device that can run what is named here; the recorded one where nothing but the catalogue's is."""
+        """A device that can run the problem and the kernels. If the user names no files of their own, the first
+        available device, which may be a recorded one."""
         problem = objects["problem"] if "problem" in objects else problems.get(self.problem) if self._is_file else None
         if self.kernels:
             problem = problem or problems.get(self.problem)
@@ -159,7 +169,7 @@ class Configuration:
         return "llm" if self._is_module and not self.kernels else "knobs"
 
     def _refuse_unrecorded(self, device: str, is_recorded: bool) -> None:
-        """A recording has nothing of the user's own."""
+        """Raise PresageError if the user's own files are to be measured on a recorded device."""
         what = "kernels of your own" if self.kernels else self.problem if self._is_file else ""
         if is_recorded and what:
             raise PresageError(
@@ -168,8 +178,8 @@ class Configuration:
             )
 
     def _default_forecaster(self, device: str, is_recorded: bool, objects: Mapping[str, Any]) -> str:
-        """What was learned from the corpus, where it is there and the problem is one that it can know: modules only by
-        what they do on a GPU. For any other recorded space, what learns from its measurements alone."""
+        """`learned`, if its model is installed and covers the problem; it covers modules on a GPU only. Else, on a
+        recorded device, `surrogate`, which learns from the search's measurements alone. Else none."""
         is_cpu = objects["device"].kind == "cpu" if "device" in objects else _is_cpu(device)
         name = objects["problem"].name if "problem" in objects else self.problem
         has_model = (learned.installed() / f"{'cpu' if is_cpu else 'compiled'}.json").exists()
@@ -179,7 +189,7 @@ class Configuration:
         return "surrogate" if is_recorded else NO_FORECASTER
 
     def _canonical(self, objects: Mapping[str, Any]) -> Configuration:
-        """The same with one text for each part, however it was written."""
+        """Return the configuration with the text of each part in canonical form."""
         short = {name: value for name in ("alpha", "delta") if (value := getattr(self, name)) is not None}
         if short and "policy" in objects:
             raise PresageError(f"{' and '.join(short)} are settings of a policy that is named; the object has its own")
@@ -191,7 +201,7 @@ class Configuration:
         return replace(self, alpha=None, delta=None, **texts)
 
     def refuse_idle(self, completed: Configuration) -> None:
-        """Refuse what was chosen here and would change nothing in the completed configuration."""
+        """Raise PresageError if a setting that the user chose has no effect in the completed configuration."""
         if completed.forecaster != NO_FORECASTER:
             return
         if self.policy and completed.policy != NO_POLICY:
@@ -212,20 +222,21 @@ class Configuration:
 
 
 def with_until(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings of a configuration with `until`, where nobody has said otherwise and no other end was asked for."""
+    """Add the default of `until` to the settings, unless the user set `until` or limited measurements or time."""
     has_end = "budget" in settings or any(settings.get(name) is not None for name in ("device_seconds", "wall"))
     until = settings.get("until")
     return {**settings, "until": UNTIL if until is None and not has_end else until}
 
 
 def extend(was: Mapping[str, Any], now: Configuration, folder: Path) -> dict[str, Any]:
-    """What a run may spend more of than before, and that it goes on for longer, by name; all else must be as the run
-    was begun.
+    """Return the limits, and `until`, that let a run go on for longer than before, by name.
 
-    Raises PresageError where anything else differs, or where it may spend less."""
+    was: the stored configuration. now: the requested one. folder: the run's folder, for the message.
+
+    Raises PresageError if any other setting differs, or if a limit is smaller than before."""
     before, after = modern(was), asdict(now)
     if _without_address(before["device"] or "") == _without_address(now.device or ""):
-        before["device"] = now.device  # a cluster may have moved
+        before["device"] = now.device  # the address of a Ray cluster may change
     larger = {}
     differences = []
     for name in (name for name in after if name in before and before[name] != after[name]):
@@ -248,8 +259,8 @@ def extend(was: Mapping[str, Any], now: Configuration, folder: Path) -> dict[str
 
 
 def modern(was: Mapping[str, Any]) -> dict[str, Any]:
-    """A stored configuration as it would be stored now: older versions had one acquisition, kept alpha and delta of
-    every run apart, though only `risk` looked at them, and either stopped early or did not."""
+    """Convert a stored configuration of an older version to the current form. Older versions had a single acquisition,
+    stored alpha and delta separately for every run although only `risk` used them, and had `early_stop` as a flag."""
     short = {name: was[name] for name in ("alpha", "delta") if was.get(name) is not None}
     policy = POLICIES.canonical(was["policy"], **short) if short and was["policy"] == "risk" else was["policy"]
     now = {

@@ -1,15 +1,17 @@
-"""Stopping early: a search ends when it is improbable that anything left is faster than the best by more than a share.
+"""Early stopping: end a search when it is improbable that a remaining kernel is faster than the best by more than a
+given share.
 
-What is left is every kernel that was proposed and not measured, trusted ones included. Each is forecast again by all
-that is known now, and the chances that each is so much faster are added up. Forecast errors of one operation hang
-together, and nobody knows how; the sum bounds the chance of any of them whatever they do. It is not far above it,
-either: where a search stops nearly all chances are 0, since forecasts end somewhere, and the few that are not are
-small. Forecasts that were too sure are not believed: if something was measured k times as far from its forecast's
-median as that reaches, all are stretched by k.
+The remaining kernels are all that were proposed and not measured, including trusted ones. Each is forecast again with
+everything known now, and the probabilities that each is faster by that share are summed. Forecast errors of one
+operation are correlated in an unknown way. The sum is an upper bound on the probability that any of the kernels is
+faster, whatever the correlation. The bound is nearly tight: when a search stops, nearly all probabilities are 0,
+because forecasts have bounded support, and the others are small. Overconfident forecasts are corrected: if a
+measurement was k times as far from its forecast's median as the forecast's end on that side, all forecasts are
+stretched by k.
 
-What stands in the way of stopping is measured first: a trusted kernel that is now among the most likely to be faster is
-measured after all. Where more can be proposed, the search goes on proposing, and measures nothing, until so many steps
-in a row have brought nothing that is likely to be faster.
+Kernels that prevent stopping are measured first: a trusted kernel that is now among the most likely to be faster is
+measured after all. If more can be proposed, the search goes on proposing, and measures nothing, until several steps
+(DRY) in a row have brought nothing that is likely to be faster.
 """
 
 from __future__ import annotations
@@ -25,27 +27,27 @@ from presage.searches.session import Session
 from presage.searches.state import DRY, UNDECIDED
 
 ALPHA = 0.05
-"""How probable it may be that something faster is left, where the policy does not say."""
+"""The accepted probability that a faster kernel is left, if the policy does not define one."""
 _FEWEST = 8
-"""No search stops early after fewer measurements: they are what tells whether the forecasts can be believed."""
+"""No search stops early with this many measurements or fewer: they show whether the forecasts can be relied on."""
 _DOUBTED = 4
-"""How many of the most likely are looked at for trusted ones."""
+"""How many of the kernels most likely to be faster are checked for trusted ones."""
 
 
 class EarlyStop:
-    """Whether this search may stop, and what is left if it does."""
+    """Decides whether a search may stop early, and reports what is left."""
 
     def __init__(self, session: Session, until: float | None) -> None:
-        """until: the share by which nothing left should be faster; None to go on as far as the budget goes."""
+        """until: the share by which no remaining kernel should be faster; None to use the whole budget."""
         self._session, self._until = session, until
         self._alpha = session.parts.policy.alpha or ALPHA
 
     def should_look(self) -> bool:
-        """Whether to look at what is left before anything else is measured."""
+        """Whether to look at the remaining kernels before anything else is measured."""
         return not self._session.state.has_looked and not self.why_not()
 
     def look(self) -> None:
-        """What all that is left is worth by what is known now."""
+        """Forecast all remaining kernels again, and store the probability that any of them is faster as an event."""
         session, state = self._session, self._session.state
         assert self._until is not None
         measured = set(session.store.measured())
@@ -63,7 +65,7 @@ class EarlyStop:
         session.append("looked", {"left": len(left), "chance": chance, "quiet": quiet, "doubted": told})
 
     def _doubted(self, chances: Mapping[str, float]) -> list[str]:
-        """The trusted ones among those that are the most likely to be faster."""
+        """The trusted kernels among those that are the most likely to be faster, by hash."""
         trusted = self._session.state.trusted
         likely = heapq.nlargest(
             _DOUBTED, (hash for hash in chances if chances[hash] > 0), key=lambda hash: chances[hash]
@@ -71,14 +73,15 @@ class EarlyStop:
         return [hash for hash in likely if hash in trusted]
 
     def can_stop(self) -> bool:
-        """Whether so little is left that the search may end: nothing likely for long enough, or nothing more at all."""
+        """Whether the search may end: no remaining kernel is likely to be faster, and either this held for DRY looks in
+        a row, or no more candidates can come."""
         state = self._session.state
         if self._until is None or not state.has_looked or state.outlook is None or not state.outlook.quiet:
             return False
         return state.outlook.quiet >= DRY or state.dry >= DRY or not self._session.can_propose()
 
     def why_not(self) -> str:
-        """Why this search cannot stop early as it stands, whatever is left; empty where it can."""
+        """Why this search cannot stop early now, whatever kernels remain; empty if it can."""
         session, state, forecaster = self._session, self._session.state, self._session.parts.forecaster
         if self._until is None:
             return "it was not asked for; --until does that"
@@ -93,7 +96,7 @@ class EarlyStop:
         return ""
 
     def told(self) -> dict[str, Any]:
-        """Whether the search stopped early, and if not, why not."""
+        """Return whether the search stopped early, why not if it did not, and the numbers behind it."""
         stopped, outlook, until = self.can_stop(), self._session.state.outlook, self._until
         seen = words.outlook(outlook.left, outlook.chance, until) if outlook and until is not None else ""
         why_not = "" if stopped else self.why_not() or seen or "the budget was spent first"
@@ -103,7 +106,7 @@ class EarlyStop:
         return told | saved | ({"left": outlook.left, "chance": outlook.chance} if outlook else {})
 
     def why(self) -> str:
-        """Why the search ended, where it stopped."""
+        """Why the search ended, for a search that stopped early."""
         outlook, until = self._session.state.outlook, self._until
         assert outlook is not None
         assert until is not None

@@ -1,7 +1,7 @@
-"""The stage that compiles and forecasts candidates, and scores them by the acquisition.
+"""The stage that compiles candidates, forecasts them, and scores them with the acquisition.
 
-Candidates that are still undecided are forecast again, since more is known now: the most hopeful, those whose forecasts
-are the oldest, and any that would be decided on for what was hoped of them before the latest measurement.
+Some undecided candidates are forecast again, because more is known now: those with the highest scores, those with the
+oldest forecasts, and any that would be decided on because of a score from before the latest measurement.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from presage.searches.state import Step
 from presage.static.report import StaticReport
 
 AGAIN = 128
-"""How many of the undecided are forecast again because they are the most hopeful, and as many because that was longest
-ago."""
+"""How many undecided candidates are forecast again because their scores are the highest, and how many because their
+forecasts are the oldest."""
 FAVOURITES = 32
-"""How many candidates a forecaster that sees all of them may choose from them for the acquisition to put in order."""
+"""How many candidates a forecaster that sees all of them may select for the acquisition to order."""
 _COMPILED = 32
-"""How many are compiled between two looks at the clock; near the end, as many as there are cores."""
+"""How many kernels are compiled between two checks of the time left. Near the end, as many as there are cores."""
 
 Hopes = dict[str, tuple[float, float]]
-"""Score and mean, by hash."""
+"""The acquisition's score and the forecast's mean, by kernel hash."""
 
 
 def forecast(session: Session, step: Step) -> None:
@@ -72,7 +72,7 @@ def forecast(session: Session, step: Step) -> None:
 
 
 def _wrong(session: Session, kernels: Sequence[Kernel]) -> dict[str, str]:
-    """Of those that compute something else on the CPU, what; by hash."""
+    """Rehearse kernels on the CPU. Return why they are wrong, by hash, for the kernels with a wrong result."""
     rehearser = session.parts.rehearser
     if rehearser is None or not kernels or (seconds := session.spending.wall_left()) <= 0:
         return {}
@@ -85,8 +85,8 @@ def _wrong(session: Session, kernels: Sequence[Kernel]) -> dict[str, str]:
 
 
 def reports(session: Session, kernels: Sequence[Kernel]) -> list[tuple[StaticReport, ...]]:
-    """What compiling tells of each. Where the run's time is limited, a few at once: when it is over, the rest is not
-    compiled any more, and what is under way is killed."""
+    """Compile kernels and return their static reports. If the run's time is limited, compile a few at a time: when the
+    time is up, running compilations are killed, and the rest get no reports."""
     device, problem, budget = session.parts.device, session.parts.problem, session.budget
     if budget.wall_seconds is None:
         return device.reports(problem, kernels)
@@ -100,7 +100,7 @@ def reports(session: Session, kernels: Sequence[Kernel]) -> list[tuple[StaticRep
 def predictions(
     session: Session, candidates: Sequence[Candidate], allowance: Allowance
 ) -> tuple[dict[str, Prediction], Cost]:
-    """What the forecaster says, by hash, and what it cost; nothing where that cannot be paid."""
+    """Return the forecaster's predictions by hash, and their cost. Empty if the budget does not cover the question."""
     forecaster = session.parts.forecaster
     if not forecaster or not candidates or not session.spending.can_pay("forecast", forecaster):
         return {}, Cost()
@@ -113,21 +113,23 @@ def predictions(
 def _shortlist(
     session: Session, step: Step, candidates: Sequence[Candidate], allowance: Allowance
 ) -> tuple[dict[str, Prediction], Hopes, Cost]:
-    """What is said and hoped of those to decide on, chosen from all that is undecided: the forecaster names its
-    favourites, and the acquisition orders them. While others are being measured there are only as many favourites as
-    are decided on: which kernels are worth it beside those, the forecaster alone knows."""
+    """Choose the candidates to decide on from all undecided ones. The forecaster selects its favourites and the
+    acquisition orders them. While other kernels are being measured, the forecaster selects only as many as are decided
+    on: only the forecaster knows which kernels are worth measuring in addition to those.
+
+    Returns their predictions and scores, and the cost."""
     forecaster, view, state = session.parts.forecaster, session.view, session.state
     assert forecaster is not None
     for hash in view.keys() - state.undecided.keys():
         del view[hash]
-    if len(view) < len(state.undecided):  # after a restart
+    if len(view) < len(state.undecided):  # some are missing after a restart
         view |= {hash: session.briefing.kernel(hash, False) for hash in state.undecided if hash not in view}
     view |= {candidate.kernel.hash: candidate for candidate in candidates}
     task = session.briefing.task()
     chosen = forecaster.favourites(task, view, step.consider if task.pending else FAVOURITES)
     said, cost = predictions(session, [view[hash] for hash in chosen], allowance)
     hopes = _hopes(session, said, session.chance(step.number, "score"))
-    # sorted keeps the order of equals: the forecaster's
+    # sorted is stable: candidates with equal scores stay in the forecaster's order
     best = sorted(hopes, key=lambda hash: hopes[hash], reverse=True)[: step.consider]
     return said, {hash: hopes[hash] for hash in best}, cost
 
@@ -135,14 +137,15 @@ def _shortlist(
 def _forecast_and_score(
     session: Session, step: Step, candidates: Sequence[Candidate], allowance: Allowance
 ) -> tuple[dict[str, Prediction], Hopes, Cost]:
-    """What is said and hoped of the candidates, and of the undecided that are forecast again."""
+    """Return predictions and scores of the new candidates and of undecided ones that are forecast again, and the
+    cost."""
     rng = session.chance(step.number, "score")
     said, cost = predictions(session, [*candidates, *_worth_another_look(session)], allowance)
     hopes = _hopes(session, said, rng)
     while some := _overrated(session, said, hopes, step.consider):
         more, further = predictions(session, some, allowance)
         cost += further
-        if not more:  # time is up
+        if not more:  # the time is up, or the budget does not cover the question
             break
         said |= more
         hopes |= _hopes(session, more, rng)
@@ -150,14 +153,14 @@ def _forecast_and_score(
 
 
 def _hopes(session: Session, said: Mapping[str, Prediction], rng: Random) -> Hopes:
-    """The score of each, and where it is expected; nothing of those without a forecast."""
+    """The score and the mean of each prediction that has a forecast."""
     best, score = session.state.best_value, session.parts.acquisition.score
     forecasts = {hash: prediction.forecast for hash, prediction in said.items()}
     return {hash: (float(score(f, best, rng)), f.mean()) for hash, f in forecasts.items() if f}
 
 
 def _worth_another_look(session: Session) -> list[Candidate]:
-    """Of the undecided, since more is known now; unless a forecast costs tokens."""
+    """The undecided candidates to forecast again because more is known now. Empty if a forecast costs tokens."""
     state = session.state
     if _forecasts_cost(session):
         return []
@@ -166,7 +169,7 @@ def _worth_another_look(session: Session) -> list[Candidate]:
 
 
 def _overrated(session: Session, said: Container[str], hopes: Hopes, consider: int) -> list[Candidate]:
-    """Undecided ones that would be decided on for what was hoped of them before the latest was measured; unless a
+    """Undecided candidates that would be decided on because of a score from before the latest measurement. Empty if a
     forecast costs tokens."""
     if _forecasts_cost(session) or len(hopes) < consider:
         return []

@@ -1,4 +1,4 @@
-"""The `greedy` strategy: the best measured kernel is everybody's parent."""
+"""The `greedy` strategy: the best measured kernel is always the parent."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from presage.searches.base import Node, Strategy
 
 
 class Greedy(Strategy):
-    """Takes the best kernel so far as the only parent."""
+    """Takes the best measured kernel as the only parent."""
 
     def __init__(self) -> None:
         self._best: Node | None = None

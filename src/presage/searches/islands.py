@@ -1,4 +1,4 @@
-"""The `islands` strategy: several populations that evolve apart, and now and then send their best to a neighbour."""
+"""The `islands` strategy: several populations evolve separately and regularly send their best kernel to a neighbour."""
 
 from __future__ import annotations
 
@@ -11,21 +11,22 @@ from presage.searches.base import Node, Strategy
 
 
 class Islands(Strategy):
-    """Evolves several populations, and moves the best of each to the next from time to time. A kernel joins the
-    population that its parent was chosen from; the anchor is in all. The better of two kernels drawn at random becomes
-    the parent."""
+    """Evolves several populations, and regularly copies the best kernel of each to the next. A kernel joins the
+    population that its parent was chosen from. The anchor is in all populations. The better of two kernels drawn at
+    random becomes the parent."""
 
     def __init__(self, islands: int = 4, survivors: int = 16, migration: int = 32) -> None:
-        """survivors: the best of an island, which may be parents. migration: after so many parents every island's best
-        moves on to the next."""
+        """islands: the number of populations. survivors: the size of a population; only its best kernels are kept.
+        migration: every island's best is copied to the next island after this many parents."""
         for name, value in (("islands", islands), ("survivors", survivors), ("migration", migration)):
             if value < 1:
                 raise PresageError(f"{name} of the strategy islands is 1 or more, not {value}")
         self.islands, self.survivors, self.migration = islands, survivors, migration
         self._best: list[list[tuple[float, int]]] = [[] for _ in range(islands)]
-        """Of each island."""
+        """The value and id of the kernels on each island, the best last."""
         self._homes: dict[int, tuple[int, ...]] = {}
-        """Where a node was lately a parent, or else was born; its children are born there in turn."""
+        """The islands on which a node was recently chosen as a parent, or the island where it was born. Its children
+        are born on these islands in turn."""
         self._turn = 0
 
     def ask(self, count: int, rng: random.Random) -> Sequence[int]:
@@ -38,7 +39,7 @@ class Islands(Strategy):
             self._count(parent)
 
     def tell(self, node: Node) -> None:
-        if node.id in self._homes:  # it was trusted, and has been measured since
+        if node.id in self._homes:  # a trusted kernel has been measured
             for island in self._best:
                 if any(id == node.id for _, id in island):
                     island[:] = [entry for entry in island if entry[1] != node.id]

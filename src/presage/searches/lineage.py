@@ -1,4 +1,4 @@
-"""Lineage: who descends from whom, answered in logarithmic time."""
+"""Lineage: tests in logarithmic time whether one node descends from another."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ from array import array
 
 
 class Lineage:
-    """Each node has its parent and one further ancestor, so placed that a few jumps lead to any depth."""
+    """A tree of nodes. Each node stores its parent and one farther ancestor (jump), placed such that any depth is
+    reached in O(log depth) jumps."""
 
     def __init__(self) -> None:
         self._parent, self._jump, self._depth = array("l"), array("l"), array("l")
 
     def add(self, parent: int | None) -> None:
-        """The next node."""
+        """Add the next node. `parent` is the index of its parent; None for a root."""
         if parent is None:
             for column, value in ((self._parent, len(self._parent)), (self._jump, len(self._jump)), (self._depth, 0)):
                 column.append(value)
@@ -24,7 +25,7 @@ class Lineage:
         depth.append(depth[parent] + 1)
 
     def related(self, one: int, other: int) -> bool:
-        """Whether they are the same, or one descends from the other."""
+        """Whether two nodes are the same, or one descends from the other."""
         high, low = sorted((one, other), key=lambda id: self._depth[id])
         while self._depth[low] > self._depth[high]:
             jump = self._jump[low]

@@ -1,5 +1,5 @@
-"""Listeners: who learns from what happens in a run. The strategy, the policy and the forecaster hear of every event in
-its order, while it happens and again when the run goes on in another process."""
+"""Listeners: pass the events of a run on to the strategy, the policy and the forecaster. They get the events in order,
+while the run works and again when another process resumes it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from presage.store.store import Event
 
 @dataclass(frozen=True)
 class Listeners:
-    """Those who learn. What each is told follows from the event and the state, so the state need not know them."""
+    """The parts that learn. What each is told follows from the event and the state, so the state does not depend on
+    them."""
 
     strategy: Strategy
     policy: Policy
@@ -28,13 +29,13 @@ class Listeners:
         elif event.kind == "decided":
             known = len(state.hashes)
             state.apply(event)
-            for id in range(known, len(state.hashes)):  # those whose forecasts were trusted
+            for id in range(known, len(state.hashes)):  # kernels whose forecasts were trusted are new in the archive
                 self.strategy.tell(state.node(id))
         else:
             state.apply(event)
 
     def replay(self, event: Event, state: State) -> None:
-        """The same for an event of an earlier process. The strategy also hears which parents it chose, and the
+        """As `apply`, for an event of an earlier process. The strategy is also told which parents it chose, and the
         forecaster what it had learned."""
         if event.kind == "asked":
             self.strategy.visited(event.payload["parents"])
@@ -54,7 +55,7 @@ class Listeners:
             self.strategy.tell(state.node(waited.node))
 
     def _observe(self, waited: Waiting, state: State, value: float | None) -> None:
-        """Tell the policy what came of a kernel that it decided on."""
+        """Tell the policy the result of a kernel that it decided on."""
         if waited.decision and waited.standing:
             forecast = Forecast.from_json(waited.forecast) if waited.forecast else None
             self.policy.observe(forecast, waited.decision, waited.standing, value)

@@ -1,7 +1,8 @@
-"""The loop: parents, candidates, forecasts, decisions, measurements; one stage at a time, each of them an event.
+"""The main loop of a search: parents, candidates, forecasts, decisions, measurements. Each stage is stored as an event.
 
-What to do next follows from the state alone, so a run that was killed goes on in the middle of a step: what was
-proposed, forecast, decided or measured is not asked again. All chance is drawn from the seed, the step and the stage.
+The next stage follows from the state alone, so a killed run resumes in the middle of a step: nothing that was proposed,
+forecast, decided or measured is done again. The random numbers of a stage depend only on the seed, the step and the
+stage.
 """
 
 from __future__ import annotations
@@ -26,12 +27,12 @@ from presage.store.store import Store
 
 _PARENTS = 4
 _OPENING = 4
-"""So many batches are proposed at first where that costs nothing, since nothing is known yet of where to look."""
+"""How many batches the first step proposes if proposals are free, because nothing is known yet of where to look."""
 _ORPHANED = "the strategy named no kernel to go on from"
 
 
 class Search:
-    """A run that is being worked on."""
+    """A run that this process works on."""
 
     def __init__(
         self,
@@ -53,7 +54,8 @@ class Search:
         self._under_way = UnderWay(self.session, parts.device) if isinstance(parts.device, Pool) else None
 
     def run(self) -> None:
-        """Work until a budget is spent, ideas run out or nothing likely is left, and measure the best again."""
+        """Work until a budget is spent, the proposer runs out of ideas, or the search can stop early. Then measure the
+        best kernels again beside the anchor."""
         if self.state.finished:
             return
         if not self.state.hashes:
@@ -64,8 +66,8 @@ class Search:
         self._finish(why)
 
     def _work(self) -> str:
-        """One stage after the other, and why there is no further one. What is under way then is waited for: it is paid
-        for, and may change that."""
+        """Run one stage after another until the search ends, and return why. Measurements that are still under way are
+        waited for first: they are already paid for, and their results may let the search go on."""
         under_way = self._under_way
         try:
             while (why := self._enough()) is None or self.session.under_way:
@@ -80,7 +82,7 @@ class Search:
         return why
 
     def _enough(self) -> str | None:
-        """Why the search ends here, or None."""
+        """Why the search ends now; None if it goes on."""
         state = self.state
         if self._spending.measurements_left() == 0:
             return self._spending.budget.describe("measurements")
@@ -98,7 +100,7 @@ class Search:
         return None
 
     def advance(self) -> None:
-        """Do what comes next: one stage of one step."""
+        """Do the next stage."""
         state, step = self.state, self.state.step
         can_propose = self.session.can_propose()
         is_between_steps = state.is_between_steps(can_propose, len(self.session.under_way))
@@ -127,22 +129,23 @@ class Search:
             self._decide(step)
 
     def _has_to_wait(self) -> bool:
-        """Whether the next results may bring something new, and nothing else does."""
+        """Whether to wait for results of the pool before the next step: the last steps brought no new candidates,
+        nothing is undecided, and results may change that."""
         return 0 < self.state.dry < DRY and not self.state.undecided
 
     def _ask(self, count: int) -> None:
-        """Begin a step: parents from the strategy, or none where only what is undecided is looked at again."""
+        """Begin a step with `count` parents from the strategy; with none, only undecided candidates are decided on."""
         number = self.state.step.number + 1 if self.state.step else 1
         parents = self.parts.strategy.ask(count, self.session.chance(number, "ask")) if count else ()
         parts, consider = self.parts, self.batch
-        if parts.forecaster:  # what the few that are decided on teach is heard before the rest
+        if parts.forecaster:  # decide on a few at a time, to learn from their results before the rest
             room = self._under_way.consider if self._under_way else parts.device.at_once
             consider = max(parts.forecaster.at_once, room, parts.policy.least)
         told = {"step": number, "parents": list(parents), "wanted": count, "consider": consider}
         self.session.append("asked", told)
 
     def _propose(self, step: Step) -> None:
-        """Candidates from the next parent."""
+        """Ask the proposer for candidates from the next parent."""
         place, proposer, state = step.answered, self.session.proposer, self.state
         id = step.parents[place]
         count = math.ceil(self._wanted(step) * step.shares[place] / sum(step.shares))
@@ -172,8 +175,8 @@ class Search:
         )
 
     def _wanted(self, step: Step) -> int:
-        """How many candidates a step should bring: at first a few batches, or all that there are, where that costs
-        nothing and the forecaster can look at them all."""
+        """How many candidates a step should propose: one batch. The first step proposes several batches, or everything,
+        if proposals are free and a forecaster can look at them."""
         forecaster, proposer = self.parts.forecaster, self.session.proposer
         if step.number > 1 or not forecaster:
             return self.batch
@@ -182,7 +185,7 @@ class Search:
         return self.batch * (1 if proposer.foreign else _OPENING)
 
     def _decide(self, step: Step) -> None:
-        """Ask the policy about the most hopeful."""
+        """Ask the policy about the undecided candidates with the highest scores."""
         state = self.state
         standing = Standing(state.best_value, state.spent.measurements, self._spending.measurements_left())
         chosen = state.most_hopeful(step.consider)
@@ -194,7 +197,7 @@ class Search:
         self.session.append("decided", {"decisions": decisions, "chances": chances, "standing": asdict(standing)})
 
     def _promote(self, nodes: Sequence[int]) -> None:
-        """Have some that were trusted measured after all."""
+        """Queue trusted kernels to be measured after all."""
         self.session.append("promoted", {"nodes": list(nodes[: self._spending.measurements_left()])})
 
     def _finish(self, why: str) -> None:

@@ -1,4 +1,4 @@
-"""The stages that use the device: the anchor, the candidates that were chosen, and the finalists beside the anchor."""
+"""The stages that measure: the anchor, the chosen candidates, and the finalists beside the anchor."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from presage.searches import forecasting
 from presage.searches.session import Session
 
 EFFORT = Effort(precision=0.02, case_seconds=1.0, processes=1)
-"""For a candidate; the anchor and the finalists get the full one."""
+"""The effort for a candidate. The anchor and the finalists get the full effort."""
 
 
 def measure_anchor(session: Session) -> None:
-    """The first measurement of a run, which all speedups are relative to."""
+    """Measure the anchor, the first measurement of a run. Raises PresageError if the anchor fails."""
     anchor = session.parts.anchor
     (measurement,), seconds = _side_by_side(session, [anchor])
     if measurement.status is not Status.OK:
@@ -42,7 +42,8 @@ def measure_anchor(session: Session) -> None:
 
 
 def measure_waiting(session: Session, is_enough: Callable[[], object]) -> None:
-    """Measure what waits, as far as the budget goes; each result is kept at once."""
+    """Measure the waiting kernels, as far as the budget allows. Each result is stored at once. Stops when `is_enough`
+    returns a true value."""
     seconds, left = session.spending.seconds_left(), session.spending.measurements_left()
     affordable = min(max(1.0, seconds // EFFORT.timeout), math.inf if left is None else left)
     waiting = [session.store.kernel(hash) for hash in session.state.waiting]
@@ -58,21 +59,21 @@ def measure_waiting(session: Session, is_enough: Callable[[], object]) -> None:
 
 
 def effort(session: Session) -> tuple[Effort, bool]:
-    """How hard to try a candidate in the time that is left, and whether it is foreign."""
+    """Return the effort for a candidate in the time that is left, and whether candidates are foreign."""
     own = None if session.proposer.foreign else session.parts.device.own_effort
     usual = _as_asked(session, own or EFFORT)
     return replace(usual, timeout=min(usual.timeout, session.spending.seconds_left())), own is None
 
 
 def keep(session: Session, measurement: Measurement, seconds: float) -> None:
-    """Store what was measured of a kernel that waited for it, and learn from it."""
+    """Store the measurement of a kernel that waited for it. The strategy and the policy learn from it."""
     hash, value = measurement.kernel.hash, _value(session, measurement)
     told = _expected(session, hash), _surprise(session, hash, value)
     session.append("measured", _result(measurement, value, *told, seconds), measurements=[measurement])
 
 
 def measure_finalists(session: Session) -> None:
-    """The best few again, side by side with the anchor, as far as the budget goes."""
+    """Measure the best kernels again, side by side with the anchor, as far as the budget allows."""
     state, budget = session.state, session.budget
     mean = max(state.spent.device_seconds / state.spent.measurements, 1e-9)
     room = min(budget.left("measurements", state.spent), session.spending.seconds_left() / mean) - 1
@@ -91,7 +92,7 @@ def measure_finalists(session: Session) -> None:
 
 
 def _side_by_side(session: Session, kernels: Sequence[Kernel]) -> tuple[list[Measurement], float]:
-    """Kernels that were measured together, with care, and the seconds that it took."""
+    """Measure kernels side by side with full effort. Return the measurements and the seconds that they took."""
     effort = _as_asked(session, Effort(further_processes=0)).within(session.spending.seconds_left() / len(kernels))
     start = time.monotonic()
     measured = session.parts.device.measure(session.parts.problem, kernels, effort, lambda doing, share: None)
@@ -103,7 +104,7 @@ def _as_asked(session: Session, usual: Effort) -> Effort:
 
 
 def _expected(session: Session, hash: str) -> float | None:
-    """The mean of the forecast by which it was decided to measure this kernel."""
+    """The mean of the forecast on which the decision to measure this kernel was based."""
     waiting = session.state.waiting[hash]
     if waiting.node is not None:
         return session.state.values[waiting.node]
@@ -111,8 +112,9 @@ def _expected(session: Session, hash: str) -> float | None:
 
 
 def _surprise(session: Session, hash: str, value: float | None) -> float | None:
-    """How far the value lies from the median of the forecast by which this was decided, 1 for the end on that side.
-    Both sides count: what is measured first is what was forecast too high rather than too low."""
+    """The distance of the value from the median of the forecast on which the decision was based, as a multiple of the
+    distance from the median to the forecast's end on that side. Both sides count: the kernels measured first are rather
+    those that were forecast too high than too low."""
     kept = session.state.waiting[hash].forecast
     if kept is None or value is None:
         return None
@@ -122,7 +124,7 @@ def _surprise(session: Session, hash: str, value: float | None) -> float | None:
 
 
 def _value(session: Session, measurement: Measurement) -> float | None:
-    """log2 S from the medians, since its rounds are not the anchor's; None for a kernel that failed."""
+    """log2 S from the medians, because the kernel was not measured in the anchor's rounds; None if it failed."""
     if measurement.status is not Status.OK:
         return None
     anchor = session.briefing.anchor.times_ns

@@ -1,5 +1,5 @@
-"""Objects in the place of names: `policy=MyPolicy(k=4)`. A run keeps a description of each, and goes on only with
-objects that have the same one."""
+"""Objects in place of names, as in `policy=MyPolicy(k=4)`. A run stores a description of each object, and resumes only
+with objects that have the same description."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ Part = TypeVar("Part")
 
 
 def split(settings: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The settings with a text in the place of each object, and the objects. A path is a text, and so is a problem that
-    has its name from a package."""
+    """Return the settings with each object replaced by its description, and the objects by name. Paths, and problems of
+    the catalogue, become plain texts. Raises PresageError for an object of the wrong type."""
     texts, objects = dict(settings), {}
     for name in settings.keys() & {*_KINDS, "proposer"}:
         given = settings[name]
@@ -59,7 +59,8 @@ def _check(name: str, given: Any) -> None:
 
 
 def describe(thing: object) -> str:
-    """The class and the settings of its constructor that can be read, in angle brackets, which no name has.
+    """Describe an object: its class and those constructor settings that can be read, in angle brackets, which no name
+    contains.
 
     >>> from presage.policies.topk import TopK
     >>> describe(TopK(k=4))
@@ -78,7 +79,8 @@ def describe(thing: object) -> str:
 
 
 def _settings(thing: object) -> dict[str, Any]:
-    """What the constructor was given, as far as the object keeps it under the same name, or one with an underscore."""
+    """The constructor's arguments, as far as the object has an attribute of that name, or of that name with a leading
+    underscore."""
     found = {}
     for name in settings_of(type(thing)):
         for attribute in (name, f"_{name}"):
@@ -89,7 +91,7 @@ def _settings(thing: object) -> dict[str, Any]:
 
 
 def _plain(value: object) -> str:
-    """A value that two processes write alike."""
+    """A text for a value that is the same in every process."""
     if isinstance(value, _PLAIN):
         return repr(value)
     if isinstance(value, list | tuple):
@@ -106,16 +108,17 @@ def _name(thing: object) -> str:
 
 
 def label(thing: object) -> str:
-    """A short name for the run's folder."""
+    """A short name of an object, for the name of the run's folder."""
     name = getattr(thing, "name", None)
     return name if isinstance(name, str) and name else type(thing).__name__
 
 
 def fresh(part: Part) -> Part:
-    """A copy of a part that learns: the caller's own stays as it is, so that it can be given again."""
+    """Return a deep copy of a part that learns, so that the caller can reuse the original. Raises PresageError if the
+    part cannot be copied."""
     try:
         return copy.deepcopy(part)
-    except Exception as error:  # of someone else's object anything may be expected
+    except Exception as error:  # __deepcopy__ of a user's class may raise anything
         raise PresageError(
             f"{type(part).__name__} cannot be copied, and each search needs one of its own: {error}; write __deepcopy__"
         ) from error

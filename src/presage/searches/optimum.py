@@ -1,6 +1,6 @@
-"""How near a search on a recorded device came to the fastest recorded kernel, and what random choice would have done.
+"""How near a search on a recorded device came to the fastest recorded kernel, compared with random choice.
 
-The search itself sees nothing of this: it is looked up when the search is over."""
+This is computed after the search has ended. The search itself does not see it."""
 
 from __future__ import annotations
 
@@ -18,8 +18,12 @@ from presage.proposers.pool import candidates
 
 
 def known(device: Device, problem: Problem, best: str, measured: int) -> dict[str, Any] | None:
-    """Where the best kernel of a search that measured so many stands among all that were recorded; None where nobody
-    knows the others."""
+    """Compare the best kernel of a search with all recorded kernels, and with random choice of as many kernels.
+
+    best: the kernel's hash. measured: the number of kernels that the search measured.
+
+    Returns `behind` (how much slower than the fastest, as a share), `rank`, `of` (the number of recorded kernels) and
+    `random`. Returns None if the device is not a recorded one, or if the times are not known."""
     if not isinstance(device, RecordedDevice):
         return None
     rows = device.rows(problem.name)
@@ -40,20 +44,21 @@ def known(device: Device, problem: Problem, best: str, measured: int) -> dict[st
 
 
 def _time(row: Row) -> float | None:
-    """The mean over cases of the logarithm of a kernel's time; None for one that failed."""
+    """The mean over cases of the logarithm of a kernel's time; None for a kernel that failed."""
     logs = [math.log(case.median.value) for case in row.cases]
     return sum(logs) / len(logs) if logs else None
 
 
 def expected_behind(times: Sequence[float], of: int, draws: int) -> float:
-    """How far the best of so many draws without replacement is behind the fastest, on average, where one of them works.
-    `times` are logarithms in rising order, and the others of so many kernels fail.
+    """The expected share by which the best of `draws` random kernels is slower than the fastest, given that at least
+    one of the drawn kernels works. The draws are without replacement from `of` kernels. `times` are the logarithms of
+    the working kernels' times, increasing; the other kernels fail.
 
     >>> round(expected_behind([0.0, math.log(2.0)], of=2, draws=1), 9)
     0.5
     """
     total, mean, p = 0.0, 0.0, draws / of
-    for place, time in enumerate(times, start=1):  # p: the chance that this one is the best that was drawn
+    for place, time in enumerate(times, start=1):  # p: the probability that this kernel is the best one drawn
         total, mean = total + p, mean + p * (math.exp(time - times[0]) - 1)
         p = p * max(0, of - place - draws + 1) / (of - place) if place < of else 0.0
     return mean / total

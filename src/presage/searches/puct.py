@@ -2,11 +2,12 @@
 
     score(node) = Q + c * P * sqrt(1 + T) / (1 + n)
 
-n counts how often the node was chosen, T all choices. Q is the rank, from 0 to 1, of the node's reward among all: the
-best measured value among the node and its children, or its own expected value where none was measured. P is the prior:
-the node's own rank, over the sum of all ranks; tied nodes share theirs equally.
+n is how often the node was chosen, and T the number of all choices. Q is the rank, from 0 to 1, of the node's reward
+among all rewards. The reward is the best measured value of the node and its children, or the node's own expected value
+if none of them was measured. P is the prior: the rank of the node's own value over the sum of all ranks; tied nodes
+share their ranks equally.
 
-All nodes are scored at once, in numpy; nothing that is done for each of them is done in Python.
+All nodes are scored at once in numpy. There is no Python loop over nodes.
 """
 
 from __future__ import annotations
@@ -29,11 +30,11 @@ _BLOCK = 64
 
 class Puct(Strategy):
     """Chooses parents that are fast, have fast children, or were seldom chosen. No parent of a batch descends from
-    another; where there are too few of these, some are named several times."""
+    another. If there are too few such parents, some are chosen several times."""
 
     def __init__(self, c: float = 1.0, window: int = 64) -> None:
-        """c: how much it explores. window: so many of the best-scoring nodes are looked at for parents that are not of
-        one lineage."""
+        """c: the weight of exploration. window: how many of the nodes with the highest scores are considered as parents
+        that do not descend from each other."""
         if not 0 <= c < math.inf:
             raise PresageError(f"c, how much puct explores, is 0 or more, not {c}")
         if window < 1:
@@ -42,9 +43,9 @@ class Puct(Strategy):
         self._values = array("q")
         self._rewards = array("q")
         self._hoped = bytearray()
-        """Whether a reward is only expected: nothing was measured of the node or its children."""
+        """Whether each node's reward is only expected: neither the node nor any of its children was measured."""
         self._visits = array("d")
-        """1 + n."""
+        """1 + n of each node."""
         self._total = 0
         self._by_value, self._by_reward = Ranks(), Ranks()
         self._lineage = Lineage()
@@ -86,7 +87,7 @@ class Puct(Strategy):
                 self._reward(node.parent, at)
 
     def scores(self) -> Floats:
-        """What the choice goes by, of every node."""
+        """The score of every node, shape (nodes,)."""
         nodes = len(self._values)
         first, ranks = self._by_reward.table()
         q = (ranks / nodes)[_numbers(self._rewards) - first]
@@ -98,7 +99,7 @@ class Puct(Strategy):
         return scores
 
     def _reward(self, id: int, measured: int) -> None:
-        """A value was measured of a node or of its child."""
+        """Update a node's reward with the measured value of the node or of one of its children."""
         if self._hoped[id] or measured > self._rewards[id]:
             self._by_reward.add(self._rewards[id], -1)
             self._by_reward.add(measured)
@@ -106,8 +107,8 @@ class Puct(Strategy):
 
 
 def _highest(scores: Floats, count: int) -> list[int]:
-    """The places of the highest scores, the highest first; of tied ones, the first. So many blocks hold a score that is
-    no lower than the lowest of their highest ones, so nothing below that is sorted."""
+    """Return the indices of the `count` highest scores, the highest first; of tied scores, the lower index first. The
+    maxima of `count` blocks are at least `least`, so at least `count` scores are, and only those are sorted."""
     blocks = np.maximum.reduceat(scores, np.arange(0, len(scores), _BLOCK))
     least = np.partition(blocks, -count)[-count] if count < len(blocks) else -math.inf
     found = np.flatnonzero(scores >= least)
@@ -116,5 +117,5 @@ def _highest(scores: Floats, count: int) -> list[int]:
 
 
 def _numbers(column: array[int]) -> npt.NDArray[np.int64]:
-    """A column as numpy sees it, not copied: while anybody holds this, the column cannot grow."""
+    """View a column as a numpy array without copying. The column cannot grow while the view exists."""
     return np.frombuffer(column, dtype=np.int64)

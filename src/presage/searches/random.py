@@ -1,4 +1,4 @@
-"""The `random` strategy: any measured kernel may be a parent, for comparison."""
+"""The `random` strategy: choose parents at random from the measured kernels. A baseline."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from presage.searches.base import Node, Strategy
 
 
 class Random(Strategy):
-    """Takes any measured kernel as a parent, all with the same probability."""
+    """Takes any measured kernel as a parent, each with the same probability."""
 
     def __init__(self) -> None:
         self._measured: list[int] = []

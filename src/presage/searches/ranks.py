@@ -1,6 +1,6 @@
-"""Ranks: how values stand among all that were told, as a table for numpy.
+"""Ranks: the ranks of values among all values added so far, as a numpy table.
 
-Values are log2 S. Those that fall into the same cell, less than a thousandth of an octave wide, are tied.
+Values are log2 S. Values in the same cell, which is less than a thousandth of an octave wide, are tied.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ Floats = npt.NDArray[np.float64]
 
 
 def cell(value: float) -> int:
-    """The cell that a value falls into; the outermost hold what lies beyond."""
+    """The cell that a value falls into. Values beyond the range are clamped to the outermost cells."""
     return min(max(int((value + _OCTAVES) * _CELLS_PER_OCTAVE), 0), _CELLS - 1)
 
 
 class Ranks:
-    """Counts per cell, whose sums make ranks.
+    """Counts values per cell and derives ranks from the cumulative counts.
 
     >>> ranks = Ranks()
     >>> for value in (1.0, 2.0, 2.0, 3.0):
@@ -38,7 +38,7 @@ class Ranks:
         self._first, self._last = _CELLS, 0
 
     def add(self, at: int, count: int = 1) -> None:
-        """One more value in this cell, or with -1 one less."""
+        """Add a value to a cell, or remove one with a count of -1."""
         self._counts[at] += count
         if at < self._first:
             self._first = at
@@ -46,7 +46,7 @@ class Ranks:
             self._last = at
 
     def table(self) -> tuple[int, Floats]:
-        """The rank of the values in each cell, from the first that holds any: 1 for the least; tied ones share the mean
-        of theirs."""
+        """Return the first cell ever used, and the rank of the values in each cell from there on. The least value has
+        rank 1. Tied values share the mean of their ranks."""
         counts = np.frombuffer(self._counts, dtype=np.int64)[self._first : self._last + 1]
         return self._first, np.cumsum(counts) - counts + (counts + 1) / 2

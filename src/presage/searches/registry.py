@@ -12,6 +12,6 @@ names = STRATEGIES.names
 
 
 def get(spec: str = DEFAULT, **settings: Any) -> Strategy:
-    """A new strategy of this name with these settings, or a PresageError that says what there is."""
+    """Return a new strategy. Raises PresageError for an unknown name or a wrong setting."""
     strategy: Strategy = STRATEGIES.make(spec, **settings)
     return strategy

@@ -1,4 +1,4 @@
-"""What a run ends with: the best kernel and its speedup, what was decided, and what trusting forecasts has cost."""
+"""The result of a run: the best kernel and its speedup, the decisions, and what trusting forecasts has cost."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ANCHOR = Interval(1.0, 1.0, 1.0)
 
 
 def ended(state: State, store: Store, policy: Policy) -> dict[str, Any]:
-    """The part of the last event that the state and its policy tell."""
+    """The part of the `finished` event that follows from the state, the store and the policy."""
     hash, interval = _best(state, store)
     id = state.hashes.index(hash)
     return {
@@ -34,15 +34,15 @@ def ended(state: State, store: Store, policy: Policy) -> dict[str, Any]:
 
 
 def _believed(store: Store, hash: str) -> dict[str, Any]:
-    """Whose times these are, and why the kernel was not replayed if it was not."""
+    """Whose times were believed in the last valid measurement, and why the kernel was not replayed, if so."""
     last = [each for each in store.measurements(hash) if each.status is Status.OK][-1:]
     return {"believed": last[0].believed, "not_replayed": last[0].not_replayed} if last else {}
 
 
 def totals(state: State, policy: Policy) -> dict[str, Any]:
-    """What was decided, what could not work, and what trust has cost. `missed`: the winners that were trusted and never
-    measured, as a share of all winners, with its 95 % interval, and the most that they can be; nobody knows where the
-    policy does not watch."""
+    """Return the counts of decisions and of broken candidates, and what trust has cost. `missed` holds the winners that
+    were trusted and never measured: their share of all winners with its 95 % interval, and their likely and greatest
+    number. These are None if the policy does not track them."""
     trusted, promoted = state.decisions[Action.TRUST], state.counts["promoted"]
     unmeasured = trusted - promoted
     known = dict.fromkeys(("rate", "low", "high", "likely", "most"), None if unmeasured else 0)
@@ -55,8 +55,9 @@ def totals(state: State, policy: Policy) -> dict[str, Any]:
 
 
 def _best(state: State, store: Store) -> tuple[str, Interval]:
-    """The fastest kernel that was measured, and its speedup: from the finals where there were any. A kernel that failed
-    there is not the result; but where the anchor failed, too, it was not the kernels' fault."""
+    """Return the hash of the fastest measured kernel, and its speedup: from the finals if there were any. A kernel that
+    failed in the finals is not the result. If the anchor failed there, too, the finals are ignored, because the kernels
+    are not to blame."""
     anchor = (state.hashes[0], _ANCHOR)
     finals = state.finals or ()
     if any(result["kernel"] == anchor[0] and result["status"] != Status.OK for result in finals):
@@ -76,13 +77,13 @@ def _best(state: State, store: Store) -> tuple[str, Interval]:
 
 
 def _apart(store: Store, anchor: str, hash: str) -> Interval:
-    """The speedup of a kernel that was measured apart from the anchor."""
+    """The speedup of a kernel that was not measured side by side with the anchor."""
     one, other = (store.measurements(each)[0].cases for each in (anchor, hash))
     return speedup_interval([c.parts for c in one], [c.parts for c in other], paired=False)
 
 
 def _favourite(state: State, store: Store) -> dict[str, Any] | None:
-    """The fastest of those measured alone, and what became of it in the finals; None where there were none."""
+    """The kernel that was the fastest when measured alone, with its result in the finals; None without finals."""
     value, id = state.best[-1]
     hash = state.hashes[id]
     for result in state.finals or ():

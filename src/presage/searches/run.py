@@ -1,4 +1,4 @@
-"""Run: one search from start to finish, on disk. `search` begins it, goes on with it, or hands back a finished one."""
+"""Run: a search on disk. `search` begins a run, resumes it, or returns a finished one."""
 
 from __future__ import annotations
 
@@ -42,54 +42,57 @@ MakeProposer = Callable[[Ground], Proposer]
 REPORT = "report.html"
 _SUFFIXES = {"c": ".c", "cuda": ".cu"}
 _LONGEST_NAME = 255
-"""Bytes that a file system takes for a name."""
+"""The most bytes in a file name."""
 
 
 @dataclass(frozen=True)
 class Best:
-    """The result: the fastest kernel that was measured."""
+    """The result of a run: the fastest measured kernel."""
 
     kernel: Kernel
     speedup: Interval
-    """Over the anchor, from the last measurement, side by side with it, where the budget allowed one."""
+    """The speedup over the anchor: from the finals, side by side with the anchor, if the budget allowed finals."""
     path: Path
-    """The kernel as a file that can be measured by itself."""
+    """The kernel's source file, which can be measured by itself."""
 
 
 class Run(Shown):
-    """A run's folder, read: what was asked for and what came of it. It may still be worked on."""
+    """A run that is read from its folder: its settings and results. Another process may still be working on it."""
 
     def __init__(self, folder: Path) -> None:
+        """Read the run in this folder. Raises PresageError if there is none, if it has not begun, or if it is
+        damaged."""
         self.folder = folder
         with Store(folder, writes=False) as store:
             begun = next(store.events("begun"), None)
             if begun is None:
                 raise PresageError(f"the run in {folder} has not begun")
             self.configuration: dict[str, Any] = dict(begun.payload["configuration"])
-            """What was asked for, with what the run was given more of later."""
+            """The run's settings, with limits that were increased later."""
             for session in store.events("session"):
                 self.configuration |= session.payload.get("limits", {})
             last = store.last()
             self.result: dict[str, Any] | None = last.payload if last and last.kind == "finished" else None
-            """What the run ended with; None until then."""
+            """The payload of the `finished` event; None if the run is not finished."""
 
     def __repr__(self) -> str:
         return f"Run({str(self.folder)!r})"
 
     @property
     def owner(self) -> str | None:
-        """The process that is working on it."""
+        """The process that is working on the run, as in `process 123`; None if there is none."""
         return lock.owner(self.folder / LOCK)
 
     @cached_property
     def _ended(self) -> dict[str, Any]:
-        """The result, also of a run of an older version, which had counted otherwise: its events tell the same."""
+        """The result. For a run of an older version, which counted differently, the counts are computed from its
+        events. Raises PresageError if the run is not finished."""
         if self.result is None:
             raise PresageError(f"the run in {self.folder} is not finished; the command that began it goes on with it")
         if "broken" in self.result:
             return self.result
         state, policy = State(), policies.get(modern(self.configuration)["policy"])
-        listeners = Listeners(strategies.get("random"), policy)  # the strategy is not asked anything
+        listeners = Listeners(strategies.get("random"), policy)  # any strategy will do: the replay asks it nothing
         with Store(self.folder, writes=False) as store:
             for event in store.events():
                 listeners.replay(event, state)
@@ -99,7 +102,8 @@ class Run(Shown):
 
     @cached_property
     def best(self) -> Best:
-        """The result of a finished run, or the best so far, whose speedup has no interval yet."""
+        """The result of a finished run, or the best kernel so far, whose speedup has no interval yet. Raises
+        PresageError if nothing has been measured."""
         with Store(self.folder, writes=False) as store:
             if self.result:
                 found = self.result["best"]
@@ -115,7 +119,7 @@ class Run(Shown):
 
     @property
     def measurements(self) -> int:
-        """How many have been made."""
+        """The number of measurements made so far."""
         if self.result:
             return int(self.result["spent"]["measurements"])
         with Store(self.folder, writes=False) as store:
@@ -123,7 +127,7 @@ class Run(Shown):
 
     @property
     def broken(self) -> int:
-        """How many candidates could not work, as compiling told, and were not measured."""
+        """The number of candidates that were found broken when compiled or rehearsed, and were not measured."""
         if self.result and "broken" in self.result:
             return int(self.result["broken"])
         with Store(self.folder, writes=False) as store:
@@ -131,12 +135,12 @@ class Run(Shown):
 
     @property
     def delta(self) -> float:
-        """A winner is faster than the best by more than this share."""
+        """A winner is faster than the best kernel by more than this share."""
         told = self.result or {}
         return float(told["delta"] if "delta" in told else self.configuration.get("delta") or 0.0)
 
     def summary(self) -> dict[str, Any]:
-        """The finished run as one JSON document."""
+        """Return the finished run as one JSON document. Raises PresageError if the run is not finished."""
         ended = self._ended
         report = self.folder / REPORT
         asked = {name: self.configuration[name] for name in ("problem", "device", "forecaster", "policy", "strategy")}
@@ -164,7 +168,7 @@ class Run(Shown):
 
 
 def folders(under: Path = RUNS) -> list[Path]:
-    """The runs' folders in this one, in alphabetical order."""
+    """The folders of the runs in this folder, in alphabetical order."""
     return sorted(file.parent for file in under.glob(f"*/{FILE}"))
 
 
@@ -184,17 +188,23 @@ def search(
     watch: Watch | None = None,
     **settings: Any,
 ) -> Run:
-    """Search for a faster kernel. Parts are names, perhaps with settings (`topk:k=4`), or objects; a proposer is a
-    class, or a function that makes one from a Ground. Settings are the others of `Configuration`.
+    """Search for a faster kernel, and return the finished Run.
 
-    kernels: kernel files, whose tunables are searched beside those of the problem's own families, or with `only` in
-    their place. A bare kernel's file as the problem is searched itself.
+    problem: a name from the catalogue, a path, or a Problem. The path of a bare kernel's file searches that kernel.
+    kernels: paths of kernel files. Their tunables are searched in addition to those of the problem's own families.
+    only: search `kernels` instead of the problem's own families.
+    device, forecaster, policy, strategy, acquisition: names, optionally with settings (`topk:k=4`), or objects.
+    proposer: a name, a Proposer class, or a function that makes a Proposer from a Ground.
+    anchor: the kernel that speedups are relative to; by default the problem's own anchor.
+    run: the folder of the run; by default one in `presage-runs`, named after the problem, the device and the seed.
+    watch: called with the event and the state after each event.
+    settings: the other fields of `Configuration`, such as `budget` and `seed`.
 
-    A run that is in the folder already goes on where it was, and a finished one is handed back as it is, unless it is
-    given a larger budget. Of a strategy, a policy and an acquisition a copy is used; a run that was begun with an
-    object goes on only with an object of the same class and settings. Devices and forecasters that are given stay open.
+    If the folder already holds the run, the search resumes it. A finished run is returned unchanged, unless it is given
+    a larger budget. The search uses copies of a strategy, policy or acquisition object. A run that was begun with an
+    object resumes only with an object of the same class and settings. Device and forecaster objects stay open.
 
-    Raises PresageError for what cannot be searched, and for a folder that holds a run with other settings."""
+    Raises PresageError for settings that cannot work, and for a folder that holds a run with other settings."""
     start = time.monotonic()
     parts = {
         "problem": problem, "device": device, "forecaster": forecaster, "policy": policy, "strategy": strategy,
@@ -217,7 +227,8 @@ def search(
 
 
 def _kernels(problem: str, named: Sequence[str | Path], only: bool) -> dict[str, Any]:
-    """What is searched for which problem. A kernel's file in the place of the problem stands for the one it solves."""
+    """Return the settings `problem`, `kernels` and `only`. A kernel's file in place of the problem stands for the
+    problem that this kernel solves."""
     if isinstance(named, str | Path) or not all(isinstance(each, str | Path) for each in named):
         raise PresageError("kernels must be a list of paths")
     kernels = [str(each) for each in named]
@@ -232,10 +243,10 @@ def _kernels(problem: str, named: Sequence[str | Path], only: bool) -> dict[str,
 def _work(
     configuration: Configuration, objects: dict[str, Any], folder: Path, watch: Watch | None, start: float
 ) -> None:
-    """Begin the run in the folder, or go on with it, until it is finished."""
+    """Begin or resume the run in the folder, and work on it until it is finished."""
     is_new = not (folder / FILE).exists()
     with ExitStack() as stack:
-        # What cannot be searched at all, such as a name with a typing error, leaves no folder behind.
+        # Assemble a new run first, so that an error such as a misspelt name leaves no folder behind.
         parts = assemble(configuration, objects, stack, is_new) if is_new else None
         store = stack.enter_context(Store(folder))
         begun = next(store.events("begun"), None)
@@ -271,7 +282,7 @@ def _work(
 
 
 def _folder(folder: Path) -> Path:
-    """The folder of a run, or why there can be none: so that nothing is spent on a run that cannot be kept."""
+    """Return the folder. Raises PresageError if a run cannot be stored there, before anything is spent on the run."""
     too_long = any(len(os.fsencode(part)) > _LONGEST_NAME for part in folder.parts)
     if too_long or "\0" in str(folder):
         why = f"a name in it has more than {_LONGEST_NAME} bytes" if too_long else "it has a zero in it"
@@ -283,15 +294,15 @@ def _folder(folder: Path) -> Path:
 
 
 def _remove(folder: Path) -> None:
-    """A run that cannot be done as it was asked for, which was found out after no more than the anchor was measured."""
+    """Remove a run that turned out to be impossible before more than the anchor was measured."""
     for file in (*folder.glob(f"{FILE}*"), folder / LOCK):
         file.unlink(missing_ok=True)
-    with contextlib.suppress(OSError):  # there is more in it
+    with contextlib.suppress(OSError):  # the folder holds other files
         folder.rmdir()
 
 
 def _about(run: Run) -> str:
-    """What the file is, where a recording has only the values of tunables."""
+    """A header for the best kernel's file if the recording has only the values of tunables; else empty."""
     lines = run.best.kernel.source.splitlines()
     if run.best.kernel.is_bare and lines and all(line.startswith("#define ") for line in lines):
         problem, device = run.configuration["problem"], run.configuration["device"]
@@ -303,7 +314,7 @@ def _about(run: Run) -> str:
 
 
 def write_best(run: Run) -> None:
-    """Write the best kernel so far into the run's folder."""
+    """Write the best kernel so far into the run's folder. Raises PresageError if that fails."""
     best = run.best
     try:
         best.path.write_text(f"{_about(run)}{best.kernel.source}", encoding="utf-8")

@@ -1,4 +1,5 @@
-"""Session: a run that is open in this process, and all that its stages share. Opening it applies the stored events."""
+"""Session: a run that is open in this process, with everything that its stages share. Opening it replays the stored
+events."""
 
 from __future__ import annotations
 
@@ -30,27 +31,27 @@ from presage.searches.state import State
 from presage.store.store import Event, Store
 
 Watch = Callable[[Event, State], None]
-"""Called after each event."""
+"""Called after each event, with the event and the state."""
 
 
 @dataclass(frozen=True)
 class Parts:
-    """What a search is made of."""
+    """The parts of a search."""
 
     problem: Problem
     device: Device
     anchor: Kernel
     proposer: Callable[[Ground], Proposer]
-    """Made once the anchor has been measured."""
+    """A function that makes the proposer. Called once the anchor has been measured."""
     strategy: Strategy
     policy: Policy
     forecaster: Forecaster | None = None
-    """None: nothing is forecast, so everything is measured."""
+    """None: there are no forecasts, so everything is measured."""
     acquisition: Acquisition = ExpectedImprovement()  # noqa: RUF009  it has no state
     rehearser: Rehearser | None = None
-    """What runs candidates on the CPU first, if anything does."""
+    """Runs candidates on the CPU before they are measured; None: no rehearsal."""
     seconds: float | None = None
-    """The longest that a case of a kernel is timed, where the user says so."""
+    """The longest time to time one case of a kernel, in seconds, if the user sets it."""
 
 
 class Session:
@@ -66,18 +67,20 @@ class Session:
         getting_ready: float = 0.0,
         limits: Mapping[str, Any] | None = None,
     ) -> None:
-        """getting_ready: the seconds that this process has spent on the run already, which count. limits: what the run
-        may spend more of than it was begun with."""
+        """getting_ready: the seconds that this process has already spent on the run; they count as wall time.
+        limits: the limits that are larger than before, by name.
+
+        Raises PresageError if the run was begun on other hardware."""
         self.store, self.parts, self.budget, self.seed, self._watch = store, parts, budget, seed, watch
         self.state = State()
         self.under_way: dict[str, float] = {}
-        """What a pool is measuring: the most seconds that each kernel may take, by hash."""
+        """The kernels that a pool is measuring: the most seconds that each may take, by hash."""
         self.spending = Spending(budget, self.state, self.under_way)
         self.briefing = Briefing(store, self.state, parts.problem, parts.device)
         self.fresh: dict[str, Kernel] = {}
-        """What this process has proposed and not yet forecast, by hash: it need not be read again."""
+        """Kernels that this process has proposed and not yet forecast, by hash; a cache for the store."""
         self.view: dict[str, Candidate] = {}
-        """All that is undecided, by hash, where the forecaster sees it all."""
+        """All undecided candidates, by hash, if the forecaster sees all of them."""
         self._listeners = Listeners(parts.strategy, parts.policy, parts.forecaster)
         self._resume(getting_ready, limits or {})
 
@@ -97,7 +100,7 @@ class Session:
             self.append("session", told | ({"limits": dict(limits)} if limits else {}))
 
     def _refuse_other_hardware(self) -> None:
-        """Times of different hardware are not comparable."""
+        """Raise PresageError if the run was begun on other hardware, whose times are not comparable."""
         was, now = self.state.model, self.parts.device.model
         if was and now and was != now:
             raise PresageError(
@@ -106,7 +109,7 @@ class Session:
             )
 
     def _doubts(self) -> list[str]:
-        """What a person should know before anything is measured."""
+        """Notes for the user before anything is measured."""
         device, parts = self.parts.device, self.parts
         notes = [*device.notes, *parts.problem.notes.values()]
         if device.kind != "gpu" or device.hardware or not parts.forecaster or not parts.problem.inputs:
@@ -121,7 +124,7 @@ class Session:
             self._watch(event, self.state)
 
     def chance(self, step: int, stage: str) -> random.Random:
-        """All chance of a stage."""
+        """The random generator of a stage of a step."""
         return random.Random(f"{self.seed}/{step}/{stage}")
 
     @cached_property
@@ -132,14 +135,15 @@ class Session:
         return self.spending.can_pay("proposed", self.proposer)
 
     def allowance(self) -> Allowance:
-        """What is left for language models; what they may have cost is kept before each request, so that whoever goes
-        on after a kill counts it."""
+        """What is left for language models. The most that the requests may cost is stored before each request, so that
+        a resumed run counts them after a kill."""
         return self.spending.allowance(lambda t, d: self.append("asking", {"tokens": t, "dollars": d}))
 
 
 @contextmanager
 def _no_collecting() -> Iterator[None]:
-    """Folding makes no cycles, and looking for some would take a third of its time."""
+    """Switch the garbage collector off while events are replayed. Replaying makes no reference cycles, and the
+    collector would take a third of the time."""
     if not gc.isenabled():
         yield
         return

@@ -1,42 +1,44 @@
-"""State: where a search stands, as a fold over its events. Resuming is folding again.
+"""State: the current state of a search, computed by applying its events in order. Resuming applies them again.
 
-The events, and what each carries:
+The kinds of events, with their payloads:
 
-    begun      configuration. Once, first.
-    session    A process starts to work on the run. pid; lived: the seconds of the processes before it; notes: what a
-               person should know; model: the hardware by its own name, where it has one; limits: those of the budget
-               that are larger from here on, and until when it goes on, by the configuration's names, where they differ.
-               A finished run is then open again.
-    measured   A kernel was measured alone, the anchor first. kernel, name, status, reason; value: log2 S; expected: the
-               forecast's mean; surprise: how far the value lies from the forecast's median, 1 for as far as that
-               forecast reaches on its side; seconds.
-    lost       The worker of a pool that was measuring a kernel was lost, and the kernel waits again. kernel, seconds,
-               why; cancelled: whether it was the search that gave it up.
-    asking     A language model is asked within a budget. tokens, dollars: the most that all requests for the next
-               answer may have cost so far; that answer's own event tells what they did.
-    asked      A step begins: the strategy chose parents, or none where only what is undecided is looked at again. step;
-               parents: their ids; wanted: how many it was asked for; consider: how many candidates the policy will
-               decide on.
-    proposed   The proposer has answered for the next of them. parent: its id; parent_kernel; candidates: new kernels
-               and the idea of each; duplicates: how many were not new; notes: what went wrong; tokens, dollars; short:
-               why not all was asked, where what is left of a budget does not cover another question.
-    forecast   The candidates were compiled and forecast, and others that are undecided were forecast again. hopes: the
-               acquisition's score and the mean, by hash; forecasts and notes of the candidates and the most hopeful, by
-               hash; is_short: whether these are all that may be decided on, because the forecaster saw all that is
-               undecided; broken: why some cannot work, by hash; memory: what the forecaster must be told again after
-               a restart, where there is such; tokens, dollars, short.
-    decided    The policy has decided on the most hopeful. decisions: kernel, action, reason; standing. Older runs also
-               name the broken here, as trusted; they are not.
-    looked     All that is left was forecast again, before anything else is measured. left: how many; chance: that any
-               of it is faster than the best by more than the share asked for; quiet: how many times in a row that was
-               improbable, and the step ends here if it is; doubted: trusted ones among the most likely, by id, with
-               their forecasts.
-    promoted   Some that were trusted are measured after all, since nothing new comes, or since they are doubted now.
+    begun      The run begins. Written once, first. configuration.
+    session    A process starts to work on the run. pid; lived: the total seconds of earlier processes; notes: remarks
+               for the user; model: the hardware's own name, if it has one; limits: the limits of the budget, and
+               `until`, that let the run go on for longer from here, by the configuration's names. With limits, a
+               finished run is open again.
+    measured   A kernel was measured alone; the anchor comes first. kernel, name, status, reason; value: log2 S;
+               expected: the forecast's mean; surprise: the distance of the value from the forecast's median, where 1
+               is the distance to the forecast's end on that side; seconds.
+    lost       A pool lost the worker that was measuring a kernel. The kernel waits again. kernel, seconds, why;
+               cancelled: whether the search itself cancelled the measurement.
+    asking     A request to a language model is about to be sent, within a budget. tokens, dollars: the most that all
+               requests for the next answer may have cost so far. The event of that answer holds the actual cost.
+    asked      A step begins. The strategy chose parents, or none if only undecided candidates are to be decided on.
+               step; parents: their ids; wanted: how many parents were requested; consider: how many candidates the
+               policy will decide on.
+    proposed   The proposer has answered for the next parent. parent: its id; parent_kernel; candidates: new kernels
+               with the idea of each; duplicates: how many proposals were not new; notes: what went wrong; tokens,
+               dollars; short: why the proposer stopped early, if the budget does not cover another question.
+    forecast   The candidates were compiled and forecast, and some undecided ones were forecast again. hopes: the
+               acquisition's score and the mean, by hash; forecasts, notes: those of the candidates and of the ones with
+               the highest scores, by hash; is_short: whether only the candidates in `hopes` may be decided on, because
+               the forecaster saw all undecided ones; broken: why some candidates cannot work, by hash; memory: what
+               the forecaster must be told again after a restart, if anything; tokens, dollars, short.
+    decided    The policy decided on the candidates with the highest scores. decisions: kernel, action, reason; chances:
+               the probability of trust, by hash, where not 0; standing. Older runs also list broken candidates here,
+               as trusted; these entries are ignored.
+    looked     All remaining kernels were forecast again, before anything else is measured. left: how many; chance: the
+               probability that any of them is faster than the best by more than `until`; quiet: how many looks in a
+               row found this improbable (if not 0, the step ends here); doubted: trusted kernels among the most likely
+               to be faster, by id, with their forecasts.
+    promoted   Some trusted kernels are to be measured after all, because nothing new comes or because they are doubted.
                nodes: their ids.
-    finals     The best were measured again, side by side with the anchor. results: kernel, status, value: S, low, high;
-               seconds.
-    finished   why, best, forecasts, decisions, broken, missed, early_stop, spent; delta: by how much a winner beats the
-               best. The last, unless the run is given a larger budget later.
+    finals     The best kernels were measured again, side by side with the anchor. results: kernel, status, value (S),
+               low, high; seconds.
+    finished   The run ended. Written last, unless the run is given a larger budget later. why, best, favourite,
+               forecasts, decisions, broken, missed, early_stop, optimum, spent; delta: by how much a winner beats the
+               best.
 """
 
 from __future__ import annotations
@@ -57,85 +59,86 @@ from presage.searches.budget import Amounts
 from presage.store.store import Event
 
 REMEMBERED = 256
-"""So many of the best and of the latest measurements are at hand for forecasters."""
+"""How many of the best and how many of the latest measurements are kept for forecasters."""
 UNDECIDED = 2_048
-"""So many candidates stay undecided: beyond, the least hopeful are forgotten."""
+"""The most undecided candidates. Beyond this, those with the lowest scores are dropped."""
 IN_VIEW = 32_768
-"""The same for a forecaster that sees all of them after each measurement; beyond, the oldest are forgotten."""
+"""The most undecided candidates for a forecaster that sees all of them after each measurement. Beyond this, the oldest
+are dropped."""
 DRY = 3
-"""After so many steps without anything new, nothing new is expected."""
+"""After this many steps in a row without a new candidate, no new candidates are expected."""
 _FAILED = 3
-"""So many of the latest failures are at hand for proposers."""
+"""How many of the latest failures are kept for proposers."""
 _TRUSTED_TO_FAIL = 0.5
+"""A trusted kernel with a larger p_fail does not enter the archive."""
 UNKNOWN = (math.inf, math.inf)
-"""What is hoped of a kernel without a forecast: it comes first."""
+"""The score and mean of a kernel without a forecast: it is decided on first."""
 FAULT = "device_fault"
-"""The status of a measurement that tells nothing of the kernel."""
+"""The status of a measurement that says nothing about the kernel."""
 
 
 @dataclass
 class Step:
-    """A batch on its way."""
+    """The current step of a search."""
 
     number: int
     parents: tuple[int, ...]
-    """Each once, in the order in which the proposer is asked."""
+    """The ids of the distinct parents, in the order in which the proposer is asked."""
     shares: tuple[int, ...]
-    """How often the strategy named each of them."""
+    """How often the strategy named each parent."""
     consider: int
     """How many candidates the policy will decide on."""
     answered: int = 0
     """For how many parents the proposer has answered."""
     candidates: list[tuple[str, int]] = field(default_factory=list)
-    """What is new: each one's hash and its parent's id."""
+    """The new candidates: the hash and the parent's id of each."""
     broken: Mapping[str, str] = field(default_factory=dict)
     """Why some candidates cannot work, by hash."""
     shortlist: tuple[str, ...] | None = None
-    """What may be decided on, by hash, where the forecaster has seen all that is undecided; None: any of it."""
+    """The candidates that may be decided on, by hash, if the forecaster saw all undecided ones; None: any of these."""
     is_forecast: bool = False
     is_decided: bool = False
 
 
 @dataclass(slots=True)
 class Undecided:
-    """A candidate that the policy has not been asked about: so far others were more hopeful."""
+    """A candidate that the policy has not decided on, because others had higher scores so far."""
 
     parent: int
     forecast: dict[str, Any] | None
     hope: tuple[float, float]
-    """Its score, by the acquisition, and its mean, as last forecast."""
+    """The acquisition's score and the mean, of the latest forecast."""
 
 
 @dataclass(slots=True)
 class Waiting:
-    """A kernel that is to be measured."""
+    """A kernel that waits to be measured."""
 
     parent: int = 0
     forecast: dict[str, Any] | None = None
     decision: Decision | None = None
-    """None where it was trusted, and is measured only because nothing new comes: it was decided on in an earlier
-    step."""
+    """None for a kernel that was trusted in an earlier step and is now measured after all."""
     standing: Standing | None = None
     node: int | None = None
-    """Its id, where it is in the archive already."""
+    """The kernel's id, if it is already in the archive."""
 
 
 @dataclass(frozen=True)
 class Outlook:
-    """What is hoped of all that is left."""
+    """The result of a look at all remaining kernels; see early_stop.py."""
 
     left: int
     """How many kernels were proposed, may work, and have not been measured."""
     chance: float
-    """That any of them is so much faster than the best that it is worth to go on, at most."""
+    """An upper bound on the probability that any of them is faster than the best by more than `until`."""
     quiet: int = 0
-    """How many looks in a row have found that improbable."""
+    """How many looks in a row have found this improbable."""
     doubted: Sequence[tuple[int, dict[str, Any] | None]] = ()
-    """The trusted ones that are among the most likely, and are measured next: their ids, and their forecasts now."""
+    """Trusted kernels among the most likely to be faster, which are measured next: id and current forecast."""
 
 
 class State:
-    """What is known after the events so far. Nothing but `apply` changes it, and it calls nobody."""
+    """The state after the events so far. Only `apply` changes it. It calls no other part of the search."""
 
     def __init__(self) -> None:
         self.configuration: dict[str, Any] | None = None
@@ -143,54 +146,54 @@ class State:
         self.session_start = self.last_time = 0.0
         self.step: Step | None = None
         self.undecided: dict[str, Undecided] = {}
-        """Candidates by hash, the most hopeful of which the policy decides on next; those last that were last looked
-        at."""
+        """Candidates that the policy has not decided on, by hash, in the order of their latest forecasts, the oldest
+        first. The policy decides on those with the highest scores next."""
         self.waiting: dict[str, Waiting] = {}
-        """What is to be measured now, by hash."""
+        """Kernels that wait to be measured, by hash."""
         self.lost: Counter[str] = Counter()
-        """How many workers were lost with each kernel, by hash."""
+        """How many workers were lost while they measured each kernel, by hash."""
         self.model = ""
-        """The hardware, by its own name."""
+        """The hardware's own name."""
         self.dry = 0
-        """How many steps in a row have brought nothing new."""
+        """How many steps in a row have brought no new candidate."""
         self.is_orphaned = False
-        """Whether the strategy was asked for parents and named none."""
+        """Whether the strategy was last asked for parents and named none."""
         self.known: set[str] = set()
         """The hashes of all kernels that were ever proposed."""
         self.hashes: list[str] = []
-        """The archive: the kernel, parent and value of each id, and whether that was measured."""
+        """The archive, by id: the kernel's hash, and below the parent's id, the value and whether it was measured."""
         self.parents = array("q")
         self.values = array("d")
         self.is_measured = bytearray()
         self.numbers = array("q")
-        """Of each id, the number of its measurement, from 1; 0 where there is none."""
+        """By id: the number of the kernel's measurement, from 1; 0 if it was not measured."""
         self.bars = array("d")
-        """Of each id, log2 S of the best when it was decided on."""
+        """By id: log2 S of the best kernel when this kernel was decided on."""
         self.best: list[tuple[float, int]] = []
-        """The best that were measured, by value and id, the very best last."""
+        """The value and id of the best measured kernels, the very best last."""
         self.recent: deque[str] = deque(maxlen=REMEMBERED)
-        """The latest that were measured, failed ones too, by hash."""
+        """The hashes of the kernels measured last, including failed ones."""
         self.failed: deque[tuple[str, str, str]] = deque(maxlen=_FAILED)
-        """The latest that failed, or could not even be compiled: hash, status and reason."""
+        """The latest kernels that failed or were broken: hash, status and reason."""
         self._trusted: list[tuple[float, int]] = []
         self.decisions: Counter[str] = Counter()
         self.counts: Counter[str] = Counter()
-        """How many candidates were forecast, failed, were duplicates, were broken: cannot work, as compiling tells,
-        and how many were promoted: trusted, and measured after all."""
+        """How many candidates were forecast (`forecasts`), failed when measured (`failed`), were not new
+        (`duplicates`), cannot work (`broken`), and were trusted and measured after all (`promoted`)."""
         self.dearest: dict[str, Amounts] = {}
-        """The most that proposing and forecasting have cost at one time."""
+        """The highest cost of a single answer, by kind of event (`proposed`, `forecast`)."""
         self.short: dict[str, str] = {}
-        """Why nothing can be paid for any more, of proposing or forecasting."""
+        """Why the budget no longer covers a question, by kind of event (`proposed`, `forecast`)."""
         self.asking = Amounts()
-        """The most that the question under way may have cost: if its answer never comes, it counts as that."""
+        """The most that the pending question may have cost. If its answer never comes, this counts as its cost."""
         self.surprise = 1.0
-        """How many times as far from its median as a forecast reached something was measured; at least 1."""
+        """The largest surprise of a measurement (see the event `measured`); at least 1."""
         self.outlook: Outlook | None = None
-        """What was hoped of all that is left, when that was last looked at."""
+        """The result of the last look at all remaining kernels."""
         self.has_looked = False
-        """Whether that was in this step, and after the last measurement."""
+        """Whether the last look was in this step, and after the last measurement."""
         self.finals: list[dict[str, Any]] | None = None
-        """The last measurements beside the anchor; None where something else was measured since."""
+        """The results of the finals; None if another kernel was measured after them."""
         self.finished: dict[str, Any] | None = None
         self._folds: dict[str, Callable[[Event], None]] = {
             "begun": self._begun, "session": self._session, "asking": self._asking, "asked": self._asked,
@@ -201,18 +204,18 @@ class State:
         }  # fmt: skip
 
     def apply(self, event: Event) -> None:
-        """Take in what happened."""
+        """Update the state with the next event."""
         self.last_time = event.time
         self._folds[event.kind](event)
 
     @property
     def best_value(self) -> float:
-        """log2 S of the best kernel measured so far; 0 while that is the anchor."""
+        """log2 S of the best kernel measured so far; 0 while the anchor is the best."""
         return self.best[-1][0] if self.best else 0.0
 
     @property
     def has_cost(self) -> bool:
-        """Whether more was spent than the anchor's measurement."""
+        """Whether more was spent than the measurement of the anchor."""
         asked = self.spent.tokens or self.spent.dollars or self.asking.tokens or self.asking.dollars
         return self.spent.measurements > 1 or bool(asked)
 
@@ -222,12 +225,12 @@ class State:
 
     @property
     def trusted(self) -> dict[str, int]:
-        """The ids of kernels that were trusted and never measured, by hash."""
+        """The ids of the kernels in the archive that were trusted and never measured, by hash."""
         return {self.hashes[id]: id for _, id in self._trusted}
 
     def is_between_steps(self, can_propose: bool, under_way: int = 0) -> bool:
-        """Whether nothing is left to do in the last step, given whether the proposer can still be paid, and how many of
-        those that wait are being measured."""
+        """Whether the last step is complete. can_propose: whether the budget still covers the proposer. under_way: how
+        many of the waiting kernels are being measured."""
         step = self.step
         if step is None or step.is_decided:
             return len(self.waiting) <= under_way
@@ -235,21 +238,21 @@ class State:
         return is_answered and not step.candidates and not self.undecided
 
     def most_hopeful(self, count: int) -> list[str]:
-        """What the policy is asked about next, by hash."""
+        """The candidates that the policy decides on next, by hash: those with the highest scores."""
         shortlist = self.step.shortlist if self.step else None
         among = self.undecided if shortlist is None else shortlist
         return sorted(among, key=lambda hash: self.undecided[hash].hope, reverse=True)[:count]
 
     def longest_ignored(self, count: int) -> list[str]:
-        """The undecided whose forecasts are the oldest, by hash."""
+        """The undecided candidates with the oldest forecasts, by hash."""
         return list(itertools.islice(self.undecided, count))
 
     def most_promising(self, count: int) -> list[int]:
-        """The ids of the best kernels that were trusted and never measured."""
+        """The ids of the trusted, unmeasured kernels with the best expected values."""
         return [id for _, id in heapq.nsmallest(count, self._trusted)]
 
     def node(self, id: int) -> Node:
-        """A kernel of the archive, as strategies are told of it."""
+        """A kernel of the archive, in the form that strategies are told."""
         parent = self.parents[id]
         return Node(id, None if parent < 0 else parent, self.values[id], bool(self.is_measured[id]))
 

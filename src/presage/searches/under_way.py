@@ -1,8 +1,8 @@
-"""Keeping a pool of devices busy: a search hands in what it has chosen before earlier results are there, and learns
-from each result when it comes, in any order.
+"""Measurements under way: keep a pool of devices busy. A search submits kernels before the results of earlier ones have
+arrived, and learns from each result as it arrives, in any order.
 
-What is under way is no part of the state, which says only that it waits. So a run that is killed measures it again. It
-counts as spent meanwhile, and a kernel that is lost with its worker waits again."""
+The state does not record which kernels are under way: there, they wait. A killed run therefore measures them again.
+Measurements under way count as spent. A kernel that is lost with its worker waits again."""
 
 from __future__ import annotations
 
@@ -15,19 +15,20 @@ from presage.searches import measuring
 from presage.searches.session import Session
 
 _SHARE = 8
-"""A step decides on so large a part of the room there is: what each of them teaches is heard before most are chosen."""
+"""A step decides on this fraction (1/8) of the free lanes, rounded up, so that results arrive before most kernels are
+chosen."""
 
 
 class UnderWay:
-    """What a pool is measuring for a search."""
+    """The kernels that a pool is measuring for a search."""
 
     def __init__(self, session: Session, pool: Pool) -> None:
         self._session, self._pool = session, pool
         self._most = session.under_way
 
     def advance(self, has_to_wait: bool) -> bool:
-        """Learn from a result that is there, or else hand in what waits, or else, where there is no room or no more to
-        choose from, wait for the next result. False where there was none of that to do."""
+        """Store a result that has arrived; else submit a waiting kernel; else, if no more kernels can be submitted or
+        `has_to_wait` is set, wait for the next result. Return False if there was nothing to do."""
         if self._most and self.collect(0.0):
             return True
         if self._submit():
@@ -39,11 +40,12 @@ class UnderWay:
 
     @property
     def consider(self) -> int:
-        """How many candidates the next step should decide on, as far as the pool is concerned."""
+        """How many candidates the next step should decide on, given the free devices of the pool."""
         return max(1, math.ceil((self._pool.lanes - len(self._most)) / _SHARE))
 
     def collect(self, seconds: float = math.inf) -> bool:
-        """Keep the next result. False where there is none in so many seconds, or before the run's time is up."""
+        """Wait for the next result and store it. Return False if none arrives within `seconds`, or before the run's
+        time is up. A kernel whose worker was lost LOSSES times gets the status device_fault."""
         outcome = self._pool.collect(max(0.0, min(seconds, self._session.spending.wall_left())))
         if outcome is None:
             return False
@@ -59,7 +61,7 @@ class UnderWay:
         return True
 
     def stop(self) -> None:
-        """Give up what is under way."""
+        """Cancel all measurements under way."""
         for outcome in self._pool.cancel():
             self._lose(outcome, cancelled=True)
         self._most.clear()
@@ -69,7 +71,7 @@ class UnderWay:
         self._session.append("lost", told)
 
     def _submit(self) -> bool:
-        """Hand in the first that waits and is not under way, where the budget covers it."""
+        """Submit the first waiting kernel that is not under way, if there is room. Return whether one was submitted."""
         session, state = self._session, self._session.state
         hash = next((hash for hash in state.waiting if hash not in self._most), None)
         if hash is None or not self._has_room():
@@ -81,15 +83,16 @@ class UnderWay:
         return True
 
     def _has_room(self) -> bool:
-        """Whether another can be under way: there is a device for it, and each may take as long as it may."""
+        """Whether another kernel can be submitted: a device is free, the budget covers another measurement, and the
+        device time left covers the full timeout of every kernel under way and of this one."""
         effort, _ = self._effort()
         is_covered = not self._most or effort.timeout >= measuring.effort(self._session)[0].timeout
         left = self._session.spending.measurements_left()
         return len(self._most) < self._pool.lanes and left != 0 and is_covered
 
     def _effort(self) -> tuple[Effort, bool]:
-        """How hard to try, and whether kernels are foreign. No longer than what is left if all others take as long as
-        they may."""
+        """Return the effort for the next kernel, and whether kernels are foreign. The timeout is limited to the device
+        time left if all kernels under way use their full timeouts."""
         effort, foreign = measuring.effort(self._session)
         spent, budget = self._session.spending.spent(), self._session.budget
         device = budget.left("device_seconds", spent) - sum(self._most.values())

@@ -1,4 +1,4 @@
-"""What a run ended with, in words for people: the line on what was missed, and what they must know of the result."""
+"""The result of a run in words for the user. `ended` is the payload of the `finished` event."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from typing import Any
 from presage.core.statistics import Interval
 
 _NOISY = 0.10
-"""An interval that reaches farther than this share from its value says more of the machine than of the kernel."""
+"""If an interval reaches farther than this share from its value, the machine was too noisy for the number."""
 
 
 def decisions(ended: Mapping[str, Any]) -> str:
-    """How many were decided on, and how. `ended` is what the run ended with."""
+    """The counts of decisions, and of broken candidates."""
     counts = ", ".join(f"{count} {action}" for action, count in ended["decisions"].items())
     broken = ended["broken"]
     return f"{counts}; {broken} broken: did not compile, or could not launch" if broken else counts
 
 
 def missed(ended: Mapping[str, Any], delta: float) -> str:
-    """What was left unmeasured on a forecast's word, and what that may have cost."""
+    """The kernels that were trusted and not measured, and how many winners may be among them."""
     told, stop = ended["missed"], ended["early_stop"]
     trusted, left, most = told["trusted"], told["trusted"] - told["promoted"], told["most"]
     won = f"would have beaten the best of that time by more than {percent(delta)} (95 %)"
@@ -42,7 +42,7 @@ def missed(ended: Mapping[str, Any], delta: float) -> str:
 
 
 def outlook(left: int, chance: float, delta: float) -> str:
-    """What the forecasts say of all that is left."""
+    """The probability that any of the remaining kernels is faster than the best by more than `delta`."""
     which = "the one kernel" if left == 1 else f"any of the {left} kernels"
     small = percent(chance, 1) if chance >= 0.001 else f"below {percent(0.001, 1)}"
     return f"the chance that {which} not measured is more than {percent(delta)} faster than the best is {small}"
@@ -57,8 +57,8 @@ def percent(share: float, digits: int = 0) -> str:
 
 
 def early_stop(ended: Mapping[str, Any]) -> str:
-    """Whether the run stopped early and what that saved, and if not, why not; empty for a run of a version that never
-    did."""
+    """Whether the run stopped early, and what that saved or why not. Empty for a run of a version without early
+    stopping."""
     told = ended["early_stop"]
     if told is None:
         return ""
@@ -66,13 +66,13 @@ def early_stop(ended: Mapping[str, Any]) -> str:
 
 
 def saved(stop: Mapping[str, Any]) -> str:
-    """What stopping early has saved; empty where it did not, or where that is not known."""
+    """The measurements that stopping early saved; empty if there are none, or if the number is not known."""
     count, limit = stop.get("saved"), stop.get("limit")
     return f"{count} of {limit} measurements were not needed" if count else ""
 
 
 def optimum(told: Mapping[str, Any]) -> str:
-    """How near the result is to the fastest recorded kernel, and what random choice would have needed."""
+    """How near the result is to the fastest recorded kernel, compared with random choice."""
     place, of, random = told["rank"], told["of"], told["random"]
     where = "it is" if place == 1 else f"{percent(told['behind'], 1)} slower than"
     return (
@@ -82,13 +82,13 @@ def optimum(told: Mapping[str, Any]) -> str:
 
 
 def speedup(S: Interval) -> str:
-    """A speedup with its interval, where it has one."""
+    """A speedup with its interval, if the interval is known."""
     known = math.isfinite(S.low) and math.isfinite(S.high) and S.low < S.high
     return f"{S.value:.3g}x" + (f" ({S.low:.3g} to {S.high:.3g})" if known else "")
 
 
 def notes(ended: Mapping[str, Any]) -> list[str]:
-    """What a person must know of the result: that the finals changed it, that it is not sharp, or not replayed."""
+    """Notes on the result: whether the finals changed it, whether it is noisy, and whether it was not replayed."""
     best, favourite = ended["best"], ended.get("favourite")
     return [each for each in (_finals(best, favourite), _noise(best), _not_replayed(best)) if each]
 

@@ -1,1 +1,1 @@
-"""The store: every step of a run, in SQLite."""
+"""The store keeps every event of a run in SQLite."""

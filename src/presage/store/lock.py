@@ -1,5 +1,5 @@
-"""Lock: only one process at a time works on a run's folder. The lock file also shows when that process was last
-alive."""
+"""The lock file of a run's folder. It lets only one process at a time work on the run, and its modification time shows
+when that process was last alive."""
 
 from __future__ import annotations
 
@@ -15,11 +15,14 @@ from presage.core.errors import PresageError
 
 _LONGEST = 32
 _HEARTBEAT = 1.0
-"""Seconds between two updates of the file's time. A killed process's end is known as exactly."""
+"""Seconds between two updates of the file's modification time. The end of a killed process is known this precisely."""
 
 
 class Lock:
-    """Held until it is closed or its process ends, even by a kill: nothing stays locked."""
+    """An exclusive lock, held until `close` or until the process ends. A killed process leaves nothing locked.
+
+    Raises PresageError if another process holds the lock, or if the file is not a regular file; OSError if the file
+    cannot be opened."""
 
     def __init__(self, file: Path) -> None:
         self._file = os.fdopen(_opened(file, os.O_RDWR | os.O_CREAT), "r+")
@@ -43,12 +46,12 @@ class Lock:
 
     def _beat(self) -> None:
         while not self._closed.wait(_HEARTBEAT):
-            with contextlib.suppress(OSError, ValueError):  # it was closed meanwhile
+            with contextlib.suppress(OSError, ValueError):  # the file has been closed in the meantime
                 os.utime(self._file.fileno())
 
 
 def owner(file: Path) -> str | None:
-    """The process that holds the lock, as text; None if it is free."""
+    """Return the process that holds the lock, as in `process 123`; None if the lock is free."""
     try:
         handle = _opened(file, os.O_RDONLY)
     except FileNotFoundError:
@@ -64,7 +67,8 @@ def owner(file: Path) -> str | None:
 
 
 def _opened(file: Path, flags: int) -> int:
-    """Open the file itself. A link in a folder from someone else could point anywhere, and a pipe would block."""
+    """Open a regular file and refuse anything else. A link in an untrusted folder could point anywhere, and a pipe
+    would block."""
     try:
         handle = os.open(file, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
     except OSError as error:

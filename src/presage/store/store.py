@@ -1,7 +1,8 @@
-"""Store: a run in SQLite. Events are written as they happen, with the kernels and samples that belong to them.
+"""The store of a run: an SQLite database with its events, kernels and measurements.
 
-Events are small, so that the state of a run is rebuilt quickly. Sources, static reports and samples are in tables of
-their own and are read on demand. An event and what belongs to it are written in one transaction.
+Events are small, so that the state of a run is rebuilt quickly. Sources, static reports and samples are in separate
+tables and are read on demand. An event is written in one transaction with the kernels, reports and samples that belong
+to it.
 """
 
 from __future__ import annotations
@@ -43,25 +44,25 @@ CREATE TABLE measurements (seq INTEGER NOT NULL REFERENCES events, hash TEXT NOT
 CREATE INDEX measurements_of ON measurements (hash);
 """
 OWN = (FILE, f"{FILE}-wal", f"{FILE}-shm", f"{FILE}-journal", LOCK, "report.html", "best.c", "best.cu", "best.py")
-"""All files that a run writes into its folder."""
+"""All files that a run may write into its folder."""
 _MEND = (
     "restore a copy of it, or name another folder with --run; 'sqlite3 run.db .recover' prints what can still be read"
 )
 _ROWS = 256
 _LARGEST = 64 << 20
-"""The largest value in bytes, packed or unpacked."""
+"""The largest value in a row, in bytes, packed or unpacked."""
 _LARGEST_SOURCE = 4 << 20
 _WRONG = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
-"""The errors that wrong values in rows can raise."""
+"""The errors that damaged values in rows can raise."""
 _PAGES_IN_MEMORY = -32_000  # KiB
 
 
 class StorageError(PresageError):
-    """The disk is full or fails. What was written before is safe."""
+    """The disk is full or fails. Events that were written before are safe."""
 
 
 class Event(NamedTuple):
-    """Something that happened in a run. searches/state.py describes what each kind holds."""
+    """One event of a run. searches/state.py describes the payload of each kind."""
 
     seq: int
     time: float
@@ -71,15 +72,18 @@ class Event(NamedTuple):
 
 
 class Store:
-    """The folder of a run. One process writes; any number may read at the same time."""
+    """The database in a run's folder. One process writes; any number of processes may read at the same time."""
 
     def __init__(self, folder: Path, writes: bool = True) -> None:
-        """Open the run in this folder. With `writes`, begin one if there is none."""
+        """Open the run in this folder. With `writes`, take the lock, and create the run if there is none.
+
+        Raises PresageError if another process is writing, if the database is damaged or belongs to another program, or,
+        without `writes`, if there is no run. Raises StorageError if the folder cannot be written to."""
         self.folder = folder
         _refuse_links(folder)
         self._lock = _locked(folder) if writes else None
         self._appending = threading.Lock()
-        """Requests to a language model are made by several threads, and each is an event."""
+        """Guards `append`: several threads send requests to language models, and each request is an event."""
         self.last_alive = self._lock.last_alive if self._lock else 0.0
         self._path = folder / FILE
         try:
@@ -112,8 +116,10 @@ class Store:
         reports: Mapping[str, Sequence[StaticReport]] | None = None,
         measurements: Iterable[Measurement] = (),
     ) -> Event:
-        """Write an event with its new kernels, static reports by hash, and measurements. When this returns, a kill
-        cannot undo it."""
+        """Write an event with its new kernels, its static reports by kernel hash, and its measurements.
+
+        The event survives a kill of the process once this returns. Returns the event. Raises StorageError if the disk
+        is full or fails. May be called from several threads."""
         with self._appending:
             return self._append(kind, payload, kernels, reports or {}, measurements)
 
@@ -150,16 +156,16 @@ class Store:
         return self._seq
 
     def events(self, kind: str | None = None, after: int = 0) -> Iterator[Event]:
-        """All events in order, or those of one kind; only those that follow the event of this number."""
+        """Iterate over all events, or those of one kind, in order. Events up to number `after` are skipped."""
         for rows in self._event_rows(kind, after):
             with self._readable():
-                payloads = json.loads(f"[{','.join(row[3] for row in rows)}]")  # one call is cheaper than many
+                payloads = json.loads(f"[{','.join(row[3] for row in rows)}]")  # one call is faster than one per row
                 told = zip(rows, payloads, strict=True)
                 events = [_event(seq, at, name, payload) for (seq, at, name, _), payload in told]
             yield from events
 
     def texts(self, after: int = 0) -> Iterator[tuple[int, float, str, str]]:
-        """The same with payloads as they are stored: number, time, kind and text in JSON."""
+        """Iterate over all events as (number, time, kind, payload), where the payload is the stored JSON text."""
         for rows in self._event_rows(None, after):
             yield from rows
 
@@ -175,11 +181,11 @@ class Store:
                 yield rows
 
     def first(self) -> Event | None:
-        """The first event."""
+        """The first event; None if there are no events."""
         return self._event_at("ASC")
 
     def last(self) -> Event | None:
-        """The last event."""
+        """The last event; None if there are no events."""
         return self._event_at("DESC")
 
     def _event_at(self, order: str) -> Event | None:
@@ -190,7 +196,7 @@ class Store:
         return None
 
     def kernel(self, hash: str) -> Kernel:
-        """The kernel with this hash."""
+        """Return the kernel with this hash. Raises PresageError if there is none, or if its row is damaged."""
         language, name, tunables, source = self._row(
             "SELECT language, name, tunables, source FROM kernels WHERE hash = ?", hash
         )
@@ -199,11 +205,11 @@ class Store:
             if language not in LANGUAGES:
                 raise ValueError(f"it has a kernel in '{excerpt(str(language))}'")
             kernel = Kernel(text, language, headers.parse(text, name), name, dict(json.loads(tunables)))
-        kernel.__dict__["hash"] = hash  # so that it is not computed again
+        kernel.__dict__["hash"] = hash  # fill the cached property, so that the hash is not computed again
         return kernel
 
     def names(self, hashes: Sequence[str] | None = None) -> dict[str, str]:
-        """The names of these kernels by hash, or of every kernel."""
+        """Return names of kernels by hash: at least those of `hashes`, or of every kernel if that is None."""
         query = "SELECT hash, name FROM kernels"
         with self._explained():
             if hashes is None or len(hashes) > _ROWS:
@@ -214,7 +220,7 @@ class Store:
             return {str(hash): str(name) for hash, name in found}
 
     def reports(self, hash: str) -> tuple[StaticReport, ...]:
-        """The static reports of a kernel; empty if it was not compiled."""
+        """The static reports of a kernel; empty if the kernel was not compiled."""
         (packed,) = self._row("SELECT reports FROM kernels WHERE hash = ?", hash)
         with self._readable():
             return tuple(StaticReport.from_record(record) for record in _unpack(packed)) if packed else ()
@@ -228,7 +234,7 @@ class Store:
             return [_measurement(self.kernel(hash), _unpack(document)) for (document,) in found]
 
     def measured(self) -> Iterator[str]:
-        """The kernel's hash of each measurement; a kernel that was measured twice is there twice."""
+        """Iterate over the kernel hash of each measurement. A kernel that was measured twice comes twice."""
         with self._explained():
             for (hash,) in self._database.execute("SELECT hash FROM measurements"):
                 yield hash
@@ -238,7 +244,7 @@ class Store:
     def _opened(self, writes: bool) -> sqlite3.Connection:
         if not writes and not self._path.exists():
             raise PresageError(f"{self.folder} holds no run")
-        # Unquoted, a ?, # or % in the folder's name would be special in a URI.
+        # Quote the path: ?, # and % have a special meaning in a URI.
         where = f"file:{quote(os.fsencode(self._path.absolute()))}?mode={'rwc' if writes else 'ro'}"
         database = sqlite3.connect(where, uri=True, check_same_thread=False)
         database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LARGEST)
@@ -274,10 +280,10 @@ class Store:
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
-        """Turn errors of SQLite into messages that say what to do."""
+        """Turn errors of SQLite into PresageError or StorageError, whose messages say what to do."""
         try:
             yield
-        except (sqlite3.Error, UnicodeDecodeError) as error:  # the latter if SQLite quotes damaged text
+        except (sqlite3.Error, UnicodeDecodeError) as error:  # SQLite's message quotes damaged text
             if "full" in str(error) or "I/O" in str(error):
                 raise StorageError(
                     f"cannot write to {self._path}: {error}; what was written before is safe; make room and run the"
@@ -287,7 +293,7 @@ class Store:
 
     @contextmanager
     def _readable(self) -> Iterator[None]:
-        """Turn errors from wrong values in rows into messages."""
+        """Turn errors from damaged values in rows into PresageError."""
         try:
             yield
         except _WRONG as error:
@@ -296,7 +302,7 @@ class Store:
 
 
 def _refuse_links(folder: Path) -> None:
-    """Refuse links in the place of the run's files: a folder from someone else could make us write elsewhere."""
+    """Raise PresageError if one of the run's files is a link. It could make us write elsewhere."""
     for name in OWN:
         with contextlib.suppress(OSError):
             about = (folder / name).lstat()
@@ -314,7 +320,7 @@ def _in_memory() -> sqlite3.Connection:
 
 
 def _schema(database: sqlite3.Connection) -> list[tuple[str, str, str | None]]:
-    """Everything that a database defines. A view or a trigger would run when it is read or written."""
+    """Everything that a database defines, including views and triggers, which would run on reads or writes."""
     return database.execute("SELECT type, name, sql FROM sqlite_master ORDER BY type, name").fetchall()
 
 
