@@ -60,7 +60,7 @@ def _send(answers: BinaryIO, message: dict[str, Any]) -> None:
 
 
 def _short(value: Any) -> Any:
-    """Cut kernel paths in the document to file names, because the folder of an installed kernel tells agents nothing."""
+    """Cut kernel paths in the document to file names: the folder of an installed kernel tells an agent nothing."""
     if isinstance(value, list):
         return [_short(part) for part in value]
     if not isinstance(value, dict):

@@ -39,7 +39,7 @@ class Compared:
     state: str
     speedup: Interval | None
     curves: Mapping[str, tuple[list[float], list[float]]]
-    """Best-so-far curves by x axis, `measured` (measurements) or `at` (seconds): where the best changed, and S there."""
+    """Best-so-far curves by x axis, `measured` (count) or `at` (seconds): where the best changed, and S there."""
     measured: int
     unmeasured: int
     seconds: float

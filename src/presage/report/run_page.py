@@ -222,7 +222,7 @@ def some(measured: Sequence[Seen], most: int = _MOST_POINTS) -> Sequence[Seen]:
 
 
 def best_so_far(view: RunView, x: str) -> tuple[list[float], list[float]]:
-    """Return where the best changed, in measurements or seconds, and S there. The last point is the last measurement."""
+    """Return where the best changed, in measurements or seconds, and S there. It ends at the last measurement."""
     steps = [*view.records, *view.measured[-1:]]
     across = [float(seen.measured or 0) if x == "measured" else seen.at for seen in steps]
     highs = [2 ** (seen.value or 0.0) for seen in view.records]

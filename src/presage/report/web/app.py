@@ -194,7 +194,8 @@ class _View:
 
 
 async def _news(request: Request, version: Version, build: Build, is_ending: Callable[[], bool]) -> AsyncIterator[str]:
-    """Yield changed sections as server-sent events until the client disconnects, the server stops or the page is gone."""
+    """Yield changed sections as server-sent events. End when the client disconnects, the server stops or the page fails
+    to build."""
     sent: dict[str, bytes] = {}
     known: object = None
     heard = time.monotonic()

@@ -24,7 +24,7 @@ from presage.searches.run import folders
 from presage.store.store import FILE, LOCK, Store
 
 _ALIVE = 6.0
-"""A run counts as stopped this many seconds after its lock file was last touched. Its process touches it each second."""
+"""Seconds after which a run counts as stopped if its process has not touched the lock file, as it does every second."""
 _FRESH = 0.1
 """A file that changed less than this many seconds ago may change again without a new modification time."""
 _KEPT = 8
@@ -67,7 +67,7 @@ class Followed:
 
     @contextmanager
     def reading(self) -> Iterator[tuple[RunView, Standing, Store]]:
-        """Yield the current view, its standing and the open store. The lock is held, so that the view does not change."""
+        """Yield the current view, its standing and the open store. A lock is held, so that the view does not change."""
         with self._lock, no_collecting(), Store(self.folder, writes=False) as store, readable(self.folder):
             now, is_running = signature(self.folder), is_alive(self.folder)
             view = self._view = self._view or RunView(self.folder)
