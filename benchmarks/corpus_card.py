@@ -1,5 +1,6 @@
-"""What a recording holds, for its page of documentation: tables in Markdown, and the best kernel of every operation
-against PyTorch as a picture.
+"""Describe a recording for its documentation page: tables in Markdown, and a picture.
+
+The picture shows the best kernel of every operation against PyTorch.
 
     python benchmarks/corpus_card.py h200 --picture docs/measured/corpus_best.svg
 """
@@ -83,7 +84,7 @@ def _facts(numbers: dict[str, Any]) -> Iterator[str]:
 
 
 def picture(spread: dict[str, dict[str, float | None]], rooms: dict[str, str]) -> str:
-    """One column an operation, by room and then by how much is won."""
+    """Return an SVG with one column per operation, ordered by room and then by speedup over PyTorch eager."""
 
     def gain(name: str) -> float:
         return spread[name]["over_eager"] or 0.0

@@ -1,5 +1,6 @@
-"""Searches of the recorded GPU's operations: how many measurements until the best kernel found comes within 5 % of the
-pool's best, with forecasts and without?
+"""Count the measurements that recorded searches need to come within 5 % of the pool's best kernel.
+
+Searches with forecasts are compared with searches without.
 
     python benchmarks/corpus_search.py --device recorded:h200 --splits test_op,test_family --seeds 5 [--jobs 2]
     python benchmarks/corpus_search.py --methods risk/learned,risk/learned+stop --splits test_op --budget 64
@@ -7,12 +8,12 @@ pool's best, with forecasts and without?
     python benchmarks/corpus_search.py --methods risk/learned --method risk/blend:learned,answers --splits test_op \
         --budget 64 --answers A_data16000 --data DATA --folder FOLDER
 
-A method is POLICY or POLICY/FORECASTER, and `+stop` lets the search stop early, `+stop=0.1` with this alpha. Every
-search is `presage.search` on a budget as large as the pool, or the one that is given, in a folder that is thrown away.
-How fast a kernel is is what was recorded, whatever noise a search sees. With `--batch` the search sees fewer kernels at
-a time than there are. A search that stopped is too early if its result is more than 5 % behind that of the first
-method from the same seed. `answers` is a forecaster that says what a language model answered elsewhere, to the
-questions that `presage evaluate` asks (benchmarks/train_claims.py): each kernel against the seed, without neighbours.
+A method is POLICY or POLICY/FORECASTER. `+stop` lets the search stop early; `+stop=0.1` sets alpha. Every search runs
+`presage.search` in a temporary folder, with --budget measurements or as many as the pool has kernels. Kernels are
+compared by their recorded speeds, which do not depend on the noise that a search sees. With `--batch` a search sees
+only so many kernels of the pool at a time. A search stopped too early if its result is more than 5 % slower than the
+result of the first method with the same seed. The forecaster `answers` returns stored answers of a language model to
+the questions of `presage evaluate` (benchmarks/train_claims.py): each kernel against the seed, without neighbours.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ METHODS = "always,always/learned,topk/learned,risk/learned"
 
 @dataclass(frozen=True)
 class Answers:
-    """Where the answers of a language model are, as `train_claims.py score` is told."""
+    """The location of a language model's answers, as the arguments of `train_claims.py score`."""
 
     name: str
     split: str
@@ -66,9 +67,9 @@ class Job:
     seed: int
     budget: int
     near: frozenset[str]
-    """The hashes of all kernels that are near the best."""
+    """The hashes of all kernels within 5 % of the best."""
     speedups: Mapping[str, float]
-    """Of all kernels that work, by hash, as recorded."""
+    """The recorded speedups of all kernels that work, by hash."""
     batch: int | None = None
     answers: Answers | None = None
 
@@ -105,7 +106,7 @@ class Job:
 
 @lru_cache(maxsize=1)
 def _told(answers: Answers) -> Forecaster:
-    """Read once in each process."""
+    """Return the forecaster `answers`. The answers are read once in each process."""
     return train_claims.answered(answers, answers.name, answers.split, is_warmed=True)
 
 
@@ -119,7 +120,7 @@ def jobs(device: RecordedDevice, splits: set[str], methods: list[str], arguments
         speedups = {row.hash: row.speedup.value for row in rows if row.speedup and row.language != "torch"}
         near = frozenset(hash for hash, speedup in speedups.items() if speedup >= max(speedups.values()) / NEAR)
         if rows[0].anchor in near:
-            continue  # the seed itself is as good
+            continue  # the seed is already within 5 % of the best
         told = (
             Answers(arguments.answers, rows[0].split, arguments.data, arguments.folder) if arguments.answers else None
         )
@@ -160,14 +161,16 @@ def main() -> int:
 
 
 def summary(results: dict[str, list[dict[str, Any]]]) -> str:
-    """Per operation the median over seeds; then the median over operations, also as a share of the first method's."""
+    """Return the table of all methods. Measurements are the median over operations of the median over seeds; the same
+    is shown as a share of the first method's."""
     typical = {method: _typical(found) for method, found in results.items()}
     first = next(iter(results))
     full = {(each["problem"], each["seed"]): each["found"] for each in results[first]}
     rows = []
     for method, found in results.items():
         counts = typical[method]
-        relative = [1.0 if n == typical[first][p] else n / typical[first][p] for p, n in counts.items()]  # also never
+        # Equal counts are handled first, because both may be inf (never found).
+        relative = [1.0 if n == typical[first][p] else n / typical[first][p] for p, n in counts.items()]
         stopped = [each for each in found if each["early_stop"]["stopped"]]
         early = [each for each in stopped if full[each["problem"], each["seed"]] > NEAR * each["found"]]
         rows.append(
@@ -196,7 +199,7 @@ def summary(results: dict[str, list[dict[str, Any]]]) -> str:
 
 
 def _typical(found: list[dict[str, Any]]) -> dict[str, float]:
-    """Measurements to within 5 %, the median over seeds, by operation."""
+    """Return, for each operation, the median over seeds of the measurements needed to come within 5 %."""
     counts: dict[str, list[float]] = defaultdict(list)
     for each in found:
         counts[each["problem"]].append(each["needed"] or math.inf)

@@ -1,9 +1,9 @@
-"""CUDA-L1's published modules as a folder for `presage corpus collect --modules`.
+"""Write CUDA-L1's published modules to a folder for `presage corpus collect --modules`.
 
     python benchmarks/cuda_l1_modules.py DATA FOLDER
 
-DATA holds `codes.jsonl.zst` and `pairs.parquet`. For each KernelBench problem: `NAME.py`, and in `NAME/` its reference
-compiled by torch (`compiled.py`) and the candidates.
+DATA holds `codes.jsonl.zst` and `pairs.parquet`. FOLDER gets, for each KernelBench problem, `NAME.py`, and in `NAME/`
+the reference compiled by torch (`compiled.py`) and the candidates.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def main() -> None:
         (arguments.folder / name / "compiled.py").write_text(text + COMPILED)
     for pair in pairs:
         code = codes.get(pair["candidate_code_id"])
-        if code and code["role"] == "custom_code" and code["text"] != "None":  # of some there is no text
+        if code and code["role"] == "custom_code" and code["text"] != "None":  # some have no text
             place = arguments.folder / names[pair["task_code_id"]]
             (place / f"{code['code_id']}.py").write_text(code["text"])
     print(f"{len(names)} problems, {sum(1 for _ in arguments.folder.glob('*/*.py'))} modules in {arguments.folder}")

@@ -1,8 +1,8 @@
-"""How many forecasts a second `learned` makes: from recorded static reports, and with compiling the kernels first.
+"""Count the forecasts per second of `learned`, from recorded static reports and with compiling the kernels first.
 
     python benchmarks/forecast_speed.py [--recording h200] [--kernels 1000] [--compiled 64]
 
-Nothing is remembered: each kernel is compiled, parsed, its features are worked out, and the trees are asked.
+Nothing is cached: each kernel is compiled and parsed, its features are computed, and the trees are evaluated.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from presage.problems import static
 
 
 def forecast(device: RecordedDevice, rows: list[Row], compile_first: bool) -> float:
-    """Forecasts a second over these kernels, an operation at a time."""
+    """Return the forecasts per second over these kernels, one operation at a time."""
     forecaster = LearnedForecaster()
     by_problem: dict[str, list[Row]] = {}
     for row in rows:

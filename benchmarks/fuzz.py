@@ -1,10 +1,10 @@
-"""Reads texts and files that are nearly right for as long as one likes, as tests/fuzz does for a minute.
+"""Fuzz the readers of texts and files with nearly valid input. Like tests/fuzz, but for as long as you like.
 
     .venv/bin/python benchmarks/fuzz.py --minutes 60
-    .venv/bin/python benchmarks/fuzz.py --target headers --seed 17    # once more what a failure names
+    .venv/bin/python benchmarks/fuzz.py --target headers --seed 17    # repeat a failure that was printed
 
-Every reader's turn comes with a new seed until the time is up; it then tries --examples of them. What was tried is
-printed, and the first failure with the smallest example of it. The exit status is 1 where there was one.
+The readers take turns until the time is up. Each turn has a new seed and tries --examples inputs. The first failure
+stops the program, which prints its smallest example and exits with status 1. The number of tried inputs is printed.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def main() -> int:
 
 
 def passes(name: str, target: Target, number: int, examples: int) -> bool:
-    """One turn: whether nothing came of it but values and errors that are documented."""
+    """Run one turn. Return whether the reader only returned values or raised documented errors."""
 
     @seed(number)
     @settings(

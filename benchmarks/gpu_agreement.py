@@ -1,9 +1,9 @@
-"""Our medians beside `triton.testing.do_bench` on the catalogue's GPU kernels, and how well they repeat.
+"""Compare our medians with `triton.testing.do_bench` on the catalogue's GPU kernels, and show how well they repeat.
 
     python benchmarks/gpu_agreement.py [--repeats 3] [--short] [--json]
 
-do_bench runs here as its users run it: in one process that trusts the kernel, on one set of inputs. With `--short` the
-cases are cut down until they are over within 20 us or so.
+do_bench runs as its users run it: in one process that trusts the kernel, on one set of inputs. With `--short` the cases
+are reduced until they take about 20 us or less.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ SHORT_BYTES = 4 << 20
 
 
 def kernels(problems: Sequence[str]) -> list[tuple[Problem, Kernel]]:
-    """Eager PyTorch, and the Triton kernels that were written for the problem alone, as they are by default."""
+    """Return eager PyTorch and the Triton kernels of each problem's own folder, with their default tunables."""
     return [
         (problem, kernel.render())
         for problem in map(registry.get, problems)
@@ -49,7 +49,7 @@ def kernels(problems: Sequence[str]) -> list[tuple[Problem, Kernel]]:
 
 
 def shortened(problem: Problem) -> Problem:
-    """The same problem with small timed cases: the largest dimension is halved until little has to move."""
+    """Return the problem with small timed cases: the largest dimension is halved until a case moves at most 4 MiB."""
     short = copy.copy(problem)
     cases: dict[str, Case] = {}
     for case in problem.timed["gpu"]:

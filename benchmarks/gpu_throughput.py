@@ -1,5 +1,7 @@
-"""Candidates per second on a GPU: foreign kernels, each in its own process; our own, in shared workers; and the plain
-way, one process that imports, compiles, checks and times one candidate after the other.
+"""Count the candidates per second on a GPU: foreign kernels, our own kernels, and the plain way.
+
+Foreign kernels run each in its own process, our own kernels in shared workers. The plain way starts one process per
+candidate, one after the other; each imports torch, and compiles, checks and times its candidate.
 
     python benchmarks/gpu_throughput.py [--candidates 200] [--plain 4] [--json]
 """
@@ -42,7 +44,7 @@ print(triton.testing.do_bench(lambda: module.run(*inputs), return_mode="median")
 
 
 def pool(problem: Problem, suffix: str, count: int) -> list[Kernel]:
-    """Different configurations of the problem's families in one language, shuffled."""
+    """Return `count` configurations of the problem's families in one language, shuffled; none if fewer than 8 exist."""
     families = [k for k in registry.seed_kernels(problem) if k.name.endswith(suffix) and k.is_family]
     every = [family.render(values) for family in families for values in family.configurations()]
     random.Random(0).shuffle(every)
@@ -60,7 +62,7 @@ def rate(device: CudaDevice, problem: Problem, kernels: Sequence[Kernel], foreig
 
 
 def plain_rate(problem: Problem, kernels: Sequence[Kernel]) -> dict[str, object]:
-    """One process a candidate, one after the other, as a script with an inline extension does it."""
+    """Run one process per candidate, one after the other, as a script with an inline extension would."""
     start = time.perf_counter()
     failed = 0
     for number, kernel in enumerate(kernels):
@@ -76,7 +78,7 @@ def plain_rate(problem: Problem, kernels: Sequence[Kernel]) -> dict[str, object]
 
 
 def _plain_script(problem: Problem, kernel: Kernel, number: int) -> str:
-    """The same kernel behind the host code that an inline extension needs; softmax's one input and output only."""
+    """Return a script with the kernel and the host code of an inline extension. It supports only softmax's arrays."""
     launch = kernel.header.launches[0]
     grid, block = (text.replace("//", "/") for text in (launch.grid[0], launch.block[0]))
     host = f"""
@@ -106,7 +108,7 @@ def main() -> int:
     arguments = parser.parse_args()
     problem = registry.get(arguments.problem)
     device = CudaDevice()
-    device.describe()  # peaks and the fork server, which are paid for once
+    device.describe()  # measures the peaks and starts the fork server, which happens only once
     results = {}
     for label, suffix, foreign in (
         ("foreign .cu", ".cu", True),

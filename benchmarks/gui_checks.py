@@ -1,7 +1,7 @@
-"""What a check of the `pixels` critic costs, in seconds of the processor: python benchmarks/gui_checks.py
+"""Measure the processor seconds of a check of the `pixels` critic: python benchmarks/gui_checks.py
 
-Screens are drawn: a form at 320 × 320, and windows full of text at 1920 × 1080. The first check reads all of a screen;
-the next ones follow a change of a few lines, as in an episode.
+The screens are synthetic: a form at 320 × 320, and windows full of text at 1920 × 1080. The first check reads a whole
+screen. Each later check follows a change of a few lines, as in an episode.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ WORDS = "file edit view insert format tools data window help open save print sea
 
 
 def drawn(width: int, height: int, lines: int, seed: int) -> np.ndarray:
-    """A page with so many short lines, evenly placed."""
+    """Return an image with this many short lines of text, evenly spaced."""
     import cv2
 
     rng = random.Random(seed)

@@ -1,7 +1,7 @@
-"""How well histories name unexpected changes: python benchmarks/gui_history.py DATA [SPLIT]
+"""Measure how well histories detect unexpected changes: python benchmarks/gui_history.py DATA [SPLIT]
 
-DATA is a folder of `presage-gui record`. Steps of recorded episodes are compared anew, by pixels and words alone and
-with a reader of text; the truth is what the oracle wrote beside them.
+DATA is a folder that `presage-gui record` wrote. The steps of recorded episodes are compared again, once by pixels and
+words alone and once with OCR. The truth is the effect that the oracle recorded with each step.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from presage_gui.sight.text import Reader as Ocr
 
 
 def episodes(data: Path, split: str) -> list[State]:
-    """The last state of each episode whose history says what each step was meant for."""
+    """Return the last state of each episode whose history states the intent of each step."""
     last: dict[tuple[str, int], State] = {}
     for state in load(split, data):  # type: ignore[arg-type]
         known = last.get((state.task, state.seed))

@@ -1,9 +1,9 @@
-"""The loop at size: python benchmarks/gui_loop.py FILE [--seeds 10] [--split test] [--setups none:0.3,pixels:0.3,...]
+"""Play many episodes: python benchmarks/gui_loop.py FILE [--seeds 10] [--split test] [--setups none:0.3,pixels:0.3,...]
 
-Each episode is one line of FILE, appended when it is over; the same command goes on where it stopped. A setup is
+Each finished episode is appended to FILE as one line; the same command resumes where it stopped. A setup is
 CRITIC:ERRORS, with /r0, /r1 for fewer revisions, /nofix without fixes, /bare without stated intents, /t0.3 for a
-threshold. Seeds come first, so that what is there after an hour covers all tasks. Prints the summary at the end;
---summary prints it alone. Two commands with --part 0/2 and --part 1/2 and files of their own share the work.
+threshold. Seeds are the outer loop, so that the first results cover all tasks. The summary is printed at the end;
+--summary only prints it. To share the work, start two commands with --part 0/2 and --part 1/2 and different files.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def rows(file: Path) -> Iterator[dict[str, Any]]:
 
 
 def known(split: str) -> list[str]:
-    """The tasks of a split that have an oracle."""
+    """Return the tasks of a split that have an oracle."""
     with MiniWob("click-test") as environment:
         found = []
         for task in tasks(split):  # type: ignore[arg-type]
@@ -96,7 +96,7 @@ def run(file: Path, split: str, only: list[str], seeds: int, setups: list[Setup]
 
 
 def summary(files: list[Path]) -> dict[str, Any]:
-    """Success of each setup and its gain over `none` at the same share of errors, over the episodes that both have."""
+    """Return each setup's success, and its gain over `none` at the same error rate, over the episodes both have."""
     kept = {(each["setup"], each["task"], each["seed"]): each for file in files for each in rows(file)}
     found: dict[str, Any] = {}
     for name in dict.fromkeys(key[0] for key in kept):

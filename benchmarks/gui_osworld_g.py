@@ -1,11 +1,11 @@
-"""The `pixels` critic on real desktop screens: python benchmarks/gui_osworld_g.py FOLDER LINES [--development N]
+"""Score the `pixels` critic on real desktop screens: python benchmarks/gui_osworld_g.py FOLDER LINES [--development N]
 
-FOLDER holds OSWorld-G.json and images/ (github.com/xlang-ai/OSWorld-G; read, never shipped). LINES is a file that keeps
-what was read of each screen, one line a screen, appended: reading is what costs, and the same command goes on.
+FOLDER holds OSWorld-G.json and images/ (github.com/xlang-ai/OSWorld-G; read, never shipped). LINES is a cache of the
+text that was read on each screen, one line per screen. Reading is the slow part; the same command resumes.
 Screens are taken in the order of the hashes of their names. The first N are for development and are not in the report.
 
-For each instruction: a click on its target is good. Bad are the target of another instruction on the same screen, a
-place beside the target, and a random place with a label; for an instruction that cannot be followed, such a place too.
+For each instruction, a click on its target is good. Bad clicks are on the target of another instruction for the same
+screen, beside the target, and on a random label. An instruction that cannot be followed has only bad clicks.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Check:
 
 
 class Kept(Reader):
-    """Reads each screen once, ever: its lines are kept in a file."""
+    """A reader that caches the lines of each screen in a file."""
 
     def __init__(self, file: Path) -> None:
         super().__init__()
@@ -83,7 +83,7 @@ def _line(kept: list[Any]) -> Line:
 
 
 def place_in(task: dict[str, Any]) -> tuple[Point, Box] | None:
-    """A place on the target and the box around it; None where there is no target."""
+    """Return a point on the target and the box around the target; None if there is no target."""
     told = task["box_coordinates"]
     if task["box_type"] == "bbox":
         x, y, width, height = told

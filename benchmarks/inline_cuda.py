@@ -1,11 +1,11 @@
-"""How many modules with inline CUDA can be traced without a GPU, what the others lack, and how long it takes.
+"""Count the modules with inline CUDA that can be traced without a GPU, why others cannot, and the time this takes.
 
     .venv/bin/python benchmarks/inline_cuda.py h100.json --target sm_90a
 
-The file is JSON or JSON lines; every text in it that defines ModelNew and get_inputs and builds an extension is run
-once, such as those of CUDA-L1 (github.com/deepreinforce-ai/CUDA-L1, optimized_cuda_code). Many of these never build,
-since cpp_sources does not declare what `functions` names, or since newer versions of torch do not take `x.type()` in
-AT_DISPATCH; with `--as-meant` both are mended.
+The file is JSON or JSON lines, such as CUDA-L1's (github.com/deepreinforce-ai/CUDA-L1, optimized_cuda_code). Every text
+in it that defines ModelNew and get_inputs and builds an extension is run once. Many of CUDA-L1's never build, because
+cpp_sources does not declare the names in `functions`, or because newer versions of torch reject `x.type()` in
+AT_DISPATCH. `--as-meant` fixes both.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ def _run(source: str, target: str, as_meant: bool) -> dict[str, Any]:
 
 
 class Counting:
-    """A launcher that counts."""
+    """A launcher that only counts launches."""
 
     def __init__(self) -> None:
         self.launches = 0
@@ -157,7 +157,7 @@ class Counting:
 
 
 def answer(settings: dict[str, Any], gate: Gate) -> None:
-    """Run the module that lies in our folder, in the sandbox."""
+    """Run the module in the working folder, inside the sandbox, and send the result through the pipe."""
     (writer,) = settings["descriptors"]
     gate.close()
     started, before = time.monotonic(), _processor_seconds()
@@ -195,7 +195,7 @@ def _traced(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def _watch(built: list[Any], as_meant: bool) -> None:
-    """Note what is built, and mend what was meant to build."""
+    """Wrap `load_inline`: append what it builds to `built`, and fix the sources first if `as_meant` is set."""
     from torch.utils import cpp_extension
 
     ours = cpp_extension.load_inline

@@ -1,11 +1,11 @@
-"""Searches on a live GPU, with forecasts and without, at equal numbers of measurements: whose best kernel is faster?
+"""Compare the best kernels of searches on a live GPU, with and without forecasts, at equal numbers of measurements.
 
     python benchmarks/live_search.py PROBLEM,… [--device cuda] [--budget 64] [--seeds 3] [--jobs 4] [--runs FOLDER]
 
-Every search is `presage.search` in a folder of its own, so that this can be stopped and run again. Searches run beside
-each other: they compile and forecast on all cores, and take turns on the GPU. A speedup is over eager PyTorch, from the
-finals, in which the best kernels are measured again, side by side with it. The two searches' best kernels are compared
-by their own times, in the finals and as they were after fewer measurements: PyTorch's time differs between processes.
+Every search is a `presage search` in its own folder, so that the benchmark can be stopped and resumed. Searches run in
+parallel: they compile and forecast on all cores, and take turns on the GPU. Speedups are over eager PyTorch, from the
+finals, which measure the best kernels again beside PyTorch. The best kernels of two searches are compared by their own
+times, in the finals and after fewer measurements, because PyTorch's time differs between processes.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from presage.cli.terminal import table
 from presage.store.store import Store
 
 EARLY = (16, 32)
-"""Measurements after which the searches are compared as well."""
+"""The numbers of measurements after which the searches are also compared."""
 ARMS = {
     "without": ("--forecaster", "none", "--policy", "always"),
     "with": ("--forecaster", "learned", "--policy", "risk"),
@@ -52,7 +52,7 @@ class Job:
         return self.runs / f"{self.problem}-{self.arm}-{self.seed}"
 
     def run(self, until: float) -> None:
-        """In a process of its own, which goes on with what is in the folder."""
+        """Run the search in a subprocess, which resumes the run in the folder. Kill the subprocess at `until`."""
         seconds = until - time.monotonic()
         if seconds < 1:
             return
@@ -70,13 +70,13 @@ class Job:
     def result(self) -> dict[str, Any] | None:
         try:
             found = Run(self.folder).summary()
-        except PresageError:  # not begun, or not finished
+        except PresageError:  # the run has not begun or is not finished
             return None
         times = self._log2_times(found["best"]["kernel"])
         return {"problem": self.problem, "seed": self.seed, "arm": self.arm, "log2_times": times, **found}
 
     def _log2_times(self, best: str) -> list[float]:
-        """Of the best kernel after so many measurements, and of the result: log2 ns, the mean over the cases."""
+        """Return log2 ns, the mean over cases, of the best kernel after each of EARLY, and of the final result."""
         with Store(self.folder, writes=False) as store:
             told = [event.payload for event in store.events("measured")]
             results = [measured for measured in store.measurements(best) if measured.cases]
@@ -91,7 +91,7 @@ def _log2_time(measurement: Measurement) -> float:
 
 
 def report(results: Sequence[dict[str, Any]]) -> str:
-    """Per problem the geometric mean over the seeds that both arms have finished, and the ratio of the two."""
+    """Return a table with each arm's geometric mean speedup by problem, over seeds that both finished, and ratios."""
     searches: dict[str, dict[int, dict[str, dict[str, Any]]]] = defaultdict(lambda: defaultdict(dict))
     for each in results:
         searches[each["problem"]][each["seed"]][each["arm"]] = each

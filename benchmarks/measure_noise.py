@@ -1,12 +1,12 @@
-"""How much a measurement wanders: the same kernel measured again and again, and two kernels a few percent apart.
+"""Measure the noise of measurements: one kernel measured repeatedly, and two kernels a few percent apart.
 
     .venv/bin/python benchmarks/measure_noise.py --repeats 20
 
-The pair is made of one kernel that does its work once, and the same kernel that does a share of it again. The share is
-found by measuring until the second takes about 5 % longer; then the two are measured side by side, again and again.
+The pair is one kernel that does its work once, and the same kernel that does a share of it again. The share is
+calibrated until the second kernel takes about 5 % longer. Then both are repeatedly measured side by side.
 
-Beside each measurement the same kernel is timed by a plain loop in this process, the median of a second of calls: what
-that wanders by is the machine's own doing.
+With each measurement, a plain loop in this process times the same kernel: the median of a second of calls. The spread
+of these medians is the noise of the machine itself.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ void softmax(const float *x, float *y, int rows, int cols) {{
 
 @dataclass
 class Bench:
-    """Where and how hard to measure."""
+    """The device and the effort of all measurements."""
 
     device: Device
     effort: Effort
@@ -58,7 +58,7 @@ class Bench:
 
 
 def repeat(bench: Bench, problem: Problem, kernel: Kernel, repeats: int) -> list[dict[str, object]]:
-    """The spread of each case's medians over separate measurements."""
+    """Return the spread of each case's medians over separate measurements."""
     medians: dict[str, list[float]] = {}
     claimed: dict[str, list[float]] = {}
     plain: dict[str, list[float]] = {}
@@ -75,7 +75,7 @@ def repeat(bench: Bench, problem: Problem, kernel: Kernel, repeats: int) -> list
 
 
 class PlainLoop:
-    """The kernel called from this process, with nothing around it but a clock."""
+    """A plain timing loop that calls the kernel in this process, without a sandbox."""
 
     def __init__(self, problem: Problem, kernel: Kernel) -> None:
         self._problem = problem
@@ -112,12 +112,12 @@ def spread(case: str, medians: list[float], claimed: list[float], plain: list[fl
 
 
 def pair(work: str, extra: int) -> Kernel:
-    """Softmax that does `extra` thousandths of its rows a second time."""
+    """Return a softmax kernel that does `extra` thousandths of its rows a second time."""
     return from_source(PAIR.format(work=work, extra=extra), ".c", f"extra={extra}/1000")
 
 
 def calibrate(bench: Bench, problem: Problem, work: str, difference: float) -> int:
-    """The extra work that takes `difference` longer."""
+    """Return the extra work, in thousandths of the rows, that makes the kernel slower by the share `difference`."""
     extra = round(1000 * difference)
     for _ in range(3):
         ratio = slowdown(bench, problem, work, extra).value
@@ -127,7 +127,7 @@ def calibrate(bench: Bench, problem: Problem, work: str, difference: float) -> i
 
 
 def slowdown(bench: Bench, problem: Problem, work: str, extra: int) -> Interval:
-    """How many times as long the kernel with extra work takes; both are measured in the same rounds."""
+    """Return the time of the kernel with extra work over the plain kernel's. Both are measured in the same rounds."""
     plain, heavier = bench.measure(problem, pair(work, 0), pair(work, extra))
     ratio = speedup(heavier, plain)
     assert ratio is not None
@@ -135,7 +135,7 @@ def slowdown(bench: Bench, problem: Problem, work: str, extra: int) -> Interval:
 
 
 def keep_order(bench: Bench, problem: Problem, difference: float, repeats: int) -> dict[str, object]:
-    """In what share of repeats the kernel with less work comes out as the faster one."""
+    """Return the share of repeats in which the kernel with less work is measured as the faster one, with details."""
     work = (problem.kernel_folders[0] / "naive.c").read_text().replace("void softmax(", "static void work(")
     work = "\n".join(line for line in work.splitlines() if "presage:" not in line)
     extra = calibrate(bench, problem, work, difference)

@@ -1,9 +1,9 @@
-"""What a measurement costs beyond running the kernel, and how that grows with the input, the cases and the kernels.
+"""Measure the overhead of a measurement, and how it grows with the input, the cases and the kernels.
 
     .venv/bin/python benchmarks/measure_overhead.py
 
-The product is timed from outside: the functions of each phase are wrapped, and a nested phase counts for itself only.
-Every setting stops at the fewest rounds a measurement may have, so that the settings can be compared.
+The functions of each phase are wrapped with a timer. The time of a nested phase does not count for the outer phase.
+Every setting runs the fewest rounds that a measurement may have, so that the settings can be compared.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ PHASES = (
 
 
 class Clock:
-    """Attributes the main thread's time to the innermost phase that is under way."""
+    """Attributes the main thread's time to the innermost active phase."""
 
     def __init__(self) -> None:
         self.seconds: Counter[str] = Counter()
@@ -109,7 +109,7 @@ def instrument() -> None:
 
 
 def measure(device: CpuDevice, sizes: list[int], kernels: int) -> dict[str, Any]:
-    """One measurement of `kernels` times the naive vector_add, with one case for each size."""
+    """Make one measurement of `kernels` copies of the naive vector_add, with one case for each size."""
     global clock
     problem = copy.copy(problems.get("vector_add"))
     problem.timed = {"cpu": tuple(Case({"n": n}) for n in sizes)}
@@ -134,7 +134,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     device = CpuDevice()
-    facts = device.describe()  # measures the peaks, which is done once on a machine and kept
+    facts = device.describe()  # measures the peaks, which are then cached for this machine
     instrument()
     middle = 1 << 18
     settings = [([size], 1) for size in arguments.sizes]

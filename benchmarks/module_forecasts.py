@@ -1,11 +1,11 @@
-"""What `learned` says of recorded modules, beside what was measured: the figures that we aim at.
+"""Compare the forecasts of `learned` for recorded modules with their measurements, in the figures that have targets.
 
     python benchmarks/module_forecasts.py [--recording h200_modules] [--split validation] [--folder MODULES]
         [--rehearsed FILE.jsonl]
 
-The anchor is each problem's reference, as it was measured. With the folder of the modules, those with inline CUDA are
-told apart; with what `rehearsed_modules.py` wrote, the chance to fail takes rehearsals into account. `presage evaluate
-learned --recording h200_modules` has the other figures.
+The anchor is each problem's measured reference. With --folder, the folder of the modules, the share of traced modules
+is also printed for those with inline CUDA. With --rehearsed, a file of `rehearsed_modules.py`, p_fail takes rehearsals
+into account. `presage evaluate learned --recording h200_modules` has the other figures.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ class Outcome:
 
     row: Row
     prediction: Prediction | None
-    """None of a reference."""
+    """None for a reference."""
     off: float | None
-    """By how many octaves the sum of its steps is below the measured time; None where either is not known."""
+    """log2 of the measured time over the sum of the forecast times of the steps; None if either is not known."""
 
     @property
     def is_traced(self) -> bool:
@@ -145,7 +145,8 @@ def say_ranks(found: list[Outcome]) -> None:
 
 
 def say_times(every: list[Outcome]) -> None:
-    """A sum of steps is what a module takes; torch's host code is not in it, so what was not replayed is left out."""
+    """Print the errors of the forecast times. A forecast is a sum of steps without torch's host code, so only modules
+    that were replayed count."""
     replayed = [each for each in every if each.off is not None and each.row.believed == "replay"]
     for name, some in (
         ("torch alone, references among them", [each for each in replayed if each.is_torch_only]),

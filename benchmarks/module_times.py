@@ -1,10 +1,11 @@
-"""What the model of operators says of KernelBench's references, beside times that others have published.
+"""Compare the operator model's times for KernelBench's references with published times.
 
     python benchmarks/module_times.py FOLDER [--host H100_together] [--cuda-l1 FOLDER] [--split SPLIT] [--json]
 
 FOLDER holds `timings.parquet` and `problems.jsonl.zst`: KernelBench's own times on several GPUs and hosts. They were
-taken without holding the GPU, so that short modules take as long as their host does: a check of plausibility, no more.
-The texts beside the times of version 0 are of larger problems than were timed; CUDA-L1 has those that were.
+taken without holding the GPU back until the host had queued its work, so that a short module takes as long as its host
+code. The comparison is only a plausibility check.
+For the times of version 0, FOLDER has the texts of larger problems than the timed ones; CUDA-L1 has the timed ones.
 Decompressing needs the program `zstd`.
 """
 
@@ -32,7 +33,7 @@ AT_ONCE = 16
 
 
 def references(folder: Path, host: str, cuda_l1: Path | None) -> Iterator[tuple[str, str, float, str]]:
-    """The name of each problem, its text, its published time in nanoseconds, and the GPU."""
+    """Yield the name of each problem, its text, its published time in nanoseconds, and the GPU."""
     rows = [row for row in pq.read_table(folder / "timings.parquet").to_pylist() if row["host"] == host]
     texts = _of_cuda_l1(cuda_l1) if cuda_l1 else _of_version(folder, rows[0]["version"])
     for row in rows:

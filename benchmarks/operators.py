@@ -1,4 +1,4 @@
-"""How well the installed model of operators tells what calls of problems take that it has not seen.
+"""Score the installed operator model on calls of problems that it has not seen.
 
 python benchmarks/operators.py [--split validation|test_problem] [--recording NAME|FILE] [--json]
 """
@@ -17,7 +17,7 @@ from presage.static import operator_features
 
 
 def figures(timed: list[TimedCall], costs: list[OperatorCost], model: OperatorModel) -> dict[str, float]:
-    """Errors of the time in percent, and how often the 90 % interval holds it."""
+    """Return the errors of the forecast times in percent, and how often the 90 % interval contains the time."""
     cold, warm = (
         np.array([getattr(cost, name) for cost in costs]) - np.log2([getattr(each, f"{name}_ns") for each in timed])
         for name in ("cold", "warm")

@@ -1,11 +1,11 @@
-"""How well the `learned` forecaster, which has seen nothing but an H200, ranks configurations on other GPUs.
+"""Score how the forecaster `learned`, which was trained on an H200 alone, ranks configurations on other GPUs.
 
     python benchmarks/other_gpus.py SPACES [--sample 150] [--only NAME,...] [--search SEEDS] [--to FOLDER]
 
-SPACES is a folder with tuning spaces (autotune_spaces): every configuration measured, with the kernel's source. Of
-each space a sample with a fixed seed is compiled for the GPU that was measured, and forecast. The forecaster is shown
-the anchor's time and no other. What was compiled is kept in FOLDER, and in the cache of reports: run it again to go on.
-With --search, `presage search` with the surrogate searches each sample instead, with static reports and without.
+SPACES is a folder of tuning spaces (autotune_spaces), each with the measurements of all configurations and the kernel's
+source. A sample of each space, drawn with a fixed seed, is compiled for the measured GPU and forecast. The forecaster
+sees only the anchor's time. Compiled results are kept in FOLDER and in the report cache: run the command again to
+resume. With --search, `presage search` with the surrogate searches each sample instead, with and without the reports.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ _SHARE = "0.02"
 _AT_ONCE = 16
 BUDGETS = (10, 25, 50, 100)
 _FINALS = 4
-"""Measurements that a search keeps back: three finalists and the anchor."""
+"""Measurements that a search reserves for its finals: three finalists and the anchor."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """What a published source lacks to be compiled and walked: its launch, its arrays, and constants."""
+    """The parts that a published source lacks for a static report: its launch, its arrays, and constants."""
 
     header: str
     defines: str = ""
     without: str = ""
-    """A line that is taken out."""
+    """A line to remove from the source."""
     only: tuple[str, int] | None = None
-    """The value of a tunable that the published source is of."""
+    """A tunable and the value of it to which the published source applies; None if it applies to all configurations."""
 
 
 _IMAGE = """entry convolution_kernel
@@ -92,7 +92,7 @@ SPACES = (
 
 
 def written(kernel: str, spaces: Path, to: Path) -> Path:
-    """The published source with a header."""
+    """Write the published source with a header to a file, and return the path."""
     with pyarrow.input_stream(spaces / "sources.jsonl.zst", compression="zstd") as stream:
         published = [json.loads(line) for line in stream.read().splitlines()]
     text = next(one["text"] for one in published if one["kernel"] == kernel and one["path"].endswith(".cu"))
@@ -106,7 +106,7 @@ def written(kernel: str, spaces: Path, to: Path) -> Path:
 
 
 def sampled(name: str, spaces: Path, to: Path, count: int) -> Recording:
-    """Some configurations of a space, and the anchor, with their static reports."""
+    """Return a recording of a sample of a space, with the anchor and static reports. It is cached in `to`."""
     path = to / f"{name}-{count}.parquet"
     if not path.exists():
         kernel = name.partition("__")[0]
@@ -125,7 +125,7 @@ def sampled(name: str, spaces: Path, to: Path, count: int) -> Recording:
 
 
 def compile_some(device: RecordedDevice, rows: list[Row]) -> None:
-    """A few at a time, so that little is lost when it is stopped."""
+    """Compile the kernels in small batches, so that little work is lost if the program is stopped."""
     assert device.hardware is not None
     for start in range(0, len(rows), _AT_ONCE):
         some = rows[start : start + _AT_ONCE]
@@ -181,7 +181,7 @@ def compare_searches(arguments: argparse.Namespace) -> int:
 
 
 def searched(found: Recording, seed: int) -> list[float]:
-    """The best of the first so many measurements over the best of the sample."""
+    """Search a sample. For each of BUDGETS, return the best time after so many measurements over the sample's best."""
     times = {row.hash: row.total_ns if row.cases else math.inf for row in found.rows(reports=False)}
     device, most = f"recorded:{found.path}", BUDGETS[-1] + _FINALS
     with tempfile.TemporaryDirectory() as folder:

@@ -1,9 +1,9 @@
-"""How often CUDA-L1's published speedups agree with what was measured: the same modules, as foreign kernels on an H200.
+"""Compare CUDA-L1's published speedups with our measurements of the same modules, as foreign kernels on an H200.
 
     python benchmarks/published_speedups.py DATA [--recording h200_modules] [--hardware "NVIDIA H100"]
 
-DATA holds `pairs.parquet`. Both speedups are over PyTorch's eager reference. The published ones were measured on other
-GPUs: by default the one that is nearest to an H200.
+DATA holds `pairs.parquet`. Both speedups are over PyTorch's eager reference. The published speedups were measured on
+other GPUs; the default is the GPU that is most similar to an H200.
 """
 
 from __future__ import annotations

@@ -1,11 +1,13 @@
-"""What the numbers in compact questions tell without a language model: the weights of the rule that puts them together,
-by least squares, and how well trees that learn from more and more questions rank the validation split.
+"""Measure what the numbers in compact questions tell without a language model.
+
+Print the weights of the rule that combines the numbers, by least squares. Then print how well boosted trees, trained on
+increasing numbers of questions, rank the kernels of the validation split.
 
     python benchmarks/train_claims.py questions --into DATA
     python benchmarks/question_numbers.py DATA
 
-`presage.forecasters.llm_question` has the weights. A language model that learns less than the trees is held up by its
-training, not by what it is told.
+`presage.forecasters.llm_question` contains the weights. If a language model ranks worse than the trees, its training is
+the limit, not the information in the questions.
 """
 
 from __future__ import annotations
@@ -27,20 +29,20 @@ SIZES = (250, 1000, 4000, 16_000, 64_000)
 OWN = ("peak", "together")
 COUNTED = ("registers", "occupancy", "last wave", "load width", "bank conflicts")
 WEIGHED = ("memory", "issue", "integer", "sum", "resident warps", "spilled", *COUNTED)
-"""The facts that the rule puts together: those that make it better with operations of the train split unseen."""
+"""The facts that the rule combines: those that improve it on operations of the train split that were held out."""
 _RULE = re.compile(r"([a-z ]+) ([+-]\d+\.\d) \d")
 _FACT = re.compile(r"([a-z0-9 ]+?) ([+-]?\d+\.?\d*)(?: \(([+-]?\d+\.?\d*)\))?$")
 _ROUNDS, _SETTINGS = 300, {"objective": "l2", "learning_rate": 0.05, "verbose": -1, "seed": 0, "deterministic": True}
 
 
 def rules(text: str) -> dict[str, float]:
-    """The log2 S of each rule in a question's last line."""
+    """Return the log2 S of each rule in a question's last line."""
     head, _, line = text.rpartition("# log2 S and its bin by: ")
     return {word.strip(): float(value) for word, value in _RULE.findall(line)} if head else {}
 
 
 def facts(text: str) -> dict[str, float]:
-    """The candidate's numbers and the anchor's, behind the source, and what the rules say."""
+    """Return the numbers of the candidate and of the anchor that follow the source, and the log2 S of each rule."""
     found = rules(text)
     for line in text.rpartition("</source")[2].splitlines():
         for part in line.partition(": ")[2].split(", ") if line.startswith(("busy", "log2:", "facts")) else ():
@@ -50,7 +52,7 @@ def facts(text: str) -> dict[str, float]:
 
 
 def read(data: Path, split: str) -> list[dict[str, Any]]:
-    """The questions about kernels that work."""
+    """Return the questions about kernels that work."""
     return [row for row in unpacked(data / f"questions_{split}.jsonl.gz") if row["log2_speedup"] is not None]
 
 
@@ -59,7 +61,7 @@ def table(rows: Sequence[dict[str, float]], names: list[str], missing: float) ->
 
 
 def differences(row: Mapping[str, float]) -> list[float]:
-    """By how many octaves the anchor has more of each fact, and the busiest unit at its peak."""
+    """Return the inputs of the rule: for each fact, the anchor's octaves less the candidate's; then `peak`, and 1."""
     return [_size(row, name, " of the anchor") - _size(row, name, "") for name in WEIGHED] + [row["peak"], 1.0]
 
 
@@ -76,7 +78,7 @@ def fitted(rows: Sequence[Mapping[str, float]], truth: Sequence[float]) -> Any:
 
 
 def weights(rows: Sequence[Mapping[str, float]], truth: Sequence[float], operations: Sequence[str]) -> None:
-    """Print the weights, and how well they rank when each of four parts of the operations is unseen."""
+    """Print the weights, and how well they rank operations in four-fold cross-validation over operations."""
     names = sorted(set(operations))
     part = {name: number % 4 for number, name in enumerate(random.Random(0).sample(names, len(names)))}
     said = np.zeros(len(rows))
@@ -92,7 +94,7 @@ def weights(rows: Sequence[Mapping[str, float]], truth: Sequence[float], operati
 
 
 def ranked(said: Any, rows: list[dict[str, Any]]) -> float:
-    """The rank correlation in each operation, in the mean."""
+    """Return the mean over operations of the rank correlation within each operation."""
     truth, operations = [row["log2_speedup"] for row in rows], [row["problem"] for row in rows]
     return float(np.nanmean(scoring.spearman(said, truth, operations)))
 

@@ -1,9 +1,9 @@
-"""How well a rehearsal on the CPU foretells which recorded kernels fail, and what it adds to the learned forecaster.
+"""Score how well rehearsals on the CPU predict which recorded kernels fail, and what they add to `learned`.
 
     python benchmarks/rehearsals.py --split validation --sample 150 --into validation.jsonl [--recording h200]
 
-All kernels of the split that failed (at most four times the sample) and a sample of those that worked, in CUDA and
-Triton, are rehearsed; FILE keeps what was found, and the same command goes on where it stopped. Then it prints a table.
+The CUDA and Triton kernels of the split that failed (at most four times the sample) and a sample of those that worked
+are rehearsed. The results are kept in the file, and the same command resumes where it stopped. Then it prints a table.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def main() -> int:
 
 
 def sampled(name: str, split: str, count: int) -> dict[str, list[str]]:
-    """Hashes of kernels, by their problem."""
+    """Return the hashes of the kernels to rehearse, by problem."""
     found = load_recording(name).columns("problem", "hash", "split", "status", "language")
     rows = [
         (problem, hash, status)

@@ -1,11 +1,11 @@
-"""What becomes of modules for problems from elsewhere that are rehearsed on the CPU; with a recording, how well that
-foretells which of them fail on its device.
+"""Rehearse modules for external problems on the CPU. With a recording, also show how well the rehearsals predict which
+modules fail on its device.
 
     python benchmarks/rehearsed_modules.py FOLDER --into FILE.jsonl [--language triton]
         [--recording h200_modules] [--split train]
 
-FOLDER is as for `presage corpus collect --modules`. FILE keeps what was found, with the seconds that each took, and the
-same command goes on where it stopped.
+FOLDER is as for `presage corpus collect --modules`. The results and the seconds that each rehearsal took are kept in
+FILE, and the same command resumes where it stopped.
 """
 
 from __future__ import annotations

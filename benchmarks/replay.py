@@ -1,12 +1,13 @@
-"""Searches of recorded tuning spaces, ours and peers at equal numbers of measurements: how far from the optimum is the
-best kernel found after 25, 50, 100 and 200 of them?
+"""Compare our searches of recorded tuning spaces with other tuners at equal numbers of measurements.
+
+The figure of merit is the time of the best kernel found after 25, 50, 100 and 200 measurements over the optimum's.
 
     python benchmarks/replay.py SPACES [--methods presage,random,lfc,forest] [--seeds 30] [--jobs 2] [--to FOLDER]
 
-`presage` is the surrogate in a plain loop that sees the whole space, `search` is `presage search` as a user runs it;
-with +gpus both start from the other GPUs that the kernel was measured on.
+`presage` is the surrogate in a plain loop that sees the whole space, and `search` is `presage search` as a user runs
+it. With +gpus, both also use the kernel's measurements on other GPUs.
 SPACES is a folder with tuning spaces (autotune_spaces). A configuration that fails counts as a measurement. Optuna's
-and Kernel Tuner's strategies take part where they are installed:
+and Kernel Tuner's strategies take part if they are installed:
 pip install optuna kernel_tuner scikit-learn scikit-optimize
 """
 
@@ -42,7 +43,7 @@ from presage.store.store import Store
 OURS = ("presage", "presage+gpus", "search", "search+gpus")
 BUDGETS = (25, 50, 100, 200)
 _FINALS = 4
-"""Measurements that a search keeps back: three finalists and the anchor."""
+"""Measurements that a search reserves for its finals: three finalists and the anchor."""
 AIM = (
     "convolution_milo__A100",
     "convolution_milo__A6000",
@@ -53,31 +54,31 @@ AIM = (
     "kt_convolution__RTX_2080_Ti",
     "kt_pnpoly__RTX_3090",
 )
-"""The eight spaces of the table; the others are flat, so that anything finds their optimum."""
+"""The eight spaces of the table. The other spaces are flat, so that any method finds their optimum."""
 Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Space:
-    """One kernel on one GPU, every configuration measured."""
+    """The tuning space of one kernel on one GPU. Every configuration is measured."""
 
     name: str
     kernels: list[Kernel]
     log2_times: Floats
-    """Infinite for configurations that fail."""
+    """log2 of each configuration's time in ns; infinite for those that fail."""
 
     @property
     def problem(self) -> str:
         return self.name.partition("__")[0]
 
     def off(self, order: list[int], budget: int) -> float:
-        """The best of the first measurements over the optimum."""
+        """Return the best time among the first `budget` measurements over the optimum's."""
         return float(2 ** (self.log2_times[order[:budget]].min() - self.log2_times.min()))
 
 
 @cache
 def load(name: str, spaces: Path, kept: Path) -> Space:
-    """A space, through a recording, which is kept for the next time."""
+    """Load a space through a recording, which is cached in `kept`."""
     file = kept / f"{name}.parquet"
     recording = open_recording(file) if file.exists() else import_space(spaces / f"{name}.parquet", file)
     rows = recording.rows(reports=False)
@@ -93,7 +94,7 @@ def points(name: str, spaces: Path, kept: Path) -> Floats:
 
 @cache
 def conditions(problem: str, spaces: Path) -> list[str]:
-    """Which combinations of tunables the kernel's description admits."""
+    """Return the constraints on combinations of tunables from the kernel's description."""
     with pyarrow.input_stream(spaces / "sources.jsonl.zst", compression="zstd") as stream:
         sources = [json.loads(line) for line in stream.read().splitlines()]
     described = next(each for each in sources if each["kernel"] == problem and each["path"].endswith(".json"))
@@ -108,7 +109,7 @@ def as_table(name: str, spaces: Path, kept: Path) -> replay_peers.Table:
 
 
 def presage(space: Space, at: Floats, seed: int, budget: int, elsewhere: Floats | None = None) -> list[int]:
-    """The product's own surrogate: after its opening, measure what promises the most improvement."""
+    """Search with the product's own surrogate: after the opening, measure the largest expected improvement."""
     order = opening(space.kernels, OPENING, random.Random(seed), elsewhere)[:budget]
     surface = Surface(at, elsewhere)
     for index in order:
@@ -122,7 +123,7 @@ def presage(space: Space, at: Floats, seed: int, budget: int, elsewhere: Floats 
 
 
 def searched(space: Space, seed: int, budget: int, device: Path, elsewhere: list[Path]) -> list[int]:
-    """`presage search`, which measures the anchor first; the finals measure nothing new."""
+    """Search with `presage search` and return the order of measurements. The anchor is first; the finals add none."""
     places = {kernel.hash: index for index, kernel in enumerate(space.kernels)}
     forecaster = ":".join(filter(None, ["surrogate", ",".join(map(str, elsewhere))]))
     with tempfile.TemporaryDirectory() as folder:
@@ -136,7 +137,7 @@ def searched(space: Space, seed: int, budget: int, device: Path, elsewhere: list
 
 @dataclass(frozen=True)
 class Job:
-    """One method in one space from one seed; methods that plan for a budget run once for each."""
+    """One method in one space with one seed. A method that plans for its budget runs once for each budget."""
 
     method: str
     space: str
@@ -162,12 +163,12 @@ class Job:
         return [space.off(peer.search(table, self.seed, budget), budget) for budget in BUDGETS]
 
     def _others(self, space: Space) -> list[str]:
-        """The other GPUs that the kernel was measured on."""
+        """Return the names of the same kernel's spaces on other GPUs."""
         names = sorted(file.stem for file in self.spaces.glob(f"{space.problem}__*.parquet"))
         return [name for name in names if name != space.name]
 
     def _elsewhere(self, space: Space) -> Floats | None:
-        """What the same configurations took on the other GPUs."""
+        """Return log2 times of the same configurations on the other GPUs; NaN if not measured there."""
         others = [load(name, self.spaces, self.kept) for name in self._others(space)]
         if not others:
             return None
@@ -189,9 +190,9 @@ def replay(jobs: list[Job], processes: int) -> Iterator[tuple[Job, list[float], 
 
 
 def summary(found: dict[str, Floats]) -> dict[str, Any]:
-    """Over spaces the geometric mean of the median over seeds, with an interval from resampling the seeds.
+    """Return the geometric mean over spaces of the median over seeds, with an interval from resampling the seeds.
 
-    found: for each space, shape (seeds, budgets).
+    `found` has an array of shape (seeds, budgets) for each space.
     """
     rng = np.random.default_rng(0)
 
@@ -236,7 +237,7 @@ def main() -> int:
         load(file.stem, arguments.spaces, arguments.to)
     file, of = arguments.to / "replay.json", {"budgets": list(BUDGETS), "spaces": list(names), "seeds": arguments.seeds}
     kept = json.loads(file.read_text()) if file.exists() else {}
-    # What was run before, in the same spaces from the same seeds, is not run again.
+    # Methods that were run before, in the same spaces with the same seeds, are not run again.
     results: dict[str, dict[str, Any]] = kept["methods"] if of == {name: kept.get(name) for name in of} else {}
     for method in arguments.methods.split(","):
         if method in results:

@@ -1,10 +1,10 @@
-"""Replays of modules beside `triton.testing.do_bench` and beside the modules in their own process.
+"""Compare the times of replayed modules with `triton.testing.do_bench`, and with the modules in their own process.
 
     python benchmarks/replay_agreement.py OUT.jsonl [--problems "softmax gelu"] [--folder PROBLEM FOLDER] [--seconds S]
 
-A line for each case of each module. What the file already has is not measured again: a run that was cut off goes on
-where it was. `--folder` measures the `.py` files of a folder, too, for a problem by name or file. `--summary` only
-reads the file.
+OUT.jsonl gets a line for each case of each module. Modules that it already has are not measured again, so that the same
+command resumes. `--folder` also measures the `.py` files of a folder, for a problem given by name or file. `--summary`
+only reads the file.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def work(arguments: argparse.Namespace) -> Iterator[tuple[Problem, Kernel]]:
 
 
 def in_worker(device: Any, problem: Problem, kernel: Kernel) -> Measurement:
-    """The same module, timed in its own process."""
+    """Measure the same module in its own process, not replayed."""
     from presage.devices.module_trial import ModuleTrial
 
     why_not = ModuleTrial._why_not
@@ -52,7 +52,7 @@ def in_worker(device: Any, problem: Problem, kernel: Kernel) -> Measurement:
 
 
 def do_bench(problem: Problem, kernel: Kernel) -> list[float | None]:
-    """Of the catalogue's problems, whose inputs can be made here."""
+    """Return do_bench's times of all cases; None for an external problem, whose inputs cannot be made here."""
     from gpu_agreement import do_bench_ns
 
     if isinstance(problem, ExternalProblem) or "def custom_kernel" not in kernel.source:
@@ -73,7 +73,7 @@ def rows(device: Any, problem: Problem, kernel: Kernel) -> Iterator[dict[str, An
     traces = replayed.facts.get("traces", {})
     for at, case in enumerate(replayed.cases):
         own = worker.cases[at].median if worker.cases else None
-        told = traces.get(case.case, {}) | about  # a trace has a hash of its own
+        told = traces.get(case.case, {}) | about  # `about` overrides the trace's own hash
         yield told | {
             "case": case.case,
             "not_replayed": replayed.not_replayed,
@@ -89,7 +89,7 @@ def rows(device: Any, problem: Problem, kernel: Kernel) -> Iterator[dict[str, An
 
 
 def summary(found: list[dict[str, Any]]) -> dict[str, Any]:
-    """How many modules were replayed, why others were not, and how times agree over 20 us where the host keeps up."""
+    """Count the modules that were replayed, and why others were not. Compare times over 20 us if the host keeps up."""
     modules = {(row["problem"], row["hash"]): row for row in found}.values()
     timed = [row for row in found if row.get("replay_ns", 0) >= SHORT_NS and row["believed"] == "replay"]
     kept_up = [row for row in timed if (row["wait_ns"] or 0) <= (1 + NEAR) * row["replay_ns"]]

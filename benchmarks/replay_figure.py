@@ -1,4 +1,4 @@
-"""The figure of a replay: distance from the optimum against measurements, a line per method, as SVG."""
+"""Draw the figure of a replay as SVG: distance from the optimum against measurements, a line per method."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 720, 420, 60, 190, 20, 50
 COLOURS = ("#0b6e4f", "#1f77b4", "#d62728", "#9467bd", "#8c564b", "#e377c2", "#7f7f7f", "#bcbd22", "#17becf", "#ff7f0e")
 TICKS = (1.0, 1.02, 1.05, 1.1, 1.2, 1.3, 1.5, 2.0)
 NEAREST = 0.002
-"""On a logarithmic scale the optimum itself would lie infinitely low; it is drawn this far above."""
+"""The least distance from the optimum that is drawn: on a logarithmic scale, 0 would be infinitely low."""
 
 
 def figure(budgets: Sequence[int], methods: Mapping[str, Sequence[float]]) -> str:
-    """budgets: increasing; methods: for each, best found over optimum at each budget."""
+    """Return the figure. `budgets` increase; `methods` has, for each method, best found over optimum at each budget."""
     highest = max(max(max(off) for off in methods.values()), 1.1)
 
     def x(budget: float) -> float:

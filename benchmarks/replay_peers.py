@@ -1,4 +1,4 @@
-"""Peers of a replay: other searches of one tuning space, each told only what it has measured."""
+"""The peers of a replay: other methods that search a tuning space. Each sees only the times that it has measured."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ BATCH = 5
 
 @dataclass(frozen=True)
 class Table:
-    """A space as a peer sees it: configurations, and times that it may look up one at a time."""
+    """A tuning space for a peer: its configurations, and the times, which the peer may look up one by one."""
 
     name: str
     values: list[dict[str, Any]]
     log2_times: Floats
-    """Infinite for those that fail."""
+    """log2 of each configuration's time; infinite for those that fail."""
     conditions: list[str]
-    """Which combinations the space admits."""
+    """The constraints on combinations of tunables."""
     kept: Path
-    """A folder for what a peer needs as a file."""
+    """The folder for files that a peer needs."""
 
     @cached_property
     def levels(self) -> dict[str, list[Any]]:
@@ -55,11 +55,11 @@ class Table:
 @dataclass(frozen=True)
 class Peer:
     search: Callable[[Table, int, int], list[int]]
-    """From a table, a seed and a budget, what to measure in order."""
+    """Takes a table, a seed and a budget. Returns the indices of the configurations in the order of measurement."""
     plans: bool = False
-    """Whether it uses the budget to plan; then it is run once for each."""
+    """Whether the method plans for its budget. It is then run once for each budget."""
     needs: str = ""
-    """The package it comes from."""
+    """The package that the method needs."""
 
 
 def by_chance(table: Table, seed: int, budget: int) -> list[int]:
@@ -67,7 +67,7 @@ def by_chance(table: Table, seed: int, budget: int) -> list[int]:
 
 
 def classification(table: Table, seed: int, budget: int) -> list[int]:
-    """Likelihood-free: a classifier of the best 15 % of what was measured; the likeliest are measured next."""
+    """Likelihood-free: train a classifier of the best 15 % of the measured times, and measure the likeliest next."""
     import lightgbm
 
     features, rng = table.features, np.random.default_rng(seed)
@@ -86,7 +86,7 @@ def classification(table: Table, seed: int, budget: int) -> list[int]:
 
 
 def forest(table: Table, seed: int, budget: int) -> list[int]:
-    """A random forest on log time; its trees' spread gives an expected improvement."""
+    """A random forest on log time. The spread of its trees gives the expected improvement."""
     import lightgbm
     from scipy.special import ndtr
 
@@ -116,7 +116,7 @@ def forest(table: Table, seed: int, budget: int) -> list[int]:
 
 
 def tree_parzen(table: Table, seed: int, budget: int) -> list[int]:
-    """Optuna's TPE on the tunables as categories; what breaks a constraint or was seen before costs nothing."""
+    """Optuna's TPE with categorical tunables. A trial that violates a constraint or repeats another costs no budget."""
     import optuna
 
     optuna.logging.set_verbosity(optuna.logging.ERROR)
@@ -165,7 +165,7 @@ def kernel_tuner(strategy: str, table: Table, seed: int, budget: int) -> list[in
 
 
 def _cache(table: Table) -> Path:
-    """The space as Kernel Tuner writes it."""
+    """Write the space as a Kernel Tuner cache file, unless it exists, and return its path."""
     file = table.kept / f"{table.name}.kernel_tuner.json"
     if not file.exists():
         entries = {}
@@ -207,6 +207,6 @@ def find(name: str) -> Peer:
 
 
 def missing(name: str) -> str:
-    """The package that a method needs and that is not installed, or nothing."""
+    """Return the package that a method needs and that is not installed, or an empty string."""
     needs = _peers()[name].needs if name in _peers() else ""
     return needs if needs and importlib.util.find_spec(needs) is None else ""

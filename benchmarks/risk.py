@@ -1,14 +1,14 @@
-"""Does `risk` keep its promise? Replays many searches, whose every outcome is known, with forecasters good and bad.
+"""Test whether the policy `risk` keeps its bound: replay searches with known outcomes, with good and bad forecasters.
 
     python benchmarks/risk.py [--runs 200] [--candidates 400] [--alpha 0.05 0.1] [--forecaster good …]
                               [--promoted 0.5] [--spaces ../shared/data/autotune_spaces] [--json]
 
-A run streams candidates in batches of 8, half of them near the best so far where a space has tunables, half from
-anywhere. A winner beats the best at its decision by more than 5 %. Passed over: it was trusted. The bound is on their
-share of all winners. In the end a share of what was trusted may be measured after all, the most promising first, as a
-search does when nothing new comes (`--promoted`). `missed` is the share of all winners that is not measured even then,
-`told` the same as the policy itself reports it, from what it measured alone, and `held` how often its interval holds
-the truth.
+A run proposes candidates in batches of 8. If a space has tunables, half of a batch is near the best so far; the rest is
+drawn from the whole space. A winner is a candidate that beats the best at the time of its decision by more than 5 %. A
+winner is passed over if it was trusted. The bound is on the share of winners that are passed over. At the end, a share
+of the trusted candidates may be measured, the most promising first, as a search does when nothing new is proposed
+(`--promoted`). `missed` is the share of winners that are never measured. `told` is the policy's own estimate of
+`missed`, from its measurements alone. `held` is how often the policy's interval contains the truth.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Space:
-    """Every candidate of one search, with the truth."""
+    """All candidates of one search, with their true speedups."""
 
     name: str
     truth: Floats
-    """log2 S over the anchor; -inf for one that fails."""
+    """log2 S over the anchor; -inf for a candidate that fails."""
     places: npt.NDArray[np.int64] | None = None
-    """The position of each candidate along each tunable, where there are any."""
+    """The position of each candidate along each tunable; None if there are no tunables."""
 
 
 def synthetic(rng: np.random.Generator, count: int) -> Space:
-    """A slow crowd, a quick minority with a tail, and a tenth that fails."""
+    """Draw a space: 70 % slow candidates, 30 % fast ones, and a random tenth of all that fails."""
     quick = rng.random(count) < 0.3
     truth = np.where(quick, rng.normal(0.3, 0.4, count), rng.normal(-1.0, 1.0, count))
     truth[rng.random(count) < 0.1] = -np.inf
@@ -55,7 +55,7 @@ def synthetic(rng: np.random.Generator, count: int) -> Space:
 
 
 def recorded(path: Path) -> Space:
-    """A tuned space; its median configuration is the anchor."""
+    """Read a tuning space. The anchor's time is the median time of its configurations."""
     import pyarrow.parquet
 
     table = pyarrow.parquet.read_table(path)
@@ -69,7 +69,7 @@ def recorded(path: Path) -> Space:
     return Space(path.stem, truth, np.stack(places, axis=1).astype(np.int64))
 
 
-# -- forecasters: where the centre lies, and how wide it claims to be -------------------------------------------------
+# -- forecasters: each returns the centres of its forecasts and the width that it claims ------------------------------
 
 
 def good(truth: Floats, rng: np.random.Generator) -> tuple[Floats, float]:
@@ -93,7 +93,7 @@ def optimistic(truth: Floats, rng: np.random.Generator) -> tuple[Floats, float]:
 
 
 def blind_at_the_top(truth: Floats, rng: np.random.Generator) -> tuple[Floats, float]:
-    """Knows the slow from the quick, but not the quick from the quickest."""
+    """Forecast slow candidates well, but cap forecasts at the 80 % quantile: it cannot rank the fastest fifth."""
     ceiling = np.quantile(truth, 0.8)
     return np.minimum(truth, ceiling) + rng.normal(0, 0.35, truth.size), 0.35
 
@@ -123,18 +123,19 @@ def forecasts(space: Space, kind: str, rng: np.random.Generator) -> Callable[[in
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of one run."""
+    """The result of one run."""
 
     winners: int
     passed_over: int
     missed: int
-    """Of those passed over, how many were not measured in the end, either."""
+    """The winners passed over that were not measured at the end, either."""
     measured: int
     told: float
-    """How many the policy itself takes to have been missed."""
+    """The policy's own estimate of `missed`."""
     high: float
-    """The upper end of what it says of their share."""
+    """The upper end of the policy's interval for the share of missed winners."""
     held: bool
+    """Whether that interval contains the true share."""
 
 
 def replay(policy: Risk, space: Space, kind: str, candidates: int, promoted: float, seed: int) -> Outcome:
@@ -189,7 +190,7 @@ def draw(space: Space, unseen: npt.NDArray[np.bool_], champion: int | None, rng:
 def study(
     spaces: list[Space] | None, kind: str, alpha: float, runs: int, candidates: int, promoted: float
 ) -> dict[str, float | str]:
-    """Runs over these spaces in turn, or over synthetic ones, a new one each."""
+    """Run `replay` over these spaces in turn, or over a new synthetic space for each run if there are none."""
     outcomes = []
     for run in range(runs):
         space = spaces[run % len(spaces)] if spaces else synthetic(np.random.default_rng(run), candidates)
@@ -217,7 +218,7 @@ def study(
 
 
 def wilson(hits: int, tries: int) -> tuple[float, float]:
-    """The 95 % interval of a share."""
+    """Return the 95 % Wilson interval of a share."""
     z2 = 1.959964**2
     centre = (hits + z2 / 2) / (tries + z2)
     reach = math.sqrt(z2) / (tries + z2) * math.sqrt(hits * (tries - hits) / tries + z2 / 4)

@@ -1,12 +1,12 @@
-"""How a search behaves when it is large: time per step as the archive grows, and time and memory of resuming.
+"""Measure how large searches scale: the time per step as the archive grows, and the time and memory of resuming.
 
     .venv/bin/python benchmarks/scale.py --kernels 100000 --events 1000000
 
-The loop, the store, the strategy and the policy are the product's own; device, proposer and forecaster are made up and
-cost next to nothing, so that what is timed is the search itself. A step has 4 candidates.
+The loop, the store, the strategy and the policy are the product's own. The device, the proposer and the forecaster are
+fakes that cost almost nothing, so that the search itself is timed. A step has 4 candidates.
 
-A large run is made from a real one, whose events are repeated, each time with other kernels, until there are enough of
-them. A new process then opens it and goes on; its memory is what the operating system says it had at most.
+A large run is made from a real run by repeating its events, each time with other kernels, until there are enough
+events. A new process then resumes it. Its memory is the peak that the operating system reports.
 """
 
 from __future__ import annotations
@@ -59,11 +59,11 @@ SOURCE = "// presage: entry f\n#define A {number}\nvoid f(void) {{ }}\n"
 UNLIMITED = Budget(10**9)
 BATCH = 4
 COPIED = 10_000
-"""Events of the run that is repeated."""
+"""The number of events of the run that is repeated."""
 EVENTS_PER_KERNEL = 3
-"""About: some candidates fail and are not in the archive."""
+"""Approximate: some candidates fail and are not in the archive."""
 TIMED = 100
-"""Steps whose median counts."""
+"""The number of steps whose median time is reported."""
 
 
 def kernel(number: int) -> Kernel:
@@ -101,7 +101,7 @@ class MadeUpDevice(Device):
 
 
 class Numbers(Proposer):
-    """Candidates that are nothing but numbers, any of them."""
+    """A proposer of kernels that are random numbers."""
 
     def propose(
         self, parent: Parent, others: Sequence[Parent], count: int, known: Container[str], rng: random.Random
@@ -110,7 +110,7 @@ class Numbers(Proposer):
 
 
 class Vague(Forecaster):
-    """The truth, more or less."""
+    """A forecaster that adds noise to the truth."""
 
     def forecast(self, task: Task, candidates: Sequence[Candidate]) -> list[Prediction]:
         return [Prediction(self._one(int(candidate.kernel.hash, 16))) for candidate in candidates]
@@ -132,7 +132,7 @@ class EnoughError(Exception):
 
 
 def grow(folder: Path, policy: str, strategy: str, events: int) -> None:
-    """Search until there are so many events."""
+    """Search until the run has this many events."""
 
     def watch(event: Event, state: State) -> None:
         if event.kind == "asked" and event.seq >= events:
@@ -144,7 +144,7 @@ def grow(folder: Path, policy: str, strategy: str, events: int) -> None:
 
 
 def repeat(folder: Path, events: int) -> None:
-    """Repeat a run's steps with other kernels until there are so many events."""
+    """Repeat a run's steps with other kernels until the run has this many events."""
     with Store(folder) as store:
         told = [event for event in store.events() if event.kind not in ("begun", "session")][1:]
         told = told[: max(i for i, event in enumerate(told) if event.kind == "asked")]
@@ -191,7 +191,7 @@ def _shifted(told: Sequence[Event], seq: int, copy: int, step: int) -> Iterator[
 
 
 def resume(folder: Path, policy: str, strategy: str) -> dict[str, Any]:
-    """Open a run as a new process does, go on for some steps, and say what that took."""
+    """Resume a run, advance it by some steps, and return the time and memory that this took."""
     start, cpu = time.perf_counter(), time.process_time()
     with Store(folder) as store:
         search = Search(store, parts(policy, strategy), UNLIMITED, BATCH)
@@ -217,7 +217,7 @@ def resume(folder: Path, policy: str, strategy: str) -> dict[str, Any]:
 
 
 def large(policy: str, strategy: str, events: int) -> dict[str, Any]:
-    """Make a run of so many events, and resume it in a new process."""
+    """Make a run with this many events, and resume it in a new process."""
     with tempfile.TemporaryDirectory() as name:
         grow(Path(name), policy, strategy, min(COPIED, events))
         if events > COPIED:
@@ -254,7 +254,7 @@ def _cell(value: float) -> str:
 
 
 def sizes(kernels: int, events: int) -> list[int]:
-    """Events that make archives of a hundred kernels and on to the largest, and at last the run to resume."""
+    """Return the numbers of events for archives of 100, 1000, … up to `kernels` kernels, and for the run to resume."""
     powers = range(2, int(math.log10(kernels)) + 1) if kernels >= 100 else ()
     return [*(EVENTS_PER_KERNEL * 10**power for power in powers), *([events] if events else [])]
 

@@ -1,14 +1,14 @@
-"""How a search scales with the number of devices: real Ray workers, and up to 256 simulated devices.
+"""Measure how a search scales with the number of devices: real Ray workers, and up to 256 simulated devices.
 
     .venv/bin/python benchmarks/scale_out.py workers        # 1, 2, 4 and 8 workers, and workers that are killed
     .venv/bin/python benchmarks/scale_out.py simulate autotune_spaces/convolution_milo__A6000.parquet
 
-`workers` starts Ray on this machine with as many GPUs as it is told of, which nobody uses: the device sleeps for half a
-second. What is timed is the product's own search, store and all, from the first result to the last.
+`workers` starts Ray on this machine and declares a GPU for each worker. No GPU is used: the device sleeps for half a
+second. The product's own search, including its store, is timed from the first result to the last.
 
-`simulate` replays a tuning space with a clock of its own. A configuration keeps its device as long as it was recorded
-to: compiling, checking and timing. What the search itself computes takes its processor time, and nothing is heard
-meanwhile.
+`simulate` replays a tuning space with a simulated clock. A configuration occupies its device for its recorded time of
+compiling, checking and timing. The search's own computation advances the clock by its processor time, and no results
+arrive meanwhile.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ void scale(const float *x, float *y, int n) {
 
 
 class Sleeping(Device):
-    """Takes half a second over each kernel. In every `dying`-th its process ends instead, once."""
+    """A device that sleeps half a second for each kernel. At every `dying`-th kernel, it kills its own process."""
 
     kind, languages, name = "cpu", ("c",), "sleeping"
 
@@ -86,14 +86,14 @@ class Sleeping(Device):
 
 
 class Dying(Sleeping):
-    """Each worker is killed at its sixth kernel."""
+    """A device whose worker is killed at each worker's sixth kernel."""
 
     def __init__(self) -> None:
         super().__init__(dying=6)
 
 
 def timed(make: type[Device], workers: int, each: int, forecaster: str) -> dict[str, Any]:
-    """A search with so many measurements a worker: how many a second there were, and what became of them."""
+    """Run a search with `each` measurements per worker. Return the measurements per second, and their outcomes."""
     times: list[float] = []
 
     def watch(event: Event, state: State) -> None:
@@ -142,7 +142,7 @@ def workers(arguments: argparse.Namespace) -> list[dict[str, Any]]:
 
 
 class Simulated(Pool, RecordedDevice):
-    """So many devices, on a clock that jumps from one result to the next."""
+    """A pool of `lanes` simulated devices. Its clock jumps from one result to the next."""
 
     def __init__(self, recording: Recording, seconds: dict[str, float], lanes: int, seed: int) -> None:
         super().__init__(recording, seed)
@@ -180,11 +180,11 @@ class Simulated(Pool, RecordedDevice):
 
 
 class FoundError(Exception):
-    """Near enough to the best."""
+    """A kernel within 5 % of the best was measured."""
 
 
 def found(recording: Recording, seconds: dict[str, float], lanes: int, seed: int) -> dict[str, float]:
-    """The simulated time until something within 5 % of the optimum was measured, and after how many measurements."""
+    """Return the simulated time and the measurements until a kernel within 5 % of the optimum was measured."""
     device = Simulated(recording, seconds, lanes, seed)
     (problem,) = recording.counts
     totals = {hash: row.total_ns for hash, row in device.rows(problem).items() if row.cases}
@@ -228,7 +228,7 @@ def simulate(arguments: argparse.Namespace) -> list[dict[str, Any]]:
 
 
 def curve(results: Sequence[dict[str, Any]]) -> str:
-    """The median time and each seed's against the number of devices, both axes logarithmic, as SVG."""
+    """Return an SVG of the median time and each seed's time against the number of devices, with logarithmic axes."""
     width, height, left, bottom = 640, 360, 60, 44
     devices = sorted({each["lanes"] for each in results})
     most, least = max(each["seconds"] for each in results), min(each["seconds"] for each in results)
@@ -259,7 +259,7 @@ def curve(results: Sequence[dict[str, Any]]) -> str:
 
 
 def delays(space: Path, recording: Recording) -> dict[str, float]:
-    """How long each configuration kept its GPU when it was recorded, by the kernel's hash."""
+    """Return the seconds for which each configuration occupied its GPU when it was recorded, by the kernel's hash."""
     parts = ("compile_ms", "benchmark_ms", "verification_ms", "framework_ms")
     told = pyarrow.parquet.read_table(space)
     names = [name for name in told.column_names if name not in parts and not name.endswith("_ms")]

@@ -1,4 +1,4 @@
-"""How many modules that others wrote can be traced without a GPU, and what the rest lacks.
+"""Count the third-party modules that can be traced without a GPU, and print why the others cannot.
 
     python benchmarks/tracing.py FOLDER [--count N] [--only references|torch|inline] [--json]
 
@@ -25,12 +25,12 @@ from presage.problems import static
 from presage.static import hardware
 
 BUILDS = ("cpp_extension", "RawKernel", "RawModule", "_compile_kernel")
-"""What a module says that builds CUDA code itself."""
+"""Names that occur only in a module that builds CUDA code itself."""
 AT_ONCE = 16
 
 
 def modules(folder: Path) -> Iterator[tuple[str, str, str]]:
-    """The kind of each module, its text, and its problem's."""
+    """Yield the kind of each module, its text, and the text of its problem."""
     unpacked = subprocess.run(["zstd", "-dc", folder / "codes.jsonl.zst"], capture_output=True, check=True).stdout
     codes = {code["code_id"]: code for code in map(json.loads, unpacked.decode().splitlines())}
     seen = set()

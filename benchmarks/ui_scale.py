@@ -1,12 +1,12 @@
-"""How quickly the web view opens a run of 100,000 kernels, and what following a live run costs the search.
+"""Measure how fast the web view opens a run of 100,000 kernels, and how much following a live run slows the search.
 
     python benchmarks/ui_scale.py open  [--kernels 100000] [--measured 20000]
     python benchmarks/ui_scale.py live  [--rounds 5]
 
-`open` writes a run with the store's own writer, serves it, and asks for its pages: the first time, when all events are
-read, and again; beside the time on the clock it shows the processor time of the server, which a busy machine does not
-change. `live` does the same recorded searches in turns, alone and followed by a server with a browser's connection, and
-compares their times and their processor times.
+`open` writes a run with the store's own writer, serves it, and requests its pages: once when all events must be read,
+and again. Besides the wall time it shows the processor time of the server, which does not depend on other load. `live`
+repeats the same recorded search, alternately alone and followed by a server with an open stream, and compares wall and
+processor times.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def kernel(number: int) -> Kernel:
 
 
 def write(folder: Path, kernels: int, measured: int) -> None:
-    """A run as a search would leave it: steps of proposals, forecasts, decisions and measurements."""
+    """Write a run as a search would: steps of proposals, forecasts, decisions and measurements."""
     rng = random.Random(0)
     share = measured / kernels
     configuration = {
@@ -104,7 +104,7 @@ def measurement(of: Kernel, ns: float) -> Measurement:
 
 @contextmanager
 def served(folder: Path) -> Iterator[tuple[str, int]]:
-    """A server of its own process, as a user would start it: its address and the process."""
+    """Start a server as a user would. Yield its address and process id, and stop it at the end."""
     command = [sys.executable, "-P", "-m", "presage", "ui", str(folder), "--port", "0", "--json"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -116,7 +116,7 @@ def served(folder: Path) -> Iterator[tuple[str, int]]:
 
 
 def busy(pid: int) -> float:
-    """The processor time of a process in seconds."""
+    """Return the processor time of a process in seconds."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
@@ -146,7 +146,7 @@ def opening(arguments: argparse.Namespace) -> None:
 
 
 def search(folder: Path) -> tuple[float, float]:
-    """The seconds that a search takes by its own clock, and its processor time."""
+    """Run a search. Return its wall time by its own clock, and its processor time, in seconds."""
     asked = ["softmax", "--budget", "62", "--run", str(folder), "--json"]
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     command = [sys.executable, "-P", "-m", "presage", "search", *asked]
@@ -157,7 +157,7 @@ def search(folder: Path) -> tuple[float, float]:
 
 
 def follow(run: Path, address: str) -> None:
-    """Read the stream of the run's page as soon as there is a run, until the server ends."""
+    """Wait until the run exists, then read the stream of its page until the server stops."""
     while not (run / "run.db").exists():
         time.sleep(0.2)
     with suppress(OSError), urllib.request.urlopen(f"{address}live/runs/{run.name}") as answer:

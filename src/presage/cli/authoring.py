@@ -1,4 +1,4 @@
-"""What `presage problems`, `policies` and `forecasters` share: listing, starting a new one, and checking one."""
+"""Code that `presage problems`, `policies` and `forecasters` share: list plugins, start a new one, and check one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from presage.plugins.installed import declared
 
 
 def add_arguments(parser: argparse.ArgumentParser, group: Group, shows: str) -> None:
-    """The words after the command: a name, `new NAME` or `check NAME`."""
+    """Add the arguments after the command: a name, `new NAME` or `check NAME`."""
     parser.add_argument(
         "words", nargs="*", metavar="[new|check] NAME",
         help=f"NAME: {shows}. new NAME: write a package with a {group.noun} of your own, which works as written, to"
@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser, group: Group, shows: str) -> 
 
 
 def asked(arguments: argparse.Namespace, group: Group) -> tuple[str, str]:
-    """The verb, or nothing, and the name, or nothing."""
+    """Return the verb and the name that were typed; an absent one is an empty string."""
     words: list[str] = arguments.words
     verb = words[0] if words and words[0] in template.VERBS else ""
     names = words[1:] if verb else words
@@ -39,7 +39,7 @@ def asked(arguments: argparse.Namespace, group: Group) -> tuple[str, str]:
 
 
 def new(arguments: argparse.Namespace, group: Group, name: str) -> int:
-    """Write a new package, and say what to do next."""
+    """Write a new plugin package and print the commands to run next. Return the exit status."""
     written = template.write(group, name, arguments.into)
     then = [f"pip install -e {written.folder}", f"presage {group.plural} check {name}"]
     if arguments.json:
@@ -56,7 +56,7 @@ def new(arguments: argparse.Namespace, group: Group, name: str) -> int:
 
 
 def report(arguments: argparse.Namespace, group: Group, name: str, findings: Iterable[Finding]) -> int:
-    """Print findings as they come. The exit status is 1 where a rule failed."""
+    """Print findings as they come. Return the exit status: 1 if a rule failed."""
     found = []
     for finding in findings:
         found.append(finding)
@@ -73,9 +73,9 @@ def report(arguments: argparse.Namespace, group: Group, name: str, findings: Ite
 
 
 def show(arguments: argparse.Namespace, group: Group, name: str) -> int:
-    """List the parts of a group, or one of them."""
+    """Print all plugins of a group, or only the one of this name."""
     if name:
-        group.load(name)  # says what is wrong with it
+        group.load(name)  # raises an error that says what is wrong with the plugin
     found = [each for each in declared([group]) if name in ("", each.name)]
     if arguments.json:
         documents.write(group.plural, {group.plural: [asdict(each) for each in found]})

@@ -1,7 +1,7 @@
 """`presage completion bash|zsh|fish`: prints a script that completes commands, options and names.
 
-The script is made from the parsers and holds all names, so that pressing Tab starts no Python. Print it again after you
-install a plugin.
+The script is generated from the parsers and contains all names, so that pressing Tab does not start Python. Print it
+again after you install a plugin.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def whole_parser() -> argparse.ArgumentParser:
-    """The parser with the arguments of every command. Making it imports every command."""
+    """Return the parser with the arguments of every command. This imports every command."""
     from presage.cli import main
 
     parser = main.build(None)
@@ -50,7 +50,7 @@ def whole_parser() -> argparse.ArgumentParser:
 
 @dataclass(frozen=True)
 class Value:
-    """What may follow an option or stand in the place of an argument."""
+    """The values that an option or an argument takes: fixed names, files, or both."""
 
     names: tuple[str, ...] = ()
     files: bool = False
@@ -58,7 +58,7 @@ class Value:
 
 @dataclass(frozen=True)
 class Option:
-    """An option: its spellings, what it does, and what follows it; None for a flag."""
+    """An option: its spellings, its help, and its value; the value is None for a flag."""
 
     spellings: tuple[str, ...]
     help: str
@@ -67,7 +67,7 @@ class Option:
 
 @dataclass(frozen=True)
 class Node:
-    """A command: the words that name it, and what may be written after them."""
+    """A command: its path, such as `corpus ls`, with its subcommands, options and arguments."""
 
     path: str
     help: str
@@ -77,7 +77,7 @@ class Node:
 
 
 def _nodes() -> Iterator[Node]:
-    """The command line as a whole, then every command."""
+    """Yield a node for `presage` itself, then one for every command."""
     parser = whole_parser()
     yield _node("", parser)
     for path, sub in defaults.commands(parser):
@@ -102,7 +102,7 @@ def _node(path: str, parser: argparse.ArgumentParser) -> Node:
 
 
 def _plain(action: argparse.Action, parser: argparse.ArgumentParser) -> str:
-    """The help of an option as one line."""
+    """Return the help of an option as one line."""
     return " ".join((action.help or "").replace("%(default)s", str(action.default)).replace("%%", "%").split())
 
 
@@ -121,7 +121,7 @@ _NUMBERS = ("N", "S", "D", "SHARE", "NUMBER", "URL", "PORT")
 
 @cache
 def _names() -> dict[str, Callable[[], Iterable[str]]]:
-    """The names that an argument or an option takes, by what argparse calls it."""
+    """For each argparse `dest` that takes names: a function that returns the names."""
     from presage.devices import recorded
     from presage.devices import registry as devices
     from presage.plugins import group
@@ -205,7 +205,7 @@ def _bash_value(value: Value) -> str:
 
 
 def _zsh(nodes: list[Node]) -> str:
-    """A function for each command, made of `_arguments`."""
+    """Return the zsh script: a function for each command, which calls `_arguments`."""
     functions = [_zsh_function(node) for node in nodes]
     head = "#compdef presage ./presage\n# Completion of presage for zsh: written by 'presage completion zsh'.\n"
     tail = 'if [ "$funcstack[1]" = "_presage" ]; then _presage "$@"; else compdef _presage presage ./presage; fi\n'
@@ -236,7 +236,7 @@ def _zsh_option(option: Option) -> str:
 
 
 def _zsh_value(value: Value) -> str:
-    """An action of `_arguments`: names, files, or both."""
+    """Return the action of `_arguments` that completes names, files, or both."""
     names = " ".join(name.replace(":", r"\:") for name in value.names)
     if names and value.files:
         return f'{{_alternative "names\\:name\\:({names})" "files\\:file\\:_files"}}'

@@ -1,4 +1,4 @@
-"""`presage config`: which configuration files there are, and what they set."""
+"""`presage config`: show where configuration files are looked for, and what they set."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def run(arguments: argparse.Namespace) -> int:
     from presage.cli import completion
 
     found = defaults.settings()
-    defaults.apply(completion.whole_parser(), None)  # raises where a file sets what no command has
+    defaults.apply(completion.whole_parser(), None)  # raises if a file sets an option that does not exist
     files = [{"path": str(file), "exists": file.is_file()} for file in defaults.files()]
     if arguments.json:
         rows = [setting._asdict() | {"file": str(setting.file)} for setting in found]

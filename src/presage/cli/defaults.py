@@ -1,8 +1,8 @@
 """Defaults from configuration files: `presage.toml` in the current folder, then the user's own file.
 
-A file has a table for each command, `[search]` or `[corpus.collect]`, with the command's options without their dashes.
-What is typed wins over `presage.toml`, which wins over the user's file. Because anyone can put a `presage.toml` into a
-folder that you then work in, it must not set options that choose a program, an address or a file to write.
+A file has a table for each command, such as `[search]` or `[corpus.collect]`, with the command's options without their
+dashes. The command line overrides `presage.toml`, and `presage.toml` overrides the user's file. The folder may come
+from someone else, so its `presage.toml` must not set options that choose a program, an address or an output file.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from presage.core.errors import PresageError, hint
 LOCAL = Path("presage.toml")
 _USERS_OWN = {"cc", "base-url", "config", "weights", "host", "html", "into", "output", "run"}
 _USERS_OWN_COMMANDS = {"mcp"}
-"""Whose options all say what agents may do: an agent can write a file, too."""
+"""Commands whose options `presage.toml` must not set. The options of `mcp` limit agents, and agents can write files."""
 _NOT_DEFAULTS = {"help", "json", "no-config", "version"}
 
 
@@ -26,28 +26,28 @@ class Setting(NamedTuple):
     """One line of a configuration file."""
 
     command: str
-    """Such as `search` or `corpus collect`."""
+    """The command, such as `search` or `corpus collect`."""
     option: str
     value: Any
     file: Path
 
 
 def files() -> list[Path]:
-    """Where configuration files are looked for, the weaker one first."""
+    """Return the paths of the configuration files. A later file overrides an earlier one. They need not exist."""
     folder = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
     return [folder / "presage" / "config.toml", LOCAL]
 
 
 def settings() -> list[Setting]:
-    """What the files set, the weaker file first. Raises PresageError for a file that is not as it should be."""
+    """Return what the files set. A later setting overrides an earlier one. Raises PresageError for an invalid file."""
     return [setting for file in files() if file.is_file() for setting in _read(file)]
 
 
 def apply(parser: argparse.ArgumentParser, command: str | None) -> dict[str, list[Any]]:
-    """Make what the files set the defaults of this command, or of all with None.
+    """Set the defaults of this command from the configuration files; of all commands if `command` is None.
 
-    Lists are returned and not set: argparse would add what is typed to them. `fill` sets them after parsing.
-    Raises PresageError for an option that the command does not have, and for a value that the option does not take.
+    Return the defaults that are lists, by `dest`, without setting them: argparse would append typed values to them.
+    `fill` sets them after parsing. Raises PresageError for an unknown option, and for a value that it does not accept.
     """
     lists: dict[str, list[Any]] = {}
     parsers = dict(commands(parser))
@@ -71,14 +71,14 @@ def apply(parser: argparse.ArgumentParser, command: str | None) -> dict[str, lis
 
 
 def fill(parsed: argparse.Namespace, lists: Mapping[str, list[Any]]) -> None:
-    """Give options that may be repeated their defaults, unless they were typed."""
+    """Set the defaults of repeatable options that were not typed. `lists` is what `apply` returned."""
     for name, value in lists.items():
         if hasattr(parsed, name) and not getattr(parsed, name):
             setattr(parsed, name, value)
 
 
 def commands(parser: argparse.ArgumentParser, path: str = "") -> Iterator[tuple[str, argparse.ArgumentParser]]:
-    """Every command under this parser with its own, `corpus` and `corpus ls` alike."""
+    """Yield the path and the parser of every command below this parser: `corpus`, but also `corpus ls`."""
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             for name, sub in action.choices.items():
@@ -87,7 +87,7 @@ def commands(parser: argparse.ArgumentParser, path: str = "") -> Iterator[tuple[
 
 
 def options(parser: argparse.ArgumentParser) -> dict[str, argparse.Action]:
-    """The options that can have a default, by their long name without dashes."""
+    """Return the options that can have a default, by their long name without dashes."""
     names = {
         name.removeprefix("--"): action
         for action in parser._actions
@@ -131,7 +131,7 @@ def _action(parser: argparse.ArgumentParser, setting: Setting) -> argparse.Actio
 
 
 def _value(parser: argparse.ArgumentParser, action: argparse.Action, setting: Setting) -> Any:
-    """The value as the option would have parsed it."""
+    """Return the value as the option would parse it from the command line."""
     given = setting.value
     if action.nargs == 0:
         if not isinstance(given, bool):

@@ -1,4 +1,4 @@
-"""`presage devices`."""
+"""`presage devices`: list the devices, their facts, and the sandbox that compilers run in."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _compiling() -> dict[str, Any]:
-    """The layers of the sandbox that compilers and static reports run in."""
+    """Return the layers of the sandbox in which compilers and static reports run."""
     return {"sandbox": processes.layers()}
 
 

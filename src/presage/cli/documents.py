@@ -1,6 +1,6 @@
-"""What `--json` prints: one document per command, of the shape that documents.json describes.
+"""The JSON documents that `--json` prints, one per command. documents.json holds their schemas.
 
-`python -m presage.cli.documents` writes docs/reference/json.md from that file.
+`python -m presage.cli.documents` prints docs/reference/json.md, which is generated from documents.json.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:  # which need numpy
+if TYPE_CHECKING:  # these modules import numpy
     from presage.core.forecast import Forecast
     from presage.kernels.kernel import Kernel
 
 _LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 VERSION = 1
-"""Of all shapes. It grows when a field is removed or changes its meaning, not when one is added."""
+"""The version of all schemas. It grows when a field is removed or changes its meaning, not when a field is added."""
 SCHEMA = Path(__file__).with_name("documents.json")
 
 
@@ -27,28 +27,28 @@ def write(name: str, document: dict[str, Any]) -> None:
 
 
 def text(name: str, document: dict[str, Any]) -> str:
-    """The document of a command, as it is printed."""
+    """Return the document of a command as it is printed."""
     written = json.dumps(whole(name, document), indent=2).replace("\x7f", "\\u007f")
     return f"{written}\n"
 
 
 def whole(name: str, document: dict[str, Any]) -> dict[str, Any]:
-    """The document with the name of its shape. Numbers that JSON cannot hold become null."""
+    """Return the document with the name of its schema. Numbers that JSON cannot represent (NaN, inf) become null."""
     return {"schema": f"{name}/{VERSION}", **_finite(document)}
 
 
 def write_error(message: str, kind: str) -> None:
-    """Print what went wrong in place of a command's document."""
+    """Print an error document in place of a command's document."""
     write("error", {"error": {"message": message, "kind": kind}})
 
 
 def kernel(of: Kernel) -> dict[str, Any]:
-    """A kernel, without its source."""
+    """Describe a kernel, without its source."""
     return {"name": of.name, "hash": of.hash, "language": of.language, "values": dict(of.values)}
 
 
 def forecast(of: Forecast) -> dict[str, Any]:
-    """A forecast: its numbers, and its distribution with the edges of the bins."""
+    """Describe a forecast: its summary numbers, and its distribution over bins with their edges."""
     low, median, high = (2 ** of.quantile(q) for q in (0.05, 0.5, 0.95))
     return {
         "speedup": {"value": median, "low": low, "high": high},
@@ -61,12 +61,12 @@ def forecast(of: Forecast) -> dict[str, Any]:
 
 
 def quantiles(of: Forecast) -> dict[str, float]:
-    """log2 S at some levels, if the kernel works."""
+    """Return log2 S at the levels of `_LEVELS`, given that the kernel works."""
     return {f"{level:g}": of.quantile(level) for level in _LEVELS}
 
 
 def bins(of: Forecast) -> list[dict[str, Any]]:
-    """The probability of each bin of speedups; an outer bin has no lower or no upper edge."""
+    """Return the probability of each speedup bin. The first bin has no lower edge, the last no upper edge."""
     from presage.core import scale
 
     edges = [None, *scale.EDGES, None]
@@ -91,7 +91,7 @@ def _finite(value: Any) -> Any:
 
 
 def reference() -> str:
-    """docs/reference/json.md, from the descriptions in documents.json."""
+    """Return the text of docs/reference/json.md, made from the descriptions in documents.json."""
     shapes = json.loads(SCHEMA.read_text())
     lines = [f"# JSON output\n\n{shapes['description']}"]
     for name, shape in shapes["$defs"].items():
@@ -103,7 +103,7 @@ def reference() -> str:
 
 
 def _rows(shape: dict[str, Any], prefix: str = "") -> list[tuple[str, str, str]]:
-    """Every field with its type and its description; fields inside fields as `outer.inner`."""
+    """Return a row for each field: name, type and description. A nested field is named `outer.inner`."""
     found = []
     required = shape.get("required", ())
     for name, part in shape.get("properties", {}).items():

@@ -1,4 +1,4 @@
-"""`presage evaluate [FORECASTER…]`."""
+"""`presage evaluate [FORECASTER…]`: score forecasters on a recording, and compare them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from presage.forecasters import registry
 
 _PAGE = Path("presage-evaluation.html")
 _SHOWN = ("learned", "nearest", "roofline", "prior", "uniform")
-"""The forecasters to evaluate unless others are named: the default one, and baselines that it must beat."""
+"""The forecasters to evaluate if none is named: the default forecaster, and the baselines that it must beat."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -96,7 +96,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _kept(page: Path) -> Path:
-    """The file beside the page that keeps the numbers and curves, for `presage ui`."""
+    """Return the path of the JSON file beside the page. `presage ui` reads the numbers and curves from it."""
     return page.with_name(f"{page.stem}{'' if 'evaluation' in page.stem else '-evaluation'}.json")
 
 
@@ -114,7 +114,7 @@ def _document(
 
 
 def _recording(arguments: argparse.Namespace) -> str | None:
-    """Nothing is measured here, so that a device is a recorded one."""
+    """Return the recording that --recording or --device names, or None. The device must be a recorded one."""
     if arguments.device is None:
         return str(arguments.recording) if arguments.recording else None
     if arguments.recording or not arguments.device.startswith("recorded:"):
@@ -123,7 +123,7 @@ def _recording(arguments: argparse.Namespace) -> str | None:
 
 
 def _names(arguments: argparse.Namespace) -> list[str]:
-    """The forecasters that are named, each once. A baseline that is not one of them is noticed before any is asked."""
+    """Return the forecasters to evaluate, each once. Raises PresageError if the baseline is not one of them."""
     named = [*arguments.forecasters, *(arguments.forecaster or ())]
     names = list(dict.fromkeys(named)) or [name for name in _SHOWN if name in registry.names()]
     if arguments.baseline and arguments.baseline not in names:
@@ -132,14 +132,14 @@ def _names(arguments: argparse.Namespace) -> list[str]:
 
 
 def _count(text: str) -> int:
-    """An argument that is a whole number, 0 or more."""
+    """Parse an argument that is a whole number, 0 or more."""
     if not (text.isascii() and text.isdigit()):
         raise argparse.ArgumentTypeError(f"'{text}' is not a whole number, 0 or more")
     return int(text)
 
 
 def _check_writable(page: Path) -> None:
-    """Fail now, and not after minutes of work, if the page cannot be written."""
+    """Raise PresageError if the page cannot be written, before minutes of work are spent."""
     part = page.with_name(f".{page.name}.part") if page.name else page
     try:
         if page.is_dir():

@@ -1,4 +1,4 @@
-"""The part of `presage corpus` that other projects take part in: import, export and fastp."""
+"""`presage corpus import | export | fastp`: exchange recordings with other projects, and score as KernelBench does."""
 
 from __future__ import annotations
 

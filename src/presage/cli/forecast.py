@@ -1,4 +1,4 @@
-"""`presage forecast [--problem] PROBLEM KERNEL… --target h200`."""
+"""`presage forecast [--problem] PROBLEM KERNEL… --target h200`: forecast kernels without running them on a device."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _POLICY = "confident"
 
 
 class Told(NamedTuple):
-    """One kernel, what is said of it, and what to do with it."""
+    """One kernel, its forecast, and the decision about it."""
 
     kernel: Kernel
     prediction: Prediction
     action: str
-    """Of the policy, or `broken`, where there is nothing to forecast."""
+    """The policy's action, or `broken` for a kernel that cannot work."""
     reason: str
 
     @property
@@ -81,7 +81,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def decided(kernels: Sequence[Kernel], predictions: Sequence[Prediction], policy: str) -> list[Told]:
-    """What to do with each. A policy sees all that can work at once."""
+    """Return each kernel with the policy's decision. The policy gets the forecasts of all working kernels at once."""
     working = [prediction.forecast for prediction in predictions if not prediction.why_broken]
     standing = Standing(best=0.0, measured=0, left=None)
     decisions = iter(policies.get(policy).decide(working, standing, random.Random(0)))
@@ -115,7 +115,7 @@ def document(asked: Asked, forecaster: str, told: Sequence[Told]) -> dict[str, A
 
 
 def _numbers(prediction: Prediction) -> dict[str, Any]:
-    """What a script looks at first; a kernel that cannot work fails for certain."""
+    """Return the summary numbers for scripts. A kernel that cannot work has p_fail 1."""
     found = prediction.forecast
     if found is None:
         return {"mean": None, "quantiles": None, "p_fail": 1.0 if prediction.why_broken else None}
@@ -152,7 +152,7 @@ def _print_forecast(forecast: Forecast) -> None:
 
 
 def _print_ranking(asked: Asked, forecaster: str, told: Sequence[Told]) -> None:
-    """All kernels, those first of which most is expected if a failure counts 0."""
+    """Print all kernels in descending order of expected speedup; a failure counts as a speedup of 0."""
     print(f"{_heading(asked, f'{len(told)} kernels', forecaster)}\n")
     ranked = sorted(told, key=lambda each: _expected(each.prediction.forecast), reverse=True)
     rows = [[str(place), each.name, *_cells(each)] for place, each in enumerate(ranked, start=1)]

@@ -1,4 +1,4 @@
-"""`presage forecasters [NAME]`, `presage forecasters new NAME`, `presage forecasters check NAME`."""
+"""`presage forecasters [NAME]`, `presage forecasters new NAME` and `presage forecasters check NAME`."""
 
 from __future__ import annotations
 

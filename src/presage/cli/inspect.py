@@ -1,4 +1,4 @@
-"""`presage inspect PROBLEM KERNEL --target h200`."""
+"""`presage inspect PROBLEM KERNEL --target h200`: compile or trace a kernel without a GPU, and show the report."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def target_of(name: str) -> hardware.Hardware:
-    """The GPU to compile for."""
+    """Return the GPU of this name. Raises PresageError for a target that nothing is compiled for."""
     if (found := hardware_of(name)) is None:
         raise PresageError(f"nothing is compiled for {name}; name a GPU with --target")
     return found
@@ -156,7 +156,7 @@ def _row(case: Case, launch: LaunchReport) -> list[str]:
 
 
 def _instructions(launches: Sequence[LaunchReport]) -> list[list[str]]:
-    """The instruction mix of each distinct kernel."""
+    """Return table rows with the instruction mix of each distinct kernel."""
     rows: list[list[str]] = []
     distinct = {(launch.name, tuple(launch.instructions.items())): launch for launch in launches}
     for launch in distinct.values():
@@ -173,7 +173,7 @@ def _instructions(launches: Sequence[LaunchReport]) -> list[list[str]]:
 
 
 def _executed(case: Case, launch: LaunchReport) -> list[str]:
-    """What will be executed, counted by walking the code."""
+    """Return a table row with what the launch will execute, counted by a walk through its code."""
     name = [case.name, launch.name]
     if launch.executed is None:
         return [*name, *["?"] * 6]
@@ -191,7 +191,7 @@ def _executed(case: Case, launch: LaunchReport) -> list[str]:
 
 
 def _moved(launch: LaunchReport, sectors: float, *kinds: str) -> str:
-    """`?` where the walk followed none of the instructions that move data, such as bulk copies."""
+    """Return the bytes moved; `?` if the walk counted none, but the kernel has such instructions (bulk copies)."""
     unseen = not sectors and any(kind.startswith(kinds) for kind in launch.instructions)
     return "?" if unseen else _bytes(32 * sectors)
 

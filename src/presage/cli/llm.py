@@ -1,4 +1,4 @@
-"""`presage llm check` and `presage llm serve`."""
+"""`presage llm check` and `presage llm serve`: probe a language model's endpoint, and serve a model on this machine."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _serve(arguments: argparse.Namespace) -> int:
 
 
 def _server(arguments: argparse.Namespace) -> local.LocalServer | WeightsServer:
-    """One over transformers for a model, and one over llama.cpp for a GGUF file."""
+    """Return a server that runs transformers for --model, or llama.cpp for a GGUF file."""
     if arguments.model is None:
         if arguments.adapter:
             raise PresageError("--adapter is added to --model; name one")

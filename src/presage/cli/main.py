@@ -1,7 +1,7 @@
-"""`presage COMMAND …`: imports the command's module, parses its arguments, runs it, and reports errors.
+"""`presage COMMAND …`: import the command's module, parse its arguments, run it, and report errors.
 
-An error that the user can fix is one line on stderr and exit status 2; with `--json` it is also a document on stdout.
-Ctrl-C and SIGTERM both raise an exception, so that a command always cleans up.
+An error that the user can fix prints one line on stderr and exits with status 2; with `--json` it also prints a
+document on stdout. Ctrl-C and SIGTERM both raise an exception, so that a command always cleans up.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ COMMANDS = {
     "config": "show the defaults that configuration files set",
     "completion": "print a completion script for bash, zsh or fish",
 }
-"""Each name is a module of presage.cli. It is imported only when the command is used, so that --help is quick."""
+"""Each name is a module of presage.cli. A module is imported only when its command runs, so that --help is fast."""
 
 
 _FIXABLE = (
     errno.ENAMETOOLONG, errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.ENOTDIR, errno.ELOOP,
 )  # fmt: skip
-"""Errors of the file system that the user can fix. Any other is a bug and shows a traceback."""
+"""File system errors that the user can fix. Any other OSError is a bug and shows a traceback."""
 
 
 class TerminatedError(KeyboardInterrupt):
@@ -55,7 +55,7 @@ class TerminatedError(KeyboardInterrupt):
 
 
 class UsageError(PresageError):
-    """The arguments are wrong. `usage` says what the command takes."""
+    """The arguments are wrong. `usage` is the text to print before the message."""
 
     def __init__(self, message: str, usage: str) -> None:
         super().__init__(message)
@@ -85,7 +85,7 @@ def _main(arguments: list[str]) -> int:
     except KeyboardInterrupt as stopped:
         print("presage: stopped", file=sys.stderr)
         return 128 + (signal.SIGTERM if isinstance(stopped, TerminatedError) else signal.SIGINT)
-    except BrokenPipeError:  # the reader of our output has gone, as `head` does
+    except BrokenPipeError:  # the reader of our output, such as `head`, has exited
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except (PresageError, OSError) as error:
@@ -110,7 +110,7 @@ def _run(arguments: list[str], with_config: bool) -> int:
 
 
 def _report(error: PresageError | OSError, as_json: bool) -> int:
-    """Print an error that the user can fix."""
+    """Print an error that the user can fix, and return the exit status."""
     kind, before, message = "input", "presage: ", str(error)
     if isinstance(error, UsageError):
         kind, before = "usage", error.usage
@@ -130,7 +130,7 @@ def _file_name(name: Any) -> str:
 
 @contextmanager
 def _ended_by_sigterm() -> Iterator[None]:
-    """Raise SIGTERM as an exception, so that workers are ended and scratch folders are removed."""
+    """Raise an exception on SIGTERM, so that workers are stopped and scratch folders are removed."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -146,17 +146,17 @@ def _ended_by_sigterm() -> Iterator[None]:
 
 
 class _Version(argparse.Action):
-    """Prints the versions. They are looked up only when they are asked for."""
+    """Print the versions. They are looked up only if --version is given."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        from presage.cli import version  # which imports importlib.metadata: --help does not need it
+        from presage.cli import version  # imports importlib.metadata, which --help does not need
 
         sys.stdout.write(version.text())
         parser.exit()
 
 
 def build(command: str | None) -> Parser:
-    """The parser of the command line. Only this command has its arguments: another's would have to be imported."""
+    """Return the parser of the command line. Only `command` gets its arguments, so that no other module is imported."""
     parser = Parser(
         prog="presage",
         description="Forecast and measure the speed of GPU and CPU kernels.",

@@ -1,4 +1,4 @@
-"""`presage mcp`: the server that coding agents talk to."""
+"""`presage mcp`: serve coding agents over stdin and stdout, or over HTTP."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`presage measure PROBLEM KERNEL…`."""
+"""`presage measure PROBLEM KERNEL…`: compile, check and time kernels on a device."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from presage.problems import registry as problems
 from presage.problems.external import KERNELBENCH, ExternalProblem
 
 _WAITS = 1.2
-"""A caller who waits for so many times what the GPU needs is told."""
+"""If the caller's wait exceeds the GPU time by more than this factor, the output says so."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -92,7 +92,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def default_device(named: str, kernels: list[str]) -> str:
-    """The device that fits the kernels' languages. What a problem from elsewhere needs was never recorded."""
+    """Return the default device for the kernels' languages. An external problem always gets a device for torch."""
     problem = problems.get(named)
     if isinstance(problem, ExternalProblem):
         return devices.default({"torch"})
@@ -100,7 +100,7 @@ def default_device(named: str, kernels: list[str]) -> str:
 
 
 def ratio(first: Measurement, other: Measurement) -> dict[str, Any]:
-    """How many times as fast the other kernel is as the first."""
+    """Return the speedup of the other kernel over the first; None if it is not known."""
     found = speedup(first, other)
     return {"of": other.kernel.name, "to": first.kernel.name, "speedup": found._asdict() if found else None}
 
@@ -166,7 +166,7 @@ def _print(measured: list[Measurement], anchor: Measurement | None, ratios: list
 
 
 def _waits(of: Measurement) -> list[str]:
-    """Where a caller of a replayed module waits for longer than the GPU works."""
+    """Return a line for each case in which a caller of a replayed module waits for much longer than the GPU works."""
     return [
         f"\n{_short(of.kernel)}, {case.case}: the GPU needs {terminal.duration(case.median.value)}; a caller waits"
         f" {terminal.duration(case.wait_ns)}, because the host cannot keep up"

@@ -1,4 +1,4 @@
-"""`presage plugins [KIND]`: what installed packages add, and what is broken."""
+"""`presage plugins [KIND]`: list the plugins of installed packages, and the errors of broken ones."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _late(declared: Declared, broken: dict[str, str]) -> str | None:
-    """What went wrong when problems were made."""
+    """Return the error that occurred when the problems of this plugin were made, or None."""
     return broken.get(declared.name) if declared.kind == "problem" else None
 
 
 def table(found: Sequence[Declared]) -> str:
-    """A row for each, with what it does and its settings."""
+    """Return a table with a row for each plugin: its kind, name, package, summary and settings."""
     rows = [[each.kind, each.name, f"{each.package} {each.version}", _about(each)] for each in found]
     return terminal.table(rows, ["kind", "name", "package", "what it does [settings]"])
 

@@ -1,4 +1,4 @@
-"""`presage policies [NAME]`, `presage policies new NAME`, `presage policies check NAME`."""
+"""`presage policies [NAME]`, `presage policies new NAME` and `presage policies check NAME`."""
 
 from __future__ import annotations
 
@@ -19,6 +19,6 @@ def run(arguments: argparse.Namespace) -> int:
     if verb == "check":
         from presage.authoring import policy_check
 
-        POLICIES.make(name)  # says what is wrong with its name or its constructor
+        POLICIES.make(name)  # raises an error that says what is wrong with the name or the constructor
         return authoring.report(arguments, POLICIES, name, policy_check.check(POLICIES.load(name)))
     return authoring.show(arguments, POLICIES, name)

@@ -1,4 +1,4 @@
-"""`presage problems [NAME]`, `presage problems new NAME`, `presage problems check NAME`."""
+"""`presage problems [NAME]`, `presage problems new | check NAME` and `presage problems evaluator NAME`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from presage.problems.external import KERNELBENCH, ONE_FILE, ExternalProblem
 
 _PATIENCE_SECONDS = 60.0
 PROJECTS = ("openevolve", "shinka")
-"""Whose searches evaluators can be written for."""
+"""The projects for whose evolutionary searches `presage problems evaluator` writes evaluators."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -135,7 +135,7 @@ def detail(problem: Problem) -> dict[str, Any]:
 
 
 def _entry(problem: Problem) -> str:
-    """What a bare kernel's function is called: anything, but a file that states the problem has a name for it."""
+    """The name to show for a bare kernel's function: the reference kernel's, else the problem's. Any name works."""
     reference = problem.reference_kernel()
     return reference.header.launches[0].entry if reference else problem.name
 
@@ -180,7 +180,7 @@ def _print_detail(problem: Problem, document: dict[str, Any]) -> None:
         print(f"{kernel['language']:7} {kernel['name']}  ({family})")
 
 
-# -- problems from elsewhere ------------------------------------------------------------------------------------------
+# -- external problems ------------------------------------------------------------------------------------------------
 
 
 def _show_external(problem: ExternalProblem, arguments: argparse.Namespace) -> int:
@@ -193,7 +193,7 @@ def _show_external(problem: ExternalProblem, arguments: argparse.Namespace) -> i
 
 
 def external_detail(problem: ExternalProblem, where: str) -> dict[str, Any]:
-    """What its files say, and what its code says if it can be run on this device."""
+    """Describe an external problem: from its files, and from its code if that runs on the device named `where`."""
     document = _external(problem)
     try:
         device = devices.get(where)

@@ -1,4 +1,4 @@
-"""`presage report RUN`."""
+"""`presage report RUN`: write the report of a run again."""
 
 from __future__ import annotations
 

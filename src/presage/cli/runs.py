@@ -1,4 +1,4 @@
-"""`presage runs`."""
+"""`presage runs`: list the runs in a folder."""
 
 from __future__ import annotations
 

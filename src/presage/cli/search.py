@@ -1,4 +1,4 @@
-"""`presage search PROBLEM`."""
+"""`presage search PROBLEM`: search for a faster kernel, show the progress, and print the result."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 class _WithNames(argparse.RawDescriptionHelpFormatter):
-    """Lists names at the end of the help, and reads them only then: a search does not need them."""
+    """Lists plugin names at the end of the help. They are looked up only when the help is printed."""
 
     MARK = "names"
 
@@ -123,7 +123,7 @@ class _WithNames(argparse.RawDescriptionHelpFormatter):
 
 
 def _names() -> str:
-    """What the options that take a NAME can be, with a line on each. Nothing is imported for it."""
+    """Return the names that options accept as NAME, with a summary line for each. No plugin is imported for this."""
     parts = []
     for group in (FORECASTERS, POLICIES, STRATEGIES, ACQUISITIONS, PROPOSERS):
         told = summaries(group)
@@ -142,7 +142,7 @@ def run(arguments: argparse.Namespace) -> int:
     asked = Configuration.__dataclass_fields__.keys() - {"problem", "kernels"}
     settings = {name: getattr(arguments, name) for name in asked}
     if arguments.budget is None:
-        del settings["budget"]  # a budget that is given is spent
+        del settings["budget"]  # a budget is passed on only if it was typed: a typed budget is spent to its end
     view = View()
     try:
         found = search(problem, kernels, run=arguments.folder, watch=view, **settings)
@@ -161,7 +161,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _words(arguments: argparse.Namespace) -> tuple[str, list[str]]:
-    """The problem, and the kernels that are named."""
+    """Return the problem and the kernels that were typed."""
     words = [word for word in (arguments.problem, arguments.first, *arguments.kernels) if word is not None]
     if not words:
         raise PresageError("name a problem, or a kernel file to tune; 'presage problems' lists the catalogue's")
@@ -177,7 +177,7 @@ def document(found: Run) -> dict[str, Any]:
 
 
 def so_far(found: Run) -> dict[str, Any]:
-    """The document of a run that is not finished."""
+    """Return the document of a run that is not finished."""
     asked = {name: found.configuration[name] for name in ("problem", "device", "forecaster", "policy", "strategy")}
     told = {"run": str(found.folder), "stopped": True, **asked, "measurements": found.measurements}
     report = found.folder / REPORT
@@ -190,13 +190,13 @@ def _best(found: Run) -> dict[str, Any]:
 
 
 def _write_page(found: Run) -> None:
-    from presage.report import frozen  # which a search does not need before
+    from presage.report import frozen  # imported late: a search needs it only at its end
 
     frozen.write(found.folder)
 
 
 def _say_stopped(folder: Path | None, as_json: bool) -> None:
-    """What a run that was stopped has so far, and how to continue it."""
+    """Print what a stopped run has found so far, and how to continue it."""
     if folder is None:
         return
     found = Run(folder)
@@ -221,7 +221,7 @@ def _say_stopped(folder: Path | None, as_json: bool) -> None:
 
 
 def _count(text: str) -> int:
-    """An argument that is a whole number above 0."""
+    """Parse an argument that is a whole number above 0."""
     if not text.isdigit() or int(text) == 0:
         raise argparse.ArgumentTypeError(f"'{text}' is not a whole number above 0")
     return int(text)
@@ -265,11 +265,11 @@ class View:
 
     @property
     def worked(self) -> bool:
-        """Whether there was anything to do."""
+        """Whether the search did any work. False if the run was finished before."""
         return self._state is not None
 
     def folder(self, named: str | None) -> Path | None:
-        """The folder of the run; None before it has begun."""
+        """The folder of the run; None before the run has begun."""
         if self._state is None or self._state.configuration is None:
             return None
         return Path(named) if named else Configuration(**self._state.configuration).folder
@@ -291,13 +291,13 @@ class View:
             print(line, file=sys.stderr, flush=True)
 
     def leave(self) -> None:
-        """Stop redrawing; the last panel stays."""
+        """Stop redrawing. The last panel stays on the terminal."""
         with self._drawing:
             self._left.set()
             self._drawn = 0
 
     def _tick(self) -> None:
-        """The time goes on while a measurement takes minutes."""
+        """Redraw the panel every second, so that the shown time advances during a long measurement."""
         while not self._left.wait(_TICK_SECONDS):
             with self._drawing:
                 if self._drawn and self._state and not self._left.is_set():
@@ -327,7 +327,7 @@ class View:
 
 
 def line_of(event: Event, state: State) -> str:
-    """What has happened, for who watches; nothing if it is not worth a line."""
+    """Return a line that describes the event, or an empty string if the event is not worth a line."""
     told = event.payload
     if event.kind == "session":
         return f"process {told['pid']} continues after {told['lived']:.0f} s" if state.hashes else _beginning(state)
@@ -371,7 +371,7 @@ def _spent(state: State) -> Amounts:
 
 
 def _time(limits: Budget, state: State) -> str:
-    """The time so far and, if a budget allows to tell, the time left."""
+    """Return the time spent so far and, if a budget bounds it, the time left."""
     spent = _spent(state)
     told = f"{_duration(spent.wall_seconds)} so far"
     if limits.wall_seconds is not None:

@@ -1,4 +1,4 @@
-"""The steps of a trace as `presage inspect` shows them: what each moves and computes, and the least time for that."""
+"""The steps of a trace for `presage inspect`: the bytes and flops of each step, and its roofline time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _HEADER = ("step", "kind", "times", "shapes", "bytes", "flops", "roofline", "sha
 
 
 def document(trace: Trace, hardware: Hardware) -> dict[str, Any]:
-    """The trace in JSON, each step with its least time and its share of all of them."""
+    """Return the trace as JSON. Each step has its roofline time and its share of the total."""
     times = roofline.step_ns(trace, hardware)
     every = sum(times.values())
     found = trace.to_document()
@@ -26,7 +26,7 @@ def document(trace: Trace, hardware: Hardware) -> dict[str, Any]:
 
 
 def table(trace: Trace, hardware: Hardware) -> str:
-    """One line for each step that does work or waits; steps that are alike share one, in order of first occurrence."""
+    """Return a table of the steps except views and allocations. Equal steps share a line, placed at their first."""
     times = roofline.step_ns(trace, hardware)
     every = sum(times.values())
     groups: dict[tuple[Any, ...], list[int]] = {}
@@ -79,7 +79,7 @@ def _name(step: Step) -> str:
 
 
 def _shapes(trace: Trace, step: Step) -> str:
-    """Of the tensors that it takes; for a launch, its grid and block."""
+    """Return the shapes of the first three input tensors; for a launch, its grid and block."""
     if step.launch is not None:
         return f"{_sizes(step.launch.grid)} blocks of {_sizes(step.launch.block)}"
     taken = [trace.tensors[number] for number in tensors_in([*step.arguments, *step.named.values()])]
@@ -96,7 +96,7 @@ def _sizes(sizes: tuple[int, int, int]) -> str:
 
 
 def _amount(count: float, unit: str) -> str:
-    """With a prefix of thousands.
+    """Format a count with a metric prefix.
 
     >>> _amount(4.2e6, "B"), _amount(0, ""), _amount(12, "B")
     ('4.2 MB', '0', '12 B')

@@ -1,4 +1,4 @@
-"""Output for people: aligned tables, readable numbers, and progress as a bar on a terminal, as lines elsewhere."""
+"""Terminal output (tables, readable numbers, progress) and the arguments that several commands share."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, TextIO, cast
 from presage.core.errors import PresageError
 from presage.core.text import printable
 
-if TYPE_CHECKING:  # which needs numpy
+if TYPE_CHECKING:  # this module imports numpy
     from presage.core.statistics import Interval
 
 TARGET = "h200"
-"""What forecast, inspect and corpus compile are about unless told otherwise."""
+"""The default target hardware of `presage forecast` and `presage inspect`."""
 _UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "us"), (1.0, "ns"))
 
 
@@ -38,8 +38,10 @@ class _Shown:
 
 @contextmanager
 def shown() -> Iterator[None]:
-    """While a command runs, control characters are escaped on stdout and stderr, and so is what the terminal's encoding
-    cannot write."""
+    """Escape control characters on stdout and stderr, and characters that the terminal's encoding cannot write.
+
+    This is a context manager. It restores both streams at its end.
+    """
     before = sys.stdout, sys.stderr
     for stream in before:
         if hasattr(stream, "reconfigure"):
@@ -52,7 +54,7 @@ def shown() -> Iterator[None]:
 
 
 def control(text: str) -> None:
-    """Write control sequences of our own to stderr. Text from elsewhere in them must be made printable first."""
+    """Write terminal control sequences to stderr, unescaped. Make text from other sources printable first."""
     stream = sys.stderr
     raw = stream.stream if isinstance(stream, _Shown) else stream
     raw.write(text)
@@ -83,14 +85,14 @@ def times(speedup: Interval) -> str:
 
 
 def table(rows: Sequence[Sequence[str]], header: Sequence[str]) -> str:
-    """Columns as wide as their widest cell."""
+    """Return the rows as aligned text. Each column is as wide as its widest cell."""
     lines = [[printable(cell) for cell in line] for line in (header, *rows)]
     widths = [max(len(line[i]) for line in lines) for i in range(len(header))]
     return "\n".join("  ".join(cell.ljust(w) for cell, w in zip(line, widths, strict=True)).rstrip() for line in lines)
 
 
 def positive(text: str) -> float:
-    """An argument that is a positive number."""
+    """Parse an argument that is a positive number below 1e6."""
     try:
         value = float(text)
     except ValueError:
@@ -123,7 +125,7 @@ class ProgressLine:
 
 
 def add_problem(parser: argparse.ArgumentParser, more: str = "") -> None:
-    """The problem: the first argument, or --problem."""
+    """Add the arguments that name the problem: the first positional argument, and --problem."""
     parser.add_argument(
         "first", nargs="?", metavar="PROBLEM",
         help="the name of a problem ('presage problems' lists them), or the path of a KernelBench file, a GPU MODE"
@@ -133,7 +135,7 @@ def add_problem(parser: argparse.ArgumentParser, more: str = "") -> None:
 
 
 def problem_and_kernels(arguments: argparse.Namespace, command: str) -> tuple[str, list[str]]:
-    """The problem, and the kernels: `-` stands for a list on stdin, one a line."""
+    """Return the problem and the kernels. `-` stands for a list of kernels on stdin, one per line."""
     words = [word for word in (arguments.problem, arguments.first, *arguments.kernels) if word is not None]
     if len(words) == 1 and (path := kernel_file(words[0])):
         return path, words
@@ -145,13 +147,13 @@ def problem_and_kernels(arguments: argparse.Namespace, command: str) -> tuple[st
 
 
 def kernel_file(word: str) -> str | None:
-    """The path of a bare kernel that is named without a problem: its header says which one it solves."""
+    """Return the path if `word` is a bare kernel's file, else None. Its header names the problem that it solves."""
     path = word.partition("@")[0]
     return path if path.endswith((".c", ".cu")) and os.path.isfile(path) else None
 
 
 def _listed() -> list[str]:
-    """The lines of stdin, without empty ones."""
+    """Return the lines of stdin that are not empty."""
     return [line.strip() for line in sys.stdin if line.strip()]
 
 
@@ -162,7 +164,7 @@ KERNELS = (
 
 
 def add_target(parser: argparse.ArgumentParser, forms: str) -> None:
-    """The hardware that a command is about, and does not need. A device stands for the hardware that it has."""
+    """Add --target, and --device as an alias that stands for the device's hardware. The hardware may be absent."""
     parser.add_argument("--target", default=TARGET, metavar="HARDWARE", help=f"{forms} (default: {TARGET})")
     parser.add_argument(
         "--device", dest="target", default=argparse.SUPPRESS, metavar="DEVICE",
@@ -172,5 +174,5 @@ def add_target(parser: argparse.ArgumentParser, forms: str) -> None:
 
 
 def add_fail(parser: argparse.ArgumentParser, when: str) -> None:
-    """An exit status for scripts. Without it a kernel that fails is a result like any other."""
+    """Add --fail, which sets the exit status for scripts. Without --fail a failing kernel is a normal result."""
     parser.add_argument("--fail", action="store_true", help=f"exit with status 1 if {when}")

@@ -1,4 +1,4 @@
-"""`presage train learned`, `presage train operators`, `presage train modules` and `presage train llm`."""
+"""`presage train learned | operators | modules | llm`: train a model on recordings."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ _ONLY_LLM = (
 
 
 def _whole(text: str) -> int:
-    """An argument that is a whole number, 1 or more."""
+    """Parse an argument that is a whole number, 1 or more."""
     if not (text.isascii() and text.isdigit() and int(text)):
         raise argparse.ArgumentTypeError(f"'{text}' is not a whole number, 1 or more")
     return int(text)
@@ -102,7 +102,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _files(into: Path) -> list[Path]:
-    """What was made, without the questions, of which there is a file for each operation."""
+    """Return the files that training wrote, without `questions/`, which has a file for each operation."""
     return [file for file in sorted(into.rglob("*")) if file.is_file() and file.parent.name != "questions"]
 
 

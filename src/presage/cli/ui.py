@@ -1,4 +1,4 @@
-"""`presage ui [FOLDER]`."""
+"""`presage ui [FOLDER]`: show the runs of a folder in a browser."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `presage --version` prints: presage, what it runs on, and the plugins of others. Nothing is imported for it."""
+"""The output of `presage --version`: presage, its dependencies and third-party plugins. None of them is imported."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PARTS = ("numpy", "lightgbm", "pyarrow", "torch", "triton", "cuda-core", "nvidi
 
 
 def text() -> str:
-    """A line for each part; the first is `presage VERSION`."""
+    """Return a line for each part. The first line is `presage VERSION`."""
     parts = [("presage", __version__), ("python", platform.python_version())]
     parts += [(name, found.version) for name in _PARTS if (found := _installed(name))]
     parts += [("catalogue", _catalogue()), *plugins()]
@@ -22,7 +22,7 @@ def text() -> str:
 
 
 def plugins() -> list[tuple[str, str]]:
-    """The packages of others that add to presage: the name of each, and its version with what it adds."""
+    """Return the third-party packages with plugins: the name of each, and its version with the plugins that it adds."""
     added: dict[str, tuple[str, list[str]]] = {}
     for point in _points():
         if point.dist and point.dist.name != DISTRIBUTION:
@@ -32,7 +32,7 @@ def plugins() -> list[tuple[str, str]]:
 
 
 def _catalogue() -> str:
-    """What our own entry points declare. It has the version of presage, with which it is installed."""
+    """Summarise our own entry points. The catalogue has no version of its own: it is installed with presage."""
     own = [point for point in _points() if point.dist and point.dist.name == DISTRIBUTION]
     rooms = sum(point.group == "presage.problems" for point in own)
     recordings = sorted({point.name for point in own if point.group == "presage.recordings"})

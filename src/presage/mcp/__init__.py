@@ -1,5 +1,5 @@
-"""The server that coding agents talk to, by the Model Context Protocol.
+"""The Model Context Protocol server for coding agents.
 
-The server's own process only checks, counts and hands over (`server.py`, `session.py`). What a tool does is done in a
-worker, a process of ours that can be ended when its call is cancelled (`workers.py`, `worker.py`).
+The server's own process only checks requests, counts budgets and passes requests on (`server.py`, `session.py`). Tools
+run in workers: subprocesses that the server can kill when a call is cancelled (`workers.py`, `worker.py`).
 """

@@ -1,6 +1,6 @@
-"""Allowance: what one server may spend for its agents, of three things. None is ever exceeded.
+"""Allowance: the budgets of one server for measurements, device seconds and searches. No budget is ever exceeded.
 
-It counts for as long as the server lives, whoever connects: by connecting again nobody gets more.
+The budgets last for the server's lifetime and are shared by all clients, so that reconnecting does not reset them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _FLAGS = {name: f"--max-{name.replace('_', '-')}" for name in _WORDS}
 
 @dataclass
 class Amounts:
-    """Of each thing, how much."""
+    """An amount of each budgeted resource."""
 
     measurements: float = 0
     device_seconds: float = 0.0
@@ -23,7 +23,7 @@ class Amounts:
 
 
 class Allowance:
-    """What is left. What may be needed is taken before work begins, and what was not needed is given back."""
+    """The budgets and what is taken of them. Callers take the most they may need, and give back what is left over."""
 
     def __init__(self, limits: Amounts) -> None:
         self.limits = limits
@@ -33,7 +33,7 @@ class Allowance:
         return max(0.0, float(getattr(self.limits, name) - getattr(self.taken, name)))
 
     def take(self, amounts: Amounts) -> None:
-        """Raises PresageError, and takes nothing, where anything is not there."""
+        """Take all amounts. Raises PresageError, and takes nothing, if any amount exceeds what is left."""
         for field in fields(amounts):
             wanted, left = getattr(amounts, field.name), self.left(field.name)
             if wanted > left:

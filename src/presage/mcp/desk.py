@@ -1,4 +1,4 @@
-"""Desk: the folder that a worker works in, with what the agent handed over as files, under the agent's names."""
+"""Desk: the working folder of a worker. It holds the sources that the agent sent, under the agent's file names."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from presage.sandbox import scratch
 
 
 class Desk:
-    """What was handed over."""
+    """The files of one request, written to a folder, and the names to load them by."""
 
     def __init__(self, folder: Path, asked: Mapping[str, Any]) -> None:
         self.folder, self._asked = folder, asked
@@ -33,13 +33,13 @@ class Desk:
 
     @property
     def problem(self) -> str:
-        """Its name, or its path from here."""
+        """The problem's name, or its path relative to the folder."""
         asked = self._asked["problem"]
         return str(asked["name"] if "name" in asked else asked["main"])
 
     @property
     def kernels(self) -> list[str]:
-        """Names and paths, as one types them."""
+        """The names and paths of the kernels, as they would be typed on the command line."""
         return [str(each["spec"]) for each in self._asked.get("kernels", ())]
 
     @property
@@ -48,9 +48,9 @@ class Desk:
         return str(asked["spec"]) if asked else None
 
     def unreadable(self) -> dict[str, str]:
-        """Which of the kernels that were handed over are none, and why; one bad source must not hold up the others.
+        """Return the sent kernels that cannot be loaded, with the error of each. They must not fail the other kernels.
 
-        Raises PresageError if that is all of them."""
+        Raises PresageError if no kernel can be loaded."""
         problem = presage.load_problem(self.problem)
         wrong = {}
         for spec in filter(self.has, self.kernels):
@@ -63,13 +63,13 @@ class Desk:
         return wrong
 
     def has(self, spec: str) -> bool:
-        """Whether this was handed over."""
+        """Whether the agent sent this kernel's source."""
         return spec.partition("@")[0] in self._names
 
 
 @contextmanager
 def desk(asked: Mapping[str, Any]) -> Iterator[Desk]:
-    """A desk for one call, at which the process works until then."""
+    """A desk for one call. The process's working directory is the desk's folder until the context ends."""
     folder = scratch.make()
     before = os.getcwd()
     try:

@@ -1,7 +1,7 @@
-"""What an agent hands over: texts, and files under the folders that the user has named. Nothing else is ever opened.
+"""The sources that an agent sends: texts, and files below the folders given with --root. No other file is ever opened.
 
-A file is opened step by step from its root, and no step may be a link. Its text is copied; who works on it never sees
-the path that the agent wrote.
+A path is opened component by component from its root, and no component may be a symbolic link. The text of the file is
+copied, so that the worker never sees the path that the agent wrote.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _OWN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*")
 _VALUES = re.compile(r"@[A-Za-z_]\w*=[^@/]*")
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
-"""Without waiting: a pipe in the place of a file would keep us for ever."""
+"""With O_NONBLOCK, because opening a named pipe would otherwise block for ever."""
 
 
 class Roots:
-    """The folders that an agent may name files in."""
+    """The folders in which an agent may name files."""
 
     def __init__(self, folders: Sequence[Path]) -> None:
         self._folders = [(folder.absolute(), folder.resolve()) for folder in folders]
@@ -37,10 +37,9 @@ class Roots:
                 raise PresageError(f"--root {folder} is no folder")
 
     def read(self, path: str) -> dict[str, str] | None:
-        """The text of this file, or of the files in this folder, by their names relative to the root; None if no root
-        has it.
+        """Return the text of this file, or of the files in this folder, by their paths relative to the root.
 
-        Raises PresageError for what may not be read."""
+        Return None if no root has the path. Raises PresageError for a path that may not be read."""
         if "\0" in path or len(path) > 1000:
             raise PresageError("a path is too long, or has a zero in it")
         for parts, root in self._places(path):
@@ -53,7 +52,7 @@ class Roots:
         return None
 
     def _places(self, path: str) -> list[tuple[tuple[str, ...], Path]]:
-        """What the path is relative to each root that it may be in."""
+        """Return the roots that may contain the path, each with the path's components relative to that root."""
         wanted = Path(path)
         if not wanted.is_absolute():
             return [(wanted.parts, root) for _, root in self._folders] if wanted.parts else []
@@ -71,7 +70,7 @@ class Roots:
 
 
 def problem(asked: str | Mapping[str, str], roots: Roots) -> dict[str, Any]:
-    """A problem as a worker gets it: a name, or files and which of them states it."""
+    """Return a problem as a worker gets it: its name, or its files and the path of the file or folder to load."""
     if not isinstance(asked, str):
         return {"files": _given(asked), "main": asked["name"]}
     found = roots.read(asked) if "/" in asked or asked.endswith((".c", ".cu", ".py")) else None
@@ -85,7 +84,7 @@ def problem(asked: str | Mapping[str, str], roots: Roots) -> dict[str, Any]:
 
 
 def kernel(asked: str | Mapping[str, Any], roots: Roots) -> dict[str, Any]:
-    """A kernel as a worker gets it: how to name it, and its files, if it is not the problem's own."""
+    """Return a kernel as a worker gets it: its spec, and its files, which are empty for the problem's own kernels."""
     if not isinstance(asked, str):
         values = ",".join(f"{name}={value}" for name, value in asked.get("values", {}).items())
         return {"spec": f"{asked['name']}@{values}" if values else asked["name"], "files": _given(asked)}
@@ -134,7 +133,7 @@ def _texts(root: Path, parts: Sequence[str]) -> dict[str, str]:
 
 
 def _inside(folder: int, name: str, inside: Sequence[str]) -> list[tuple[str, str]]:
-    """The plain files of a folder; what lies in folders of its own is left out."""
+    """Return the path and text of each plain file of a folder. Subfolders are skipped."""
     found = []
     for each in inside:
         opened = _step(each, _FILE, folder)

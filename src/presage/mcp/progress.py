@@ -1,4 +1,4 @@
-"""Where a search stands, as start_search, follow_search and stop_search tell it."""
+"""The progress document that start_search, follow_search and stop_search return."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ PROGRESS = {
 
 
 def progress(session: Session, searching: Searching, after: int) -> dict[str, Any]:
-    """Of a search that was begun here; the latest lines, if there are many."""
+    """Return the progress of a search that this server began. `lines` has at most the latest 200 lines."""
     if not searching.ended.is_set():
         state = "running"
     elif searching.error:
@@ -58,7 +58,7 @@ def progress(session: Session, searching: Searching, after: int) -> dict[str, An
 
 
 async def of_run(session: Session, run: str, tell: Tell) -> dict[str, Any]:
-    """Of a run that an earlier server began, or someone else."""
+    """Return the progress of a run that this server did not begin."""
     found = await session.work("read_run", {"folder": str(session.folder(run))}, tell)
     return {
         "run": run,

@@ -1,4 +1,4 @@
-"""What start_search asks `presage.search` for, in a worker: a new run, or one that is stored; and what it tells."""
+"""The arguments with which a worker calls `presage.search`, for a new or a stored run, and its progress messages."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NAMES = {"budget": "budget", "device_seconds": "device_seconds", "wall_seconds"
 
 
 class Watch:
-    """Tells of each event what an agent wants to know, and what was spent since this process began."""
+    """Reports each event of a search to the server, with what the search has spent since this process began."""
 
     def __init__(self, say: Say) -> None:
         self._say = say
@@ -49,7 +49,7 @@ class Watch:
 
 
 def new(request: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """The arguments of a new search. What was handed over is kept in this folder."""
+    """Return the arguments of a new search. The sources that the agent sent are written to this folder."""
     given = Desk(folder, request)
 
     def place(spec: str) -> str:
@@ -81,7 +81,7 @@ def new(request: Mapping[str, Any], folder: Path) -> dict[str, Any]:
 
 
 def stored(request: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """The arguments of a run that was begun before, with the larger limits that are asked for."""
+    """Return the arguments to continue a stored run, with the limits of the request in place of the run's own."""
     was = modern(Run(folder).configuration)
     for part in ("proposer", "forecaster"):
         if "llm" in str(was[part]):
@@ -93,7 +93,7 @@ def stored(request: Mapping[str, Any], folder: Path) -> dict[str, Any]:
 
 
 def needs(run: Run, request: Mapping[str, Any]) -> dict[str, Any]:
-    """What going on with this run can cost at most."""
+    """Return the device of this run, and the most that continuing it can cost."""
     limits = {**run.configuration, **_limits(request)}
     if limits["device_seconds"] is None or limits["budget"] is None:
         missing = "device_seconds" if limits["device_seconds"] is None else "budget"

@@ -1,4 +1,4 @@
-"""The server: lists the tools, checks what an agent asks for, and answers with a document or with what to do."""
+"""The server: list the tools, validate an agent's arguments, and answer with a document or an error message."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ measures what it is not sure of. Forecasts cost nothing: forecast many candidate
 
 
 def build(settings: Settings) -> Server[Session]:
-    """The server with all tools."""
+    """Return the server with all tools."""
     session = Session(settings)
 
     @asynccontextmanager
@@ -93,7 +93,7 @@ def _failed(message: str) -> types.CallToolResult:
 
 
 def _tell(context: Any) -> Tell:
-    """Progress as the protocol wants it: always more than before."""
+    """Return a function that reports progress. The protocol requires each value to be larger than the one before."""
     last = 0.0
 
     async def tell(progress: float, total: float | None, message: str) -> None:

@@ -1,4 +1,4 @@
-"""Session: what one server has for its agents: roots, what is left to spend, workers, and the searches it has begun."""
+"""Session: the state of one server: its roots, its budgets, its workers, and the searches that it has begun."""
 
 from __future__ import annotations
 
@@ -26,38 +26,38 @@ _BEAT_SECONDS = 5.0
 
 @dataclass(frozen=True)
 class Settings:
-    """What the user has allowed."""
+    """What the user allows agents to do: the options of `presage mcp`."""
 
     roots: tuple[Path, ...] = ()
     runs: Path = Path("presage-runs")
     devices: tuple[str, ...] = ()
-    """Those that may be measured on; all if none is named."""
+    """The devices that agents may measure on; empty for all."""
     limits: Amounts = field(default_factory=lambda: Amounts(200, 1800.0, 8))
 
 
 @dataclass
 class Searching:
-    """A search that was begun here."""
+    """A search that this server began."""
 
     run: str
     worker: Worker
     reserved: Amounts
     lines: list[str] = field(default_factory=list)
-    """What has happened so far, a line each."""
+    """The events so far, a line for each."""
     measured: int = 0
     limit: int | None = None
-    """Measurements, and at most how many."""
+    """The most measurements that the run may make; None if that is not known. `measured` counts those made."""
     best: float | None = None
-    """The best speedup so far."""
+    """The best speedup over the anchor so far."""
     is_stopping: bool = False
     begun: anyio.Event = field(default_factory=anyio.Event)
     ended: anyio.Event = field(default_factory=anyio.Event)
     error: str = ""
-    """Why it has failed."""
+    """Why the search failed; empty if it did not."""
 
 
 class Session:
-    """For as long as the server lives."""
+    """The state that all calls to one server share."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -71,7 +71,7 @@ class Session:
 
     @contextlib.asynccontextmanager
     async def opened(self) -> AsyncIterator[Session]:
-        """While agents are served. A search that goes on at the end is stopped; its run can be continued."""
+        """Hold the session open while the server runs. At the end, stop all searches; their runs can be continued."""
         async with anyio.create_task_group() as self._tasks:
             try:
                 yield self
@@ -82,7 +82,7 @@ class Session:
                 self._tasks.cancel_scope.cancel()
 
     async def work(self, tool: str, request: Mapping[str, Any], tell: Tell) -> dict[str, Any]:
-        """Have a worker do this. While it says nothing, the agent is told every few seconds that it goes on."""
+        """Run a tool in a worker and return its document. Every few seconds, tell the agent that the work goes on."""
         doing = ""
         answer: dict[str, Any] | PresageError = {}
 
@@ -108,7 +108,7 @@ class Session:
         return answer
 
     def request(self, asked: Mapping[str, Any]) -> dict[str, Any]:
-        """What the agent wrote, with every problem, kernel and anchor as a worker gets it."""
+        """Return the agent's arguments, with every problem, kernel and anchor in the form that a worker takes."""
         request = dict(asked)
         if "problem" in asked:
             request["problem"] = files.problem(asked["problem"], self.roots)
@@ -119,7 +119,9 @@ class Session:
         return request
 
     def check_device(self, name: str | None) -> str | None:
-        """The device, if it may be used; where several may and none is named, the one that fits is chosen later."""
+        """Return the device to use. Without a name: the first allowed device, or None to choose one later.
+
+        Raises PresageError for a device that is not allowed."""
         allowed = self.settings.devices
         if name is None:
             return allowed[0] if allowed else None
@@ -133,7 +135,7 @@ class Session:
         return self.runs / run
 
     def new_run(self, problem: str) -> str:
-        """A name that no run has yet."""
+        """Return a run name that is not in use."""
         stem = re.sub(r"[^A-Za-z0-9_]+", "_", Path(problem).stem)[:60] or "run"
         names = (f"{stem}-{number}" for number in itertools.count(1))
         return next(name for name in names if not self.folder(name).exists() and name not in self.searches)
@@ -142,7 +144,9 @@ class Session:
         return run in self.searches and not self.searches[run].ended.is_set()
 
     async def begin(self, run: str, request: Mapping[str, Any], reserved: Amounts) -> Searching:
-        """Begin a search, or go on with one, and return once it has begun. What was reserved has been taken."""
+        """Begin or continue a search in a new worker, and return when it has begun.
+
+        The caller has taken `reserved` from the allowance. When the search ends, its unspent part is given back."""
         assert self._tasks
         searching = self.searches[run] = Searching(run, Worker(), reserved)
         self._tasks.start_soon(self._search, searching, {**request, "tool": "start_search"})
@@ -156,7 +160,7 @@ class Session:
         return searching
 
     async def stop(self, searches: Sequence[Searching]) -> None:
-        """Stop these. Their runs can be continued."""
+        """Stop these searches. Their runs can be continued."""
         for each in searches:
             each.is_stopping = True
         await stop_all([each.worker for each in searches])
@@ -176,7 +180,7 @@ class Session:
         try:
             await searching.worker.ask(request, hear)
         except WorkerGoneError:
-            spent.device_seconds += time.monotonic() - heard  # what was under way is told by nobody
+            spent.device_seconds += time.monotonic() - heard  # the worker cannot report its unfinished measurement
             if not searching.is_stopping:
                 searching.error = "its process has ended; start_search with the name of the run continues it"
         except PresageError as error:
@@ -189,7 +193,7 @@ class Session:
 
 
 def _rest(reserved: Amounts, spent: Amounts) -> Amounts:
-    """What was reserved and not spent. A search that has begun counts."""
+    """Return what was reserved and not spent."""
     return Amounts(
         max(0, reserved.measurements - spent.measurements),
         max(0.0, reserved.device_seconds - spent.device_seconds),

@@ -1,4 +1,4 @@
-"""Tool: what an agent is told of a verb, and what carries it out."""
+"""Tool: the description and schemas of a tool, its implementation, and the schemas that several tools share."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
     from presage.mcp.session import Session
 
 Say = Callable[..., None]
-"""Called with what is being done, the share that is done, and more by name."""
+"""Called in a worker with the current activity, the share that is done (0 to 1), and further values by name."""
 Tell = Callable[[float, float | None, str], Awaitable[None]]
-"""Tells the agent of progress: how much, of how much if that is known, and what is being done."""
+"""Called in the server to tell the agent of progress: the amount done, the total or None, and the current activity."""
 MOST_KERNELS = 64
 
 
 @dataclass(frozen=True)
 class Tool:
-    """One verb."""
+    """One tool of the server."""
 
     name: str
     title: str
@@ -31,13 +31,13 @@ class Tool:
     takes: Mapping[str, Any]
     """The JSON schema of each argument."""
     gives: Mapping[str, Any]
-    """The JSON schema of what it returns."""
+    """The JSON schema of the document that the tool returns."""
     call: Callable[[Session, dict[str, Any], Tell], Awaitable[dict[str, Any]]]
-    """In the server: checks, counts, and has a worker do it."""
+    """The part that runs in the server. It checks the request, counts budgets, and sends the request to a worker."""
     needs: tuple[str, ...] = ()
-    """The arguments that must be there."""
+    """The arguments that are required."""
     read_only: bool = True
-    """Whether it only looks: nothing is measured, begun or stopped."""
+    """Whether the tool only reads: it measures, begins and stops nothing."""
 
     @property
     def input_schema(self) -> dict[str, Any]:
@@ -109,7 +109,7 @@ def _shapes() -> dict[str, Any]:
 
 
 def document(name: str) -> dict[str, Any]:
-    """The shape of a command's JSON document, with the shapes that it names."""
+    """Return the JSON schema of a command's document, with the schemas that it refers to."""
     shape = dict(_shapes()[f"{name}/{documents.VERSION}"])
     found: dict[str, Any] = {}
     waiting = [shape]

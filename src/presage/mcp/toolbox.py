@@ -1,4 +1,4 @@
-"""All tools, in the order in which an agent would use them."""
+"""The list of all tools, in the order in which an agent would use them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""How agents reach the server: by the pipes of a process that they start, or by HTTP.
+"""The transports of the server: the stdin and stdout of a process that the agent starts, or HTTP.
 
-Over HTTP a browser that the user has open must not be able to speak to us: the Host and Origin of every request are
-checked. Anyone else on the network must know the token.
+Over HTTP, a web page in the user's browser must not be able to call the server: the Host and Origin of every request
+are checked. If a token is set, every request must carry it. An address that others can reach requires a token.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _App = Callable[[_Scope, Any, Any], Awaitable[None]]
 
 
 def serve_pipes(settings: Settings) -> None:
-    """Serve the one agent that has started us, until it closes our stdin."""
+    """Serve the agent that started this process, until the agent closes our stdin."""
 
     async def serve() -> None:
         server = build(settings)
@@ -43,9 +43,9 @@ def serve_pipes(settings: Settings) -> None:
 
 
 def serve_http(settings: Settings, host: str, port: int, token: str | None, names: Sequence[str] = ()) -> None:
-    """Serve over HTTP until we are stopped. names: what else clients may call this host.
+    """Serve over HTTP until the process is stopped. `names` are further host names that clients may use.
 
-    Raises PresageError where strangers could reach it without a token, and where the port cannot be had."""
+    Raises PresageError if others could reach the server without a token, or if it cannot listen on the port."""
     if token is not None and len(token) < _LEAST_TOKEN:
         raise PresageError(f"the token in {TOKEN} is too short; use {_LEAST_TOKEN} characters or more")
     if token is None and not is_local(host):
@@ -73,7 +73,7 @@ def serve_http(settings: Settings, host: str, port: int, token: str | None, name
 
 
 def is_local(host: str) -> bool:
-    """Whether only this computer can reach it.
+    """Whether only this computer can reach this address.
 
     >>> [is_local(host) for host in ("127.0.0.1", "localhost", "::1", "0.0.0.0", "gpu7")]
     [True, True, True, False, False]
@@ -87,7 +87,7 @@ def is_local(host: str) -> bool:
 
 
 def _checks(host: str, names: Sequence[str]) -> TransportSecuritySettings:
-    """Which Host and Origin a request may have."""
+    """Return the values of Host and Origin that a request may have."""
     local = ["127.0.0.1", "localhost", "[::1]"]
     known = list(dict.fromkeys([*local, f"[{host}]" if ":" in host else host, socket.gethostname(), *names]))
     allowed = [form for name in known for form in (name, f"{name}:*")]
@@ -98,7 +98,7 @@ def _checks(host: str, names: Sequence[str]) -> TransportSecuritySettings:
 
 
 class Guard:
-    """Lets nobody in without the token."""
+    """An ASGI app that answers 401 to a request without the token."""
 
     def __init__(self, app: _App, token: str) -> None:
         self._app, self._expected = app, f"Bearer {token}".encode()

@@ -1,7 +1,7 @@
-"""What a worker does: takes one request after another from stdin, a JSON line each, and answers on stdout.
+"""The main function of a worker: read requests from stdin, one JSON line each, and answer each on stdout.
 
-It ends when stdin does, also in the middle of its work: whoever asked has gone. SIGTERM stops what is being done, as it
-does on the command line.
+The worker exits when stdin closes, even in the middle of a request, because the server has gone. SIGTERM stops the
+current request, as it does on the command line.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ Work = Callable[[dict[str, Any], Callable[..., None]], dict[str, Any]]
 
 
 class StoppedError(KeyboardInterrupt):
-    """Told to stop."""
+    """SIGTERM was received, or stdin was closed."""
 
 
 def main() -> None:
-    """Work until there is nothing more to come."""
+    """Answer requests until stdin closes or SIGTERM is received."""
     answers = os.fdopen(os.dup(1), "wb", buffering=0)
-    os.dup2(2, 1)  # whatever prints must not be taken for an answer
+    os.dup2(2, 1)  # send prints to stderr, so that they are not taken for answers
     signal.signal(signal.SIGTERM, _stop)
     requests: queue.SimpleQueue[bytes] = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(requests,), daemon=True).start()
@@ -39,13 +39,13 @@ def main() -> None:
 
 
 def _stop(*_: object) -> NoReturn:
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # once: what cleans up is not interrupted
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a second SIGTERM must not interrupt the cleanup
     raise StoppedError
 
 
 def _listen(requests: queue.SimpleQueue[bytes]) -> None:
     waiting = b""
-    while data := os.read(0, 1 << 16):  # no stream of Python's: its lock would be held when we end
+    while data := os.read(0, 1 << 16):  # not sys.stdin: this thread would hold its lock when the process exits
         *lines, waiting = (waiting + data).split(b"\n")
         for line in lines:
             requests.put(line)
@@ -60,7 +60,7 @@ def _send(answers: BinaryIO, message: dict[str, Any]) -> None:
 
 
 def _short(value: Any) -> Any:
-    """The same without the folders of kernels that are installed with presage: they say nothing to an agent."""
+    """Cut kernel paths in the document to file names: the folder of an installed kernel tells an agent nothing."""
     if isinstance(value, list):
         return [_short(part) for part in value]
     if not isinstance(value, dict):

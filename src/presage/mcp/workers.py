@@ -1,4 +1,4 @@
-"""Workers: processes of ours that do what tools ask for. A call that is cancelled ends its worker, and all it does."""
+"""Workers: subprocesses that run tools. Cancelling a call stops its worker and everything that the worker started."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from presage.core.errors import PresageError
 from presage.sandbox import processes
 
 TOKEN = "PRESAGE_MCP_TOKEN"
-"""The variable with the token of clients, which workers need not know."""
+"""The environment variable with the token of HTTP clients. It is not passed on to workers."""
 _PATIENCE_SECONDS = 5.0
 Hear = Callable[[dict[str, Any]], Awaitable[None]]
-"""Called with each message of a worker before its last."""
+"""Called with each progress message of a worker, but not with its answer."""
 
 
 class WorkerGoneError(PresageError):
-    """The worker has ended without an answer."""
+    """The worker exited without an answer."""
 
 
 class Worker:
-    """One process. It answers one request at a time."""
+    """One worker process. It answers one request at a time."""
 
     def __init__(self) -> None:
         self._process = processes.start_own("presage.mcp.worker", without=(TOKEN,))
@@ -36,7 +36,9 @@ class Worker:
         return self._process.poll() is None
 
     async def ask(self, request: Mapping[str, Any], hear: Hear) -> dict[str, Any]:
-        """Its answer. Raises PresageError for what the agent can mend. Who is cancelled must stop the worker."""
+        """Send a request and return the worker's document. A caller that is cancelled must stop the worker.
+
+        Raises PresageError for an error that the agent can fix, and WorkerGoneError if the worker exits."""
 
         def exchange() -> dict[str, Any]:
             for message in self._messages(request):
@@ -60,17 +62,17 @@ class Worker:
         return map(json.loads, self._process.stdout)
 
     def interrupt(self) -> None:
-        """Have it stop what it does and say so."""
+        """Send SIGTERM to the worker. Return at once."""
         self._process.terminate()
 
     async def stop(self) -> None:
-        """End it, whoever waits for that, and wait until it has."""
+        """Stop the worker and wait until it has exited, even if the caller is cancelled."""
         with anyio.CancelScope(shield=True):
             await anyio.to_thread.run_sync(processes.stop_own, self._process, _PATIENCE_SECONDS)
 
 
 class Pool:
-    """Workers for calls. One that has answered is kept for the next call: what it has loaded is there already."""
+    """A pool of workers. A worker that has answered is reused for the next call, because its modules are loaded."""
 
     def __init__(self, most: int = 4) -> None:
         self._room = anyio.CapacityLimiter(most)
@@ -109,7 +111,7 @@ class Pool:
 
 
 async def stop_all(workers: list[Worker]) -> None:
-    """End them, all at once."""
+    """Stop these workers in parallel."""
     for worker in workers:
         worker.interrupt()
     for worker in workers:

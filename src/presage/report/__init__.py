@@ -1,1 +1,1 @@
-"""Reports: figures and self-contained pages that work offline."""
+"""Reports: figures, self-contained pages that work offline, and the web view."""

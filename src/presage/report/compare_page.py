@@ -1,5 +1,6 @@
-"""The page that compares runs: the best so far of each on the same axes. Runs that differ only in their seed are one
-line with the range of its seeds. Speedups on another problem or device mean something else, and get their own axes."""
+"""The page that compares runs: the best so far of each run on the same axes. Runs that differ only in their seed are
+one line with the range over the seeds. Each problem and device has its own axes, as their speedups are not comparable.
+"""
 
 from __future__ import annotations
 
@@ -22,14 +23,14 @@ from presage.report.run_page import Standing
 from presage.report.run_view import RunView
 
 MOST = 60
-"""Runs that are compared at once."""
+"""The most runs on one page."""
 _POINTS = 200
 _NOT_COMPARED = ("seed", "problem", "device")
 
 
 @dataclass(frozen=True)
 class Compared:
-    """What is compared of a run."""
+    """The values of a run that the page shows."""
 
     name: str
     problem: str
@@ -38,7 +39,7 @@ class Compared:
     state: str
     speedup: Interval | None
     curves: Mapping[str, tuple[list[float], list[float]]]
-    """Where the best changed, and S there, over `measured` and over seconds, `at`."""
+    """Best-so-far curves by x axis, `measured` (count) or `at` (seconds): where the best changed, and S there."""
     measured: int
     unmeasured: int
     seconds: float
@@ -92,7 +93,7 @@ def _choice(runs: Sequence[Compared], known: Sequence[str]) -> Html:
 
 
 def groups(runs: Sequence[Compared]) -> dict[str, list[Compared]]:
-    """Runs that differ only in their seed, under a name for each group."""
+    """Group the runs that differ only in their seed, and name each group."""
     found: dict[str, list[Compared]] = {}
     for run in runs:
         same = {name: value for name, value in run.settings.items() if name not in _NOT_COMPARED and value is not None}
@@ -127,7 +128,9 @@ def _over(runs: Sequence[Compared], x: str, label: str) -> Html:
 def together(
     curves: Sequence[tuple[list[float], list[float]]],
 ) -> tuple[list[float], list[float], list[float], list[float]]:
-    """Step curves as one: where, the lowest, the geometric mean and the highest. One that has ended keeps its best.
+    """Combine step curves. Return x, and the lowest value, geometric mean and highest value at each x.
+
+    A curve that has ended keeps its last value.
 
     >>> together([([1, 3], [1.0, 4.0]), ([1, 2], [1.0, 1.0])])
     ([1.0, 2.0, 3.0], [1.0, 1.0, 1.0], [1.0, 1.0, 2.0], [1.0, 1.0, 4.0])
@@ -179,11 +182,11 @@ def _table(runs: Sequence[Compared]) -> Html:
 
 
 def _over_seeds(runs: Sequence[Compared]) -> str:
-    """The mean of the best speedups with its interval; empty for fewer than three seeds."""
+    """Return a sentence with the mean of the best speedups and its interval; empty for fewer than three seeds."""
     logs = [math.log2(run.speedup.value) for run in runs if run.speedup and run.speedup.value > 0]
     if len(logs) < 3:
         return ""
-    from scipy.special import stdtrit  # which takes a while to import
+    from scipy.special import stdtrit  # imported late, because it is slow to import
 
     reach = float(stdtrit(len(logs) - 1, 0.975)) * float(np.std(logs, ddof=1)) / math.sqrt(len(logs))
     middle = float(np.mean(logs))

@@ -1,5 +1,5 @@
-"""The pages of the corpus: the recordings that are installed, the operations of one, and the pool of kernels of an
-operation, with PyTorch beside the best."""
+"""The pages of the corpus: the installed recordings, the operations of a recording, and the kernels of an operation.
+PyTorch is shown beside the best kernel."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _PLACE = "/corpus"
 
 @dataclass(frozen=True)
 class Operation:
-    """An operation of a recording in a few numbers. Times are those of the geometric mean over cases."""
+    """An operation of a recording in a few numbers. A kernel's time is the geometric mean of its cases' medians."""
 
     name: str
     room: str
@@ -40,7 +40,7 @@ class Operation:
     compiled_ns: float | None
 
     def over(self, ns: float | None) -> float | None:
-        """How many times as fast the best kernel is."""
+        """Return the speedup of the best kernel over this time."""
         return ns / self.best_ns if ns and self.best_ns else None
 
 
@@ -65,7 +65,7 @@ _COLUMNS = (
 
 @dataclass(frozen=True)
 class Query:
-    """Which operations are asked for, and in which order."""
+    """Which operations to show, and their order, as a page's address states them."""
 
     sort: str = "name"
     is_descending: bool = False
@@ -78,7 +78,7 @@ class Query:
 
 
 class Corpus:
-    """The recordings that are installed. Each is read once."""
+    """The installed recordings. The operations of each are computed once and cached."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -88,7 +88,7 @@ class Corpus:
         return recorded.packaged()
 
     def recording(self, name: str) -> Recording:
-        """An installed recording; an address must not name files."""
+        """Return an installed recording. Raises PresageError for any other name: an address must not open files."""
         if name not in self.names():
             raise PresageError(f"there is no recording {one_line(name, 80)}; there are: {', '.join(self.names())}")
         return recorded.find(name)
@@ -102,7 +102,7 @@ class Corpus:
 
 
 def _operations(found: Recording) -> list[Operation]:
-    """Every operation, from the medians. Sources and reports are not read."""
+    """Return every operation, computed from the medians. Sources and reports are not read."""
     columns = found.columns("problem", "room", "split", "family", "status", "cases")
     times: dict[str, dict[str, list[float]]] = {}
     about: dict[str, tuple[str, str]] = {}

@@ -1,5 +1,5 @@
-"""The table of a run's kernels: what was decided on each and why, what was forecast and what was measured. Rows are
-chosen, sorted and cut into pages here, so that a page stays small whatever the run holds."""
+"""The table of a run's kernels: the decision on each with its reason, the forecast, and the measurement. Rows are
+filtered, sorted and paginated on the server, so that a page stays small for a run of any size."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _KEYS: Mapping[str, Callable[[Seen], tuple[float, str]]] = {
 
 @dataclass(frozen=True)
 class Query:
-    """Which rows are asked for, and in which order."""
+    """Which rows to show, and their order."""
 
     sort: str = "time"
     is_descending: bool = True
@@ -45,7 +45,7 @@ class Query:
 
     @classmethod
     def of(cls, asked: Mapping[str, str]) -> Query:
-        """From a page's address. What it does not know it takes as the default."""
+        """Read the query from a page's address. An unknown value becomes the default."""
         sort = asked.get("sort", "time")
         number = asked.get("page", "1")
         return cls(
@@ -62,7 +62,7 @@ class Query:
 
 
 def rows(view: RunView, query: Query) -> list[Seen]:
-    """All rows that were asked for, in order."""
+    """Return all rows that match the query, in its order."""
     found: Sequence[Seen] = view.decided
     if query.show == "undecided":
         found = [seen for seen in view.kernels.values() if not seen.action and seen.number]
@@ -74,7 +74,7 @@ def rows(view: RunView, query: Query) -> list[Seen]:
         found = [
             s for s in found if any(text in each.casefold() for each in (s.name, s.why, s.reason, s.failure, s.hash))
         ]
-    if query.sort == "time":  # which they are in already
+    if query.sort == "time":  # `found` is in order of time already
         return list(reversed(found)) if query.is_descending else list(found)
     return sorted(found, key=_KEYS[query.sort], reverse=query.is_descending)
 
@@ -125,7 +125,7 @@ def _form(view: RunView, query: Query) -> Html:
 
 
 def _pages(query: Query, run: str, at: int, pages: int) -> Html:
-    """Links to other pages of the table."""
+    """Return links to the other pages of the table."""
     places = [("First", 1), ("Previous", at - 1), ("Next", at + 1), ("Last", pages)]
     known = [(name, to) for name, to in places if 1 <= to <= pages and to != at]
     links = (tag("a", name, href=query.link(run, page=to), data_soft=True) for name, to in known)

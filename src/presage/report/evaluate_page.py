@@ -1,4 +1,4 @@
-"""The page of an evaluation: reliability, risk against coverage and recovery as figures, and every number in tables."""
+"""The page of an evaluation: figures of reliability, risk against coverage and recovery, and tables of every number."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ _MEANINGS = {
 
 
 def render(evaluations: Sequence[Evaluation], comparisons: Sequence[Comparison] = ()) -> str:
-    """The page as one file that loads nothing."""
+    """Return the page as one self-contained file."""
     return page.frozen(build(evaluations, comparisons))
 
 
 def build(evaluations: Sequence[Evaluation], comparisons: Sequence[Comparison] = ()) -> Page:
-    """The page of one or more forecasters on the same split."""
+    """Return the page of one or more forecasters on the same split."""
     first = evaluations[0]
     summary = f"{first.operations} operations of {first.recording}, split {first.split}; 95 % intervals by operation."
     sections = [Section("answer", "", join([_answer(evaluations), page.paragraph(one_line(summary, 300))]))]
@@ -72,7 +72,7 @@ def build(evaluations: Sequence[Evaluation], comparisons: Sequence[Comparison] =
 
 
 def _answer(evaluations: Sequence[Evaluation]) -> Html:
-    """Which forecaster gives the truth the best probabilities."""
+    """Return the headline: the forecaster with the best ranked probability score."""
     scored = [(each.numbers["rps"].value, each.forecaster) for each in evaluations if "rps" in each.numbers]
     known = sorted((score, name) for score, name in scored if not math.isnan(score))
     if not known:
@@ -84,17 +84,17 @@ def _answer(evaluations: Sequence[Evaluation]) -> Html:
     return tag("p", told if others else told.replace(" forecasts best", ""), class_="headline")
 
 
-# -- evaluations that were kept ---------------------------------------------------------------------------------------
+# -- saved evaluations ------------------------------------------------------------------------------------------------
 
 
 def saved(folder: Path) -> dict[str, Path]:
-    """The documents of evaluations beside runs: in their folder, and in the folder that it is in."""
+    """Return the saved evaluations by name, from the folder of the runs and from its parent."""
     places = (folder, folder.absolute().parent)
     return {file.stem: file for place in reversed(places) for file in sorted(place.glob("*evaluation*.json"))}
 
 
 def listed(found: Mapping[str, Path]) -> Page:
-    """The page of all evaluations."""
+    """Return the page that lists all evaluations."""
     rows: list[Sequence[Content]] = []
     for name, file in found.items():
         link = tag("a", name, href=address("evaluations", name))
@@ -113,14 +113,14 @@ def listed(found: Mapping[str, Path]) -> Page:
 
 
 def shown(found: Mapping[str, Path], name: str) -> Page:
-    """The page of one of them."""
+    """Return the page of the evaluation of this name. Raises PresageError if there is none."""
     if name not in found:
         raise PresageError(f"there is no evaluation {one_line(name, 80)}")
     return build(*load(found[name]))
 
 
 def load(file: Path) -> tuple[list[Evaluation], list[Comparison]]:
-    """What `presage evaluate` has written. Raises PresageError for anything else."""
+    """Read a file that `presage evaluate` wrote. Raises PresageError for any other file."""
     try:
         document = json.loads(read_limited(file, _LARGEST))
         recording, operations = str(document["recording"]), int(document["operations"])
@@ -139,7 +139,7 @@ def load(file: Path) -> tuple[list[Evaluation], list[Comparison]]:
 
 
 def numbers(evaluations: Sequence[Evaluation]) -> tuple[list[list[str]], list[str]]:
-    """Every number of every forecaster as a table's rows and header."""
+    """Return the rows and the header of a table with every number of every forecaster."""
     rows = [["n", *(str(each.n) for each in evaluations), "forecasts asked for"]]
     for name in dict.fromkeys(name for each in evaluations for name in each.numbers):
         values = [_shown(each.numbers.get(name)) for each in evaluations]
@@ -148,7 +148,7 @@ def numbers(evaluations: Sequence[Evaluation]) -> tuple[list[list[str]], list[st
 
 
 def how_compared(comparisons: Sequence[Comparison]) -> str:
-    """What the table of differences shows, in words."""
+    """Return a sentence that explains the table of differences."""
     return (
         f"On the same kernels: the score less that of {comparisons[0].baseline}, with a 95 % interval and a p-value by"
         " operation. p-values are not corrected for the number of comparisons."
@@ -156,7 +156,7 @@ def how_compared(comparisons: Sequence[Comparison]) -> str:
 
 
 def differences(comparisons: Sequence[Comparison]) -> tuple[list[list[str]], list[str]]:
-    """Every comparison as a table's rows and header."""
+    """Return the rows and the header of a table with every comparison."""
     rows = []
     for each in comparisons:
         value, low, high = each.difference

@@ -1,5 +1,5 @@
 """Figures as inline SVG: lines, points, steps, bars and bands on axes. Colours come from the page's style, so that
-figures are readable on light and dark backgrounds. Under each figure its numbers can be opened as a table."""
+figures are readable on light and dark backgrounds. Below each figure, the reader can open a table of its numbers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from presage.report.html import Html, tag
 WIDTH, HEIGHT = 560, 340
 _LEFT, _RIGHT, _TOP, _BOTTOM = 62, 14, 14, 48
 COLOURS = 6
-"""The number of colours: classes c0, c1, … of the page's style. Further series start again at the first."""
+"""The number of colours: classes c0, c1, … of the page's style. Further series start again at c0."""
 _MOST_POINTS = 800
 _MOST_ROWS = 40
 _LARGEST = 1e100
@@ -25,7 +25,7 @@ _LEAST = 1e-200
 
 @dataclass(frozen=True)
 class Series:
-    """Points to draw. Points that are not finite, or are too large to be real, are left out."""
+    """Points to draw. Points that are not finite, or whose size is 1e100 or more, are left out."""
 
     label: str
     x: Sequence[float]
@@ -33,31 +33,31 @@ class Series:
     kind: Literal["line", "points", "steps", "bars", "band", "area"] = "line"
     dashed: bool = False
     titles: Sequence[str] = ()
-    """The text that is shown when the reader points at each point."""
+    """The tooltip of each point."""
     low: Sequence[float] = ()
-    """The lower ends of intervals: of points, or of a band around y."""
+    """The lower ends of the intervals of points, or of a band around y. `high` has the upper ends."""
     high: Sequence[float] = ()
     colour: int | None = None
-    """The number of its colour, if it should not follow from its place."""
+    """The number of the colour. None takes the series' index."""
 
 
 @dataclass(frozen=True)
 class Axis:
-    """An axis: its label, and its ends if they should not follow from the points."""
+    """An axis: its label, and its ends; an end of None follows from the points."""
 
     label: str
     low: float | None = None
     high: float | None = None
     log: bool = False
-    """Logarithmic, in octaves. Points that are not positive are left out."""
+    """Whether the axis is logarithmic, with ticks at powers of two. Points that are not positive are left out."""
     ticks: Sequence[float] = ()
-    """The places of the labels, if they should not follow from the ends."""
+    """The values of the ticks. If empty, they follow from the ends."""
 
 
 def figure(
     title: str, x: Axis, y: Axis, series: Sequence[Series], *, diagonal: bool = False, rule: float | None = None
 ) -> Html:
-    """One figure with its caption, legend and table. `diagonal` marks where y equals x, `rule` one value of y."""
+    """Return a figure with its caption, legend and table. `diagonal` draws the line y = x, `rule` a line at one y."""
     shown = [_finite(each, x.log, y.log) for each in series]
     across = _Scale.of(x, (v for each in shown for v in each.x), _LEFT, WIDTH - _RIGHT)
     heights = [v for each in shown for v in (*each.y, *each.low, *each.high)] + ([rule] if rule is not None else [])
@@ -80,7 +80,7 @@ def _colour(place: int, series: Series) -> int:
 
 
 def ticks(low: float, high: float, about: int = 6) -> list[float]:
-    """Round numbers from low to high: multiples of 1, 2 or 5 times a power of ten.
+    """Return about this many round numbers from low to high: multiples of 1, 2 or 5 times a power of ten.
 
     >>> ticks(0, 1)
     [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
@@ -94,7 +94,7 @@ def ticks(low: float, high: float, about: int = 6) -> list[float]:
 
 @dataclass(frozen=True)
 class _Scale:
-    """Maps values to places on the page."""
+    """Maps values of an axis to SVG coordinates."""
 
     low: float
     high: float
@@ -120,7 +120,7 @@ class _Scale:
         return self.start + min(max(share, -0.01), 1.01) * (self.end - self.start)
 
     def _octaves(self) -> list[float]:
-        """Powers of two, or round numbers where there would be few."""
+        """Return the ticks of a logarithmic axis: powers of two, or round numbers if there are fewer than three."""
         step = max(1, math.ceil((self.high - self.low) / _MOST_OCTAVES))
         found = [2.0**tick for tick in range(math.ceil(self.low), math.floor(self.high) + 1) if tick % step == 0]
         ends = 2.0**self.low, 2.0**self.high
@@ -129,7 +129,7 @@ class _Scale:
         return [tick for tick in ticks(*ends) if tick > 0]
 
     def marks(self) -> list[tuple[float, str]]:
-        """The place and the label of each tick."""
+        """Return the coordinate and the label of each tick."""
         found = list(self.axis.ticks) or ticks(self.low, self.high)
         if self.axis.log and not self.axis.ticks:
             found = self._octaves()
@@ -137,7 +137,7 @@ class _Scale:
 
 
 def _finite(series: Series, log_x: bool, log_y: bool) -> Series:
-    """The series without points that cannot be drawn, and of very many points some."""
+    """Return the series without points that cannot be drawn, thinned out evenly to at most about 800 points."""
     ends = list(zip(series.low or series.y, series.high or series.y, strict=True))
     kept = [at for at in range(len(series.x)) if _drawn(series.x[at], log_x) and _drawn(series.y[at], log_y)]
     most = _MOST_POINTS // 3 if series.kind == "points" and series.low else _MOST_POINTS
@@ -205,7 +205,7 @@ def _draw(series: Series, colour: str, across: _Scale, up: _Scale) -> str:
 
 
 def _stepped(x: Sequence[float], y: Sequence[float], across: _Scale, up: _Scale) -> list[tuple[float, float]]:
-    """The corners of a line that keeps each value until the next."""
+    """Return the corners of a step line: each value holds until the next x."""
     places = [(across.at(a), up.at(b)) for a, b in zip(x, y, strict=True)]
     return [corner for one, other in itertools.pairwise([*places, places[-1]]) for corner in (one, (other[0], one[1]))]
 
@@ -230,7 +230,7 @@ def _labels(x: Axis, y: Axis) -> str:
 
 
 def _reach(series: Series, colour: str, across: _Scale, up: _Scale) -> str:
-    """A line through each point, from the lower to the upper end of its interval."""
+    """Draw a vertical line through each point, from the lower to the upper end of its interval."""
     if not series.low:
         return ""
     lines = (
@@ -250,7 +250,7 @@ def _legend(series: Sequence[Series]) -> Html:
 
 
 def _table(title: str, x: Axis, y: Axis, series: Sequence[Series]) -> Html:
-    """The figure in numbers, for those who do not see it. Of many points, some that are evenly spread."""
+    """Return the figure's numbers as a table, for readers who cannot see the figure. Long series are thinned evenly."""
     rows = []
     for each in series:
         every = max(1, math.ceil(len(each.x) / _MOST_ROWS))

@@ -1,5 +1,5 @@
-"""report.html: the pages of a run frozen into one file, which loads nothing and runs no script. It has the run's page,
-and the pages of the best kernel, of its ancestors and of the best others."""
+"""report.html: the pages of a run in one self-contained file without scripts. It contains the run's page, and the pages
+of the best kernel, of its ancestors and of the fastest other kernels."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from presage.store.store import Store
 
 _KERNELS = 12
 _LARGEST = 2_000_000
-"""Characters of all kernels' pages together."""
+"""The most characters that the pages of all kernels may have together."""
 
 
 def write(folder: Path) -> Path:
-    """Write the report of a run into its folder, finished or not."""
+    """Write the report of a run into its folder and return the path. The run need not be finished."""
     return page.write(folder / REPORT, render(folder))
 
 
 def render(folder: Path) -> str:
-    """The file as text."""
+    """Return the text of the report."""
     view = run_view.read(folder)
     with Store(folder, writes=False) as store, run_view.readable(folder):
         links = Links(view.name, frozenset(seen.hash for seen in _chosen(view)))
@@ -39,14 +39,14 @@ def render(folder: Path) -> str:
 
 
 def standing(view: RunView, store: Store, is_running: bool) -> Standing:
-    """What a run's page needs to know beside the events."""
+    """Return what a run's page needs besides the events."""
     ended = Run(view.folder).summary() if view.finished else None
     delta = Run(view.folder).delta if view.finished else 0.0
     return Standing(is_running, run_view.speedup(view, store), ended, delta)
 
 
 def _chosen(view: RunView) -> list[Seen]:
-    """The best kernel, the line that leads to it, and the fastest others."""
+    """Return the best kernel, its ancestors, and the fastest other kernels; at most 12 in total."""
     found: dict[str, Seen] = {}
     at = view.best
     while at is not None and at.hash not in found and len(found) < _KERNELS:

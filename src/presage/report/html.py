@@ -1,4 +1,4 @@
-"""HTML that is safe by construction: only `tag` makes markup, and it escapes all text and every attribute."""
+"""HTML that is safe by construction: `tag` makes the markup, and it escapes all text and every attribute value."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _ADDRESSES = {"href", "src", "action"}
 
 
 class Html(str):
-    """Markup. Any other string is text, and is escaped where it is put into markup."""
+    """Markup. Any other string is text, and is escaped when it is put into markup."""
 
     __slots__ = ()
 
@@ -20,8 +20,9 @@ Content = str | Html | Iterable["Content"] | None
 
 
 def tag(name: str, /, *content: Content, **attributes: str | int | float | bool | None) -> Html:
-    """An element. Of the attributes' names a final underscore is dropped and others become hyphens; None and False
-    leave one out. Names are ours and not foreign text.
+    """Return an element. In attribute names a final underscore is dropped and other underscores become hyphens.
+
+    An attribute of None or False is left out. Names are not escaped, so they must not come from foreign text.
 
     >>> tag("p", "1 < 2", tag("b", "x"), class_="note", title='"')
     '<p class="note" title="&quot;">1 &lt; 2<b>x</b></p>'
@@ -35,7 +36,7 @@ def tag(name: str, /, *content: Content, **attributes: str | int | float | bool 
 
 
 def join(content: Content) -> Html:
-    """Parts one after the other: markup as it is, text escaped."""
+    """Concatenate parts: markup unchanged, text escaped."""
     if content is None:
         return Html()
     if isinstance(content, Html):
@@ -46,7 +47,7 @@ def join(content: Content) -> Html:
 
 
 def address(*parts: str, **query: object) -> str:
-    """The path of one of our pages; each part is quoted, so that none leads elsewhere.
+    """Return the path of one of our pages. Each part is quoted, so that it cannot add path components.
 
     >>> address("runs", "a/../b", q="x y")
     '/runs/a%2F..%2Fb?q=x+y'

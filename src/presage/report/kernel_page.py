@@ -1,5 +1,5 @@
-"""The page of one kernel: what it does, why it was trusted or measured, what was forecast and measured, what compiling
-told, its source, and all of that beside its parent."""
+"""The page of one kernel: its idea, the decision and its reason, its forecast, measurements, static reports and source,
+all compared with its parent."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _LONGEST_OUTPUT = 20_000
 
 @dataclass(frozen=True)
 class Known:
-    """A kernel with all that its run keeps of it."""
+    """A kernel with all that its run has stored about it."""
 
     seen: Seen
     kernel: Kernel
@@ -42,7 +42,7 @@ class Known:
 
 
 def build(view: RunView, store: Store, hash: str, links: Links) -> Page:
-    """The page of the kernel of this hash. Raises PresageError where the run has no such kernel."""
+    """Return the page of the kernel with this hash. Raises PresageError if the run has no such kernel."""
     seen = find(view, hash)
     with readable(view.folder):
         this = Known.read(store, seen)
@@ -156,7 +156,7 @@ def _children(children: Sequence[Seen], links: Links) -> Html:
 
 
 def _forecast(seen: Seen) -> Html | None:
-    """The distribution that was forecast, and where the measurement lies in it."""
+    """Return a figure of the forecast distribution, with the measured value."""
     if seen.forecast is None:
         return None
     x, y = density(seen.forecast)
@@ -168,7 +168,7 @@ def _forecast(seen: Seen) -> Html | None:
 
 
 def density(forecast: Packed) -> tuple[list[float], list[float]]:
-    """The forecast's density over S, as corners of a curve."""
+    """Return the forecast's density over S as the corners of a curve: x and y."""
     checked = forecast.unpacked()
     x, y = [], []
     knots, cdf = checked.knots, checked.cdf
@@ -180,7 +180,7 @@ def density(forecast: Packed) -> tuple[list[float], list[float]]:
 
 
 def _samples(this: Known, parent: Known | None) -> Iterator[Html]:
-    """The samples of each case in the order they were taken, beside the parent's."""
+    """Yield a figure for each case: its samples in the order in which they were taken, beside the parent's."""
     if not this.measurements or not this.measurements[-1].cases:
         return
     theirs = {case.case: case for case in parent.measurements[-1].cases} if parent and parent.measurements else {}
@@ -254,7 +254,7 @@ def _launch_facts(launch: LaunchReport) -> dict[str, str]:
 
 
 def _compiled(this: Known, parent: Known | None) -> Html:
-    """What compiling told of each launch, beside the same launch of the parent."""
+    """Return the static report of each launch, beside the parent's launch of the same number."""
     parts: list[Content] = []
     theirs = [launch for report in parent.reports for launch in report.launches] if parent else []
     launches = [launch for report in this.reports for launch in report.launches]
@@ -288,7 +288,7 @@ def _compiled(this: Known, parent: Known | None) -> Html:
 
 
 def _steps(trace: Trace | None) -> dict[tuple[str, str], list[float]]:
-    """How often each step is done, with its bytes and flops, by kind and name."""
+    """Return the count, bytes and flops of the steps, by kind and name, without views and allocations."""
     found: dict[tuple[str, str], list[float]] = {}
     for step in trace.steps if trace else ():
         if step.kind not in ("view", "allocation"):
@@ -320,7 +320,7 @@ def _compared(counts: Sequence[Sequence[float] | None]) -> Iterator[str]:
 
 
 def to_json(view: RunView, seen: Seen) -> Mapping[str, object]:
-    """One kernel for programs."""
+    """Return the JSON document of one kernel."""
     low, middle, high = (2 ** seen.forecast.quantile(q) for q in (0.05, 0.5, 0.95)) if seen.forecast else (None,) * 3
     return {
         "kernel": seen.hash,

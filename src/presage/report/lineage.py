@@ -1,4 +1,4 @@
-"""Lineage: the best kernels of a run with all their ancestors, as a tree of nested lists."""
+"""Lineage: a tree of the best kernels of a run and all their ancestors, as nested lists."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from presage.report.run_view import RunView, Seen
 
 _MOST = 200
 _DEEPEST = 40
-"""Beyond this depth lists are not nested further."""
+"""The largest depth of nested lists. Deeper descendants stay at this depth."""
 
 
 def tree(view: RunView, links: Links) -> Html:
@@ -32,7 +32,7 @@ def tree(view: RunView, links: Links) -> Html:
 
 
 def worth_showing(view: RunView) -> set[str]:
-    """The best, each with the line that leads to it: a parent is never left out."""
+    """Return the hashes of the best kernels and of all their ancestors, at most about 200."""
     shown: set[str] = set()
     for seen in _ranked(view):
         line: dict[str, None] = {}
@@ -47,7 +47,7 @@ def worth_showing(view: RunView) -> set[str]:
 
 
 def _ranked(view: RunView) -> list[Seen]:
-    """The most interesting first: the result, then what was measured, then what is forecast."""
+    """Return kernels in order of interest: the result, then measured kernels, then unmeasured ones by forecast."""
 
     def value(seen: Seen) -> float:
         return -math.inf if seen.value is None else seen.value
@@ -63,7 +63,7 @@ def _ranked(view: RunView) -> list[Seen]:
 
 
 def _branches(children: Mapping[str | None, Sequence[Seen]], best: str, links: Links) -> Iterator[str]:
-    """Each node and its descendants, depth first."""
+    """Yield the markup of each node and its descendants, depth first, without recursion."""
     waiting: list[Seen | str] = list(reversed(children.get(None, ())))
     depth = 0
     while waiting:

@@ -1,7 +1,7 @@
-"""What forecasts, measurements, static reports, problems and runs look like in a notebook: small HTML without scripts.
+"""The HTML that a notebook shows for forecasts, measurements, static reports, problems and runs. It has no scripts.
 
-A notebook asks an object for it (`_repr_html_`, see core/shown.py). All text is escaped: names, sources and compilers'
-messages may come from anywhere."""
+A notebook calls `_repr_html_` of the object (see core/shown.py). All text is escaped, because names, sources and
+compiler messages may come from anyone."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
 
 @singledispatch
 def html(thing: Any) -> str:
-    """The picture of an object, as one block."""
+    """Return the HTML of an object as one block."""
     return _block(f"<pre>{escape(repr(thing))}</pre>")
 
 
@@ -139,7 +139,7 @@ def _(evaluation: Evaluation) -> str:
 
 
 def _progress(run: Run) -> str:
-    """The best so far over the measurements, and each of them."""
+    """Return a figure of each measurement and of the best so far."""
     with Store(run.folder, writes=False) as store:
         values = [event.payload["value"] for event in store.events("measured")]
     speeds = [float("nan") if value is None else 2.0**value for value in values]

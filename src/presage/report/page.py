@@ -1,6 +1,6 @@
-"""A page: a title and sections of HTML, either for the web view or frozen into one file that loads nothing.
+"""A page: a title and sections of HTML, either for the web view or frozen into one self-contained file.
 
-Kernels and answers of models come from others, so every control character is written out, and the page forbids scripts
+Kernels and models' answers are untrusted, so control characters are escaped, and the page's policy forbids all scripts
 that are not ours.
 """
 
@@ -26,7 +26,7 @@ _CLOSED = "default-src 'none'; base-uri 'none'; form-action 'none'"
 
 @dataclass(frozen=True)
 class Section:
-    """A part of a page that can change by itself. The first one has no heading: it follows the page's title."""
+    """A part of a page that a live page can replace separately. The first section of a page has no heading."""
 
     id: str
     heading: str
@@ -35,23 +35,23 @@ class Section:
 
 @dataclass(frozen=True)
 class Page:
-    """What is shown at one address."""
+    """The content of one address."""
 
     title: str
     sections: Sequence[Section]
     place: str = "/"
-    """The entry of the menu that it belongs to."""
+    """The path of the menu entry to which the page belongs."""
     trail: Sequence[tuple[str, str]] = field(default=())
-    """Where it belongs: the names and addresses of the pages above it."""
+    """The names and addresses of the pages above this one."""
 
 
 @dataclass(frozen=True)
 class Links:
-    """How pages lead to kernels of a run: to their own page, or to their place in a frozen file."""
+    """How pages link to kernels of a run: to the kernel's own page, or to its section in a frozen file."""
 
     run: str
     frozen: frozenset[str] | None = None
-    """The kernels that a frozen file shows; None for the web view."""
+    """The hashes of the kernels that a frozen file shows; None for the web view."""
 
     @property
     def is_frozen(self) -> bool:
@@ -64,7 +64,7 @@ class Links:
 
 
 def live(page: Page, stream: str | None) -> str:
-    """The document for the web view. `stream`: the address of the events that keep it up to date."""
+    """Return the document for the web view. `stream` is the address of the events that update it, or None."""
     places = (
         tag("li", tag("a", name, href=path, aria_current="page" if path == page.place else None))
         for name, path in _PLACES
@@ -85,7 +85,7 @@ def live(page: Page, stream: str | None) -> str:
 
 
 def frozen(page: Page) -> str:
-    """The document as one file: no script, and nothing is loaded."""
+    """Return the document as one file, which has no scripts and loads nothing."""
     style, hash = _style()
     rules = f"{_CLOSED}; style-src 'sha256-{hash}'"
     head = [tag("meta", http_equiv="Content-Security-Policy", content=rules), Html(f"<style>{style}</style>")]
@@ -121,7 +121,7 @@ def section(of: Section) -> Html:
 
 @cache
 def _style() -> tuple[str, str]:
-    """The style, and its hash as a page's policy wants it."""
+    """Return the style sheet, and its hash for the content security policy."""
     style = (ASSETS / "presage.css").read_text(encoding="utf-8")
     return style, base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
 
@@ -134,17 +134,17 @@ def paragraph(*text: Content, class_: str = "note") -> Html:
 
 
 def figures(drawn: Iterable[Html]) -> Html:
-    """Figures side by side, if there is room."""
+    """Return figures side by side, if there is room."""
     return tag("div", drawn, class_="figures")
 
 
 def facts(told: Iterable[tuple[str, Content]]) -> Html:
-    """Names with what is said of each, as cards."""
+    """Return names with a text about each, as cards."""
     return tag("dl", (tag("div", tag("dt", name), tag("dd", value)) for name, value in told), class_="facts")
 
 
 def pairs(told: Iterable[tuple[str, Content]]) -> Html:
-    """Names with a short value of each, line by line."""
+    """Return names with a short value of each, one per line."""
     return tag("dl", ([tag("dt", name), tag("dd", value)] for name, value in told), class_="pairs")
 
 
@@ -154,14 +154,14 @@ class Column:
 
     name: str
     key: str = ""
-    """What the page's address calls it, if rows can be sorted by it."""
+    """The name of this column in the page's address, if rows can be sorted by it."""
     kind: str = ""
-    """`number`, `wide` or `narrow`."""
+    """The CSS class: `number`, `wide`, `narrow` or empty."""
 
 
 @dataclass(frozen=True)
 class Sorting:
-    """By which column rows are sorted, and where other orders are found."""
+    """The key of the column by which rows are sorted, and a function that returns the address of another order."""
 
     key: str
     is_descending: bool
@@ -177,8 +177,9 @@ def table(
     tall: bool = False,
     keys: Sequence[str] = (),
 ) -> Html:
-    """A table in a box of its own that scrolls. On a narrow screen each row is a card. A row's first cell names it.
-    `keys`: by which a live page knows each row again."""
+    """Return a table in a scrollable box. On a narrow screen each row is a card. A row's first cell is its header.
+
+    `keys` identifies each row, so that a live page can match it with the old row after an update."""
     known = [Column(each) if isinstance(each, str) else each for each in columns]
     head = tag("tr", (_header(column, sorting) for column in known))
     body = (
@@ -207,7 +208,7 @@ def _cell(at: int, cell: Content, column: Column) -> Html:
 
 
 def search_box(action: str, fields: Iterable[Html], kept: Iterable[tuple[str, str]] = ()) -> Html:
-    """A form that asks for the same page with other settings."""
+    """Return a form that requests the same page with other settings. `kept` are hidden fields to send along."""
     hidden = (tag("input", type="hidden", name=name, value=value) for name, value in kept)
     return tag(
         "form", fields, hidden, tag("button", "Show"), class_="filter", action=action, method="get", data_soft=True
@@ -224,7 +225,7 @@ def text_box(label: str, name: str, value: str) -> Html:
 
 
 def write(path: Path, document: str) -> Path:
-    """Write a page, whole or not at all."""
+    """Write a page atomically and return its path. Raises PresageError if it cannot be written."""
     try:
         write_whole(path, document)
     except OSError as error:

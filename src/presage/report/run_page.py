@@ -1,5 +1,5 @@
-"""The page of a run. First the answer: what was found, how sure that is, what it cost and what it saved. Then how it
-came about."""
+"""The page of a run. It starts with the answer: what was found, how sure that is, what it cost and what it saved. The
+progress, the forecasts and the decisions follow."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _DOING = {
     "decided": "measuring", "looked": "looking at what is left", "promoted": "measuring", "measured": "measuring",
     "finals": "finishing",
 }  # fmt: skip
-"""What comes after the last event."""
+"""What a running search does now, by the kind of its last event."""
 _BUDGETS = {
     "measurements": "measurements", "device_seconds": "time on the device", "wall_seconds": "time", "tokens": "tokens",
     "dollars": "dollars",
@@ -40,7 +40,7 @@ _COUNTS = {
 
 @dataclass(frozen=True)
 class Standing:
-    """What is not in the events: whether a process works on the run, and what its samples say of the best kernel."""
+    """What is not in the events: whether a process works on the run, and the best kernel's speedup from its samples."""
 
     is_running: bool
     speedup: Interval | None
@@ -50,7 +50,7 @@ class Standing:
 
 
 def build(view: RunView, standing: Standing, links: Links, query: Query) -> Page:
-    """The whole page."""
+    """Return the page of a run."""
     with readable(view.folder):
         sections = [
             Section("answer", "", _answer(view, standing, links)),
@@ -69,7 +69,7 @@ def build(view: RunView, standing: Standing, links: Links, query: Query) -> Page
 
 
 def state(view: RunView, is_running: bool) -> tuple[str, str]:
-    """Where the run stands in a word, and how the word is coloured."""
+    """Return the state of the run in one word, and the CSS class that colours it."""
     if view.finished:
         return "finished", "good"
     return ("running", "warm") if is_running else ("stopped", "faint")
@@ -217,12 +217,12 @@ def _settings(view: RunView) -> Html:
 
 
 def some(measured: Sequence[Seen], most: int = _MOST_POINTS) -> Sequence[Seen]:
-    """Not more than a figure can show."""
+    """Thin a sequence out evenly to at most `most` kernels, the number that a figure can show."""
     return measured[:: max(1, math.ceil(len(measured) / most))]
 
 
 def best_so_far(view: RunView, x: str) -> tuple[list[float], list[float]]:
-    """Where the best changed, over measurements or seconds, and S there; to the last measurement."""
+    """Return where the best changed, in measurements or seconds, and S there. It ends at the last measurement."""
     steps = [*view.records, *view.measured[-1:]]
     across = [float(seen.measured or 0) if x == "measured" else seen.at for seen in steps]
     highs = [2 ** (seen.value or 0.0) for seen in view.records]
@@ -302,7 +302,7 @@ def _reliability(view: RunView) -> Html | None:
 
 
 def to_json(view: RunView, standing: Standing) -> dict[str, Any]:
-    """The run for programs."""
+    """Return the JSON document of the run."""
     best, judged = view.best, view.judged
     return {
         "run": view.name,

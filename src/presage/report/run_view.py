@@ -1,7 +1,7 @@
-"""What the pages of a run show, as plain values: a fold over its events that goes on where it was as new ones come.
+"""RunView: the values that the pages of a run show. It is computed from the run's events, and updated from new events.
 
-It keeps less than the state of a search, and does less for each event: forecasts, which are most of what a run stores,
-are parsed only when they are shown.
+It is smaller than the state of a search, and cheaper to update: forecasts, which are most of the data in a run, are
+parsed only when they are shown.
 """
 
 from __future__ import annotations
@@ -30,23 +30,23 @@ from presage.searches.run import Run
 from presage.store.store import Event, Store
 
 _LARGEST = 1000
-"""log2 of the largest speedup that can be real."""
+"""The bound of log2 S. A value outside ±1000 is an error in the events."""
 _LONGEST = 400
-"""Characters of a name, an idea or a reason that pages show."""
+"""The most characters of a name, an idea or a reason that pages show."""
 _NOTES = 50
 _JUDGED = 4_000
-"""So many of the latest forecasts are held against measurements."""
+"""The number of latest forecasts that are compared with measurements."""
 _WRONG = (
     ArithmeticError, AssertionError, AttributeError, LookupError, RecursionError, StopIteration, TypeError, ValueError,
 )  # fmt: skip
 """The errors that wrong values in events can raise."""
 _FORECASTS = '{"forecasts":{"'
-"""How the text of a forecast event begins."""
+"""The beginning of the JSON text of a forecast event."""
 _EDGES = tuple(map(float, LOG2_EDGES))
 
 
 class Packed(NamedTuple):
-    """A forecast in little memory."""
+    """A forecast in a compact form."""
 
     knots: array[float]
     cdf: array[float]
@@ -74,44 +74,44 @@ class Packed(NamedTuple):
         return (1 - share) * self.cdf[at - 1] + share * self.cdf[at]
 
     def unpacked(self) -> Forecast:
-        """The forecast, checked: the folder may come from anyone."""
+        """Return the forecast, validated, because the folder may come from anyone."""
         return Forecast(tuple(self.knots), tuple(self.cdf), self.p_fail)
 
 
 @dataclass(slots=True)
 class Seen:
-    """A kernel that the search saw, and what happened to it."""
+    """A kernel of the search, with its forecast, decision and measurement."""
 
     hash: str
     number: int
-    """Its place in the order of proposal; 0 for the anchor."""
+    """The kernel's index in the order of proposal; 0 for the anchor."""
     name: str = ""
     parent: str | None = None
-    """The hash of its parent; None for the anchor."""
+    """The hash of the parent; None for the anchor."""
     why: str = ""
-    """The idea behind it, in the proposer's words."""
+    """The idea behind the kernel, in the proposer's words."""
     step: int = 0
     kept: str | Packed | None = None
-    """Its forecast, which is parsed when it is first asked for."""
+    """The forecast, as JSON text until `forecast` is first read."""
     notes: tuple[str, ...] = ()
-    """What the forecaster says of its forecast."""
+    """The forecaster's notes on its forecast."""
     action: str = ""
-    """`trust`, `measure` or `audit`; `broken` if it cannot work; empty for the anchor and what is undecided."""
+    """`trust`, `measure` or `audit`; `broken` if it cannot work; empty for the anchor and undecided kernels."""
     reason: str = ""
-    """The reason of the decision."""
+    """The reason for the decision."""
     decided: float = 0.0
-    """When that was, in seconds of the run."""
+    """The time of the decision, in seconds of the run."""
     measured: int | None = None
-    """The number of its measurement, from 1; None if it was not measured."""
+    """The number of its measurement, counted from 1; None if it was not measured."""
     at: float = 0.0
-    """When that was, in seconds of the run."""
+    """The time of the measurement, in seconds of the run."""
     value: float | None = None
     """log2 S as measured; None if it was not measured or failed."""
     status: str = ""
     failure: str = ""
-    """How it failed, if it did."""
+    """How the kernel failed; empty if it did not."""
     again: Interval | None = None
-    """S as measured at the end, beside the anchor."""
+    """S from the final measurement beside the anchor; None if there was none."""
 
     @property
     def forecast(self) -> Packed | None:
@@ -125,42 +125,42 @@ class Seen:
 
 
 class Judged(NamedTuple):
-    """A forecast beside what was measured."""
+    """A forecast compared with the measured value."""
 
     confidence: float
-    """The probability of its likeliest bin."""
+    """The probability of the likeliest bin."""
     is_hit: bool
-    """Whether that was the true one."""
+    """Whether the value lies in the likeliest bin."""
     is_inside: bool
     """Whether the value lies in the 90 % interval."""
     error: float
-    """Octaves between the median and the value."""
+    """The distance between the median and the value, in octaves."""
 
 
 class RunView:
-    """All that pages show of a run."""
+    """All values of a run that pages show."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.seq = 0
-        """The number of the last event that was taken in."""
+        """The number of the last event that was applied."""
         self.configuration: dict[str, Any] = {}
         self.kernels: dict[str, Seen] = {}
         """The anchor, then every candidate in the order of proposal, by hash."""
         self.decided: list[Seen] = []
-        """In order of time, the broken too."""
+        """Kernels in the order of their decisions, broken ones included."""
         self.measured: list[Seen] = []
-        """In order of time."""
+        """Kernels in the order of their measurements."""
         self.records: list[Seen] = []
-        """Those of them that were the best when they were measured; the last is the best so far."""
+        """The measured kernels that were the best when they were measured; the last is the best so far."""
         self.checked: list[Seen] = []
-        """Those of them that work and were forecast."""
+        """The measured kernels that work and have a forecast."""
         self.spent = Amounts()
         self.models = {"proposer": Amounts(), "forecaster": Amounts()}
-        """What the models of each have cost."""
+        """What the language models of each part have cost."""
         self.counts: Counter[str] = Counter()
         self.notes: deque[str] = deque(maxlen=_NOTES)
-        """What went wrong or should be known, in the words of the run's parts."""
+        """Problems and remarks that the run's parts reported, the latest 50."""
         self.outlook: Mapping[str, Any] | None = None
         self.finished: dict[str, Any] | None = None
         self.last = ""
@@ -197,7 +197,7 @@ class RunView:
 
     @property
     def judged(self) -> list[Judged]:
-        """The latest forecasts beside what was measured."""
+        """The latest forecasts compared with the measurements."""
         latest = self.checked[-_JUDGED:]
         for seen in latest:
             if seen.hash not in self._judged and seen.forecast and seen.value is not None:
@@ -206,13 +206,13 @@ class RunView:
 
     @property
     def best(self) -> Seen | None:
-        """The result, or the best so far; None before anything was measured."""
+        """The final result, or the best so far; None before the first measurement."""
         if self.finished:
             return self.kernels[self.finished["best"]["kernel"]]
         return self.records[-1] if self.records else None
 
     def refresh(self, store: Store) -> bool:
-        """Take in the events that are new; whether there were any."""
+        """Apply the new events. Return whether there were any."""
         before = self.seq
         with readable(self.folder), no_collecting():
             for seq, at, kind, text in store.texts(after=self.seq):
@@ -224,13 +224,13 @@ class RunView:
         return self.seq > before
 
     def apply(self, event: Event) -> None:
-        """Take in what happened."""
+        """Apply one event."""
         if fold := self._folds.get(event.kind):
             fold(event.payload, event.time)
         self.seq, self.last, self.last_time = event.seq, event.kind, event.time
 
     def _payload(self, kind: str, text: str) -> dict[str, Any]:
-        """What an event tells. Its forecasts stay text, where they are written as a search writes them."""
+        """Parse an event. Forecasts that are written in the form that a search writes are kept as text."""
         end = text.find("}},")
         if kind == "forecast" and text.startswith(_FORECASTS) and end > 0:
             pairs = [part.partition('":') for part in text[len(_FORECASTS) : end].split('},"')]
@@ -240,7 +240,7 @@ class RunView:
         return dict(json.loads(text))
 
     def clock(self, time: float) -> float:
-        """The seconds that the run's processes had lived, together, at this time."""
+        """Return the seconds for which the run's processes had run in total at this time."""
         return self._lived + max(0.0, time - self._session) if self._session else self._lived
 
     # -- events -------------------------------------------------------------------------------------------------------
@@ -291,7 +291,7 @@ class RunView:
     def _decided(self, told: Mapping[str, Any], time: float) -> None:
         for hash, action, reason in told["decisions"]:
             seen = self.kernels[hash]
-            if seen.action != "broken":  # older runs name it here, too
+            if seen.action != "broken":  # older runs repeat broken kernels here
                 seen.reason = one_line(str(reason), _LONGEST)
                 self._decide(seen, one_line(str(action), 20), time)
 
@@ -353,7 +353,7 @@ class RunView:
 
 
 def read(folder: Path) -> RunView:
-    """All that is known of a run, finished or not."""
+    """Read a run, finished or not. Raises PresageError if nothing has been measured in it."""
     view = RunView(folder)
     with Store(folder, writes=False) as store:
         view.refresh(store)
@@ -364,7 +364,7 @@ def read(folder: Path) -> RunView:
 
 @contextmanager
 def readable(folder: Path) -> Iterator[None]:
-    """Turn errors from wrong values in events into a message: the folder may come from anyone."""
+    """Turn errors from invalid values in events into a PresageError, because the folder may come from anyone."""
     try:
         yield
     except (
@@ -382,7 +382,8 @@ def readable(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def no_collecting() -> Iterator[None]:
-    """Folding events and building pages make no cycles, and looking for some would take up to half of the time."""
+    """Disable the garbage collector. Applying events and building pages create no reference cycles, and searching for
+    cycles would take up to half of the time."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -393,8 +394,8 @@ def no_collecting() -> Iterator[None]:
 
 
 def speedup(view: RunView, store: Store) -> Interval | None:
-    """The best kernel's speedup: from the last measurement of the finalists if there was one, else from the
-    measurements of the anchor and of the kernel, which were made apart."""
+    """Return the best kernel's speedup: from the run's result if it is finished, else from the separate measurements of
+    the anchor and of the kernel."""
     best, anchor = view.best, view.anchor
     if best is None or anchor is None:
         return None
@@ -412,7 +413,7 @@ def speedup(view: RunView, store: Store) -> Interval | None:
 
 
 def ended(view: RunView) -> dict[str, Any] | None:
-    """What a finished run ended with, also a run of an older version; None before that."""
+    """Return the summary of a finished run, which may be of an older version; None if it is not finished."""
     return Run(view.folder).summary() if view.finished else None
 
 
@@ -427,7 +428,7 @@ def _judged(forecast: Packed, value: float) -> Judged:
 
 
 def _log2(value: float | None) -> float | None:
-    """log2 of a recorded speedup, checked."""
+    """Validate a recorded log2 S. Raises ValueError if it is out of range."""
     if value is not None and not abs(float(value)) < _LARGEST:
         raise ValueError(f"a speedup of 2**{value}")
     return None if value is None else float(value)

@@ -1,4 +1,4 @@
-"""The page of all runs in a folder: each in a few words, to sort, to filter and to choose some for comparing."""
+"""The page that lists all runs in a folder. The list can be sorted and filtered, and runs can be chosen to compare."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _COLUMNS = (
 
 @dataclass(frozen=True)
 class Summary:
-    """A run in a list of runs."""
+    """One run in the list."""
 
     name: str
     state: str
@@ -46,7 +46,7 @@ class Summary:
     device: str = ""
     seed: int | None = None
     best: float | None = None
-    """The best speedup, if it is known."""
+    """The best speedup S, if it is known. `low` and `high` are its 95 % interval."""
     low: float | None = None
     high: float | None = None
     measured: int = 0
@@ -59,7 +59,7 @@ class Summary:
 
 @dataclass(frozen=True)
 class Query:
-    """Which runs are asked for, and in which order."""
+    """Which runs to show, and their order."""
 
     sort: str = "begun"
     is_descending: bool = True
@@ -89,7 +89,7 @@ def build(runs: Sequence[Summary], folder: str, query: Query) -> Page:
 
 
 def chosen(runs: Sequence[Summary], query: Query) -> list[Summary]:
-    """Those that were asked for, in order."""
+    """Return the runs that match the query, in its order."""
     text = query.text.casefold()
     found = [run for run in runs if not query.state or run.state == query.state]
     found = [run for run in found if any(text in each.casefold() for each in (run.name, run.problem, run.device))]
@@ -136,14 +136,14 @@ def _best(run: Summary) -> str:
 
 
 def to_json(run: Summary) -> dict[str, Any]:
-    """A run for programs."""
+    """Return the JSON document of a run."""
     told = {name: getattr(run, name) for name in ("name", "state", "problem", "device", "seed", "best", "low", "high")}
     told |= {name: getattr(run, name) for name in ("measured", "seconds", "dollars", "begun")}
     return told | {"error": run.error or None}
 
 
 def summary(folder: Path, is_running: bool) -> Summary:
-    """A run in a few words, without taking in all of its events."""
+    """Summarise a run without reading all of its events. An unreadable run gets a summary with its error."""
     name = folder.absolute().name
     try:
         with Store(folder, writes=False) as store:

@@ -1,5 +1,5 @@
-"""Sources as pages show them: highlighted, and as the difference of two. Any text can be shown, also one that is no
-program: what cannot be parsed stays plain."""
+"""Source code for pages: syntax highlighting, and the difference between two sources. Any text can be shown: parts that
+cannot be parsed stay plain."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from presage.report.html import Html, join, tag
 from presage.report.page import paragraph
 
 _LONGEST = 200_000
-"""Characters that are shown of a source."""
+"""The most characters of a source that are shown."""
 _LONGEST_LINE = 2_000
 _LONGEST_COMPARED = 5_000
-"""Lines of a source that is compared."""
+"""The most lines of a source that is compared."""
 _CLASSES = {
     "comment": "comment", "string": "string", "string_literal": "string", "raw_string_literal": "string",
     "char_literal": "string", "system_lib_string": "string", "number_literal": "number", "integer": "number",
@@ -24,12 +24,12 @@ _CLASSES = {
     "false": "keyword", "none": "keyword", "null": "keyword", "type_identifier": "name",
     "sized_type_specifier": "keyword",
 }  # fmt: skip
-"""How a node of a syntax tree is shown, its children with it."""
+"""The CSS class for each type of syntax tree node. It applies to the whole node with its children."""
 _FUNCTIONS = {"call", "call_expression", "function_definition", "function_declarator", "class_definition"}
 
 
 def highlighted(source: str, language: str) -> Html:
-    """A source with its parts marked."""
+    """Return a source with syntax highlighting."""
     shown = clipped(source)
     parts = _marked(shown, language)
     more = paragraph(f"The first {_LONGEST:,} of {len(source):,} characters.") if len(shown) < len(source) else Html()
@@ -37,7 +37,7 @@ def highlighted(source: str, language: str) -> Html:
 
 
 def clipped(source: str) -> str:
-    """What can be shown of a source: not too much of it, and no endless line."""
+    """Cut a source to 200,000 characters, and each line to 2,000."""
     few = source[:_LONGEST]
     if all(len(line) <= _LONGEST_LINE for line in few.split("\n")):
         return few
@@ -57,7 +57,7 @@ def _marked(source: str, language: str) -> list[Html]:
 
 
 def _tokens(data: bytes, language: str) -> Iterator[tuple[int, int, str]]:
-    """The marked parts in order: where each begins and ends, and what it is. The tree is walked without recursion."""
+    """Yield the start byte, end byte and CSS class of each highlighted part. The tree is walked without recursion."""
     cursor = _parser("tree_sitter_cuda" if language in ("c", "cuda") else "tree_sitter_python").parse(data).walk()
     while True:
         node = cursor.node
@@ -89,7 +89,7 @@ def _parser(grammar: str) -> Any:
 
 
 def difference(old: str, new: str, names: tuple[str, str]) -> Html:
-    """What changed from one source to another, with the lines around it."""
+    """Return the unified diff of two sources. `names` are their names."""
     if old == new:
         return paragraph("The two are the same.")
     both = clipped(old).splitlines(), clipped(new).splitlines()

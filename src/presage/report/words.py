@@ -1,4 +1,4 @@
-"""Numbers as pages write them."""
+"""Number formats for pages."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ TIMES = "×"
 
 
 def times(log2_S: float) -> str:
-    """A speedup from its logarithm.
+    """Format a speedup, given as log2 S.
 
     >>> times(1.0)
     '2×'
@@ -42,7 +42,7 @@ def nanoseconds(ns: float) -> str:
 
 
 def amount(count: float, unit: str = "") -> str:
-    """With a prefix of thousands.
+    """Format a count with a metric prefix.
 
     >>> amount(4.2e6, "B"), amount(12, "B")
     ('4.2 MB', '12 B')
@@ -58,7 +58,7 @@ def money(dollars: float) -> str:
 
 
 def forecast(of: Packed | None) -> str:
-    """The median with the 90 % interval."""
+    """Format a forecast: the median with the 90 % interval."""
     if of is None:
         return ""
     low, middle, high = (2 ** of.quantile(q) for q in (0.05, 0.5, 0.95))
@@ -66,7 +66,7 @@ def forecast(of: Packed | None) -> str:
 
 
 def outcome(seen: Seen) -> str:
-    """What was measured, or how it failed."""
+    """Format the measured speedup, or say how the kernel failed; empty if it was not measured."""
     if seen.value is not None:
         return times(seen.value)
     return seen.failure or ("failed" if seen.measured is not None else "")

@@ -1,1 +1,1 @@
-"""What an agent can do: a file for each tool, with what the agent is told and what carries it out."""
+"""The tools: one file for each, with its description for the agent and its implementation."""

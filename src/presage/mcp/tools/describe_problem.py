@@ -1,4 +1,4 @@
-"""describe_problem: what a kernel for a problem must look like."""
+"""describe_problem: return the signature, cases, tolerance and kernels of a problem."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""follow_search: wait for a search, and see what it does."""
+"""follow_search: wait for a search, and return its progress."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""forecast: what speedup to expect of many candidates, with nothing run."""
+"""forecast: forecast the speedups of many candidates without measuring them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FORECASTER = {
 
 
 def refuse_models(name: str | None) -> None:
-    """An agent is a language model itself; another would be paid by the user."""
+    """Raise PresageError for a forecaster that asks a language model: the user would pay for its requests."""
     if name in ("llm", "blend"):
         raise PresageError(f"the forecaster {name} asks a language model, which is not done for agents; leave it out")
 
@@ -61,7 +61,7 @@ def work(request: dict[str, Any], say: Say) -> dict[str, Any]:
 
 
 def _broken(spec: str, why: str) -> dict[str, Any]:
-    """What is said of a source that is no kernel at all."""
+    """Return the entry for a source that cannot be loaded as a kernel."""
     name = spec.partition("@")[0]
     language = {".c": "c", ".cu": "cuda"}.get(name[name.rfind(".") :], "torch")
     return {

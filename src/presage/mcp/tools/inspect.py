@@ -1,4 +1,4 @@
-"""inspect: what compiling a kernel tells, without a GPU."""
+"""inspect: compile or trace a kernel without a GPU, and return the static report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""list_problems: which problems there are."""
+"""list_problems: list the problems, optionally filtered by a word or a room."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""list_runs: the searches that there are, finished or not."""
+"""list_runs: list the runs in the server's folder, finished or not."""
 
 from __future__ import annotations
 

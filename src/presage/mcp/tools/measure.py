@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from presage.mcp.session import Session
 
 _MOST_SECONDS, _START_SECONDS = 240.0, 60.0
-"""What each kernel may take at most, and what all may take beside that."""
+"""The timeout of a call: 240 s for each kernel, plus 60 s for the start."""
 
 
 async def call(session: Session, asked: dict[str, Any], tell: Tell) -> dict[str, Any]:

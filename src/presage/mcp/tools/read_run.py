@@ -1,4 +1,4 @@
-"""read_run: what a search found, with the source of the best kernel."""
+"""read_run: return the result of a search, with the source of the best kernel."""
 
 from __future__ import annotations
 

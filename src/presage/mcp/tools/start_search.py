@@ -1,4 +1,4 @@
-"""start_search: begin a search for a faster kernel, or go on with one."""
+"""start_search: begin a search for a faster kernel, or continue one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _MEASUREMENTS = 64
 _LIMITS = {"budget", "device_seconds", "wall_seconds"}
 GIVEN = "given"
-"""The folder in a run's with what the agent handed over."""
+"""The subfolder of a run's folder that holds the sources that the agent sent."""
 
 
 async def call(session: Session, asked: dict[str, Any], tell: Tell) -> dict[str, Any]:
@@ -76,7 +76,7 @@ def work(request: dict[str, Any], say: Say) -> dict[str, Any]:
             frozen.write(folder)
         raise
     finally:
-        if not (folder / FILE).exists():  # it could not begin: its name is free again
+        if not (folder / FILE).exists():  # the search could not begin: remove the folder to free the run's name
             shutil.rmtree(folder, ignore_errors=True)
     frozen.write(folder)
     return {}

@@ -1,4 +1,4 @@
-"""stop_search: stop a search; its run can be continued."""
+"""stop_search: stop a search. Its run can be continued."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The web view's addresses. Every page is made on the server from its address alone, so that links can be sent; a live
-page has a stream of its own, which sends the sections that have changed."""
+"""The routes of the web view. The server makes every page from its address alone, so that links can be shared. A live
+page has a stream of server-sent events with the sections that have changed."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ from presage.report.web.guard import App, guarded
 
 _ASSETS = {"presage.css": "text/css", "presage.js": "text/javascript", "icon.svg": "image/svg+xml"}
 _PAUSE = 0.5
-"""The seconds between two looks at a run that is followed."""
+"""The least seconds between two checks of a run that is followed."""
 _SHARE = 0.02
-"""At most this share of the time goes into bringing a page up to date, so that a search does not notice."""
+"""The largest share of time that is spent on updating a page, so that a search is not slowed down."""
 _HEARTBEAT = 15.0
 _FEW = 500
-"""The most rows that are sent as JSON at a time."""
+"""The number of rows in a page of JSON."""
 
 Build = Callable[[], Page]
 Version = Callable[[], Signature]
 
 
 def app(folder: Path, names: frozenset[str] = frozenset(), is_ending: Callable[[], bool] = lambda: False) -> App:
-    """The web view of a folder. `names`: further names by which the machine may be addressed. `is_ending`: whether the
-    server is about to stop, so that streams must."""
+    """Return the web view of a folder. `names` are further host names that requests may use. `is_ending` returns
+    whether the server is shutting down; streams then end."""
     view = _View(folder, is_ending)
     routes = [
         Route("/", view.page(view.runs, live=True)),
@@ -67,8 +67,8 @@ def app(folder: Path, names: frozenset[str] = frozenset(), is_ending: Callable[[
 
 
 class _View:
-    """What is shown at each address. A page's builder gives its version, which changes whenever the page might, and the
-    page itself."""
+    """The handlers of all routes. A page's handler returns two functions: one returns the page's version, which changes
+    whenever the page may have changed, and one builds the page."""
 
     def __init__(self, folder: Path, is_ending: Callable[[], bool]) -> None:
         self._runs = Runs(folder)
@@ -155,7 +155,7 @@ class _View:
     # -- answers ------------------------------------------------------------------------------------------------------
 
     def page(self, find: Callable[[Request], tuple[Version, Build]], live: bool = False) -> Callable[..., Any]:
-        """Answers with the page."""
+        """Return a route handler that answers with the page."""
 
         async def answer(request: Request) -> Response:
             stream = f"/live{request.url.path}" + (f"?{request.url.query}" if request.url.query else "")
@@ -171,7 +171,7 @@ class _View:
         return answer
 
     def stream(self, find: Callable[[Request], tuple[Version, Build]]) -> Callable[..., Any]:
-        """Answers with the page's sections, each whenever it has changed."""
+        """Return a route handler that streams the page's sections, each whenever it has changed."""
 
         async def answer(request: Request) -> Response:
             try:
@@ -194,7 +194,8 @@ class _View:
 
 
 async def _news(request: Request, version: Version, build: Build, is_ending: Callable[[], bool]) -> AsyncIterator[str]:
-    """Sections as server-sent events, until the reader has gone or there is nothing to follow any more."""
+    """Yield changed sections as server-sent events. End when the client disconnects, the server stops or the page fails
+    to build."""
     sent: dict[str, bytes] = {}
     known: object = None
     heard = time.monotonic()
@@ -222,7 +223,7 @@ async def _news(request: Request, version: Version, build: Build, is_ending: Cal
 
 
 def _changed(section: Section, sent: dict[str, bytes]) -> str | None:
-    """The message for a section that is not as it was sent before."""
+    """Return the event for a section, or None if it has not changed since it was sent. `sent` has the digests."""
     text = printable(page.section(section))
     digest = hashlib.sha256(text.encode(errors="backslashreplace")).digest()
     if sent.get(section.id) == digest:
@@ -248,7 +249,7 @@ async def _asset(request: Request) -> Response:
 
 
 def _finite(value: Any) -> Any:
-    """Numbers that JSON does not have become null."""
+    """Replace numbers that JSON cannot represent (NaN, inf) by None."""
     if isinstance(value, float):
         return value if abs(value) < float("inf") else None
     if isinstance(value, Mapping):

@@ -1,7 +1,7 @@
-"""Following runs: what pages show of each, kept up to date by reading only what is new.
+"""Following runs: a cached RunView for each run, updated by reading only the new events.
 
-Whether a run has changed is seen from its files' sizes and times, and its database is open only while it is read. So a
-search is never kept waiting, and its files are as they would be if nobody looked.
+The sizes and modification times of a run's files show whether it has changed, and its database is open only while it
+is read. So the web view never blocks a search, and leaves no trace in its files.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from presage.searches.run import folders
 from presage.store.store import FILE, LOCK, Store
 
 _ALIVE = 6.0
-"""Seconds without a sign of life after which nobody works on a run: its process gives one every second."""
+"""Seconds after which a run counts as stopped if its process has not touched the lock file, as it does every second."""
 _FRESH = 0.1
-"""A file that changed so few seconds ago may change again without another time."""
+"""A file that changed less than this many seconds ago may change again without a new modification time."""
 _KEPT = 8
-"""So many runs are kept in memory."""
+"""The number of runs that are kept in memory."""
 
 Signature = tuple[object, ...]
 
 
 def signature(folder: Path) -> Signature:
-    """Changes whenever the run does."""
+    """Return a value that changes whenever the run's files may have changed."""
     told: list[object] = []
     for name in (FILE, f"{FILE}-wal"):
         try:
@@ -48,7 +48,7 @@ def signature(folder: Path) -> Signature:
 
 
 def is_alive(folder: Path) -> bool:
-    """Whether a process works on the run. Its lock is not touched: that could stop a search from beginning."""
+    """Whether a process works on the run. The lock itself is not taken: that could prevent a search from starting."""
     try:
         return time.time() - os.stat(folder / LOCK, follow_symlinks=False).st_mtime < _ALIVE
     except OSError:
@@ -56,7 +56,7 @@ def is_alive(folder: Path) -> bool:
 
 
 class Followed:
-    """One run: its view, refreshed when it has changed. Several threads may ask."""
+    """One run with its view, which is refreshed when the run has changed. It is thread-safe."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -67,12 +67,12 @@ class Followed:
 
     @contextmanager
     def reading(self) -> Iterator[tuple[RunView, Standing, Store]]:
-        """What is known now, and the store to read more from. Others wait meanwhile: the view must not change."""
+        """Yield the current view, its standing and the open store. A lock is held, so that the view does not change."""
         with self._lock, no_collecting(), Store(self.folder, writes=False) as store, readable(self.folder):
             now, is_running = signature(self.folder), is_alive(self.folder)
             view = self._view = self._view or RunView(self.folder)
             if now != self._signature:
-                if len(store) < view.seq:  # another run has taken its place
+                if len(store) < view.seq:  # a new run has replaced this one in the folder
                     view = self._view = RunView(self.folder)
                 if view.refresh(store) or self._standing is None:
                     self._standing = frozen.standing(view, store, is_running)
@@ -83,12 +83,12 @@ class Followed:
             yield view, self._standing, store
 
     def version(self) -> Signature:
-        """Changes whenever a page of the run might."""
+        """Return a value that changes whenever a page of the run may have changed."""
         return (*signature(self.folder), is_alive(self.folder))
 
 
 class Runs:
-    """The runs of a folder. A folder that is itself a run is the only one."""
+    """The runs of a folder. If the folder is itself a run, it is the only one."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -97,13 +97,13 @@ class Runs:
         self._summaries: dict[str, tuple[Signature, Summary]] = {}
 
     def folders(self) -> dict[str, Path]:
-        """Every run's folder by its name, which is what addresses call it."""
+        """Return every run's folder by the name that addresses use."""
         if (self.folder / FILE).exists():
             return {self.folder.absolute().name: self.folder}
         return {folder.name: folder for folder in folders(self.folder)}
 
     def get(self, name: str) -> Followed:
-        """The run of this name. Raises PresageError where there is none."""
+        """Return the run of this name. Raises PresageError if there is none."""
         folder = self.folders().get(name)
         if folder is None:
             raise PresageError(f"there is no run {one_line(name, 80)} in {self.folder}")
@@ -115,7 +115,7 @@ class Runs:
         return found
 
     def summaries(self) -> list[Summary]:
-        """Every run in a few words. Only those that have changed are read."""
+        """Return a summary of every run. Only runs that have changed are read."""
         found = []
         for name, folder in self.folders().items():
             now: Signature = (*signature(folder), is_alive(folder))

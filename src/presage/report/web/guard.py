@@ -1,8 +1,8 @@
-"""What keeps the web view to those it is for: which names it answers to, and what its pages may load.
+"""Access rules of the web view: the host names that it answers to, and what its pages may load.
 
-A page of someone else's that a person visits can have its own name point at this machine (DNS rebinding), and then read
-what is served here. So requests must name this machine: by an address, as localhost, or by the name it was started
-with. Numeric addresses are safe, since no one can have them point elsewhere.
+A foreign web page in the user's browser can let its own host name resolve to this machine (DNS rebinding), and then
+read what is served here. So the Host of a request must be an IP address, localhost, or the name that the server was
+started with. IP addresses are safe, because DNS cannot redirect them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ HEADERS = {
 
 
 def is_ours(host: str, names: frozenset[str]) -> bool:
-    """Whether a request's Host names this machine.
+    """Whether the Host of a request is a name of this machine.
 
     >>> [is_ours(host, frozenset()) for host in ("localhost:80", "127.0.0.1:1", "[::1]:1", "evil.example", "")]
     [True, True, True, False, False]
@@ -51,13 +51,13 @@ def is_ours(host: str, names: frozenset[str]) -> bool:
 
 
 def own_names(host: str) -> frozenset[str]:
-    """The names that the machine has for itself, if it listens to others, and the one it was started with."""
+    """Return `host` and, unless it is a loopback address, the machine's own host names."""
     others = set() if host in ("127.0.0.1", "::1", "localhost") else {socket.gethostname(), socket.getfqdn()}
     return frozenset(name.lower() for name in {host, *others})
 
 
 def guarded(app: App, names: frozenset[str]) -> App:
-    """The app behind these rules: it is read-only, and tells browsers to load nothing else."""
+    """Wrap the app: check the Host, allow only GET and HEAD, and add headers that forbid foreign content."""
 
     async def serve(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":

@@ -1,4 +1,4 @@
-"""Serves the web view until it is stopped."""
+"""Serve the web view until the user stops it."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from presage.report.web.app import app
 from presage.report.web.guard import own_names
 
 _NICE = 10
-"""A search on the same machine comes first."""
+"""The niceness of the server, so that a search on the same machine has priority."""
 
 
 def serve(folder: Path, host: str, port: int, started: Callable[[str], None]) -> NoReturn:
-    """Serve a folder's runs until the user stops it, and raise KeyboardInterrupt then. `started` is called with the
-    address once it is known; port 0 takes any that is free."""
+    """Serve a folder's runs until the user stops the server, then raise KeyboardInterrupt. `started` is called with the
+    address when it is known. Port 0 takes any free port. Raises PresageError if the port is not available."""
     listener = _listener(host, port)
     with suppress(OSError):
         os.nice(_NICE)
@@ -40,11 +40,11 @@ def serve(folder: Path, host: str, port: int, started: Callable[[str], None]) ->
         shown = "localhost" if host in ("127.0.0.1", "::1") else f"[{host}]" if ":" in host else host
         started(f"http://{shown}:{listener.getsockname()[1]}/")
         server.run(sockets=[listener])
-    raise KeyboardInterrupt  # nothing else ends it, and uvicorn does not always pass the signal on
+    raise KeyboardInterrupt  # only a signal ends the server, and uvicorn does not always re-raise it
 
 
 def _listener(host: str, port: int) -> socket.socket:
-    """A socket that listens already, so that a port that is taken is noticed before anything is said."""
+    """Return a listening socket, so that a port in use is detected before the address is printed."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         return socket.create_server((host, port), family=family)
