@@ -35,7 +35,7 @@ class Statistics:
     results: tuple[str, ...] = ("scale",)
     setup: str = ""
     one_pass: str = ""
-    """A `presage: where` header line that allows several PARTS only for methods with one pass. Empty if all have one."""
+    """A `presage: where` header line: only methods with one pass may have several PARTS. Empty if all have one pass."""
 
 
 MOMENTS = Statistics(

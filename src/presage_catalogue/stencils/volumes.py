@@ -14,7 +14,7 @@ Weights = Mapping[tuple[int, int, int], float]
 
 
 class VolumeStencil(Operation):
-    """out[i, z, y, x] = sum of weight * u[i, z + dz, y + dy, x + dx] over neighbours at most one step away along each axis."""
+    """out[i, z, y, x] = sum of weight * u[i, z + dz, y + dy, x + dx] over neighbours one step away at most."""
 
     torch_imports = CUDNN_IN_FLOAT32
     inputs = (Array("u", "n, d, h, w"),)
