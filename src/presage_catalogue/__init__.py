@@ -1,1 +1,1 @@
-"""The catalogue: operations by room with their kernels, recordings and trained models. It is a plugin of presage."""
+"""The catalogue, a plugin of presage: operations grouped into rooms, with kernels, recordings and trained models."""

@@ -1,8 +1,8 @@
-"""Operation: what the problems of all rooms have in common, and how a row of a room's table reads.
+"""The `Operation` base class of the problems of all rooms, and the facts that define one operation.
 
-A room's module has a class, which says how its kind of operation becomes code (`given`), and a table `OPERATIONS` with
-a row for each operation. A row is a call of the class: the name, a sentence that says what is computed, what only this
-class needs, and the facts below.
+A room is a folder of related operations. Each module of a room defines a subclass, which generates the code for its
+kind of operation (`given`), and a table `OPERATIONS` with one row per operation. A row is a call of the subclass: the
+name, a sentence that says what is computed, arguments of the subclass, and the facts below.
 """
 
 from __future__ import annotations
@@ -36,26 +36,28 @@ C_TYPES = {
 
 
 class Facts(TypedDict, total=False):
-    """What a row may say; a class may say it for all its rows."""
+    """The keyword arguments of a row. A class may set them for all of its rows."""
 
     inputs: tuple[Array, ...]
     outputs: tuple[Array, ...]
     parameters: tuple[str, ...]
     timed: tuple[Case, ...] | Mapping[str, tuple[Case, ...]]
-    """For a GPU alone, or for each kind of device."""
+    """The timed cases, for a GPU only or by kind of device."""
     checks: tuple[Case, ...]
     oracle: Formula
-    """The right output, or outputs, from an array namespace and the inputs."""
+    """Computes the correct output, or outputs, from an array namespace and the inputs."""
     scale: Formula
-    """What the tolerance is relative to, from the same; otherwise the size of the right output."""
+    """Computes the magnitude that the tolerance is relative to, from the same arguments. By default, the magnitude is
+    the size of the correct output."""
     tolerance: Tolerance
     flops: int | Callable[[Mapping[str, int]], int]
-    """For each element of the first output, or from the sizes."""
+    """The operations per element of the first output, or a function of the sizes that returns the total."""
     draw: Sequence[Limit] | Callable[[random.Random], Sequence[int]]
-    """The largest value of each size in a drawn case; of several, one is chosen."""
+    """The largest value of each size in a drawn case (of a tuple, one is chosen at random), or a function that draws
+    the sizes."""
     draw_styles: tuple[str, ...]
     eager: str
-    """What a PyTorch user would write: an expression, or the body of a function that returns one."""
+    """The PyTorch code that a user would write: an expression, or a function body with a return statement."""
 
 
 @cache
@@ -66,9 +68,9 @@ def _splits() -> dict[str, list[str]]:
 class Operation(Problem):
     draw_styles: tuple[str, ...] = ("normal", "large", "tiny", "outliers")
     torch_imports: str = ""
-    """What PyTorch's text needs beside `import torch`."""
+    """The lines that the PyTorch code needs besides `import torch`."""
     textbook: int = 1
-    """How many operations the usual algorithm does for each that must be done."""
+    """The number of operations of the usual algorithm per operation that is strictly necessary."""
     _oracle: Formula
     _scale: Formula | None = None
     _tolerance: Tolerance
@@ -95,7 +97,7 @@ class Operation(Problem):
         return several(self._scale(xp, *self.told(case), *inputs))
 
     def told(self, case: Case) -> tuple[Any, ...]:
-        """What `oracle` and `scale` are told before the inputs."""
+        """Return the arguments that `oracle` and `scale` get before the inputs."""
         return ()
 
     def tolerance(self, case: Case) -> Tolerance:
@@ -122,7 +124,7 @@ class Operation(Problem):
 
     @property
     def split(self) -> str:  # type: ignore[override]  # it is fixed in one file, and not by each row
-        """That of its room if training sees none of the room, else its own, else `train`."""
+        """`test_family` if the whole room is held out from training, else the operation's own split, else `train`."""
         table = _splits()
         if self.room in table["test_family_rooms"]:
             return "test_family"
@@ -146,10 +148,10 @@ class Operation(Problem):
         }
 
     def code(self, suffix: str) -> Mapping[str, str]:
-        """What the room's families leave to this operation, beside what PyTorch's text is."""
+        """Return the code for the placeholders of the room's families, except those for PyTorch code."""
         return {}
 
-    # What most rooms' families need.
+    # Code fragments that the families of most rooms need.
 
     @property
     def ins(self) -> list[str]:
@@ -159,7 +161,7 @@ class Operation(Problem):
         return C_TYPES[self._element_type if array.dtype == "T" else array.dtype]
 
     def pointers(self, restrict: str = "__restrict__") -> list[str]:
-        """The arrays as parameters of a function in C, the inputs first."""
+        """The arrays as parameters of a C function, the inputs first."""
         read = [f"const {self.c_type(array)} *{restrict} {array.name}" for array in self.inputs]
         return read + [f"{self.c_type(array)} *{restrict} {array.name}" for array in self.outputs]
 
@@ -172,7 +174,7 @@ class Operation(Problem):
 
     @property
     def triton_names(self) -> dict[str, str]:
-        """The arrays and sizes of a Triton kernel with one output, and Python that unpacks them."""
+        """The names of the arrays and sizes of a Triton kernel with one output, and Python code that unpacks them."""
         names = (*self.ins, self.outputs[0].name)
         return {
             "ins": ", ".join(self.ins),
@@ -184,7 +186,7 @@ class Operation(Problem):
 
     @property
     def unpack(self) -> str:
-        """Python that names the inputs, the parameters and the sizes that the inputs' shapes show."""
+        """Python code that assigns the inputs, the parameters and the sizes found in the inputs' shapes."""
         lines = [f"{', '.join((*self.ins, *self.parameters))}, = data"]
         for array in self.inputs:
             sizes = enumerate(part.strip() for part in array.shape.split(","))
@@ -205,10 +207,10 @@ def several(outputs: Any) -> tuple[Any, ...]:
 
 
 def filled(template: str, given: Mapping[str, str]) -> str:
-    """The template with the code for each of its places, without the lines that stay empty."""
+    """Return a template with its placeholders replaced by code, without empty lines."""
     return "\n".join(line for line in header.insert(template, given).split("\n") if line.strip())
 
 
 def indented(code: str) -> list[str]:
-    """The lines of a function's body in C."""
+    """Return the lines of a C function's body, indented. Preprocessor lines are not indented."""
     return [line if line.startswith("#") else f"    {line}" for line in code.split("\n")]

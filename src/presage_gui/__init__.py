@@ -1,6 +1,6 @@
-"""A critic that checks what a computer-use agent is about to do, before it is done.
+"""A critic that checks each action of a computer-use agent before the action is carried out.
 
-The nouns by name. Nothing that needs the extra `[gui]` is imported before it is used.
+This package exports the main classes. Modules that need the extra `[gui]` are imported only on first use.
 """
 
 from __future__ import annotations

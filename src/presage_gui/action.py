@@ -1,7 +1,7 @@
-"""Action: one thing that an agent can do to a screen, checked before anyone acts on it.
+"""The `Action` class: one input to a screen, such as a click or a scroll. Its fields are validated on construction.
 
-An action is written as JSON (`{"kind": "click", "at": [120, 33]}`) or as a call (`click(120, 33)`); `Action.parse`
-reads both. What is wrong with a bad one is said in words: an `ActionError`.
+An action is written as JSON (`{"kind": "click", "at": [120, 33]}`) or as a call (`click(120, 33)`). `Action.parse`
+reads both forms. An invalid action raises `ActionError`, whose message says what is wrong.
 """
 
 from __future__ import annotations
@@ -40,18 +40,18 @@ ENDING = (Kind.ANSWER, Kind.TERMINATE)
 
 
 class Space(StrEnum):
-    """What coordinates are counted in."""
+    """The unit of coordinates."""
 
     PIXELS = "pixels"
     UNIT = "unit"
-    """0 to 1 of the width and of the height."""
+    """Fractions of the width and the height, 0 to 1."""
     THOUSANDTHS = "thousandths"
-    """0 to 1000 of the width and of the height, as many vision models answer."""
+    """Thousandths of the width and the height, 0 to 1000. Many vision models answer in this unit."""
 
 
 @dataclass(frozen=True)
 class Point:
-    """A place on a screen, with the space that its coordinates are in.
+    """A position on a screen, with the unit of its coordinates.
 
     >>> Point(500, 250, Space.THOUSANDTHS).on((200, 400))
     Point(x=100.0, y=100.0, space=<Space.PIXELS: 'pixels'>)
@@ -62,7 +62,7 @@ class Point:
     space: Space = Space.PIXELS
 
     def on(self, size: tuple[int, int]) -> Point:
-        """The same place in pixels of a screen of this width and height."""
+        """Return the same point in pixels of a screen of this (width, height)."""
         if self.space is Space.PIXELS:
             return self
         whole = 1.0 if self.space is Space.UNIT else 1000.0
@@ -81,16 +81,16 @@ NEEDS: Mapping[Kind, tuple[str, ...]] = {
     Kind.ANSWER: ("text",),
     Kind.TERMINATE: ("success",),
 }
-"""The fields that each kind has; every other field is left at its default."""
+"""The fields of each kind, in the order of a call's arguments. All other fields keep their defaults."""
 OPTIONAL = {"at": (Kind.SCROLL,), "dx": (Kind.SCROLL,), "success": (Kind.TERMINATE,), "seconds": (Kind.WAIT,)}
-"""Fields that may be left out."""
+"""Fields that may be omitted, with the kinds that may omit them."""
 LONGEST_WAIT = 60.0
 LONGEST_TEXT = 10_000
 
 
 @dataclass(frozen=True)
 class Action:
-    """What is done. Which kind has which fields is in `NEEDS`.
+    """One input to a screen. `NEEDS` lists the fields of each kind.
 
     >>> Action.parse("click(120, 33)")
     Action(click at 120, 33)
@@ -101,17 +101,17 @@ class Action:
     kind: Kind
     at: Point | None = None
     to: Point | None = None
-    """Where a drag ends."""
+    """The end point of a drag."""
     text: str = ""
-    """What is typed, or the answer."""
+    """The text to type, or the answer."""
     keys: tuple[str, ...] = ()
-    """One chord: modifiers first, then one key."""
+    """One key chord: modifiers first, then at most one other key."""
     dx: float = 0.0
     dy: float = 0.0
-    """Pixels scrolled; down and right are positive."""
+    """Pixels to scroll by. Down (`dy`) and right (`dx`) are positive."""
     seconds: float = 1.0
     success: bool = True
-    """Of a task that is ended: whether the agent says that it is done; False: that it cannot be."""
+    """For `terminate`: True if the agent says that the task is done, False if it says that the task cannot be done."""
 
     def __post_init__(self) -> None:
         wanted = NEEDS[self.kind]
@@ -139,7 +139,10 @@ class Action:
             raise ActionError(str(error)) from None
 
     def on(self, size: tuple[int, int]) -> Action:
-        """The same in pixels of a screen of this width and height. Raises ActionError for a place that is not on it."""
+        """Return the action with pixel coordinates for a screen of this (width, height).
+
+        Raises ActionError for a point outside the screen.
+        """
         moved = {name: point.on(size) for name in ("at", "to") if (point := getattr(self, name))}
         for point in moved.values():
             if not (0 <= point.x < size[0] and 0 <= point.y < size[1]):
@@ -152,7 +155,7 @@ class Action:
 
     @property
     def words(self) -> str:
-        """It in a few words.
+        """The action in a few words, for people.
 
         >>> Action(Kind.KEY, keys=("ctrl", "a")).words, Action(Kind.SCROLL, dy=-120).words
         ('press ctrl+a', 'scroll up by 120')
@@ -180,7 +183,7 @@ class Action:
 
     @property
     def call(self) -> str:
-        """It as a call, which `parse` reads back when its coordinates are pixels.
+        """The action as a call. `parse` reads the call back if the coordinates are pixels.
 
         >>> Action.parse("type('a b')").call
         "type('a b')"
@@ -199,7 +202,7 @@ class Action:
         return f"{self.kind}({', '.join(arguments)})"
 
     def to_json(self) -> dict[str, Any]:
-        """Only the fields that its kind has."""
+        """Return the action as JSON data, with only the fields of its kind."""
         wanted = NEEDS[self.kind]
         kept: dict[str, Any] = {"kind": str(self.kind)}
         kept.update(
@@ -214,7 +217,7 @@ class Action:
 
     @classmethod
     def parse(cls, said: str | Mapping[str, Any]) -> Action:
-        """From JSON or from a call. Raises ActionError for anything else, and says what is wrong with it."""
+        """Read an action from JSON or from a call. Raises ActionError, which says what is wrong, for anything else."""
         if isinstance(said, Mapping):
             return _from_fields(said)
         text = said.strip()
@@ -324,7 +327,7 @@ def _from_call(text: str) -> Action:
 
 
 def _positions(kind: Kind, values: list[Any]) -> dict[str, Any]:
-    """The fields that the unnamed arguments of a call stand for."""
+    """Map the positional arguments of a call to fields."""
     order = {Kind.SCROLL: ("dx", "dy", "at")}.get(kind, NEEDS[kind])
     fields: dict[str, Any] = {}
     left = list(values)

@@ -1,4 +1,4 @@
-"""Agent: the policy that is watched. It proposes steps; what a critic objects to comes back to it."""
+"""The `Agent` base class. An agent proposes steps. Rejected steps are returned to the agent as objections."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from presage_gui.step import Step
 
 @dataclass(frozen=True)
 class Objection:
-    """A step of the agent's that was not let through, and why."""
+    """A proposed step that was not carried out, with the verdict that says why."""
 
     step: Step | None
-    """None where the agent's words were no action."""
+    """None if the agent's answer could not be parsed as an action."""
     verdict: Verdict
 
 
 class Agent(ABC):
-    """Proposes the next step. Its name on the command line is its entry point's, in the group `presage.agents`."""
+    """Proposes the next step. Its name on the command line is its entry point's name in the group `presage.agents`."""
 
     def begin(self, goal: str, seed: int) -> None:  # noqa: B027  most agents have no state
-        """A new episode; what the agent remembers of the last one is over."""
+        """Start a new episode. The agent must forget the previous episode."""
 
     @abstractmethod
     def propose(self, goal: str, history: History, screen: Screen, objections: Sequence[Objection] = ()) -> Step:
-        """The next step. `objections`: what it has proposed on this screen already, and what was wrong with it.
+        """Return the next step. `objections`: the steps already rejected on this screen, with their verdicts.
 
-        May raise ActionError where the agent's own words are no action: that is an objection, too."""
+        May raise ActionError if the agent's answer is not an action. The error then becomes an objection, too."""
 
     def close(self) -> None:  # noqa: B027  most agents hold nothing
-        """Let go of what it holds."""
+        """Release the agent's resources."""

@@ -1,5 +1,5 @@
-"""Critics to compare with: `none` lets everything pass, `random` says anything, `unchanged` rejects a repeat of what
-had no effect, as loop detectors of browser agents do."""
+"""Baseline critics: `none` accepts every step, `random` draws a probability, `unchanged` rejects a step that had no
+effect before, as the loop detectors of browser agents do."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from presage_gui.step import Step
 
 
 class Nothing(Critic):
-    """Lets everything pass."""
+    """Accepts every step."""
 
     def check(self, goal: str, history: History, screen: Screen, step: Step) -> Verdict:
         return Verdict(1.0, expected="whatever it does")
 
 
 class Chance(Critic):
-    """A probability drawn anew for each step."""
+    """Draws a probability for each step, reproducibly from the seed, the screen and the step."""
 
     def __init__(self, seed: int = 0) -> None:
         self._seed = seed
@@ -32,7 +32,7 @@ class Chance(Critic):
 
 
 class Unchanged(Critic):
-    """Rejects a step that was carried out on this very screen and changed nothing."""
+    """Rejects a step if the same action was already carried out on the current screen and changed nothing."""
 
     def check(self, goal: str, history: History, screen: Screen, step: Step) -> Verdict:
         for entry in reversed(history):

@@ -1,6 +1,6 @@
-"""Changes between two screens, without what moves by itself: carets, the pointer, animations, clocks.
+"""Changes between two screens, without spontaneous ones: carets, the pointer, animations, clocks.
 
-What moves by itself is learned from pairs of frames between which nothing was done: `Watcher.idle`.
+`Watcher.idle` learns where a screen changes spontaneously, from pairs of frames without an action in between.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ Mask = npt.NDArray[np.bool_]
 _LEAST = 8
 """A pixel has changed when a channel differs by more than this."""
 _JOIN = 6
-"""Changes that are nearer to each other than this are one."""
+"""Changed pixels closer than this to each other, in pixels, belong to one region."""
 _CARET = (3, 6, 40)
-"""A caret is at most so wide, and at least and at most so high."""
+"""The maximum width, minimum height and maximum height of a caret, in pixels."""
 _POINTER = 32
-"""The picture of a pointer is at most so wide and so high."""
+"""The maximum width and height of the pointer's image, in pixels."""
 _NEAR = 28
-"""A change within so many pixels of a click belongs to it."""
+"""A change within this many pixels of a scroll or drag point belongs to that action."""
 _RING = 8
-"""Pixels between a click into a field and the ring around the field at most, if the field got the focus."""
+"""If a click gave a field the focus, the field's focus ring is at most this many pixels from the click."""
 _REACH = 160
-"""Fields are wide: what is typed appears within so many pixels of the click into one."""
+"""Typed text and the caret appear within this many pixels of the click into the field. Large, as fields are wide."""
 _FIELD_WORDS = frozenset(("field", "box", "textbox", "cursor", "focus", "input", "area"))
 _VERBS: dict[str, tuple[Kind, ...]] = {
     "click": (Kind.CLICK, Kind.DOUBLE),
@@ -43,15 +43,15 @@ _VERBS: dict[str, tuple[Kind, ...]] = {
     "scroll": (Kind.SCROLL, Kind.KEY),
     "drag": (Kind.DRAG,),
 }
-"""What the first verb of an intent can mean."""
+"""The kinds of action that the first verb of an intent can stand for."""
 _LINE = 12
-"""A caret belongs to a click that is at most so many pixels above or below its middle."""
+"""A caret belongs to a click that is at most this many pixels above or below the caret's centre."""
 _PAGE = 0.2
-"""When more than this share of the screen changes, it is another page."""
+"""If more than this share of the screen changes, the change counts as another page or a dialog."""
 
 
 def difference(before: Screen, after: Screen) -> Mask:
-    """Which pixels differ; all of them where the sizes do."""
+    """Return a mask of the pixels that differ. If the sizes differ, all pixels do."""
     if before.size != after.size:
         return np.ones((after.height, after.width), dtype=np.bool_)
     apart = np.abs(before.pixels.astype(np.int16) - after.pixels.astype(np.int16))
@@ -59,7 +59,7 @@ def difference(before: Screen, after: Screen) -> Mask:
 
 
 def regions(mask: Mask) -> list[Box]:
-    """The changed parts as boxes, the largest first; what is near together is one."""
+    """Return the bounding boxes of the changed regions, the largest first. Close changes are merged."""
     if not mask.any():
         return []
     near = ndimage.binary_dilation(mask, iterations=_JOIN // 2)
@@ -77,12 +77,12 @@ class Watcher:
     """Compares the screens of one episode."""
 
     moving: list[Box] = field(default_factory=list)
-    """Where things move by themselves."""
+    """Regions that change spontaneously."""
     reader: Reader | None = None
-    """Who reads text from pixels, so that clicks that fell on something else are named."""
+    """Reads text from pixels. With a reader, clicks that hit another element than the intent names are reported."""
 
     def idle(self, first: Screen, second: Screen) -> None:
-        """Two frames between which nothing was done: what differs moves by itself."""
+        """Learn from two frames with no action in between: the regions that differ change spontaneously."""
         if first.size != second.size:
             return
         for box in regions(difference(first, second)):
@@ -92,7 +92,7 @@ class Watcher:
                     self.moving.append(grown)
 
     def changed(self, before: Screen, after: Screen, was: Point | None = None, now: Point | None = None) -> list[Box]:
-        """What an action changed. `was`, `now`: where the pointer was before it and is after it."""
+        """Return the regions that an action changed. `was`, `now`: the pointer's position before and after it."""
         mask = difference(before, after)
         if before.size == after.size and was and now:
             _forget_pointer(mask, before, after, was, now)
@@ -100,7 +100,7 @@ class Watcher:
         return [box for box in boxes if not any(_inside(box, known) for known in self.moving)]
 
     def entry(self, step: Step, before: Screen, after: Screen, last: Sequence[Entry] = ()) -> Entry:
-        """The step with what it changed, and whether that is what such a step changes."""
+        """Return the history entry of a step: what it changed, and whether that was expected of such a step."""
         was = next((each.step.action.at for each in reversed(last) if each.step.action.at), None)
         boxes = self.changed(before, after, was, step.action.to or step.action.at or was)
         focus = next((each.step.action.at for each in reversed(last) if each.step.action.kind in POINTING), None)
@@ -111,10 +111,10 @@ class Watcher:
 
 
 def judge(step: Step, boxes: Sequence[Box], size: tuple[int, int], focus: Point | None) -> tuple[Effect, str]:
-    """Whether these changes are what such a step changes, and what is seen, in words.
+    """Return whether these changes are expected of the step, and a description of them.
 
-    `focus`: where the last click was, which typing should change. A click may change anything anywhere; but who means a
-    field expects a caret or a frame there, and who does not mean one expects none.
+    `focus`: the point of the last click; typed text should appear there. A click may change anything on the screen.
+    But if its intent names a field, a caret or a focus ring must appear there; otherwise, a caret alone is unexpected.
     """
     action = step.action
     seen = [box for box in boxes if not _is_caret(box)]
@@ -130,7 +130,7 @@ def judge(step: Step, boxes: Sequence[Box], size: tuple[int, int], focus: Point 
 
 
 def _surprise(step: Step, boxes: Sequence[Box], seen: Sequence[Box], focus: Point | None) -> str:
-    """What speaks against it that the step did what it is meant to do; empty where nothing does."""
+    """Return a reason to think that the step did not do what its intent says, or an empty string."""
     action, at = step.action, step.action.at
     if other := unlike_intent(step):
         return other
@@ -162,7 +162,7 @@ def _surprising_click(step: Step, at: Point, boxes: Sequence[Box], seen: Sequenc
 
 
 def unlike_intent(step: Step) -> str:
-    """How an action differs from what its intent says, by the words alone; empty where it does not.
+    """Return how an action contradicts its intent, judged by the words alone, or an empty string.
 
     >>> unlike_intent(Step(Action.parse("type('Ad')"), 'Type "Ada" into the field'))
     'another text was typed than was meant'
@@ -190,14 +190,14 @@ def unlike_intent(step: Step) -> str:
 
 
 def _means_field(intent: str) -> bool:
-    """Whether an intent is about a place to type into."""
+    """Whether an intent is about a text field."""
     return bool(set(re.findall(r"[a-z]+", intent.lower())) & _FIELD_WORDS)
 
 
 def loop_of_no_effect(entries: Sequence[Entry], least: int = 2) -> int:
-    """How often the last step was carried out in a row without any effect; 0 if fewer than `least` times.
+    """Return how many times in a row the last step was carried out without effect; 0 if fewer than `least` times.
 
-    Steps are the same if their actions are, up to a few pixels.
+    Steps count as the same if their actions are `same`.
     """
     count = 0
     for entry in reversed(entries):
@@ -208,7 +208,7 @@ def loop_of_no_effect(entries: Sequence[Entry], least: int = 2) -> int:
 
 
 def same(a: Action, b: Action) -> bool:
-    """Whether two actions are the same, up to a few pixels."""
+    """Whether two actions are the same. Their points may differ by up to 4 pixels in x and y."""
     if a.kind is not b.kind:
         return False
     if a.at and b.at and (abs(a.at.x - b.at.x) > 4 or abs(a.at.y - b.at.y) > 4):
@@ -227,7 +227,7 @@ def _inside(box: Box, other: Box) -> bool:
 
 
 def _forget_pointer(mask: Mask, before: Screen, after: Screen, was: Point, now: Point) -> None:
-    """Take the pointer's picture out of the mask: what was drawn where it was, and is drawn where it is."""
+    """Remove the pointer's image from the mask, at its old and its new position."""
     height, width = mask.shape
     (x0, y0), (x1, y1) = (int(was.x) - 4, int(was.y) - 4), (int(now.x) - 4, int(now.y) - 4)
     if (x0, y0) == (x1, y1) or min(x0, y0, x1, y1) < 0:

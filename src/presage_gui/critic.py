@@ -1,4 +1,4 @@
-"""Critic: the small base class. Says of a proposed step, before it is carried out, how likely it does what is meant."""
+"""The `Critic` base class and its `Verdict`: how likely a proposed step is right, before it is carried out."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from presage_gui.step import Step
 
 
 class ErrorClass(StrEnum):
-    """What can be wrong with a step."""
+    """The twelve classes of errors that a step can have."""
 
     GROUNDING = "grounding"
     PREREQUISITE = "missing_prerequisite"
@@ -54,24 +54,24 @@ _WORDS = {
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a critic says of one step."""
+    """A critic's judgement of one step."""
 
     probability: float
-    """That the step does what is meant and brings the goal nearer."""
+    """The probability that the step does what its intent says and brings the goal nearer."""
     error: ErrorClass | None = None
-    """The likeliest error; None where none is suspected."""
+    """The likeliest error, or None if no error is suspected."""
     explanation: str = ""
-    """What is wrong and by what evidence; never the solution."""
+    """What is wrong, and the evidence for it. It never contains the solution."""
     expected: str = ""
-    """What the critic thinks will happen."""
+    """What the critic predicts will happen."""
     fix: Step | None = None
-    """A step that the critic would take in its place, apart from the explanation; None where it has none."""
+    """A step that the critic proposes instead, kept apart from the explanation. None if the critic has none."""
     abstains: bool = False
-    """The critic cannot judge this one, and its probability says nothing."""
+    """The critic cannot judge this step. Its probability then means nothing."""
     irreversible: bool = False
-    """The step pays, sends, deletes or submits: it is judged more strictly."""
+    """The step pays, sends, deletes or submits. Gates are stricter with such steps."""
     failed: bool = False
-    """The critic could not be asked or answered nonsense: a person decides, whatever the probability says."""
+    """The critic gave no usable answer. A person then decides, and the probability is ignored."""
     evidence: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -80,7 +80,7 @@ class Verdict:
 
     @property
     def forecast(self) -> Forecast:
-        """It for the engine's policies: the step fails with `p_fail`, and what works is better than nothing."""
+        """The verdict for presage's policies: the step fails with `p_fail`; if it works, its value is from 0 to 1."""
         return Forecast((0.0, 1.0), (0.0, 1.0), 1 - self.probability)
 
     def to_json(self) -> dict[str, Any]:
@@ -101,19 +101,19 @@ class Verdict:
 
 
 class Critic(ABC):
-    """Judges steps. Its name on the command line is its entry point's, in the group `presage.critics`."""
+    """Judges steps. Its name on the command line is its entry point's name in the group `presage.critics`."""
 
     @abstractmethod
     def check(self, goal: str, history: History, screen: Screen, step: Step) -> Verdict:
-        """What it thinks of a step that is not carried out yet. It sees pixels, never the tree behind them."""
+        """Return the verdict on a step that is not carried out yet. A critic sees pixels, never the element tree."""
 
     def observe(self, verdict: Verdict, good: bool) -> None:  # noqa: B027  most critics do not learn
-        """What came of a step that it judged: whether it was good."""
+        """Learn whether a step that the critic judged was good."""
 
     @property
     def reader(self) -> Reader | None:
-        """Who reads text from pixels, so that histories name what went astray; None where nobody does."""
+        """The critic's text reader, or None. Histories use it to report clicks that hit another element than meant."""
         return None
 
     def close(self) -> None:  # noqa: B027  most critics hold nothing
-        """Let go of what it holds."""
+        """Release the critic's resources."""

@@ -1,4 +1,4 @@
-"""Trust, revise or ask: what becomes of a step, given what the critic says of it."""
+"""Gates: decide from the critic's verdict whether to trust a step, send it back for revision, or ask a person."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from presage_gui.episode import Choice
 
 @dataclass(frozen=True)
 class Decided:
-    """A choice, and why, in a sentence for people."""
+    """A choice, and its reason as a sentence for people."""
 
     choice: Choice
     reason: str
 
 
 class Gate(ABC):
-    """Decides on one step at a time. It may learn from what came of those that it let through."""
+    """Decides on one step at a time. A gate may learn from the outcomes of the steps that it trusted."""
 
     @abstractmethod
     def decide(self, verdict: Verdict) -> Decided:
-        """What becomes of a step with this verdict."""
+        """Return the decision on a step with this verdict."""
 
     def observe(self, verdict: Verdict, good: bool) -> None:  # noqa: B027  most gates do not learn
-        """What came of a step."""
+        """Learn whether a step with this verdict was good."""
 
 
 class Threshold(Gate):
-    """Trusts what is likely enough right. What cannot be undone must be likelier, and goes to a person otherwise."""
+    """Trusts a step whose probability is at least `least`. An irreversible step needs `strict`, or a person decides."""
 
     def __init__(self, least: float = 0.5, strict: float = 0.8) -> None:
         if not 0 <= least <= strict <= 1:
@@ -50,7 +50,7 @@ class Threshold(Gate):
 
 
 class Pass(Gate):
-    """Trusts everything: what an agent does with no critic."""
+    """Trusts every step, as an agent without a critic does."""
 
     def decide(self, verdict: Verdict) -> Decided:
         return Decided(Choice.TRUST, "everything passes")

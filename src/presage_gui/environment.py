@@ -1,4 +1,4 @@
-"""Environment: a place where actions are carried out, such as a browser or a desktop."""
+"""The `Environment` base class: carries out actions, for example in a browser or on a desktop."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from presage_gui.screen import Screen
 
 @dataclass(frozen=True)
 class Outcome:
-    """Where a task stands."""
+    """The state of a task: whether it is over, and whether it succeeded."""
 
     over: bool
     success: bool = False
@@ -20,29 +20,29 @@ class Outcome:
 
 
 class Environment(ABC):
-    """One task at a time. Its name on the command line is its entry point's, in the group `presage.environments`."""
+    """Runs one task at a time. Its name on the command line is its entry point's, in group `presage.environments`."""
 
     goal: str = ""
-    """What is asked for, in words; known after `reset`."""
+    """The task in words. Set by `reset`."""
 
     @abstractmethod
     def reset(self, seed: int) -> str:
-        """Start the task anew and return its goal; the same seed makes the same task."""
+        """Restart the task and return its goal. The same seed gives the same task."""
 
     @abstractmethod
     def screen(self) -> Screen:
-        """What is seen now."""
+        """Return the current screen."""
 
     @abstractmethod
     def do(self, action: Action) -> None:
-        """Carry out an action whose coordinates are pixels; returns when the screen has settled."""
+        """Carry out an action whose coordinates are in pixels, and return when the screen has settled."""
 
     @abstractmethod
     def outcome(self) -> Outcome:
-        """Where the task stands. Critics never see it."""
+        """Return the state of the task. Critics never see it."""
 
     def close(self) -> None:  # noqa: B027  some hold nothing
-        """Let go of what it holds."""
+        """Release the environment's resources."""
 
     def __enter__(self) -> Environment:
         return self

@@ -1,8 +1,8 @@
-"""Episode: one task from start to end, in a folder. Events, then state: what it stands at is a fold over its events.
+"""The `Episode` class: stores one run of a task in a folder. The state is computed by folding over the events.
 
-EPISODE/configuration.json   what was asked for; another configuration in the same folder is refused
-EPISODE/events.jsonl         one event a line, in their order; a line that a kill cut short does not count
-EPISODE/screens/DIGEST.png   every screen that an event names, once
+EPISODE/configuration.json   the settings of the run; a different configuration in the same folder is refused
+EPISODE/events.jsonl         one event per line, in order; an incomplete last line (killed process) is ignored
+EPISODE/screens/DIGEST.png   each screen that an event names, stored once
 """
 
 from __future__ import annotations
@@ -25,29 +25,29 @@ from presage_gui.step import Step
 
 
 class Choice(StrEnum):
-    """What becomes of a proposed step."""
+    """The decision on a proposed step."""
 
     TRUST = "trust"
-    """It is carried out."""
+    """The step is carried out."""
     REVISE = "revise"
-    """It goes back to the agent with what is wrong."""
+    """The step goes back to the agent with the verdict."""
     ASK = "ask"
     """A person decides."""
 
 
 @dataclass(frozen=True)
 class Proposal:
-    """A step that an agent proposed, what the critic said, and what was decided."""
+    """A step that an agent proposed, the critic's verdict and the gate's decision."""
 
     step: Step | None
-    """None where the agent's words were no action."""
+    """None if the agent's answer could not be parsed as an action."""
     screen: str
-    """The digest of the screen that it was proposed on."""
+    """The digest of the screen on which the step was proposed."""
     verdict: Verdict
     choice: Choice
     reason: str = ""
     seconds: float = 0.0
-    """What the check took."""
+    """The duration of the check."""
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -64,14 +64,14 @@ class Proposal:
 
 @dataclass
 class State:
-    """Where an episode stands."""
+    """The state of an episode."""
 
     goal: str = ""
     begun: bool = False
     proposals: list[Proposal] = field(default_factory=list)
-    """All of them, in their order."""
+    """All proposals, in order."""
     waiting: list[Proposal] = field(default_factory=list)
-    """Those since the last step that was carried out."""
+    """The proposals since the last step that was carried out."""
     dispatched: list[Mapping[str, Any]] = field(default_factory=list)
     ended: Mapping[str, Any] | None = None
 
@@ -91,7 +91,7 @@ class State:
 
 
 class Episode:
-    """The folder. Open it in a `with` statement: one process at a time may write to it."""
+    """The folder of an episode. Open it in a `with` statement: it is locked, and one process at a time may write."""
 
     def __init__(self, folder: Path, configuration: Mapping[str, Any]) -> None:
         self.folder = folder
@@ -127,7 +127,7 @@ class Episode:
                 torn.truncate(content.rfind(b"\n") + 1)
 
     def append(self, kind: str, **fields: Any) -> None:
-        """Add an event; it is on the disk when this returns."""
+        """Add an event. It is on disk when this method returns."""
         event = {"event": kind, **fields}
         with (self.folder / "events.jsonl").open("a", encoding="utf-8") as file:
             file.write(json.dumps(event, ensure_ascii=True) + "\n")
@@ -137,7 +137,7 @@ class Episode:
         self.state.fold(event)
 
     def keep(self, screen: Screen) -> str:
-        """Store a screen, once, and return its digest."""
+        """Store a screen unless it is stored already, and return its digest."""
         file = self.folder / "screens" / f"{screen.digest}.png"
         if not file.exists():
             part = file.with_suffix(".part")
@@ -159,7 +159,7 @@ class Episode:
 
 
 def read_events(folder: Path) -> list[dict[str, Any]]:
-    """The events of an episode; a last line without an end does not count. Raises PresageError for a damaged one."""
+    """Return the events of an episode, without an incomplete last line. Raises PresageError for a damaged file."""
     file = folder / "events.jsonl"
     if not file.exists():
         return []
@@ -180,7 +180,7 @@ def read_screen(folder: Path, digest: str) -> Screen:
 
 
 def history_of(folder: Path, dispatched: Sequence[Mapping[str, Any]]) -> History:
-    """The history that these events tell, with its screens."""
+    """Return the history of these `dispatched` events, with its screens."""
     entries = [
         Entry(
             Step.from_json(event["step"]), read_screen(folder, event["before"]), read_screen(folder, event["after"]),

@@ -1,7 +1,7 @@
-"""Guard: a gate with a promise. Of the bad steps that agents propose, at most a share is let through.
+"""The `Guard` gate: lets through at most a given share of the bad steps that agents propose.
 
-The engine's `risk` policy keeps it. A bad step is to it what a winner is in a search: what must not be passed over
-unseen. It trusts where bad steps have ranked lower so far, and learns from every outcome that comes back.
+The guarantee comes from presage's `risk` policy. A bad step takes the role of a winner in a search: the policy must
+not skip it. The policy trusts a verdict if bad steps have ranked lower so far, and learns from every outcome.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from presage_gui.episode import Choice
 
 _STANDING = Standing(best=0.0, measured=0, left=None)
 _BAD, _GOOD = 1.0, -1.0
-"""What a bad and a good step are on the policy's scale, where more than 0 is what must be seen."""
+"""The values of a bad and a good step on the policy's scale. The policy must not skip values above 0."""
 _STRICTER = 4.0
-"""Of irreversible steps so many times fewer bad ones may pass."""
+"""The permitted share of bad steps is this many times smaller for irreversible steps."""
 _AUDIT = 0.02
 CALIBRATION = Path(__file__).parent / "critics" / "models" / "calibration.json"
-"""What the pixels critic said of steps in tasks that its weights had not seen, and whether they were right."""
+"""Pairs of the `pixels` critic's probability and whether the step was right, on tasks that its weights had not seen."""
 
 
 class Guard(Gate):
-    """`alpha`: the share of bad steps that may pass. Before it trusts anything it must know verdicts with their
-    outcomes; `calibration` gives it some, by default those of the `pixels` critic."""
+    """Passes at most the share `alpha` of bad steps. It trusts no step before it knows verdicts with their outcomes;
+    `calibration` supplies them as (probability, good), by default those of the `pixels` critic."""
 
     def __init__(self, alpha: float = 0.1, calibration: list[tuple[float, bool]] | None = None, seed: int = 0) -> None:
         if not 0 < alpha < 1:
@@ -66,7 +66,7 @@ class Guard(Gate):
 
 
 def _forecast(probability: float) -> Forecast:
-    """On the policy's scale: above 0 with the probability that the step is bad."""
+    """Return the forecast on the policy's scale, where a step is bad above 0. `probability`: that the step is right."""
     return Forecast((-1.0, 0.0, 0.5, 1.0), (0.0, probability, probability, 1.0))
 
 

@@ -1,4 +1,4 @@
-"""History: what was done and what it changed on the screen. Only actions that were carried out are in it."""
+"""The `History` class: the steps that were carried out, and what each of them changed on the screen."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from presage_gui.step import Step
 
 
 class Effect(StrEnum):
-    """What a step changed."""
+    """The kind of change that a step made."""
 
     NOTHING = "nothing"
     EXPECTED = "expected"
     OTHER = "other"
-    """Something changed, but not what the step is meant to change."""
+    """Something changed, but not what the step should change."""
 
 
 @dataclass(frozen=True)
@@ -29,12 +29,12 @@ class Entry:
     after: Screen
     effect: Effect
     changed: tuple[Box, ...] = ()
-    """Where the two screens differ, without what moves by itself: animations, clocks, cursors."""
+    """The regions where the two screens differ, without spontaneous changes (animations, clocks, cursors)."""
     note: str = ""
-    """What is seen there, in words."""
+    """A description of the changes."""
 
     def to_json(self) -> dict[str, Any]:
-        """Screens by their digests."""
+        """Return the entry as JSON data. Screens are given by their digests."""
         return {
             "step": self.step.to_json(), "before": self.before.digest, "after": self.after.digest,
             "effect": str(self.effect), "changed": [box.to_json() for box in self.changed], "note": self.note,
@@ -43,7 +43,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class History(Sequence[Entry]):
-    """The entries in their order; immutable."""
+    """An immutable sequence of entries, in order. `+` returns a new history with one more entry."""
 
     entries: tuple[Entry, ...] = field(default=())
 

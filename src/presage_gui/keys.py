@@ -1,4 +1,4 @@
-"""Names of keys, as agents write them, and the one name that each has here."""
+"""Key names: maps the spellings that agents use to one canonical name per key."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ ALIASES = {
 
 
 class KeyNameError(ValueError):
-    """A key that no keyboard has."""
+    """An unknown key, or a chord of more than one key that is not a modifier."""
 
 
 def parse_keys(names: Sequence[str]) -> tuple[str, ...]:
-    """One chord, modifiers first, from names in any usual spelling; `ctrl+a` in one name counts as two.
+    """Return one chord in canonical names, modifiers first. A name such as `ctrl+a` counts as two keys.
 
     >>> parse_keys(["Control+Shift+T"]), parse_keys(["Return"]), parse_keys(["ctrl", "+"])
     (('ctrl', 'shift', 't'), ('enter',), ('ctrl', '+'))

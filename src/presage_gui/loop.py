@@ -1,8 +1,9 @@
-"""The loop: an agent proposes, a critic checks, what passes is carried out. Every step of it is an event on disk.
+"""The agent loop: the agent proposes a step, the critic checks it, and a step that passes is carried out.
 
-A step that is sent back is proposed anew, at most so many times, and checked each time. When no proposal passes, the
-likeliest of them is carried out, but never one that cannot be undone: a person decides on those. Where nobody is there
-and the loop runs with `insist`, such a step goes back once, and passes when the agent proposes it again.
+Every proposal and every step is an event on disk. The agent may revise a rejected step at most `Limits.revisions`
+times, and each revision is checked. If no proposal passes, the likeliest is carried out, unless it is irreversible: a
+person decides on irreversible steps. With `insist`, nobody is asked: a step that needs a person is first sent back, and
+passes if the agent proposes it again.
 """
 
 from __future__ import annotations
@@ -26,25 +27,25 @@ from presage_gui.screen import Screen
 from presage_gui.step import Step
 
 Person = Callable[[Step, Verdict], bool | None]
-"""Asked about a step: yes, no, or None where nobody is there."""
+"""Asks a person about a step. Returns True to carry it out, False to reject it, None if nobody can answer."""
 _ABOUT = 30
-"""Pixels between two places that are one to the eye."""
+"""The largest difference in x and in y, in pixels, of two points that count as the same place."""
 _UNREADABLE = 3
-"""So many turns without anything that can be carried out, and the episode ends."""
+"""The episode ends after this many consecutive turns in which no proposal could be carried out."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Budgets. None of them is exceeded."""
+    """The budgets of an episode."""
 
     steps: int = 30
-    """Steps that are carried out."""
+    """The maximum number of steps that are carried out."""
     revisions: int = 2
-    """How often a step may be sent back."""
+    """How many times a step may be sent back for revision."""
     checks: int = 200
-    """Checks of the critic."""
+    """The maximum number of proposals that are checked."""
     seconds: float = 600.0
-    """Of the whole episode, over all its sittings."""
+    """The maximum duration of the episode, summed over all processes that continued it."""
 
     def __post_init__(self) -> None:
         for name, least in (("steps", 1), ("revisions", 0), ("checks", 1), ("seconds", 0)):
@@ -64,7 +65,7 @@ class Result:
 
 
 class Loop:
-    """One episode, begun or continued."""
+    """Runs one episode, from its start or from where an earlier process stopped."""
 
     def __init__(
         self, environment: Environment, agent: Agent, critic: Critic, gate: Gate, episode: Episode,
@@ -85,7 +86,10 @@ class Loop:
         return max(before, self._before + time.monotonic() - self._started)
 
     def run(self, seed: int) -> Result:
-        """Until the task is over, the agent ends it, or a budget is spent. A finished episode is not run again."""
+        """Run until the task is over, the agent ends it, or a budget is spent. A finished episode is not run again.
+
+        Raises PresageError if the environment gives another task than before, or does not repeat the recorded steps.
+        """
         state = self.episode.state
         self._before = float(self.episode.events[-1].get("clock", 0.0)) if self.episode.events else 0.0
         if state.ended is None:
@@ -111,7 +115,9 @@ class Loop:
         )  # fmt: skip
 
     def _repeat(self, screen: Screen) -> Screen:
-        """Do again what was done before this sitting, and see that the same comes of it."""
+        """Repeat the recorded steps, to continue an episode. Raises PresageError if a step's effect differs.
+
+        Only whether a step changed anything is compared. Returns the screen after the last step."""
         for event in self.episode.state.dispatched:
             step = Step.from_json(event["step"])
             before = screen
@@ -126,7 +132,7 @@ class Loop:
         return screen
 
     def _turn(self, last: Screen) -> Screen:
-        """One step: proposals until one passes, then that one is carried out. Returns the screen after it."""
+        """Take one step: collect proposals until one passes and carry it out. Return the screen after it."""
         if spent := self._spent():
             self._end(self.environment.outcome().success, spent)
             return last
@@ -162,7 +168,7 @@ class Loop:
         return self._least_bad(waiting)
 
     def _shown(self, verdict: Verdict) -> Verdict:
-        """What the agent is told: without the solution, where it is to find that itself."""
+        """Return the verdict as the agent sees it: without the critic's fix if fixes are disabled."""
         return verdict if self.fixes else replace(verdict, fix=None)
 
     def _least_bad(self, proposals: list[Proposal]) -> Proposal | None:
@@ -238,7 +244,7 @@ def _may_be_undone(proposal: Proposal) -> bool:
 
 
 def _alike(a: Proposal, b: Proposal) -> bool:
-    """Whether two proposals are one step to whoever looks at them: of one kind, with one text, at about one place."""
+    """Whether two proposals are practically the same step: the same kind and text, at about the same place."""
     if not a.step or not b.step:
         return False
     one, other = a.step.action, b.step.action
@@ -250,7 +256,7 @@ def _alike(a: Proposal, b: Proposal) -> bool:
 
 
 def _doubted(entry: Entry, verdict: Verdict) -> Entry:
-    """What the critic took for wrong and was carried out all the same: its change is another than the expected one."""
+    """Mark a step's effect as `OTHER` if the critic doubted the step and it was carried out all the same."""
     if entry.effect is not Effect.EXPECTED or verdict.abstains or verdict.probability >= 0.5:
         return entry
     return replace(entry, effect=Effect.OTHER, note=f"{entry.note}; {verdict.explanation or 'the critic doubted it'}")

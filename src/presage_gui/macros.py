@@ -1,4 +1,4 @@
-"""Macro-actions: a history in a few lines, as the policy is given it, each with the entries that are its evidence."""
+"""Macro-actions: condense a history into a few lines for the agent. Each line keeps its entries as evidence."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from presage_gui.history import Effect, Entry
 
 @dataclass(frozen=True)
 class Macro:
-    """Several steps that are one thing to the agent."""
+    """One or more consecutive steps that the agent is shown as one."""
 
     words: str
     effect: Effect
     first: int
-    """The number of its first entry, from 0."""
+    """The index of the first entry in the history, from 0."""
     entries: tuple[Entry, ...]
-    """The evidence: screens before and after, and where they differ."""
+    """The history entries: the screens before and after each step, and where they differ."""
 
     @property
     def line(self) -> str:
@@ -34,7 +34,9 @@ class Macro:
 
 
 def fold(history: Sequence[Entry]) -> list[Macro]:
-    """Typing after a click into a field is one macro-action, and so is the same step several times in a row."""
+    """Condense a history into macro-actions.
+
+    Joined are a click into a field and the typing after it, repetitions of a step, and consecutive scrolls."""
     macros: list[Macro] = []
     for number, entry in enumerate(history):
         if macros and (joined := _joined(macros[-1], entry)):
@@ -45,7 +47,7 @@ def fold(history: Sequence[Entry]) -> list[Macro]:
 
 
 def told(history: Sequence[Entry]) -> str:
-    """The history for an agent, one line a macro-action; a loop of no effect is named as such.
+    """Return the history as text for an agent, one line per macro-action. Repetition without effect is pointed out.
 
     >>> told([])
     'Nothing has been done yet.'

@@ -1,4 +1,4 @@
-"""The marker: a proposed action drawn on the screen, for people and for critics that look at pictures."""
+"""Draw a proposed action on the screen, for people and for critics that look at pictures."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _EDGE = (255, 255, 255)
 
 
 def marked(screen: Screen, action: Action, radius: int = 9) -> Screen:
-    """The screen with a ring where a click falls, an arrow along a drag or a scroll; as it is for other actions.
+    """Return the screen with a ring at a click, or an arrow along a drag or a scroll.
 
-    The place itself stays free, so that what is under it can still be seen."""
+    Other actions leave the screen unchanged. The inside of the ring stays free, so that the target is visible."""
     from PIL import Image, ImageDraw
 
     if not action.at:
@@ -36,7 +36,7 @@ def marked(screen: Screen, action: Action, radius: int = 9) -> Screen:
 
 
 def boxed(screen: Screen, boxes: tuple[Box, ...]) -> Screen:
-    """The screen with frames around parts of it."""
+    """Return the screen with frames around these boxes."""
     from PIL import Image, ImageDraw
 
     image = Image.fromarray(screen.pixels)

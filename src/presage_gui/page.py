@@ -1,4 +1,4 @@
-"""An episode's page: one HTML file with frames, marks, verdicts and history; nothing is loaded from elsewhere."""
+"""The HTML page of an episode: screens, marked actions, verdicts and the history, in one self-contained file."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _ALLOWED = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 
 
 def write_page(folder: Path) -> Path:
-    """Write the page of an episode into its folder. Raises PresageError where there is no episode."""
+    """Write the page of an episode into its folder and return its path. Raises PresageError if there is no episode."""
     events = read_events(folder)
     if not events:
         raise PresageError(f"there is no episode in {folder}")

@@ -1,6 +1,6 @@
-"""Reading: what a click fell on, by the text that is seen there, against what its intent names.
+"""Compare the text under a click with the element that the click's intent names.
 
-Whoever can read text from pixels can be the reader; without one, nothing is said.
+Any object with a `read` method can be the reader of text.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from presage_gui.step import Step
 
 
 class Seen(Protocol):
-    """A line of text and where it is."""
+    """A line of text and its position on the screen."""
 
     @property
     def text(self) -> str: ...
@@ -36,18 +36,19 @@ _TRAILING = re.compile(
     re.IGNORECASE,
 )
 _BESIDE = re.compile(r" (?:beside|at|from|of|for) (?!@)")
-"""What follows names the row, as in "Even beside 6" and "mail from Ada". Posts are higher than rows: no handles."""
+"""The text after this names the row, as in "Even beside 6" and "mail from Ada". Handles (`@ada`) are excluded: they
+name posts, which are higher than rows."""
 _FIELD = re.compile(r" (field|box|area)$", re.IGNORECASE)
 _ALIKE = 0.75
 _NEAR = 6
 _ROW = 24
-"""Pixels between a field and its label at most."""
+"""The maximum vertical distance between a field and its label, in pixels."""
 _ABOVE, _BELOW = 10, 30
-"""A row begins and ends so many pixels above and below the top of the label that it has."""
+"""A row begins and ends this many pixels above and below the top of its label."""
 
 
 def named(intent: str) -> str:
-    """What an intent calls the thing that it is about; empty where that cannot be told.
+    """Return the name of the element that an intent is about, or an empty string if it cannot be determined.
 
     >>> named('I will click the button "Submit"'), named("Press the Save button"), named("Wait a moment")
     ('Submit', 'Save', '')
@@ -60,7 +61,9 @@ def named(intent: str) -> str:
 
 
 def fell_elsewhere(reader: Reader, screen: Screen, step: Step) -> str:
-    """How the text at a click differs from what is named, if that is seen elsewhere; empty where it does not."""
+    """Return a message if a click missed the element that its intent names and that element is seen elsewhere.
+
+    Returns an empty string otherwise."""
     at, name = step.action.at, named(step.intent)
     if step.action.kind is not Kind.CLICK or not at or not name:
         return ""
@@ -82,12 +85,12 @@ def fell_elsewhere(reader: Reader, screen: Screen, step: Step) -> str:
 
 
 def _rows_between(line: Seen, at: Point) -> float:
-    """Pixels up or down."""
+    """Return the vertical distance in pixels between a line and a point."""
     return max(line.box.top - at.y, 0, at.y - line.box.bottom)
 
 
 def _is_next_in_row(line: Seen, lines: Sequence[Seen], at: Point) -> bool:
-    """Whether a place is beside a line with nothing to read between the two: both are on one wide button."""
+    """Whether a point is in the row of a line with no text in between. Both are then on one wide button."""
     if _rows_between(line, at) > _NEAR:
         return False
     first, last = sorted((at.x, line.box.middle[0]))

@@ -1,4 +1,4 @@
-"""What a name on the command line stands for: environments, agents and critics, by their entry points."""
+"""Look up environments, agents and critics by the names of their entry points, as given on the command line."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ CRITICS = Group("critic", "critics", "presage_gui.critic:Critic")
 
 
 def make(group: Group, spec: str, *arguments: Any) -> Any:
-    """A new part from `NAME`, `NAME:WHAT` (as in `miniwob:click-test`) or `NAME:SETTING=VALUE,…`; WHAT comes first."""
+    """Make a new part from `NAME`, `NAME:WHAT` (such as `miniwob:click-test`) or `NAME:SETTING=VALUE,…`.
+
+    If both are given, WHAT comes before the settings. WHAT and `arguments` are passed as positional arguments."""
     name, _, rest = spec.partition(":")
     part = group.load(name)
     if hasattr(part, "from_text"):  # such as blend:A,B

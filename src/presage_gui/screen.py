@@ -1,4 +1,4 @@
-"""Screen: what an agent and a critic see, pixels and nothing else; Box: a part of it."""
+"""`Screen`: the pixels that an agent and a critic see. `Box`: a rectangle on a screen."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LARGEST = 16_384
 
 @dataclass(frozen=True)
 class Box:
-    """A rectangle in pixels; right and bottom are outside.
+    """A rectangle in pixels. The right and bottom edges are exclusive.
 
     >>> Box(10, 20, 30, 60).middle, Box(10, 20, 30, 60).holds(10, 59), Box(10, 20, 30, 60).holds(30, 20)
     ((20.0, 40.0), True, False)
@@ -51,11 +51,11 @@ class Box:
         return self.left <= x < self.right and self.top <= y < self.bottom
 
     def grown(self, by: float) -> Box:
-        """The same with a margin on every side, which may be negative."""
+        """Return the box grown by a margin on every side. The margin may be negative."""
         return Box(self.left - by, self.top - by, self.right + by, self.bottom + by)
 
     def within(self, width: float, height: float) -> Box:
-        """The part of it that is on a screen of this size."""
+        """Return the box clipped to a screen of this size."""
         left, top = min(max(self.left, 0.0), width), min(max(self.top, 0.0), height)
         return Box(left, top, max(left, min(self.right, width)), max(top, min(self.bottom, height)))
 
@@ -65,7 +65,7 @@ class Box:
 
 @dataclass(frozen=True, eq=False)
 class Screen:
-    """One frame. Two are equal when their pixels are."""
+    """One frame. Two screens are equal if their pixels are."""
 
     pixels: Pixels
     """Red, green, blue; shape (height, width, 3)."""
@@ -92,7 +92,7 @@ class Screen:
 
     @cached_property
     def digest(self) -> str:
-        """The identity of its content, 32 hexadecimal digits."""
+        """A hash of the shape and the pixels, 32 hexadecimal digits."""
         content = hashlib.sha256(repr(self.pixels.shape).encode())
         content.update(np.ascontiguousarray(self.pixels).data)
         return content.hexdigest()[:32]
@@ -104,7 +104,7 @@ class Screen:
         return hash(self.digest)
 
     def crop(self, box: Box) -> Screen:
-        """The part of it in a box, at least one pixel of it."""
+        """Return the part of the screen inside a box. The part has at least one pixel."""
         part = box.within(self.width, self.height)
         left, top = min(int(part.left), self.width - 1), min(int(part.top), self.height - 1)
         right, bottom = max(round(part.right), left + 1), max(round(part.bottom), top + 1)
@@ -120,7 +120,7 @@ class Screen:
 
     @classmethod
     def from_png(cls, content: bytes) -> Screen:
-        """From the bytes of an image; PNG, or any format that Pillow reads."""
+        """Read the bytes of an image in PNG or any other format that Pillow reads. Raises PresageError otherwise."""
         from PIL import Image
 
         try:

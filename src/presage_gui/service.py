@@ -1,7 +1,7 @@
-"""The middleware: a check as data in and data out, for other people's agents over HTTP or MCP.
+"""The check service for external agents: takes a request as JSON data and returns a verdict. Used over HTTP and MCP.
 
-A request has `goal`, `screen` (a PNG file in base64, or the digest of one that was sent before), `action` and, where
-known, `intent` and `history`: steps that were carried out, each with `action`, `intent`, `before` and `after`.
+A request has `goal`, `screen` (a PNG file in base64, or the digest of a screen sent before), `action` and, if known,
+`intent` and `history`: the steps carried out so far, each with `action`, `intent`, `before` and `after`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from presage_gui.screen import Screen
 from presage_gui.step import Step
 
 KEPT = 128
-"""Screens that are remembered, so that each has to be sent once."""
+"""The number of screens in the cache. A cached screen can be named by its digest instead of being sent again."""
 LONGEST_GOAL = 20_000
 MOST_STEPS = 200
 REQUEST: Mapping[str, Any] = {
@@ -44,7 +44,7 @@ REQUEST: Mapping[str, Any] = {
 
 
 class Service:
-    """One critic and one gate, shared by all callers; one check at a time."""
+    """One critic and one gate, shared by all callers. A lock serialises the checks."""
 
     def __init__(self, critic: Critic, gate: Gate, fixes: bool = True) -> None:
         self._critic, self._gate, self._fixes = critic, gate, fixes
@@ -52,7 +52,7 @@ class Service:
         self._lock = Lock()
 
     def check(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """The verdict as data. Raises PresageError for a request that is not one."""
+        """Check a request. Return the verdict and the decision as JSON data. Raises PresageError if it is invalid."""
         if not isinstance(request, Mapping):
             raise PresageError("a request is an object with a goal, a screen and an action")
         goal = request.get("goal")

@@ -1,4 +1,4 @@
-"""The service over HTTP (POST /check) and over MCP on standard input and output (the tool `check_action`)."""
+"""Serve the check service over HTTP (POST /check) and over MCP on standard input and output (tool `check_action`)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from presage_gui.service import REQUEST, Service
 
 LARGEST = 64 * 2**20
 PROTOCOL = "2025-06-18"
-"""The version of the Model Context Protocol that is spoken."""
+"""The supported version of the Model Context Protocol."""
 _TOOL = {
     "name": "check_action",
     "description": "Say, before a computer-use action is carried out, how likely it is right, and what is wrong.",
@@ -22,7 +22,7 @@ _TOOL = {
 
 
 class Server(ThreadingHTTPServer):
-    """Answers on this machine only, unless it is told otherwise."""
+    """The HTTP server. By default it listens on this machine only."""
 
     daemon_threads = True
 
@@ -50,7 +50,7 @@ class _Handler(BaseHTTPRequestHandler):
         if self.path != "/check":
             self._answer(404, {"error": "there is POST /check and GET /health"})
         elif self.headers.get_content_type() != "application/json":
-            # A page in a browser cannot send this type to another site without asking.
+            # A web page cannot send application/json to another origin without a CORS preflight request.
             self._answer(415, {"error": "send application/json"})
         else:
             self._check()
@@ -81,11 +81,11 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Nothing: the caller sees the answer."""
+        """Log nothing. The caller sees the answer."""
 
 
 def speak_mcp(service: Service, asked: TextIO, answers: TextIO) -> None:
-    """Answer requests of the Model Context Protocol, one line each, until the input ends."""
+    """Answer Model Context Protocol requests, one per line, until the input ends."""
     for line in asked:
         if line.strip() and (answer := _mcp(service, line)) is not None:
             answers.write(json.dumps(answer) + "\n")

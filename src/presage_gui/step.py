@@ -1,4 +1,4 @@
-"""Step: an action with what it is meant to do."""
+"""The `Step` class: an action and its intent."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from presage_gui.action import Action
 
 @dataclass(frozen=True)
 class Step:
-    """What an agent proposes."""
+    """An action that an agent proposes, with its intent."""
 
     action: Action
     intent: str = ""
-    """What the action is meant to do, in the agent's words; empty where it does not say: the bare call."""
+    """The purpose of the action in the agent's words. Empty for a bare call, that is, a step without an intent."""
 
     @property
     def bare(self) -> Step:
-        """The same without its intent."""
+        """The step without its intent."""
         return Step(self.action)
 
     @property

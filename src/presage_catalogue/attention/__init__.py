@@ -1,4 +1,4 @@
-"""Attention: averages of values, weighted by how well their keys agree with a query."""
+"""Attention: averages of values, weighted by the similarity of their keys to a query."""
 
 from __future__ import annotations
 

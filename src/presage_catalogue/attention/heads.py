@@ -1,4 +1,4 @@
-"""Attention over heads: which keys a query sees, what is added to a score, and where a head's keys and values are."""
+"""Attention over heads: variants of masks, of biases on the scores, and of the layout of keys and values."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from presage_catalogue.operation import Facts, Formula, Operation
 
 _STEP = 2.0**-24
 _HALF = 2.0**13
-"""How many float32 steps a step of float16 is."""
+"""The rounding step of float16 divided by that of float32."""
 
 _CAUSAL = ("0", "i + keys - queries + 1")
 
@@ -29,8 +29,8 @@ def _count(case: Case) -> tuple[int, int]:
 class Attention(Operation):
     """out[h, i] = sum over j of softmax over j of (q[h, i] . k[h, j] / sqrt(dim) + bias(h, i, j)) * v[h, j].
 
-    `sees` gives the first key that a query i sees and the one after the last, as expressions over i, keys, queries and
-    the case's other sizes; both grow with i. `bias` is given for the oracle, CUDA and Triton.
+    `sees` gives the begin and the end (exclusive) of the keys that query i sees, as expressions over i, keys, queries
+    and the case's other sizes. Both must be non-decreasing in i. `bias` has code for the oracle, CUDA and Triton.
     """
 
     torch_imports = """\
@@ -66,7 +66,7 @@ torch.backends.cuda.matmul.allow_tf32 = False"""
         self._half, self._eager = dtype == "float16", f"{mask}\nreturn {self._eager}"
 
     def make_inputs(self, case: Case, sampler: Sampler) -> tuple[Any, ...]:
-        """Scores that exp() alone cannot take in the `large` style, and otherwise of unit variance."""
+        """Draw inputs whose scores have unit variance, or, in the `large` style, overflow a plain exp()."""
         style = case.values if case.values in ("zeros", "equal") else "normal"
         spread = 6.0 if case.values == "large" else 1.0
         made = []
@@ -83,7 +83,7 @@ torch.backends.cuda.matmul.allow_tf32 = False"""
         return tuple(made)
 
     def _scores(self, xp: ModuleType, case: Case, inputs: tuple[Any, ...]) -> tuple[Any, Any, Any]:
-        """The scores, the roots of their terms' sums of squares, and the values, each with a row per query."""
+        """Return the scores (-inf for unseen keys), the root sum of squares of each score's terms, and the values."""
         q, k, v = inputs[:3]
         queries, keys = _count(case)
         q = xp.reshape(q, (case.dims["heads"], queries, case.dims["dim"]))
@@ -118,7 +118,7 @@ torch.backends.cuda.matmul.allow_tf32 = False"""
         return (xp.reshape(xp.matmul(self._weights(xp, scores), v), self.shape(self.outputs[0], case)),)
 
     def magnitude(self, xp: ModuleType, case: Case, expected: tuple[Any, ...], *inputs: Any) -> tuple[Any, ...]:
-        """In steps of 2^-24: what adding up costs, and what wrong scores make of the weights."""
+        """The expected error in steps of 2^-24: of the summation, and of the weights through errors in the scores."""
         scores, roots, v = self._scores(xp, case, inputs)
         weights = self._weights(xp, scores)
         out = xp.matmul(weights, v)
@@ -148,7 +148,7 @@ torch.backends.cuda.matmul.allow_tf32 = False"""
         )
 
     def flops(self, case: Case) -> int:
-        """Half of the textbook's, which counts multiplications and additions for the pairs that are seen."""
+        """Half of the textbook count, which counts multiplications and additions of all visible (query, key) pairs."""
         return self.textbook_flops(case) // 2
 
     def textbook_flops(self, case: Case) -> int:

@@ -1,6 +1,6 @@
 """Dense convolutions in one, two and three dimensions, without padding.
 
-A row gives the filter's taps along each axis: numbers, as the name of the operation says, or names of sizes.
+Each entry of `OPERATIONS` gives the number of filter taps along each axis, as a number or as the name of a size.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ _AXES = "dhw"
 
 
 class Convolution(Operation):
-    """y[i, o, p] = sum over channels c and taps k of x[i, c, p * stride + k * dilation] * weight[o, c, k], and then
-    perhaps a bias and ReLU. Kernels see three axes; those that are not there have one element and one tap."""
+    """y[i, o, p] = sum over channels c and taps k of x[i, c, p * stride + k * dilation] * weight[o, c, k], optionally
+    followed by a bias and ReLU. Kernels always get three axes. A missing axis has one element and one tap."""
 
     torch_imports = CUDNN_IN_FLOAT32
     def __init__(
@@ -59,7 +59,7 @@ class Convolution(Operation):
         return Case(dict(zip(self._names, sizes, strict=True)), values=values)
 
     def _check(self, i: int) -> Case:
-        """The smallest, narrow, wide and deep ones; `equal` has few terms, since a long sum of equal terms drifts."""
+        """Return check case i: minimal, narrow, wide or deep. The `equal` case has few terms, as its errors add up."""
         n, c, o = ((1, 1, 1), (2, 3, 4), (1, 5, 7), (3, 9, 13), (1, 1, 5), (2, 17, 9), (1, 40, 3))[i]
         beyond: dict[int, tuple[tuple[int, ...], ...]] = {
             1: ((0,), (4,), (82,), (36,), (69,), (20,), (130,)),
@@ -71,11 +71,11 @@ class Convolution(Operation):
         return self._case(n, c, *sizes, o, values=values)
 
     def _numbers(self, case: Case) -> list[int]:
-        """How many taps the filters have along each axis."""
+        """Return the number of filter taps along each axis."""
         return [case.dims[tap] if isinstance(tap, str) else tap for tap in self._taps]
 
     def _sum(self, xp: ModuleType, case: Case, x: Any, weight: Any) -> Any:
-        """One matrix product per tap, over the image shifted by it."""
+        """Compute the sum with one matrix product per tap, over the image shifted by the tap's offset."""
         n, _, *out = self.shape(self.outputs[0], case)
         taps = self._numbers(case)
         total: Any = 0.0
@@ -112,14 +112,14 @@ class Convolution(Operation):
         )
 
     def flops(self, case: Case) -> int:
-        """One per channel pair and pixel: Winograd tiles and FFTs can save nearly all taps, Strassen more."""
+        """One per output element and input channel: Winograd and FFT can save nearly all taps, and Strassen more."""
         return math.prod(self.shape(self.outputs[0], case)) * case.dims["c"]
 
     def textbook_flops(self, case: Case) -> int:
         return 2 * self.flops(case) * math.prod(self._numbers(case))
 
     def bytes(self, case: Case) -> int:
-        """Elements between strides that no tap falls on need not be read."""
+        """Elements that no tap reaches because of the stride are not counted as read."""
         read = case.dims["n"] * case.dims["c"]
         for taps, size in zip(self._numbers(case), self.shape(self.outputs[0], case)[2:], strict=True):
             read *= (size - 1) * min(taps, self._stride) + taps
@@ -197,7 +197,7 @@ class Convolution(Operation):
 
 
 def _reach(tap: int | str, dilation: int) -> int | str:
-    """How many elements of an axis a filter covers; those with as many taps as a size says have no dilation."""
+    """Return how many elements of an axis a filter covers. Filters whose tap count is a size have no dilation."""
     return tap if isinstance(tap, str) else (tap - 1) * dilation + 1
 
 
@@ -237,7 +237,7 @@ OPERATIONS = (
         ("r", "s"),
         "32 128 58 58 128 3 3; 16 256 28 28 512 1 1; 16 16 228 228 64 5 5",
         cpu="1 32 58 58 32 3 3; 2 16 68 68 16 5 5",
-        # A long sum of equal terms drifts by more than the tolerance's random walk: `equal` cases have few terms.
+        # `equal` cases have few terms: the rounding errors of equal terms add up beyond the tolerance's random walk.
         checks=cases(
             "n c h w o r s: 1 1 1 1 1 1 1; 2 3 7 5 4 7 5 normal; 1 5 19 83 7 3 1 large; 3 9 11 37 13 1 3 outliers;"
             " 1 3 9 70 5 3 3 equal; 2 17 23 21 9 5 2 tiny; 1 40 10 131 3 1 1 normal"

@@ -1,4 +1,4 @@
-"""Depthwise convolutions: every channel has a filter of its own, and the output is as large as the input."""
+"""Depthwise convolutions: each channel has its own filter, and the output has the size of the input."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from presage_catalogue.operation import CUDNN_IN_FLOAT32, Facts, Operation
 
 
 class Depthwise(Operation):
-    """y[i, c, p] = sum over taps k of x[i, c, p + k - before] * weight[c, k], where x is zero outside, and then perhaps
-    a bias and SiLU. Kernels see planes of h by w; a sequence is a plane with one row."""
+    """y[i, c, p] = sum over taps k of x[i, c, p + k - before] * weight[c, k], with zero padding, optionally followed by
+    a bias and SiLU. Kernels get planes of h by w. A sequence is a plane with one row."""
 
     torch_imports = CUDNN_IN_FLOAT32
-    _flops = 2  # fast filtering can save most of the other taps' work
+    _flops = 2  # fast filtering algorithms can save most of the work of the other taps
     _tolerance = Tolerance(
         3e-6,
         "at most some 30 roundings of 6e-8 in any order, relative to the sizes of all terms; SiLU, whose slope is at"
@@ -141,7 +141,7 @@ class CausalConv1d(Operation):
         "cpu": cases("batch channels length width: 4 256 1024 4; 2 48 8192 16"),
         "gpu": cases("batch channels length width: 8 2048 2048 4; 64 4096 128 4; 2 1024 16384 16"),
     }
-    # A long sum of equal terms drifts by more than the tolerance's random walk, so no `equal` case is wider than 30.
+    # No `equal` case is wider than 30: the rounding errors of equal terms add up beyond the tolerance's random walk.
     checks = cases(
         "batch channels length width: 1 1 1 1; 2 3 5 9 normal; 3 5 129 4 large; 1 7 1037 3 outliers; 2 11 65 16 equal;"
         " 5 1 333 1 tiny; 1 2 200 67 normal"
@@ -168,7 +168,7 @@ class CausalConv1d(Operation):
         )
 
     def flops(self, case: Case) -> int:
-        """A multiplication and an addition per output: fast filtering can save most of the other taps' work."""
+        """At most two operations per output: fast filtering can save most of the work of the other taps."""
         batch, channels, length, width = case.dims.values()
         return batch * channels * length * min(2, width)
 

@@ -1,4 +1,4 @@
-"""Operations that work on each element by itself."""
+"""Elementwise operations."""
 
 from __future__ import annotations
 

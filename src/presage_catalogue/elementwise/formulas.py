@@ -1,4 +1,4 @@
-"""Formulas: what a map computes, written once as assignments in Python's syntax and put into C, CUDA C++ and Triton."""
+"""Formulas: translate a map, written once as assignments in Python syntax, into C, CUDA C++ and Triton."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 Steps = list[tuple[str, str]]
-"""Assignments in order: the name and the expression of each."""
+"""Assignments in order, as pairs of a name and an expression."""
 
 _ONLY_IN_C = ("pow", "normcdf", "erfc", "hypot")
 _FUNCTIONS = ("abs", "erf", "exp", "expm1", "floor", "log", "log1p", "max", "min", "rsqrt", "sin", "sqrt", "tanh")
@@ -16,20 +16,20 @@ _FUNCTIONS = ("abs", "erf", "exp", "expm1", "floor", "log", "log1p", "max", "min
 
 @dataclass(frozen=True)
 class Dialect:
-    """How one language, or one precision of it, names functions and writes constants and quotients."""
+    """The function names and the syntax of constants and divisions of one language, or of one precision in it."""
 
     names: Mapping[str, str]
     suffix: str = ""
-    """What a constant ends in."""
+    """The suffix of constants."""
     divide: str = ""
-    """The function that divides, where it is not the operator."""
+    """The function for division. Empty for the operator `/`."""
     ternary: bool = True
-    """Whether a choice is written `(c ? a : b)`."""
+    """Whether `where(c, a, b)` is written `(c ? a : b)`."""
     helpers: Mapping[str, str] = field(default_factory=dict)
-    """Functions that the language lacks, by the name they are called by."""
+    """The definitions of functions that the language lacks, by name."""
 
     def steps(self, formula: str) -> Steps:
-        """The formula's assignments in this dialect.
+        """Return the formula's assignments in this dialect. Raises ValueError if it has other statements.
 
         >>> FLOAT.steps("e = exp(-x); y = where(x > 0.0, x, 1.0 / e)")
         [('e', 'expf(-x)'), ('y', '(x > 0.0f ? x : 1.0f / e)')]
@@ -43,12 +43,12 @@ class Dialect:
         return found
 
     def needed(self, code: str) -> list[str]:
-        """The helpers that the code calls."""
+        """Return the helper definitions that the code needs."""
         return [text for name, text in self.helpers.items() if re.search(rf"\b{name}\(", code)]
 
 
 class _Translator(ast.NodeTransformer):
-    """Renames functions and writes constants as the dialect does; pieces of code pass as names."""
+    """Rewrites functions, constants and divisions for a dialect. Translated code is wrapped in `ast.Name` nodes."""
 
     def __init__(self, dialect: Dialect) -> None:
         self._dialect = dialect
@@ -77,7 +77,7 @@ class _Translator(ast.NodeTransformer):
 _C_NAMES = {name: f"{name}f" for name in (*_FUNCTIONS, *_ONLY_IN_C)} | {"abs": "fabsf", "max": "fmaxf", "min": "fminf"}
 
 FLOAT = Dialect(_C_NAMES, suffix="f")
-"""CUDA C++ in single precision, with the library's functions."""
+"""CUDA C++ in single precision, with the functions of CUDA's math library."""
 
 PLAIN_C = Dialect(
     _C_NAMES,
@@ -115,7 +115,7 @@ __device__ __forceinline__ float approx_erf(float v) { // Abramowitz and Stegun 
 }""",
     },
 )
-"""CUDA C++ with the hardware's functions and quotients, and what can be put together from them."""
+"""CUDA C++ with fast hardware intrinsics for functions and division, and helpers built from them."""
 
 TRITON = Dialect(
     {name: f"tl.{name}" for name in ("abs", "erf", "exp", "floor", "log", "rsqrt", "sin", "sqrt", "where")}
@@ -148,9 +148,9 @@ def tanh_of(v):
 
 @dataclass(frozen=True)
 class Code:
-    """A map's names and formula, and the text it puts into the places that the room's families leave.
+    """A map's names and formula, and the code that it fills into the placeholders of the room's families.
 
-    `others` are further ways to write the formula; not all of them need to be right."""
+    `others` are alternative ways to compute the formula. They may be wrong or inaccurate."""
 
     name: str
     inputs: Sequence[str]
@@ -158,7 +158,7 @@ class Code:
     formula: str
     others: Sequence[str] = ()
     half: bool = False
-    """Whether the arrays are float16; all is computed in float32 all the same."""
+    """Whether the arrays are float16. The computation is in float32 in any case."""
 
     def given(self, suffix: str) -> dict[str, str]:
         return {".c": self._for_c, ".cu": self._for_cuda, ".py": self._for_triton}[suffix]()
@@ -213,7 +213,7 @@ class Code:
         return given
 
     def _cuda_forms(self) -> dict[str, str]:
-        """One function body for each way to compute the formula; a way that changes nothing is left out."""
+        """Return one function body for each way to compute the formula (FORM). Duplicate bodies are left out."""
         quick = QUICK.steps(self.formula)
         bodies = {
             0: f"{self._unpack('float')}\n{self._assignments(FLOAT.steps(self.formula))}",
@@ -235,7 +235,7 @@ class Code:
         }
 
     def _passes(self) -> dict[str, str]:
-        """A launch for each assignment, with what it computes kept in memory for those after it."""
+        """Return one kernel launch per assignment. Intermediate results are kept in memory for the later launches."""
         steps = FLOAT.steps(self.formula)
         kept = [name for name, _ in steps if name not in self.outputs]
         where = {name: f"from_{name}" for name in self.inputs} | {name: f"temp_{name}" for name in kept}
@@ -315,7 +315,7 @@ class Code:
 
 
 def _choice(bodies: Mapping[int, str]) -> str:
-    """The bodies as branches on FORM for the preprocessor."""
+    """Return the bodies as preprocessor branches on FORM."""
     lines: list[str] = []
     for i, body in bodies.items():
         lines += [f"#{'elif' if lines else 'if'} FORM == {i}", body]

@@ -1,4 +1,4 @@
-"""Maps of several inputs, and chains of elementwise steps that are worth fusing; a row reads as in `maps`."""
+"""Maps of several inputs, and chains of elementwise steps that benefit from fusion. The entries are as in `maps`."""
 
 from __future__ import annotations
 

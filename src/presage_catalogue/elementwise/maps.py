@@ -1,7 +1,7 @@
 """Maps: operations that compute each element of their outputs from the same element of their inputs.
 
-Here are those of one input; `fused.py` has those of several. A row gives the formula three times: for the oracle, for
-kernels (see `formulas`; further ways to write it may follow, and not all of them need to be right) and for PyTorch.
+This module has the maps of one input; `fused.py` has those of several. Each entry of `OPERATIONS` gives the formula
+three times: for the oracle, for kernels (see `formulas`; alternatives, possibly wrong, may follow) and for PyTorch.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from presage_catalogue.elementwise.formulas import Code
 from presage_catalogue.operation import Facts, Formula, Operation
 
 _SMALL, _LARGE = 24_000_000, 280_000_000
-"""About how many bytes of inputs and outputs the two cases timed on a GPU have."""
+"""The approximate bytes of inputs and outputs of the two cases that are timed on a GPU."""
 
 
 class Map(Operation):
@@ -80,10 +80,10 @@ _TERMS = 28
 
 
 def erf(xp: ModuleType, x: Any) -> Any:
-    """The error function to 1e-15 absolute, which the array API lacks.
+    """The error function, which the array API lacks, with an absolute error of 1e-15.
 
     It is the Fourier sine series 2/pi * (h*x + sum over n of exp(-(n*h)^2) / n * sin(2*n*h*x)) (Strecok, 1968), summed
-    by Clenshaw's recurrence. It repeats with a period of pi/h, so x is held to where erf has long been 1.
+    by Clenshaw's recurrence. The series has the period pi/h, so x is clamped to [-6, 6], beyond which erf is +-1.
     """
     x = xp.clip(x, -6.0, 6.0)
     angle = 2.0 * _STEP * x
@@ -125,7 +125,7 @@ _QUOTIENT = (
     "p5 = p4 * s - 1.60960333262415e-02; q = -1.45660718464996e-05 * s - 2.13374055278905e-04;"
     "q1 = q * s - 1.68282697438203e-03; q2 = q1 * s - 7.37332916720468e-03; q3 = q2 * s - 1.42647390514189e-02;"
 )
-"""z * p5 / q3 is erf(z) for |z| <= 4, from where it is 1 in float32."""
+"""z * p5 / q3 approximates erf(z) for |z| <= 4. Beyond 4, erf is 1 in float32."""
 
 OPERATIONS = (
     Map(
@@ -135,7 +135,7 @@ OPERATIONS = (
         "c = 1.0 + erf(0.70710678 * x); y = 0.5 * x * c",
         "torch.nn.functional.gelu(x)",
         "y = x * normcdf(x)",
-        # Abramowitz and Stegun 7.1.26, and a quotient of polynomials.
+        # erf by Abramowitz and Stegun 7.1.26, and by a rational function.
         "a = abs(x); z = min(0.70710678 * a, 4.0); t = 1.0 / (1.0 + 0.3275911 * z); p = 1.061405429 * t - 1.453152027;"
         "p1 = p * t + 1.421413741; p2 = p1 * t - 0.284496736; p3 = p2 * t + 0.254829592;"
         "y = 0.5 * (x + a * (1.0 - p3 * t * exp(-z * z)))",

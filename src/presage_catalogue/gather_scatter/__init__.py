@@ -1,4 +1,4 @@
-"""Reads and writes at addresses that the data decide."""
+"""Gathers and scatters: reads and writes at addresses that depend on the data."""
 
 from __future__ import annotations
 

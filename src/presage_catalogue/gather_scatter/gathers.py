@@ -1,6 +1,6 @@
-"""Gathers: every output element is an input element that an index names, or is decided by one.
+"""Gathers: each output element is an input element selected by an index or a mask.
 
-A row reads as one of `layout.moves`.
+The entries of `OPERATIONS` are as in `layout.moves`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ extern "C" __global__ void {entry}({arguments}) {{
 
 
 class Gather(Move):
-    """A move whose inputs may be indices, each below the size that `below` names for it, or masks."""
+    """A move with inputs that may be indices or masks. `below` gives the upper bound of each index input."""
 
     draw_styles = ("normal", "large", "tiny", "equal")
 
@@ -61,21 +61,21 @@ class Gather(Move):
 
 
 def _embedding_bytes(case: Case) -> int:
-    """The output, the indices, and every row of the table that some token names: their expected number, less 5 %."""
+    """Bytes of the output, the indices, and the table rows that some index names: expected number minus 5 %."""
     tokens, vocab, dim = case.dims.values()
     named = 1 if case.values in ("equal", "zeros") else 0.95 * vocab * (1.0 - (1.0 - 1.0 / vocab) ** tokens)
     return int(4 * dim * (tokens + named)) + 8 * tokens
 
 
 def _picked_bytes(case: Case) -> int:
-    """The output, the indices, and the columns of x that some index names: their expected number, less 10 %."""
+    """Bytes of the output, the indices, and the columns of x that some index names: expected number minus 10 %."""
     rows, cols, picked = case.dims.values()
     named = 0.9 * cols * (1.0 - (1.0 - 1.0 / cols) ** picked)
     return int(4 * rows * (picked + named)) + 4 * picked
 
 
 def _along_bytes(case: Case) -> int:
-    """The output, the indices, and the elements of x that some index names: their expected number, less 10 %."""
+    """Bytes of the output, the indices, and the elements of x that some index names: expected number minus 10 %."""
     rows, cols, picked = case.dims.values()
     named = 0.9 * cols * (1.0 - (1.0 - 1.0 / cols) ** picked)
     return int(rows * (12 * picked + 4 * named))

@@ -1,6 +1,6 @@
-"""Sums over lists: every output row adds up the input rows, or the products, that its list names.
+"""Sums over lists: each output row is the sum of the input rows, or of the products, that its list names.
 
-A row gives the code that says where the list of r lies and what its places name, in C and in Triton.
+Each entry of `OPERATIONS` gives C and Triton code for the position of the list of output r and for its entries.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ SUM = Tolerance(
 
 
 def stretches(xp: ModuleType, x: Any, offsets: Any) -> Any:
-    """The sums of x between offsets along the first axis, as differences of its running sums."""
+    """Return the sums of x between consecutive offsets along the first axis, as differences of running sums."""
     running = xp.cumulative_sum(x, axis=0)
     running = xp.concat((xp.zeros_like(running[:1]), running), axis=0)
     return running[offsets[1:]] - running[offsets[:-1]]
 
 
 def draw_offsets(sampler: Sampler, lists: int, entries: int) -> Any:
-    """Where lists of random lengths, some of them empty, begin and end."""
+    """Draw the offsets of lists with random lengths. Some lists are empty."""
     inner = sampler.xp.sort(sampler.integers((lists + 1,), 0, entries + 1))
     inner[0], inner[-1] = 0, entries
     return inner
 
 
 class ListSum(Operation):
-    """An operation with lists. `places` and `triton` are the code that its families need."""
+    """A sum over lists. `places` and `triton` are the C and Triton code for the placeholders of its families."""
 
     _tolerance = SUM
 
@@ -116,7 +116,7 @@ def _list(
     triton: dict[str, str],
     **rest: Any,
 ) -> ListSum:
-    """`kind` says which families serve it, `naive` are the naive kernel's code and grid."""
+    """Make a `ListSum`. `kind` selects its families; `naive` is the code and the grid of the naive kernel."""
     return ListSum(
         name,
         summary,
@@ -129,18 +129,18 @@ def _list(
 
 
 def _rows(*row: Any, **rest: Any) -> ListSum:
-    """Sums of rows of x: list r takes those that `row` says for its places j."""
+    """Make a sum of rows of x: for each position j in list r, `row` is the expression of the row to add."""
     grid = "cdiv(lists * dim, 256)"
     return _list("list", (_NAIVE_ROWS, grid), *row, outputs=(Array("y", "lists, dim"),), **rest)
 
 
 def _products(*row: Any, **rest: Any) -> ListSum:
-    """Sums of values[j] * x[columns[j]]: list r takes every `step`-th place from `begin` on."""
+    """Make a sum of values[j] * x[columns[j]], where j runs in list r from `begin` in steps of `step`."""
     return _list("entry", (_NAIVE_PRODUCTS, "cdiv(rows, 256)"), *row, outputs=(Array("y", "rows"),), **rest)
 
 
 def _bag_oracle(xp: ModuleType, dims: Mapping[str, int], x: Any, indices: Any) -> Any:
-    """One place of all bags at a time, since all rows at once would not fit."""
+    """Add one position of all bags at a time, as all rows at once would not fit into memory."""
     total = x[indices[:, 0]]
     for k in range(1, dims["bag"]):
         total = total + x[indices[:, k]]

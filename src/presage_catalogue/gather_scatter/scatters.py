@@ -1,4 +1,4 @@
-"""Scatters: every input is added to the output that an index names, and many may name the same."""
+"""Scatters: each input element is added to the output element that its index names. Indices may repeat."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ extern "C" __global__ void {entry}({arguments}) {{
 
 
 class ScatterAdd(Operation):
-    """y[indices[i]] += x[i], from zeros on; `width` is the number of columns, `1` for single numbers. The indices are
-    uniform, but in the style `outliers` almost all alike."""
+    """y[indices[i]] += x[i], starting from zeros. `width` is the number of columns, `1` for scalars. The indices are
+    uniform, except in the style `outliers`, where about nine in ten are equal."""
 
     parameters = ("targets",)
     _tolerance = SUM
@@ -45,7 +45,7 @@ class ScatterAdd(Operation):
         return sampler.values(self.shape(self.inputs[0], case)), indices
 
     def oracle(self, xp: ModuleType, case: Case, *inputs: Any) -> tuple[Any, ...]:
-        """Sorted by target, what belongs to each is a stretch."""
+        """Sort by target, so that the inputs of each target are contiguous, and sum each run."""
         x, indices = inputs
         order = xp.argsort(indices)
         edges = xp.arange(case.dims["targets"] + 1, dtype=indices.dtype, device=indices.device)
@@ -95,7 +95,7 @@ class Histogram(Operation):
         "cpu": cases("n bins: 2097152 256 outliers; 1048576 65536"),
         "gpu": cases("n bins: 67108864 256; 67108864 256 outliers; 33554432 1048576"),
     }
-    # `equal` puts every element into one bin, `outliers` all but one in a hundred: the worst contention there is.
+    # `equal` puts every element into one bin, `outliers` all but one in a hundred: the worst contention.
     checks = cases("n bins: 1 1; 1001 1; 1 977; 100003 7 equal; 70001 4099 outliers; 131 100003; 65537 33 equal")
     draw_styles = ("uniform", "outliers", "equal")
     _tolerance = Tolerance(0.0, "counts are integers, so they are equal or wrong", absolute=0.0)
@@ -110,14 +110,14 @@ class Histogram(Operation):
         return (x,)
 
     def oracle(self, xp: ModuleType, case: Case, *inputs: Any) -> tuple[Any, ...]:
-        """Sorted, a value's count is the distance between where it and the next value would go."""
+        """Sort x. The count of a value is the distance between its insertion point and that of the next value."""
         (x,) = inputs
         edges = xp.arange(case.dims["bins"] + 1, dtype=x.dtype, device=x.device)
         places = xp.searchsorted(xp.sort(x), edges)
         return (places[1:] - places[:-1],)
 
     def flops(self, case: Case) -> int:
-        """One addition or comparison per element, less the bin that the total gives away."""
+        """One addition or comparison per element, except for the elements of one bin, which follows from the total."""
         return case.dims["n"] - case.dims["n"] // case.dims["bins"]
 
 

@@ -1,7 +1,7 @@
-"""Moves: operations whose every output element is a copy of one input element, or little more, from another place.
+"""Moves: operations whose output elements are copies of input elements at other positions, with little computation.
 
-A row says where an element of the output comes from, in a few steps that become C and Triton. What it leaves out is
-that of a move within a matrix.
+Each entry of `OPERATIONS` gives the position from which an output element is read, as a few steps that are translated
+to C and Triton. The defaults describe a move from matrix to matrix.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ EXACT = Tolerance(0.0, "values move and none is computed", absolute=0.0)
 
 @dataclass(frozen=True)
 class Read:
-    """`name` is the element `at` of an input, or zero unless `when`; `along` "r" says that it depends on the row only,
-    "c" on the column only."""
+    """Assigns `name` the element of input `array` at index `at`, or zero if the condition `when` is false.
+
+    `along`: "r" if the element depends on the row only, "c" if on the column only."""
 
     name: str
     array: str
@@ -32,9 +33,10 @@ class Read:
 
 
 class Move(Operation):
-    """The output, seen as a matrix of `rows` and `cols`, from `code`: integer steps `name = expression` over r, c and
-    the sizes, whose `/` divides whole numbers, and reads. In `value`, `column` is c; C code moves N columns at once
-    where `whole` says that N columns of the output lie side by side in each input too."""
+    """Computes the output, viewed as a matrix of `rows` and `cols`, by the steps in `code`: reads, and integer
+    assignments `name = expression` over r, c and the sizes, with integer division `/`. `value` is the output element;
+    in it, `column` is c. If the condition `whole` holds, N consecutive columns of the output are also consecutive in
+    each input, and the C code moves them at once."""
 
     inputs = (Array("x", "rows, cols"),)
     outputs = (Array("y", "rows, cols"),)
@@ -428,7 +430,7 @@ OPERATIONS = (
 
 
 def _pad(xp: ModuleType, pad: int, x: Any) -> Any:
-    """Zeros around the last two axes."""
+    """Pad the last two axes with zeros."""
     for axis in (x.ndim - 2, x.ndim - 1):
         shape = list(x.shape)
         shape[axis] = pad

@@ -1,6 +1,7 @@
-"""Products of matrices: how the factors lie in memory, what their elements are, and what becomes of each sum.
+"""Matrix products with different memory layouts, element types and epilogues.
 
-A row gives what to write in PyTorch, the timed cases and, unless it is a plain product of `a` and `b`, its form.
+Each entry of `OPERATIONS` gives the PyTorch code, the timed cases and, unless it is a plain product of `a` and `b`, its
+form.
 """
 
 from __future__ import annotations
@@ -25,10 +26,11 @@ torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False"""
 
 @dataclass(frozen=True)
 class Form:
-    """c[i, j] = finish(sum over p of left[i, p] * right[p, j], ...), with one right factor or two; i, j, p in m, n, k.
+    """c[i, j] = finish(sum over p of left[i, p] * right[p, j], ...) with one or two right factors; i, j, p in m, n, k.
 
-    `along_k` says of a factor whether the terms of one sum lie side by side in memory: so for a row-major left factor,
-    and for a right factor that is stored transposed. `c` and `triton` finish a sum v (and a second one, u).
+    `left_along_k`, `right_along_k`: whether the terms of one sum are contiguous in memory, as they are in a row-major
+    left factor and in a transposed right factor. `c` and `triton` are the code that finishes a sum v (and u, the second
+    one).
     """
 
     rights: tuple[str, ...] = ("b",)
@@ -40,9 +42,9 @@ class Form:
     m: str = "m"
     batched: bool = False
     long_sums: bool = True
-    """Whether sums may be worth cutting into parts."""
+    """Whether the sums are long enough that split-k can be worthwhile."""
     serves: tuple[str, ...] = ()
-    """The families beyond the common ones that make sense for it, by the name of the place they leave."""
+    """Further families that apply to this form besides the common ones, by the name of their placeholder."""
 
 
 _FLOAT_TUNABLES = """\
@@ -59,12 +61,12 @@ HALF_CHECKS = cases(
 
 
 class Product(Operation):
-    """A product of matrices with something done to each sum."""
+    """A matrix product, optionally with an epilogue on each sum."""
 
     torch_imports = IN_FLOAT32
     inputs = (Array("a", "m, k"), Array("b", "k, n"))
     outputs = (Array("c", "m, n"),)
-    # A long sum of equal terms drifts by more than the tolerance's random walk, so no `equal` case has k over 30.
+    # No `equal` case has k over 30: the rounding errors of equal terms add up beyond the tolerance's random walk.
     checks = cases(
         "m n k: 1 1 1; 1 301 77 normal; 259 1 5 large; 67 131 261 outliers; 13 17 531 tiny; 5 33 23 equal;"
         " 132 68 64 normal; 31 7 129 zeros"
@@ -85,10 +87,11 @@ class Product(Operation):
         share: float = 1.0,
         **facts: Unpack[Facts],
     ) -> None:
-        """`oracle` makes an element from its sums and the extra inputs; `scale` what its error is relative to, from the
-        sums, the roots of the sums of their terms' squares, and the extra inputs. For a float16 result `rounded` is
-        what is rounded to float16, from the result, the sums and the extra inputs. `extra` is how many more roundings
-        the finish has; `share` how much of the m * n * k multiplications no algorithm can do without."""
+        """`oracle`: computes an element from its sums and the extra inputs. `scale`: the magnitude of an element's
+        error, from the sums, the root sums of squares of their terms, and the extra inputs. `rounded`: for a float16
+        result, the magnitude of the values that are rounded to float16, from the result, the sums and the extra inputs.
+        `extra`: the number of additional roundings in the epilogue. `share`: the share of the m * n * k multiplications
+        that every algorithm needs."""
         facts.setdefault("oracle", lambda xp, v: v)
         facts.setdefault("scale", lambda xp, v, root: root)
         facts["eager"], facts["timed"] = eager, timed
@@ -155,7 +158,7 @@ class Product(Operation):
         )
 
     def flops(self, case: Case) -> int:
-        """Half of the classical count: Strassen's 7/8 per level halves it only at the fifth, which never pays here."""
+        """Half of the classical count. Strassen's 7/8 per level halves it at the fifth, which never pays here."""
         return int(self._products(case) * self._share)
 
     def textbook_flops(self, case: Case) -> int:
@@ -166,7 +169,7 @@ class Product(Operation):
         return sizes.get("batch", 1) * sizes[self._form.m] * sizes["n"] * sizes["k"] * len(self._form.rights)
 
     def code(self, suffix: str) -> Mapping[str, str]:
-        """The code that the room's families leave to a product of this form."""
+        """Return the code for the placeholders of the room's families."""
         if suffix == ".c":
             return {}
         form, case = self._form, self.checks[0]
@@ -411,7 +414,7 @@ OPERATIONS = (
         form=Form(rights=("a",), left_along_k=False, m="n", serves=("symmetric",)),
         inputs=(Array("a", "k, n"),),
         outputs=(Array("c", "n, n"),),
-        # On the diagonal all terms have one sign, so that partial sums grow to the whole.
+        # On the diagonal all terms have the same sign, so the partial sums grow to the full sum.
         scale=lambda xp, v, root: root + 0.1 * xp.abs(v),
         checks=cases(
             "n k: 1 1; 3 301 normal; 131 1 large; 67 261 outliers; 17 531 tiny; 33 23 equal; 132 64 normal;"

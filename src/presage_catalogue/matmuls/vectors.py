@@ -1,4 +1,4 @@
-"""Products whose result is a vector: of a matrix and a vector, and the sums of the rows of a product."""
+"""Products whose result is a vector: a matrix times a vector, and the row sums of a matrix product."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from presage_catalogue.operation import Operation
 
 
 class VectorProduct(Operation):
-    """The result for the squares of all factors is the square of what errors are relative to."""
+    """A product with a vector result. Its magnitude is the root of the result computed from squared factors."""
 
     torch_imports = IN_FLOAT32
     def magnitude(self, xp: ModuleType, case: Case, expected: tuple[Any, ...], *inputs: Any) -> tuple[Any, ...]:
@@ -30,7 +30,7 @@ class Matvec(VectorProduct):
     inputs = (Array("a", "m, k"), Array("x", "k"))
     outputs = (Array("y", "m"),)
     timed = {"gpu": cases("m k: 16384 4096; 512 131072")}
-    # A long sum of equal terms drifts by more than the tolerance's random walk, so no `equal` case has k over 30.
+    # No `equal` case has k over 30: the rounding errors of equal terms add up beyond the tolerance's random walk.
     checks = cases(
         "m k: 1 1; 3 10007 normal; 301 77 large; 67 1031 outliers; 1031 33 tiny; 13 23 equal; 33 2052 normal;"
         " 31 129 zeros"
@@ -59,7 +59,7 @@ class MatmulSumRows(VectorProduct):
     inputs = (Array("a", "m, k"), Array("b", "k, n"))
     outputs = (Array("y", "m"),)
     timed = {"gpu": cases("m n k: 2048 2048 1024; 256 4096 4096")}
-    # A long sum of equal terms drifts by more than the tolerance's random walk, so `equal` has few of them.
+    # The `equal` case has few terms: the rounding errors of equal terms add up beyond the tolerance's random walk.
     checks = cases(
         "m n k: 1 1 1; 1 301 77 normal; 259 1 5 large; 67 131 261 outliers; 13 17 531 tiny; 5 3 7 equal;"
         " 132 68 64 normal; 31 7 129 zeros"
@@ -78,7 +78,7 @@ class MatmulSumRows(VectorProduct):
         )
 
     def flops(self, case: Case) -> int:
-        """b's rows can be added up first, which leaves a product of a matrix and a vector."""
+        """The rows of b can be summed first, which leaves a matrix-vector product."""
         return case.dims["k"] * (case.dims["n"] - 1) + case.dims["m"] * case.dims["k"]
 
 

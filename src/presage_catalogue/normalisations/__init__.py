@@ -1,4 +1,4 @@
-"""Operations that scale a row by its own statistics."""
+"""Normalisations: scale rows or channels by their statistics."""
 
 from __future__ import annotations
 

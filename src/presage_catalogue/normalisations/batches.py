@@ -1,5 +1,5 @@
-"""Batch normalisation: every channel is scaled by statistics of the whole batch, known ones or those of this"
-" very batch."""
+"""Batch normalisation: scales each channel by statistics of the batch, either given (inference) or computed from the
+batch itself (training)."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ return torch.nn.functional.batch_norm(x, mean, variance, weight, bias, eps=1e-5)
     def make_inputs(self, case: Case, sampler: Sampler) -> tuple[Any, ...]:
         xp, cols = sampler.xp, (case.dims["cols"],)
         x = sampler.values(self.shape(self.inputs[0], case), case.dtype)
-        # Every other column lies far from zero, beside its spread.
+        # Every other column is far from zero relative to its spread.
         odd = xp.arange(cols[0], device=x.device)[None, :] % 2 == 1
         x = xp.astype(x + xp.where(odd, 64.0, 0.0) * xp.mean(xp.abs(x)), xp.float32)
         return x, sampler.values(cols, case.dtype, "uniform"), sampler.values(cols, case.dtype, "uniform")
@@ -90,7 +90,7 @@ return torch.nn.functional.batch_norm(x, mean, variance, weight, bias, eps=1e-5)
         return (x - mean) / xp.sqrt(variance + _EPS) * weight + bias, mean, variance
 
     def magnitude(self, xp: ModuleType, case: Case, expected: tuple[Any, ...], *inputs: Any) -> tuple[Any, ...]:
-        # The mean's rounding error counts too: all that is left where the elements of a column are nearly equal.
+        # Include the mean's rounding error: it dominates when the elements of a column are nearly equal.
         x, weight, bias = inputs
         _, mean, variance = expected
         scale, size = 1.0 / xp.sqrt(variance + _EPS), xp.abs(mean)

@@ -1,8 +1,8 @@
-"""Row normalisations: statistics of each row, then a map of its elements with them.
+"""Row normalisations: compute statistics of each row, then map the row's elements with them.
 
-A row is whatever the statistics run over: the last axis of a matrix, or the elements of a channel or of a group of
-channels of one image. A row of the table gives the oracle, the statistics, what to write in PyTorch, and the element of
-each output in C (`emit`) and in Triton (`tile_emit`).
+The statistics run over a row: the last axis of a matrix, or the elements of one channel (or group of channels) of one
+image. Each entry of `OPERATIONS` gives the oracle, the statistics, the PyTorch code, and the expression of each output
+element in C (`emit`) and in Triton (`tile_emit`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _UNIT = 2.0**-24
 
 @dataclass(frozen=True)
 class Layout:
-    """Where rows lie in the arrays, which parameter belongs to an element, and how large drawn cases are."""
+    """The position of rows in the arrays, the parameter that belongs to an element, and the sizes of drawn cases."""
 
     dims: tuple[str, ...]
     shape: str
@@ -32,7 +32,8 @@ class Layout:
     cols: str
     draw: Sequence[Limit] | Callable[[random.Random], Sequence[int]]
     channels: tuple[str, str, str] | None = None
-    """Period, step and size, where parameter (row % period) * step + column / size belongs to an element, in C."""
+    """C expressions for period, step and size: parameter (row % period) * step + column / size belongs to an element.
+    None if the parameter's index is the column."""
 
     parameters: tuple[str, ...] = ()
 
@@ -93,8 +94,8 @@ class RowNorm(Operation):
         off_centre: bool = False,
         **facts: Unpack[Facts],
     ) -> None:
-        """`errors` are roundings of 2^-24 that any order of adding may be off by, once and for each root of the number
-        of elements. `off_centre` moves every other row of the first input far from zero, beside its spread."""
+        """`errors` (a, b): for n elements, any order of summation may be off by (a + b * sqrt(n)) * 2^-24.
+        `off_centre` moves every other row of the first input far from zero, relative to its spread."""
         facts.setdefault("draw", layout.draw)
         facts["oracle"], facts["eager"] = oracle, eager
         super().__init__(name, summary, **facts)
@@ -126,7 +127,7 @@ class RowNorm(Operation):
         return tuple(xp.astype(x, getattr(xp, case.dtype)) for x in made)
 
     def _in_rows(self, xp: Any, case: Case, inputs: Sequence[Any]) -> list[Any]:
-        """The inputs as rows, and the parameters as something that broadcasts to them."""
+        """Return the inputs reshaped to rows, and the parameters in a shape that broadcasts to them."""
         shape = self._row_shape(case)
         full, params = inputs[: len(self._full)], inputs[len(self._full) :]
         if self._layout.channels:
@@ -183,7 +184,7 @@ class RowNorm(Operation):
         }
 
     def _norm(self, tunes: tuple[str, ...]) -> str:
-        """The state, the row's statistics and the functions of an element, in CUDA."""
+        """Return the CUDA code of the state, the row's statistics and the functions of an element."""
         s, kind = self._statistics, self.c_type(self.inputs[0])
         lines = [f"// presage: {tune}" for tune in tunes]
         lines += [f"#define {name} {value}" for name, value in s.defaults.items() if not tunes]
@@ -255,7 +256,7 @@ class RowNorm(Operation):
 
 
 def _statistics(xp: ModuleType, x: Any) -> tuple[Any, Any]:
-    """Each row's mean, and the reciprocal of its standard deviation."""
+    """Return each row's mean and the reciprocal of its standard deviation."""
     mean = xp.mean(x, axis=-1, keepdims=True)
     return mean, 1.0 / xp.sqrt(xp.mean((x - mean) ** 2, axis=-1, keepdims=True) + 1e-5)
 
@@ -266,7 +267,7 @@ def _layernorm(xp: ModuleType, x: Any, weight: Any = 1.0, bias: Any = 0.0) -> An
 
 
 def _layernorm_scale(xp: ModuleType, x: Any, weight: Any = 1.0, bias: Any = 0.0, of_mean: float = 0.2) -> Any:
-    # The mean's rounding error counts too: all that is left where the elements of a row are nearly equal.
+    # Include the mean's rounding error: it dominates when the elements of a row are nearly equal.
     mean, scale = _statistics(xp, x)
     squares = ((x - mean) * scale) ** 2 + (of_mean * mean * scale) ** 2 + 1.0
     return xp.sqrt(squares * weight**2 + bias**2)

@@ -1,7 +1,7 @@
-"""Statistics of a row: how what its elements need, such as a mean and a scale, comes from sums over it.
+"""Statistics of a row: code that computes values such as the row's mean and scale from sums over its elements.
 
-In C a family hands over the elements of the inputs as `in`, those of the parameters as `p`, and what `prepare` makes of
-them as `k`; in Triton all of them have their names.
+In C, a family passes the elements of the inputs as `in`, those of the parameters as `p`, and the results of `prepare`
+as `k`. In Triton, each of them has its own name.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ _TILE_ODD = "WARPS == 4 and LONG == 1024"
 
 @dataclass(frozen=True)
 class Statistics:
-    """How a row's `mean`, `scale` and whatever else its elements need come from sums over it."""
+    """Code that computes a row's `mean`, `scale` and other results from sums over the row."""
 
     fields: tuple[tuple[str, str], ...]
-    """C types and names of a state that starts at zero."""
+    """The C types and names of the state's fields, which start at zero."""
     include: str
-    """C: adds `k` to `s`, in the first or second `pass`; in the second, `first` is the whole row's first state."""
+    """C: adds `k` to `s`. `pass` is 0 or 1. In pass 1, `first` is the whole row's state after pass 0."""
     merge: str
     finish: str
-    """C: fills the row `r` from `first` and `last`, the whole row's states after each pass, and `n`."""
+    """C: computes the results `r` from `first` and `last`, the row's states after the first and last pass, and `n`."""
     tunes: tuple[str, ...]
     defaults: Mapping[str, int]
     tile_whole: str
-    """Triton: the statistics of rows that are there as a whole."""
+    """Triton: computes the statistics of rows that fit into one tile."""
     tile_fields: tuple[str, ...]
     tile_add: str
     tile_fold: str
@@ -35,7 +35,7 @@ class Statistics:
     results: tuple[str, ...] = ("scale",)
     setup: str = ""
     one_pass: str = ""
-    """A line of a header: which configurations get by with one pass, unless all do."""
+    """A `presage: where` header line: only methods with one pass may have several PARTS. Empty if all have one pass."""
 
 
 MOMENTS = Statistics(
@@ -100,7 +100,7 @@ scale = 1.0 / tl.sqrt(spread + 1e-5)""",
 
 
 def _squares(scale: str, tile_scale: str) -> Statistics:
-    """The sum of squares, in float, in double or in half precision."""
+    """Return the statistics of the sum of squares, accumulated in float, double or half precision (METHOD 0, 1, 2)."""
     return Statistics(
         fields=(("Sum", "squares"),),
         include="s->squares = s->squares + (Sum)(k[0] * k[0]);",

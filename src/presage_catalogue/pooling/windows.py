@@ -1,6 +1,6 @@
-"""Pooling over windows that fit wholly, without padding: a reduction of each window's elements.
+"""Pooling without padding: a reduction of the elements of each window that fits completely.
 
-A row says what it reduces by; the names of its sizes say whether windows lie in planes or in rows.
+Each entry of `OPERATIONS` gives the reduction. The names of its sizes determine whether windows are 2-D or 1-D.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _HALVES = ("n", "c", "h", "w")
 
 
 class Pooling(Operation):
-    """A window's elements, in the order of rows, are taken up by a state one by one; `finish` makes the output of it.
+    """Reduces each window by adding its elements to a state, in row-major order, and writing the result.
 
-    The code has places for a state's type, its beginning, how it takes `x` (and `index`, where in its plane x lies),
-    how it merges with the state `b` of later elements, and what is written."""
+    The families have placeholders for the state's type and start value, for adding `x` (and `index`, the position of x
+    in its plane), for merging with the state `b` of later elements, and for writing the output."""
 
     torch_imports = "import torch.nn.functional as F"
     largest_window = 6
@@ -43,14 +43,14 @@ class Pooling(Operation):
         self.parameters = ("window", "stride") if "window" in self.scalars else ()
 
     def _window(self, case: Case) -> tuple[int, int, int, int]:
-        """The window's height and width, and how far windows are apart down and across."""
+        """Return the window's height and width, and the vertical and horizontal stride."""
         if self._names == _HALVES:
             return 2, 2, 2, 2
         window, stride = case.dims["window"], case.dims["stride"]
         return (window, window, stride, stride) if "h" in case.dims else (1, window, 1, stride)
 
     def _windows(self, case: Case, x: Any) -> list[Any]:
-        """The first element of every window, the second, and so on."""
+        """Return one array per window position: the first element of each window, the second, and so on."""
         high, wide, down, across = self._window(case)
         if "h" not in case.dims:
             x = x[:, :, None, :]
@@ -84,7 +84,7 @@ class Pooling(Operation):
         return self._reduction.tolerance
 
     def bytes(self, case: Case) -> int:
-        """Rows and columns that no window covers need not be read."""
+        """Rows and columns that no window covers are not counted as read."""
         high, wide, down, across = self._window(case)
         shape = self.shape(self.outputs[0], case)
         rows, cols = (shape[2] if "h" in case.dims else 1), shape[-1]
@@ -93,7 +93,7 @@ class Pooling(Operation):
         return 4 * case.dims["n"] * case.dims["c"] * read + written
 
     def flops(self, case: Case) -> int:
-        """One operation per element that lies in a window; overlapping windows may share theirs."""
+        """One operation per element inside a window. Overlapping windows may share operations."""
         return self.bytes(case) // 4 - math.prod(self.shape(self.outputs[0], case)) * (1 + 2 * self._reduction.indexed)
 
     def draw_case(self, rng: random.Random) -> Case:
@@ -157,7 +157,7 @@ class MaxPool2d(Pooling):
     largest_window = 8
 
     def flops(self, case: Case) -> int:
-        """Comparisons in windows that do not overlap; those between them may share all of theirs."""
+        """Only the comparisons of windows that do not overlap. The windows between them may share all comparisons."""
         n, c, _, _, window, stride = case.dims.values()
         _, _, rows, cols = self.shape(self.outputs[0], case)
         apart = -(-window // stride)
@@ -166,7 +166,7 @@ class MaxPool2d(Pooling):
 
 @dataclass(frozen=True)
 class Reduction:
-    """What is done with the elements of a window: how the oracle and the kernels do it, and how far they may differ."""
+    """The reduction of a window: the oracle, the kernels' code, and the tolerance between them."""
 
     oracle: Formula
     tolerance: Tolerance
@@ -177,7 +177,7 @@ class Reduction:
 
 
 def _float_state(start: str, take: str, merge: str, write: str) -> dict[str, str]:
-    """The code for C of a reduction that keeps one float."""
+    """Return the C code of a reduction whose state is one float."""
     state = {"state": "typedef float State;", "state_bytes": "4"}
     return {**state, "start": start, "take": take, "merge": merge, "write": write}
 

@@ -1,4 +1,4 @@
-"""What tells a model where in its sequence an element stands."""
+"""Positional encodings: tell a model the position of each element in its sequence."""
 
 from __future__ import annotations
 

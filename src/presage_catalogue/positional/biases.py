@@ -1,4 +1,4 @@
-"""Additions of a number that follows from an element's place alone."""
+"""Positional biases: add a number that depends only on an element's position."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ extern "C" __global__ void {entry}({arguments}) {{
 
 
 class PlaceBias(Operation):
-    """y[r, c] = x[r, c] + term(r, c), all but the last dimension being rows. `term` is C code that uses the tunables
-    FORM, how its constants are found, and ANGLE, the type in which places are multiplied."""
+    """y[r, c] = x[r, c] + term(r, c). All dimensions except the last are flattened to rows. `term` is C code that uses
+    the tunables FORM (how constants are computed) and ANGLE (the type in which positions are multiplied)."""
 
     draw_styles = ("normal", "large", "tiny")
 

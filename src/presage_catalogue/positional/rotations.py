@@ -1,4 +1,4 @@
-"""Rotary embeddings: pairs of features turned by an angle that belongs to their position."""
+"""Rotary embeddings: rotate pairs of features by an angle that depends on the position."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ extern "C" __global__ void {entry}({arguments}) {{
 
 
 class Rotation(Operation):
-    """x[b, s, h] in pairs (a, b), each becoming (a cos - b sin, b cos + a sin). A pair is the k-th of the first and of
-    the second half of the features, or two neighbours."""
+    """Rotates x[b, s, h] in pairs: (a, b) becomes (a cos - b sin, b cos + a sin). A pair is the k-th feature of the
+    first half and the k-th of the second half, or two neighbouring features."""
 
     adds_up = False
     draw_styles = ("normal", "large", "tiny")
@@ -74,7 +74,7 @@ class Rotation(Operation):
         self._eager = "\n".join(body)
 
     def make_inputs(self, case: Case, sampler: Sampler) -> tuple[Any, ...]:
-        """The angles are as a rotary embedding has them, whatever the style of x."""
+        """Draw x in the case's style. The angles are those of a rotary embedding in every style."""
         xp, (_, seq, _, half_dim) = sampler.xp, case.dims.values()
         x = sampler.values(self.shape(self.inputs[0], case), self._dtype)
         places = xp.arange(seq, dtype=xp.float64, device=x.device)[:, None]

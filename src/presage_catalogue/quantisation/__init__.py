@@ -1,4 +1,4 @@
-"""Numbers in few bits, and back."""
+"""Quantisation to few bits, and dequantisation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Quantisation of groups: every group of numbers is divided by a scale of its own, which its largest number decides."""
+"""Group quantisation: each group of numbers is divided by a scale that its largest absolute value determines."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ _INT8_TRITON = "tl.floor(tl.minimum(tl.maximum(v, -127.0), 127.0) + 0.5).to(tl.i
 
 
 class GroupQuantisation(Operation):
-    """x in `groups` stretches of `width` numbers: scale = max(largest size, 1e-10) / limit, and x / scale rounded to
-    integers of 8 bits (limit 127) or to float8_e4m3fn (limit 448)."""
+    """Quantises x in `groups` groups of `width` contiguous numbers: scale = max(largest absolute value, 1e-10) / limit,
+    and x / scale is rounded to int8 (limit 127) or to float8_e4m3fn (limit 448)."""
 
     _flops = 2
     _tolerance = Tolerance(
@@ -64,7 +64,7 @@ class GroupQuantisation(Operation):
         return 127.0 if self._dtype == "int8" else 448.0
 
     def oracle(self, xp: ModuleType, case: Case, *inputs: Any) -> tuple[Any, ...]:
-        """The codes not yet rounded: either neighbour of a tie is right."""
+        """Return the unrounded codes, as rounding a tie in either direction is correct, and the scales."""
         (x,) = inputs
         codes, scales = (self.shape(array, case) for array in self.outputs)
         groups = xp.reshape(x, (*scales, -1))

@@ -1,4 +1,4 @@
-"""Recodings: every element becomes another one by a scale that is given."""
+"""Recodings: convert each element between formats with given scales."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ extern "C" __global__ void {entry}({arguments}) {{
 
 
 class Recode(Operation):
-    """The element v of a row r and column c of the first input becomes one element of the output, or several
-    neighbours: `c` and `triton` have an expression for each, and may read the other inputs."""
+    """Converts each element v (row r, column c) of the first input to one or more neighbouring elements of the output.
+
+    `c` and `triton` have one expression for each output element. The expressions may read the other inputs."""
 
     timed = {"gpu": cases("rows cols: 8192 4096; 300000 100")}
     checks = cases(

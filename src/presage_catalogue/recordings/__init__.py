@@ -1,5 +1,5 @@
 """Recordings of whole devices. Each is an entry point in the group `presage.recordings`: the path of its file.
-That of operators is one in `presage.operator_recordings`."""
+The recording of operators is an entry point in the group `presage.operator_recordings`."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Operations that make one value of many."""
+"""Reductions of many values to one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Column reductions: operations that make one number of each column of a matrix; a row reads as in `rows`."""
+"""Column reductions: reduce each column of a matrix to one number. The entries are as in `rows`."""
 
 from __future__ import annotations
 

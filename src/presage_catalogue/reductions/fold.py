@@ -1,9 +1,10 @@
-"""Fold: what a reduction keeps of the elements seen so far, written for C, CUDA and Triton.
+"""The `Fold` of a reduction: code in C, CUDA and Triton for the state that accumulates the elements.
 
-A family decides who reads what in which order; the fold says how one element is added to a state, how two states merge,
-and what the answer is. In C and CUDA a state is a struct behind `s`, another one behind `o`, an element of an input has
-that input's name, `i` is its place in the group and `n` the group's size. In Triton every field is a tile of
-[HEIGHT, WIDTH], elements outside the group are what `other` says, and folding leaves a single element along AXIS.
+A family decides which thread reads which elements in which order. The fold says how an element is added to a state, how
+two states are merged, and how the result is computed. In C and CUDA, `s` points to a state and `o` to another one. An
+element of an input has the input's name; `i` is its index in the group, and `n` is the size of the group. In Triton,
+each field is a tile of [HEIGHT, WIDTH], elements outside the group are `other`, and folding leaves one element along
+AXIS.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ from dataclasses import dataclass, field
 from presage_catalogue.operation import indented
 
 Field = tuple[str, str, str]
-"""A type, a name, and the value before any element was seen."""
+"""A type, a name and a start value."""
 
 _ODD = "THREADS == 256 and VECTOR == 4"
-"""Where the ways of computing that are tried only now and then are tried, in CUDA."""
+"""The only CUDA configuration in which unusual methods are tried."""
 
 WALK = """
 #define INPUTS $inputs$
@@ -151,7 +152,7 @@ __device__ void up(State *s) {
 
 @dataclass(frozen=True)
 class Fold:
-    """How elements become one number."""
+    """Code that reduces elements to one number."""
 
     fields: tuple[Field, ...]
     add: str
@@ -165,20 +166,20 @@ class Fold:
     other: str = "0.0"
     result: str = "float"
     setup: str = ""
-    """C before the struct: type definitions."""
+    """C code before the struct, such as type definitions."""
     defaults: Mapping[str, int] = field(default_factory=dict)
-    """The value that each of the tunables below has in kernels without tunables."""
+    """The values of the tunables below in kernels without tunables."""
     cuda_tunes: tuple[str, ...] = ()
     c_tunes: tuple[str, ...] = ()
     tile_tunes: tuple[str, ...] = ()
     tile_helpers: str = ""
     atomic: str = ""
-    """CUDA that merges a state atomically into the one behind `to`, where there is such a thing."""
+    """CUDA code that merges a state atomically into the one that `to` points to. Empty if that is impossible."""
     bytes: int = 4
-    """The most that a state takes."""
+    """The largest size of a state in bytes."""
 
     def struct(self, qualifier: str, ins: tuple[str, ...], tunes: tuple[str, ...]) -> str:
-        """The state and its functions, after the tunables or what is chosen in their stead."""
+        """Return the code of the state and its functions, preceded by the tunables or by fixed values for them."""
         named = {tune.split("=")[0].split()[-1] for tune in tunes if tune.startswith("tune")}
         lines = [f"// presage: {tune}" for tune in tunes]
         lines += [f"#define {name} {value}" for name, value in self.defaults.items() if name not in named]
@@ -193,7 +194,7 @@ class Fold:
         return "\n".join([*lines, f"    return {self.finish};", "}"])
 
     def shuffles(self) -> str:
-        """CUDA that fetches the state of the lane whose number differs by `offset`."""
+        """Return CUDA code that fetches the state of the lane whose index differs by XOR with `offset`."""
         lines = ["__device__ inline State from_lane(const State *s, int offset) {", "    State o;"]
         lines += [f"    o.{name} = __shfl_xor_sync(0xffffffffu, s->{name}, offset);" for _, name, _ in self.fields]
         return "\n".join([*lines, "    return o;", "}"])
@@ -267,7 +268,7 @@ typedef float Sum;
 
 
 def sums(terms: Mapping[str, str], finish: str, tile_terms: Mapping[str, str], tile_finish: str) -> Fold:
-    """Sums of one or several terms, in float, in double or in half precision."""
+    """Return the fold of one or more sums, accumulated in float, double or half precision."""
     tile = "tl.float16 if METHOD == 1 else tl.float32"
     return Fold(
         fields=tuple(("Sum", name, "(Sum)0.0f") for name in terms),
@@ -291,7 +292,7 @@ def sums(terms: Mapping[str, str], finish: str, tile_terms: Mapping[str, str], t
 
 
 def extreme(name: str, function: str, start: str, other_start: str, tile_function: str, tile_start: str) -> Fold:
-    """The largest or smallest element, from the identity or from another start."""
+    """Return the fold of the maximum or minimum, starting from the identity or from another value."""
     return Fold(
         fields=(("float", "best", f"START == 1 ? {other_start} : {start}"),),
         add=f"s->best = {function}(s->best, x);",
@@ -460,7 +461,7 @@ else:
 
 
 def _place_of(best: str) -> Fold:
-    """The first place of the least (`min`) or the largest (`max`) element."""
+    """Return the fold of the first index of the smallest (`min`) or the largest (`max`) element."""
     sign, end = ("<", "INFINITY") if best == "min" else (">", "-INFINITY")
     tile_end = 'float("inf")' if best == "min" else '-float("inf")'
     return Fold(

@@ -1,6 +1,6 @@
-"""Row reductions: operations that make one number of each row of a matrix.
+"""Row reductions: reduce each row of a matrix to one number.
 
-A row gives the oracle, the fold that kernels use (see `fold`) and what to write in PyTorch.
+Each entry of `OPERATIONS` gives the oracle, the fold that kernels use (see `fold`) and the PyTorch code.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _UNIT = 2.0**-24
 
 
 class Reduction(Operation):
-    """One number for each group of elements, which `axis` runs along. The room's families are filled from `fold`."""
+    """Reduces each group of elements along `axis` to one number. `fold` fills the placeholders of the families."""
 
     axis: int
     group: str
@@ -40,9 +40,9 @@ class Reduction(Operation):
         prepare: Callable[[Any, Any], Any] | None = None,
         **facts: Unpack[Facts],
     ) -> None:
-        """`each` is how many operations an element costs. `errors` are roundings of 2^-24 that any order of adding may be off by,
-        once and for each root of the number of elements; None means that the answer is exact. `prepare` turns drawn
-        values into inputs."""
+        """`each`: the number of operations per element. `errors` (a, b): for n elements, any order of summation may be
+        off by (a + b * sqrt(n)) * 2^-24; None means that the result is exact. `prepare`: turns drawn values into
+        inputs."""
         facts["oracle"], facts["eager"] = oracle, eager
         super().__init__(name, summary, **facts)
         self._fold, self._errors, self._prepare, self._each = how, errors, prepare, each
@@ -104,17 +104,17 @@ class RowReduction(Reduction):
 
 
 def shapes(gpu: str) -> dict[str, tuple[Case, ...]]:
-    """Timed cases: the same on every CPU, these on a GPU."""
+    """Return the timed cases: fixed ones for CPUs, and `gpu` for GPUs."""
     return {"cpu": cases("rows cols: 1536 512; 96 8192"), "gpu": cases(f"rows cols: {gpu}")}
 
 
 def root_of_squares(xp: ModuleType, axis: int, term: Any) -> Any:
-    """What the rounding errors of a sum scale with: the terms' root of squares, and the sum itself."""
+    """Return the magnitude of a sum's rounding errors: the root sum of squares of the terms, plus the sum itself."""
     return xp.sqrt(xp.sum(term * term, axis=axis)) + xp.abs(xp.sum(term, axis=axis))
 
 
 def signed_halves(sign: float) -> Callable[[Any, Any], Any]:
-    """Makes every other element along both axes lie on one side of zero only, row- and column-wise."""
+    """Return a `prepare` that gives all elements in odd rows or odd columns the same sign."""
 
     def prepare(sampler: Any, x: Any) -> Any:
         xp = sampler.xp
@@ -126,21 +126,21 @@ def signed_halves(sign: float) -> Callable[[Any, Any], Any]:
 
 
 def _near_one(sampler: Any, x: Any) -> Any:
-    """Factors of either sign whose product stays within the range of a float however many there are."""
+    """Return factors of random sign, so close to 1 that any product of them stays within the range of a float."""
     xp = sampler.xp
     sign = 1 - 2 * sampler.integers(x.shape, 0, 2)
     return xp.astype((1.0 + xp.clip(x, -1.7, 1.7) / max(4.0, x.shape[-1] ** 0.5)) * sign, xp.float32)
 
 
 def _off_centre(sampler: Any, x: Any) -> Any:
-    """Every other row far from zero, beside its spread."""
+    """Move every other row far from zero relative to its spread."""
     xp = sampler.xp
     row = xp.arange(x.shape[0], device=x.device)[:, None]
     return xp.astype(x + xp.where(row % 2 == 0, 24.0, 0.0) * xp.mean(xp.abs(x)), xp.float32)
 
 
 def _with_ties(best: str) -> Callable[[Any, Any], Any]:
-    """Every other row has its minimum or maximum a second time, since random rows hardly ever tie."""
+    """Return a `prepare` that repeats the minimum or maximum in every other row, as random rows hardly ever tie."""
 
     def prepare(sampler: Any, x: Any) -> Any:
         xp, (rows, cols) = sampler.xp, x.shape
@@ -166,7 +166,7 @@ def _variance_scale(xp: ModuleType, axis: int, x: Any) -> Any:
 
 
 def _place_of(best: str) -> Formula:
-    # Not xp.argmin: which of several equal elements it gives is not the same everywhere.
+    # xp.argmin is not used: which of several equal elements it returns differs between libraries.
     def place(xp: ModuleType, axis: int, x: Any) -> Any:
         cols = x.shape[-1]
         column = xp.arange(cols, dtype=xp.int64, device=x.device)

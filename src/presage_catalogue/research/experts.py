@@ -1,4 +1,4 @@
-"""The parts of a mixture of experts: its gate, and an expert's layers."""
+"""Parts of a mixture of experts: the gate, and the layers of one expert."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ return weights / weights.sum(-1, keepdim=True), chosen.to(torch.int32)
 """
 
     def make_inputs(self, case: Case, sampler: Sampler) -> tuple[Any, ...]:
-        """Each token's logits are steps of about 4 / experts in a random order, moved as a whole by what the style
-        draws. How long a token's steps are is its own, or the weights would be the same for all."""
+        """Draw logits: for each token, multiples of about 4 / experts in a random order, plus an offset drawn in the
+        case's style. The step size varies between tokens, as otherwise all tokens would have the same weights."""
         tokens, experts = case.dims.values()
         xp = sampler.xp
         ranks = xp.argsort(sampler.values((tokens, experts), case.dtype, "uniform"))
@@ -95,7 +95,7 @@ class SwigluMlp(Staged):
         return (xp.matmul(a * sigmoid(xp, a) * xp.matmul(x, w3), w2),)
 
     def magnitude(self, xp: ModuleType, case: Case, expected: tuple[Any, ...], *inputs: Any) -> tuple[Any, ...]:
-        """The root of the sum of squares of the last product's terms, each as large as what it is made of."""
+        """The root sum of squares of the last product's terms, where each term has the magnitude of its own terms."""
         x, w1, w3, w2 = inputs
         a, b = xp.matmul(x, w1), xp.matmul(x, w3)
         in_a, in_b = (xp.sqrt(xp.matmul(x * x, w * w)) for w in (w1, w3))
@@ -112,7 +112,7 @@ class SwigluMlp(Staged):
         )
 
     def flops(self, case: Case) -> int:
-        """Half of the classical count, as for any product of matrices."""
+        """Half of the classical count, as for any matrix product."""
         tokens, d, f = case.dims.values()
         return 3 * tokens * d * f
 

@@ -1,4 +1,4 @@
-"""Stages of gated delta rules and of linear attention: sequences cut into chunks of 64 tokens, and their gates."""
+"""Stages of gated delta rules and linear attention. Sequences are processed in chunks of 64 tokens."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ CHUNK = 64
 
 
 class Chunked(Staged):
-    """Sequences of 64 * chunks tokens for each head, keys of dk <= 128 and values of dv numbers."""
+    """A stage on sequences of 64 * chunks tokens per head, with keys of size dk <= 128 and values of size dv."""
 
     textbook = 2
     _draw = (3, 3, 128, 70)
@@ -29,25 +29,25 @@ def tokens(case: Case) -> tuple[int, int]:
 
 
 def gates(case: Case, sampler: Sampler) -> Any:
-    """The logarithms of the gates, all at most 0, summed up within each chunk."""
+    """Draw the logarithms of the gates, all at most 0, as cumulative sums within each chunk."""
     heads, length = tokens(case)
     steps = -0.02 * sampler.xp.abs(sampler.values((heads, length // CHUNK, CHUNK), case.dtype, "uniform"))
     return sampler.xp.reshape(sampler.xp.cumulative_sum(steps, axis=-1), (heads, length))
 
 
 def keys(case: Case, sampler: Sampler) -> Any:
-    """Vectors of about unit length, whatever the case's style."""
+    """Draw vectors of about unit length, in every style."""
     dk = case.dims["dk"]
     return sampler.values((*tokens(case), dk), case.dtype, "uniform") * dk**-0.5
 
 
 def cut(xp: Any, x: Any) -> Any:
-    """(heads, tokens, ...) as (heads, chunks, 64, ...)."""
+    """Reshape (heads, tokens, ...) to (heads, chunks, 64, ...)."""
     return xp.reshape(x, (x.shape[0], x.shape[1] // CHUNK, CHUNK, *x.shape[2:]))
 
 
 def turned(xp: Any, x: Any) -> Any:
-    """The matrices of the last two axes, transposed."""
+    """Transpose the last two axes."""
     return xp.permute_dims(x, (*range(len(x.shape) - 2), len(x.shape) - 1, len(x.shape) - 2))
 
 
@@ -74,7 +74,7 @@ return padded.cumsum(2).view(batch, -1, heads)[:, :length].contiguous()
         return (self._sums(xp, *inputs),)
 
     def magnitude(self, xp: ModuleType, case: Case, expected: tuple[Any, ...], *inputs: Any) -> tuple[Any, ...]:
-        """The prefix's root sum of squares times the root of its length: each element adds one more rounding."""
+        """The root sum of squares of the prefix times the root of its length, as each element adds one rounding."""
         (g,) = inputs
         return (xp.sqrt(self._sums(xp, g * g) * self._sums(xp, g * 0.0 + 1.0)),)
 
@@ -166,7 +166,7 @@ return o * dk**-0.5
         )
 
     def flops(self, case: Case) -> int:
-        """Half of the classical count; a chunked form needs no fewer."""
+        """Half of the classical count. A chunked form does not need fewer."""
         heads, length, dk, dv = case.dims.values()
         return heads * length * dk * dv
 
@@ -201,7 +201,7 @@ return h, v_new.view(heads, length, dv)
 """
 
     def make_inputs(self, case: Case, sampler: Sampler) -> tuple[Any, ...]:
-        """w is small enough that the state stays bounded: a chunk subtracts about half of it at most."""
+        """Draw w so small that the state stays bounded: a chunk subtracts at most about half of the state."""
         k, w = keys(case, sampler), sampler.values((*tokens(case), case.dims["dk"]), case.dtype, "uniform") * 2.0**-5
         return k, w, sampler.values((*tokens(case), case.dims["dv"]), case.dtype), gates(case, sampler)
 
@@ -277,7 +277,7 @@ return (o * dk**-0.5).view(heads, length, -1)
         return (self._outputs(xp, q, k, v_new, h, g) * case.dims["dk"] ** -0.5,)
 
     def magnitude(self, xp: ModuleType, case: Case, expected: tuple[Any, ...], *inputs: Any) -> tuple[Any, ...]:
-        """The root of the sum of all terms' squares."""
+        """The root sum of squares of all terms."""
         q, k, v_new, h, g = inputs
         return (xp.sqrt(self._outputs(xp, q * q, k * k, v_new * v_new, h * h, 2.0 * g) / case.dims["dk"]),)
 
@@ -297,7 +297,7 @@ return (o * dk**-0.5).view(heads, length, -1)
         )
 
     def flops(self, case: Case) -> int:
-        """Half of the classical count, as for any product of matrices; half of the scores are not needed."""
+        """Half of the classical count, as for any matrix product. Half of the scores are not needed."""
         heads, chunks, dk, dv = case.dims.values()
         return heads * chunks * CHUNK * (dk * dv + CHUNK // 2 * (dk + dv))
 
@@ -404,7 +404,7 @@ return (q @ state + scores @ v).view(heads, chunks * 64, -1)[:, :length].contigu
         )
 
     def flops(self, case: Case) -> int:
-        """Half of the classical count of the cheaper way: a running state, or all pairs."""
+        """Half of the classical count of the cheaper algorithm: a running state, or all pairs."""
         heads, length, dk, dv = case.dims.values()
         return heads * length * min(2 * dk * dv, (length + 1) * (dk + dv) // 2)
 

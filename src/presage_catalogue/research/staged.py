@@ -1,4 +1,4 @@
-"""What the problems of this room share: products of matrices as stages of their own, and one text for PyTorch."""
+"""The base class of this room's problems: matrix products as separate stages, and one PyTorch code for each problem."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import ClassVar
 from presage_catalogue.operation import Operation
 
 SUM_ERROR = 16 * 2.0**-24
-"""Times the root of the number of terms: what a float32 sum is off by, relative to the root of its terms' squares."""
+"""A float32 sum is off by this times the root of its number of terms, relative to the terms' root sum of squares."""
 
 
 class Staged(Operation):
-    """A problem whose `stages.cuh`, where it has one, goes into the families that implement `product`, and whose
-    PyTorch text serves both `eager.py` and `compiled.py`."""
+    """A problem made of stages. Its file `stages.cuh`, if it exists, is inserted into the families that implement
+    `product`. Its PyTorch code is used in both `eager.py` and `compiled.py`."""
 
     most_products: ClassVar[int] = 1
-    """How many right-hand sides a stage multiplies with the same left-hand side, at most."""
+    """The maximum number of right-hand sides that a stage multiplies with the same left-hand side."""
 
     def code(self, suffix: str) -> Mapping[str, str]:
         if suffix == ".py":
@@ -26,5 +26,5 @@ class Staged(Operation):
 
 
 def sum_error(*terms: int) -> float:
-    """The relative error to allow after sums of this many terms, one after the other."""
+    """Return the relative error to allow after consecutive sums of these numbers of terms."""
     return SUM_ERROR * math.sqrt(sum(terms) + 16)

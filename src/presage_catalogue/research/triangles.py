@@ -1,4 +1,4 @@
-"""Triangle multiplicative updates, whole and in stages."""
+"""Triangle multiplicative updates: the whole operation and its stages."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ EPSILON = 1e-5
 
 
 def weights(sampler: Sampler, c: int, widths: list[int], dtype: str) -> list[Any]:
-    """A layer norm's gamma and beta for c columns, and matrices that keep the size of what they multiply."""
+    """Draw a layer norm's gamma and beta for c columns, and matrices that preserve the magnitude of their inputs."""
     gamma = 1.0 + 0.2 * sampler.values((c,), dtype, "uniform")
     beta = 0.1 * sampler.values((c,), dtype, "uniform")
     return [gamma, beta, *(sampler.values((c, width), dtype, "uniform") * c**-0.5 for width in widths)]
 
 
 def layer_norm(xp: Any, x: Any, gamma: Any, beta: Any, size: Any = None) -> tuple[Any, Any]:
-    """The layer norm over the last axis, and the size of the terms that its elements are made of; `size` is that of
-    x's own terms."""
+    """Return the layer norm over the last axis, and the magnitude of the terms of its elements. `size` is the magnitude
+    of the terms of x, by default that of x itself."""
     mean = xp.mean(x, axis=-1, keepdims=True)
     scale = gamma / xp.sqrt(xp.mean((x - mean) ** 2, axis=-1, keepdims=True) + EPSILON)
     terms = xp.abs(x) if size is None else size
@@ -30,7 +30,7 @@ def layer_norm(xp: Any, x: Any, gamma: Any, beta: Any, size: Any = None) -> tupl
 
 
 def gated(xp: Any, n: Any, size: Any, w_proj: Any, w_gate: Any) -> tuple[Any, Any]:
-    """sigmoid(n @ w_gate) * (n @ w_proj), and the size of its terms where n's have this size."""
+    """Return sigmoid(n @ w_gate) * (n @ w_proj), and the magnitude of its terms. `size`: the magnitude of n's terms."""
     gate, value = sigmoid(xp, xp.matmul(n, w_gate)), xp.matmul(n, w_proj)
     in_gate = xp.sqrt(xp.matmul(size * size, w_gate * w_gate))
     in_value = xp.sqrt(xp.matmul(size * size, w_proj * w_proj))
@@ -38,7 +38,7 @@ def gated(xp: Any, n: Any, size: Any, w_proj: Any, w_gate: Any) -> tuple[Any, An
 
 
 def contract(xp: Any, left: Any, right: Any) -> Any:
-    """The sums over k, as one product of matrices for each h."""
+    """Compute the sums over k as one matrix product for each h."""
     return xp.permute_dims(xp.matmul(xp.permute_dims(left, (2, 0, 1)), xp.permute_dims(right, (2, 1, 0))), (1, 2, 0))
 
 
@@ -149,7 +149,7 @@ return torch.sigmoid(x @ w_out_gate) * (s @ w_out)
         return (self._solve(xp, *inputs)[1],)
 
     def _solve(self, xp: Any, z: Any, mask: Any, gamma: Any, beta: Any, *rest: Any) -> tuple[Any, Any]:
-        """The result, and the size of the terms that it is made of through all stages."""
+        """Return the result, and the magnitude of its terms, propagated through all stages."""
         w_proj, w_gate, w_out_gate, gamma_out, beta_out, w_out = rest
         hidden = w_out.shape[0]
         x, size = layer_norm(xp, z, gamma, beta)
@@ -186,7 +186,7 @@ class TrimulEinsum(Staged):
     outputs = (Array("y", "n, n, hidden"),)
     _draw = (24, 60)
     timed = {"gpu": cases("n hidden: 256 128; 400 40")}
-    # A long sum of equal terms drifts by more than the tolerance's random walk, so the `equal` case is short.
+    # The `equal` case is short: the rounding errors of equal terms add up beyond the tolerance's random walk.
     checks = cases(
         "n hidden: 1 1; 3 129 large; 17 5 normal; 18 33 outliers; 29 7 tiny; 70 2 normal; 9 40 equal; 12 16 zeros"
     )

@@ -1,7 +1,8 @@
-"""Running totals along rows: scans with any associative operation on states of one or two floats.
+"""Running totals along rows: scans with an associative operation on states of one or two floats.
 
-A row gives the operation for the oracle, C and Triton. In C, `joined` makes one state of `a` and the later `b`,
-`lifted` makes one of an element, and `finished` the result from those before and after it.
+Each entry of `OPERATIONS` gives the operation for the oracle, C and Triton. In C, `joined` merges state `a` with the
+later state `b`, `lifted` turns an element into a state, and `finished` computes the result at an element from the
+states before and after it.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ States = tuple[Any, ...]
 
 
 def prefixes(xp: ModuleType, combine: Callable[[States, States], States], states: States) -> States:
-    """The combination of every element with all before it in its row, in log2(cols) steps of doubling distance."""
+    """Return the inclusive scan of each row, in log2(cols) steps of doubling distance."""
     distance = 1
     while distance < states[0].shape[1]:
         joined = combine(tuple(s[:, :-distance] for s in states), tuple(s[:, distance:] for s in states))
@@ -142,7 +143,7 @@ template <int Count> FUNCTION State before_thread(State s, State &total) {{
 }}
 """
 
-# 256 elements at a time; each step takes in the element twice as far away as the step before.
+# A scan of 256 elements at a time, in steps of doubling distance.
 _NAIVE = """
 __shared__ State totals[256];
 const Arguments a = {$names$};
@@ -185,7 +186,7 @@ def segmented(x, flags):
         distance *= 2
     return x
 """
-# Along rows in steps of doubling distance, where PyTorch has no function for it.
+# PyTorch code for scans that PyTorch has no function for, in steps of doubling distance.
 _HELPERS = {"linear_recurrence": _RECURRENCE, "ema": _RECURRENCE, "segmented_cumsum": _SEGMENTED}
 
 
@@ -194,7 +195,7 @@ class Scan(Operation):
         "cpu": cases("rows cols: 512 1024; 2 262144"),
         "gpu": cases("rows cols: 65536 256; 64 262144"),
     }
-    # Totals of equal terms round the same way again and again, so the `equal` case is short.
+    # The `equal` case is short: sums of equal terms are rounded in the same direction again and again.
     checks = cases(
         "rows cols: 1 1; 67 1 large; 1 20011 normal; 37 251 outliers; 5 23 equal; 3 4100 tiny; 13 7 zeros;"
         " 130 36 normal"
@@ -246,12 +247,12 @@ class Scan(Operation):
         x = sampler.values(shape, case.dtype)
         match self.name:
             case "cumprod":
-                # Factors near 1, so that no product leaves the range of float32, but not so near that all of them round
-                # the same way.
+                # The factors are so close to 1 that no product leaves the range of float32, but not so close that all
+                # products are rounded in the same direction.
                 if sampler.style == "tiny":
                     x = x * 1e4
                 return (1.0 + xp.clip(x, -2.0, 2.0) * (0.5 / shape[1] ** 0.5),)
-            case "linear_recurrence":  # decays between 0 and 1, and what is added
+            case "linear_recurrence":  # decays between 0 and 1, and addends
                 decay = 1.0 / (1.0 + xp.exp(-xp.clip(x, -4.0, 4.0)))
                 return decay, sampler.values(shape, case.dtype)
             case "segmented_cumsum":
@@ -321,7 +322,7 @@ class Scan(Operation):
             "arguments": ", ".join(arguments),
             "combine": self._combine,
             "column": "cols - 1 - col" if self._reverse else "col",
-            # The total before an element is that at its neighbour, which is read in its stead.
+            # The exclusive total of an element is the inclusive total of its predecessor, so read the predecessor.
             "source": "cols - 1 - col" if self._reverse else "col - 1" if self._exclusive else "col",
             "seen": "inside & (col > 0)" if self._exclusive else "inside",
             "load": "\n".join(f"{name} = tl.load({name}_ptr + at, mask=seen, other=0)" for name in ins),
@@ -334,7 +335,7 @@ class Scan(Operation):
                 f"{b} = tl.full([ROWS, 1], {v}, tl.float32)" for b, v in zip(before, identity, strict=True)
             ),
             "offset": f"{states} = combine({', '.join([*before, *fields])})",
-            # The totals of the last lane.
+            # Carry over the totals of the last lane.
             "carry": "\n".join(
                 f"{b} = tl.sum(tl.where(lane == BLOCK - 1, {name}, 0.0), axis=1, keep_dims=True)"
                 for b, name in zip(before, fields, strict=True)
@@ -370,7 +371,7 @@ def _sums(xp: ModuleType, before: States, after: States) -> States:
 
 
 def _recurrences(xp: ModuleType, before: States, after: States) -> States:
-    """Of h -> a * h + b, one after the other."""
+    """Compose two recurrences h -> a * h + b, `before` first."""
     return before[0] * after[0], after[0] * before[1] + after[1]
 
 
@@ -395,7 +396,7 @@ def _segments(xp: ModuleType, x: Any, flags: Any) -> Any:
 
 
 def _root_squares(xp: ModuleType, y: Any, lengths: Any, x: Any) -> Any:
-    """The prefix's root sum of squares times the root of its length: each element adds one more rounding."""
+    """The root sum of squares of the prefix times the root of its length, as each element adds one rounding."""
     return xp.sqrt(lengths * xp.cumulative_sum(x * x, axis=-1))
 
 

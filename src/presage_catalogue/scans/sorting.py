@@ -1,4 +1,4 @@
-"""Sorting the elements of each row, and finding the largest of them."""
+"""Sort the elements of each row, or find the largest of them."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ key = tl.where(inside, ordered * 4294967296 + col, 0x7FFFFFFFFFFFFFFF)
 
 
 class RowSort(Operation):
-    """The elements of each row in ascending order, or where they came from."""
+    """Sorts each row in ascending order. Returns the values or the original indices."""
 
     inputs = (Array("x", "rows, cols"),)
     _draw = (9, (100, 700))
@@ -83,7 +83,7 @@ class RowSort(Operation):
         xp, (x,) = sampler.xp, super().make_inputs(case, sampler)
         if not self._indices:
             return (x,)
-        # Where elements came from is only known if no two are equal: a permutation, stretched out.
+        # The original indices are unique only if no two elements are equal, so the elements are a mapped permutation.
         place = xp.astype(xp.argsort(x), x.dtype) / x.shape[1] - 0.45
         return (place * place * place + place,)
 
@@ -123,7 +123,7 @@ class RowSort(Operation):
 
 
 class TopK(Operation):
-    """The few largest elements of each row, in descending order."""
+    """The k largest elements of each row, in descending order."""
 
     name = "topk_rows"
     count = 8

@@ -1,4 +1,4 @@
-"""Softmax and the losses that are built on it."""
+"""Softmax and the losses built on it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Row losses: one number for every row, made from a statistic of its elements.
+"""Row losses: one number per row, computed from a statistic of its elements.
 
-A row gives the statistic, the oracle, what to write in PyTorch, and the loss in C (`s` is the total) and Triton.
+Each entry of `OPERATIONS` gives the statistic, the oracle, the PyTorch code, and the expression of the loss in C (`s`
+is the statistic's total) and in Triton.
 """
 
 from __future__ import annotations
@@ -30,14 +31,14 @@ FUNCTION float finished(const Arguments *a, State s, Row row, int r) {
 
 
 class RowLoss(RowOperation):
-    """loss[r] = f(statistic of the rows r of the inputs)."""
+    """loss[r] = f(statistic of row r of the inputs)."""
 
     _draw = (130, (40, 1000))
     timed = {
         "cpu": cases("rows cols: 1024 512; 32 16384"),
         "gpu": cases("rows cols: 131072 256; 512 65536"),
     }
-    # Sums of equal terms round the same way again and again, so the `equal` case is short.
+    # The `equal` case is short: sums of equal terms are rounded in the same direction again and again.
     checks = cases(
         "rows cols: 1 1; 5 1 large; 1 10007 normal; 67 251 large; 33 516 outliers; 131 17 tiny; 13 31 equal;"
         " 3 2049 zeros"
@@ -111,7 +112,7 @@ SMOOTHING = 0.1
 
 
 def _terms(xp: ModuleType, x: Any, labels: Any) -> tuple[Any, Any]:
-    """Each row's log of the sum of exponentials, and its label's logit."""
+    """Return each row's log-sum-exp and the logit of its label."""
     top = xp.max(x, axis=-1, keepdims=True)
     normaliser = top + xp.log(xp.sum(xp.exp(x - top), axis=-1, keepdims=True))
     chosen = xp.take_along_axis(x, xp.reshape(labels, (-1, 1)), axis=-1)
@@ -129,7 +130,7 @@ def _smoothed(xp: ModuleType, x: Any, labels: Any) -> Any:
 
 
 def _logarithm_scale(xp: ModuleType, x: Any, labels: Any) -> Any:
-    # The 1 stands for the logarithm: a relative error of the sum becomes an absolute one of its logarithm.
+    # The 1 is for the logarithm: a relative error of the sum becomes an absolute error of its logarithm.
     return 1.0 + sum(term**2 for term in _terms(xp, x, labels))
 
 
@@ -168,7 +169,7 @@ OPERATIONS = (
         c="s.sum",
         triton="sum",
         flops=4,
-        # Single terms are off by their own size, the sum by its own.
+        # Each term's error is relative to the term, the sum's error is relative to the sum.
         scale=lambda xp, p, q: xp.sqrt(
             xp.sum((xp.exp(p) * (xp.abs(p) + xp.abs(q))) ** 2, axis=-1)
             + xp.sum(xp.abs(_kl_terms(xp, p, q)), axis=-1) ** 2

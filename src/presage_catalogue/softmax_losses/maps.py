@@ -1,7 +1,7 @@
-"""Row maps: every element of the output depends on its own element and on a statistic of its row.
+"""Row maps: each output element depends on the same input element and on a statistic of its row.
 
-A row gives the statistic, the oracle, what to write in PyTorch, and the element in C, with `s` for the total after
-`settle`, and in Triton.
+Each entry of `OPERATIONS` gives the statistic, the oracle, the PyTorch code, and the expression of an element in C,
+where `s` is the statistic's total after `settle`, and in Triton.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class RowMap(RowOperation):
             self.timed = {"gpu": self.timed["gpu"]}
 
     def make_inputs(self, case: Case, sampler: Sampler) -> tuple[Any, ...]:
-        """A backward pass starts from the forward pass's output, which is a softmax or its logarithm."""
+        """Draw inputs. A backward pass gets the output of the forward pass: a softmax or its logarithm."""
         drawn = super().make_inputs(case, sampler)
         if len(self._ins) == 1:
             return drawn
@@ -88,7 +88,7 @@ class RowMap(RowOperation):
         return (xp.exp(x) if self.name == "softmax_backward" else x), dy
 
     def tolerance(self, case: Case) -> Tolerance:
-        # The gradient of a mean over the rows is smaller by their number.
+        # The gradient of a mean over the rows is divided by the number of rows.
         absolute = self._absolute / case.dims["rows"] if self._labels else self._absolute
         return Tolerance(self._relative, self._reason, absolute)
 
@@ -129,13 +129,13 @@ def _softmax(xp: ModuleType, x: Any) -> Any:
 
 
 def _normaliser(xp: ModuleType, x: Any) -> Any:
-    """The log of each row's sum of exponentials."""
+    """Return each row's log-sum-exp."""
     top = xp.max(x, axis=-1, keepdims=True)
     return top + xp.log(xp.sum(xp.exp(x - top), axis=-1, keepdims=True))
 
 
 def _chosen(xp: ModuleType, x: Any, labels: Any) -> Any:
-    """1 in the column of each row's label, 0 elsewhere."""
+    """Return the one-hot encoding of the labels."""
     columns = xp.arange(x.shape[1], dtype=labels.dtype, device=labels.device)
     return xp.astype(columns[None, :] == labels[:, None], x.dtype)
 

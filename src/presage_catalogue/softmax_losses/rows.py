@@ -1,4 +1,4 @@
-"""What the room's operations share: each gathers a statistic of every row and then maps or sums up the row with it."""
+"""The base class of this room's operations: each computes a statistic of every row and an output from it."""
 
 from __future__ import annotations
 
@@ -129,29 +129,30 @@ if (STEP) {
 
 @dataclass(frozen=True)
 class Statistic:
-    """A running total of a row's elements. In C, `s` is the total, `before` what it was, and inputs have their names.
+    """Code for a running total of a row's elements.
 
-    An element is added in three steps, so that a group of them can share the second: prepare, rescale, add.
-    In Triton, every lane keeps a total of its own until they are reduced along the row.
+    In C, `s` is the total, `before` its previous value, and elements have the names of their inputs. An element is
+    added in three steps: prepare, rescale, add. A group of elements can share the rescaling. In Triton, each lane has
+    its own total until the lanes are reduced along the row.
     """
 
     identity: Mapping[str, str]
-    """Its floats, and what they are before any element is seen."""
+    """The names of the total's floats, and their start values."""
     add: str
     prepare: str
     rescale: str
     joined: str
-    """C: returns the total of `a` and `b`."""
+    """C: returns the merged total of `a` and `b`."""
     triton_include: str
-    """Lines that add a tile, lane by lane."""
+    """Triton lines that add a tile to the lanes' totals."""
     triton_reduce: str
-    """Lines that join the lanes along axis 1, and keep that axis."""
+    """Triton lines that merge the lanes along axis 1, and keep that axis."""
     triton_whole: str
-    """Lines that find the total of a tile that holds whole rows."""
+    """Triton lines that compute the total of a tile that holds whole rows."""
     triton_step: str
-    """Lines that add a tile to a total of one value a row."""
+    """Triton lines that add a tile to a total of one value per row."""
     outside: str
-    """What Triton reads for elements outside the row."""
+    """The value that Triton loads for elements outside the row."""
     tunables: str = "//"
 
     @property
@@ -159,14 +160,14 @@ class Statistic:
         return list(self.identity)
 
     def of(self, name: str) -> Statistic:
-        """The same of an input that is not called x."""
+        """Return the statistic for an input with another name than x."""
         texts = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "identity"}
         named: dict[str, Any] = {field: re.sub(r"\bx\b", name, text) for field, text in texts.items()}
         return replace(self, **named)
 
 
 def total(c: str, triton: str) -> Statistic:
-    """The sum of a formula over the row."""
+    """Return the statistic that sums an expression over the row."""
     return Statistic(
         identity={"sum": "0.0f"},
         prepare="",
@@ -181,7 +182,7 @@ def total(c: str, triton: str) -> Statistic:
     )
 
 
-# Finite, so that the totals of no elements can be joined without infinity minus infinity.
+# Finite, so that merging two empty totals does not compute infinity minus infinity.
 _LOWEST = "-3.0e38"
 
 EXPONENTIALS = Statistic(
@@ -206,7 +207,7 @@ EXPONENTIALS = Statistic(
     outside='-float("inf")',
     tunables="// presage: tune STEP = 1, 0",
 )
-"""The largest element, and the sum of the exponentials relative to it. STEP rescales it once a group of elements."""
+"""The largest element, and the sum of exponentials relative to it. With STEP, the sum is rescaled once per group."""
 
 EXPONENTIALS_AND_SUM = Statistic(
     identity={**EXPONENTIALS.identity, "plain": "0.0f"},
@@ -224,7 +225,7 @@ EXPONENTIALS_AND_SUM = Statistic(
 
 
 class RowOperation(Operation):
-    """Rows of one or two float inputs, perhaps with a label each; the output is made from a statistic of each row."""
+    """An operation on the rows of one or two float inputs, optionally with a label per row, and a statistic per row."""
 
     def __init__(
         self,
@@ -266,7 +267,7 @@ class RowOperation(Operation):
             drawn += (sampler.integers((shape[0],), 0, shape[1], "int64"),)
         return drawn
 
-    # What goes into the places of the room's families.
+    # The code for the placeholders of the room's families.
 
     def code(self, suffix: str) -> Mapping[str, str]:
         if suffix == ".py":
@@ -299,7 +300,7 @@ class RowOperation(Operation):
         }
 
     def _passes(self) -> Mapping[str, str]:
-        """For families that find the largest element and the sum one after the other."""
+        """Return the code for families that find the largest element in a first pass and the sum in a second."""
         common = self._common([f"float(g.of[{i}].at[i])" for i in range(len(self._ins))], cuda=True)
         return {"largest": "s.largest", **{name: common[name] for name in ("unpack", "prepare", "add")}}
 
@@ -323,7 +324,7 @@ class RowOperation(Operation):
         return {**common, "finish": filled(self._finish(cuda), common)}
 
     def _finish(self, cuda: bool) -> str:
-        """C functions that make the output from a total, with the places of the preludes."""
+        """Return C functions that compute the output from a total. They contain the placeholders of the preludes."""
         raise NotImplementedError
 
     def _prelude_c(self) -> str:

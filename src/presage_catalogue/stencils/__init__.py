@@ -1,4 +1,4 @@
-"""Stencils: every point of a grid from the points around it."""
+"""Stencils: compute each point of a grid from the points around it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Stencils on planes: each point of an image from its neighbours in the same image.
+"""Stencils on planes: compute each point of an image from its neighbours in the same image.
 
-A row gives the formula for the oracle and as code for C and Triton, in which v(dy, dx) is a neighbour; the code may use
-the point's own y and x, the image's h and w, and `at`, its place in the array.
+Each entry of `OPERATIONS` gives the formula for the oracle and as C and Triton code. v(dy, dx) is a neighbour. The code
+may use the point's y and x, the image's h and w, and `at`, the point's index in the array.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _TRITON_FETCH = {
 
 
 def neighbours(xp: ModuleType, u: Any, ry: int, rx: int, outside: str) -> Neighbour:
-    """v(dy, dx): the image moved so that every point lies where the one that it is a neighbour of was."""
+    """Return the function v(dy, dx): the padded image, shifted so that each point holds its neighbour at (dy, dx)."""
     _, h, w = u.shape
     for axis, radius in ((1, ry), (2, rx)):
         if radius == 0:
@@ -152,12 +152,12 @@ class PlaneStencil(Operation):
 
 
 def _fetched(code: str) -> str:
-    """Triton has no closures: a neighbour is fetched by a function that is told where."""
+    """Replace v(dy, dx) in Triton code by calls of `fetch` with explicit coordinates, as Triton has no closures."""
     return re.sub(r"\bv\((-?\d), (-?\d)\)", r"fetch(plane_ptr, y + (\1), x + (\2), h, w, inside, EDGE)", code)
 
 
 def _sum(weights: Weights, suffix: str = "f") -> str:
-    """The weighted sum as C (or, without the suffix, Triton) code."""
+    """Return the weighted sum as C code, or, with an empty suffix, as Triton code."""
     by_weight: dict[float, list[str]] = {}
     for (dy, dx), weight in weights.items():
         by_weight.setdefault(weight, []).append(f"v({dy}, {dx})")
@@ -165,7 +165,7 @@ def _sum(weights: Weights, suffix: str = "f") -> str:
 
 
 def _linear(weights: Weights) -> tuple[Formula, str, str, Formula]:
-    """The oracle, the codes and the scale of a sum with constant weights."""
+    """Return the oracle, the C and Triton code and the scale of a sum with constant weights."""
     return (
         lambda xp, v: sum(weight * v(dy, dx) for (dy, dx), weight in weights.items()),
         f"return {_sum(weights)};",
@@ -188,7 +188,7 @@ _PAD = "h, w = u.shape[1:]\np = F.pad(u, ({0}, {0}, {1}, {1}){2})\n"
 
 
 def _eager(code: str, ry: int = 1, rx: int = 1, clamp: bool = False) -> str:
-    """PyTorch code on slices of the padded image, from code with v(dy, dx)."""
+    """Translate code with v(dy, dx) to PyTorch code on slices of the padded image."""
     moved = re.sub(r"\bv\((-?\d), (-?\d)\)", lambda m: _SLICE.format(int(m[1]) + ry, int(m[2]) + rx), code)
     return _PAD.format(rx, ry, ', mode="replicate"' if clamp else "") + moved
 
@@ -199,7 +199,7 @@ def _life(xp: ModuleType, v: Neighbour) -> Any:
     return xp.astype((around == 3) | ((around == 2) & (alive == 1)), xp.uint8)
 
 
-# The median of nine by 19 exchanges: sort the rows of three, then what can still be the median.
+# The median of nine by 19 compare-exchanges: sort the rows of three, then the remaining candidates for the median.
 _EXCHANGES = (
     (1, 2), (4, 5), (7, 8), (0, 1), (3, 4), (6, 7), (1, 2), (4, 5), (7, 8), (0, 3), (5, 8), (4, 7), (3, 6), (1, 4),
     (2, 5), (4, 7), (4, 2), (6, 4), (4, 2),
@@ -235,12 +235,13 @@ def _step(xp: ModuleType, v: Neighbour) -> Any:
 
 
 def _heat(xp: ModuleType, v: Neighbour) -> Any:
-    """Two steps; the second sees zeros outside, and not what the first would have made of them."""
+    """Compute two time steps. In the second step, points outside the image are zero, too."""
     return _step(xp, neighbours(xp, _step(xp, v), 1, 1, _ZERO))
 
 
 def _heat_code(suffix: str) -> str:
-    """Both steps at once, from 13 points: the first step at five of them, where they lie in the image."""
+    """Return code that computes both time steps from 13 points: the first step is computed at the five points of the
+    cross that are inside the image."""
     lines = []
     for i, (by, bx) in enumerate(((0, 0), *_CROSS)):
         around = " + ".join(f"v({by + dy}, {bx + dx})" for dy, dx in _CROSS)
@@ -278,7 +279,7 @@ _BILATERAL_EAGER = (
 
 
 def _separable(taps: Sequence[float]) -> dict[str, dict[str, str]]:
-    """What families need that blur along rows and columns apart: a radius and the taps."""
+    """Return the code for families that filter rows and columns separately: the radius and the taps."""
     listed = ", ".join(map(repr, taps))
     return {
         ".cu": {"reach": str(len(taps) // 2), "taps": ", ".join(f"{tap!r}f" for tap in taps)},

@@ -1,4 +1,4 @@
-"""Upsampling: images with every side doubled."""
+"""Upsampling of images by a factor of two in height and width."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from presage_catalogue.operation import CUDNN_IN_FLOAT32, Formula, Operation
 
 
 class Upsample(Operation):
-    """out[i, 2 y + a, 2 x + b] for a, b in {0, 1} from the points of u around (y, x); outside the image lies its
-    nearest point. `code` computes it from v(dy, dx), with `a` and `b` known."""
+    """Computes out[i, 2 y + a, 2 x + b] for a, b in {0, 1} from the points of u around (y, x). A point outside the
+    image has the value of the nearest point inside. `code` computes an output from v(dy, dx), `a` and `b`."""
 
     torch_imports = CUDNN_IN_FLOAT32
     inputs = (Array("u", "n, h, w"),)
@@ -77,7 +77,7 @@ class Upsample(Operation):
 
 
 def _beside(xp: ModuleType, u: Any, axis: int, side: int) -> Any:
-    """The neighbour before (-1) or after (1) each element along the axis; at the end, the element itself."""
+    """Return the neighbour before (-1) or after (1) each element along an axis, or the element itself at the border."""
     length = u.shape[axis]
     if axis == 1:
         parts = (u[:, :1, :], u[:, : length - 1, :]) if side < 0 else (u[:, 1:, :], u[:, length - 1 :, :])

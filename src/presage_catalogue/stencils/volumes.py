@@ -1,4 +1,4 @@
-"""Stencils on volumes: each point of a grid of three dimensions from its neighbours, zero outside."""
+"""Stencils on volumes: compute each point of a 3-D grid from its neighbours, with zero padding."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Weights = Mapping[tuple[int, int, int], float]
 
 
 class VolumeStencil(Operation):
-    """out[i, z, y, x] = the sum of weight * u[i, z + dz, y + dy, x + dx] over neighbours at most one step away."""
+    """out[i, z, y, x] = sum of weight * u[i, z + dz, y + dy, x + dx] over neighbours one step away at most."""
 
     torch_imports = CUDNN_IN_FLOAT32
     inputs = (Array("u", "n, d, h, w"),)
@@ -33,7 +33,7 @@ class VolumeStencil(Operation):
     def __init__(
         self, name: str, summary: str, weights: Weights, eager: str, *, flops: int, taps: tuple[float, ...] = ()
     ) -> None:
-        """`taps`, if given, are the weights of the one-dimensional stencil that this is the product of."""
+        """`taps`, if given, are the weights of the 1-D stencil whose product along the three axes is this stencil."""
         super().__init__(name, f"{summary}; zero outside the volume", eager=eager, flops=flops)
         self._weights, self._taps = weights, taps
 

@@ -1,1 +1,1 @@
-"""Agents that come with the package: scripted ones, for tests and experiments."""
+"""The agents of this package, for tests and experiments: scripted and replayed."""

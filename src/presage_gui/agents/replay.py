@@ -1,4 +1,4 @@
-"""`replay`: the steps of an episode that is on disk, one after the other."""
+"""The `replay` agent: repeats the steps of a recorded episode in order."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from presage_gui.step import Step
 
 
 class Replay(Agent):
-    """`replay:FOLDER`: of the episode in this folder."""
+    """Repeats the steps of the episode in a folder: `replay:FOLDER`."""
 
     def __init__(self, folder: str, environment: Environment) -> None:
         events = read_events(Path(folder))

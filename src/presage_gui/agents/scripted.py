@@ -1,7 +1,7 @@
-"""`scripted`: does what the oracle of the environment says, with a share of errors on purpose.
+"""The `scripted` agent: follows the environment's oracle, and makes errors on purpose at a given rate.
 
-What it proposes depends only on the goal, the seed, the number of the step and the number of the attempt, so that an
-episode can be continued. After an objection it takes the critic's fix, if there is one; otherwise it tries again.
+Its random choices depend only on the goal, the seed, the step number and the attempt number, so that an episode can be
+continued. After an objection the agent takes the critic's fix, if there is one. Otherwise it draws again.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from presage_gui.step import Step
 
 
 class Guide(Protocol):
-    """What knows the way: the oracle of an environment."""
+    """The interface of an environment's oracle."""
 
     rng: random.Random
 
@@ -35,7 +35,7 @@ class Guide(Protocol):
 
 
 class Scripted(Agent):
-    """`errors`: the share of steps that are spoilt; `bare`: says no intents."""
+    """Follows the oracle. `errors`: the share of steps that get an error; `bare`: propose steps without intents."""
 
     def __init__(self, environment: Environment, errors: float = 0.0, bare: bool = False) -> None:
         if not 0 <= errors <= 1:
@@ -65,7 +65,7 @@ class Scripted(Agent):
         return Step(action, "" if self._bare else proposed.intent)
 
     def _spoilt(self, s: Situation) -> Proposed:
-        """An error of some class that is possible here; the right step where none is."""
+        """Return an erroneous step of a random class that is possible here, or the correct step if none is."""
         kinds = list(INJECTORS)
         s.rng.shuffle(kinds)
         for kind in kinds:

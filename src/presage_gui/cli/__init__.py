@@ -1,1 +1,1 @@
-"""`presage-gui`: one file per command, no logic."""
+"""The commands of `presage-gui`, one file each. They contain no logic of their own."""

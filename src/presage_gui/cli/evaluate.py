@@ -1,4 +1,4 @@
-"""`presage-gui evaluate`: how good a critic is, on recorded states or in the loop."""
+"""`presage-gui evaluate`: measure how good a critic is, on recorded states or in the loop."""
 
 from __future__ import annotations
 

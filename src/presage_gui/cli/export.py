@@ -1,4 +1,4 @@
-"""`presage-gui export`: questions for fine-tuning a vision model."""
+"""`presage-gui export`: write questions for fine-tuning a vision model."""
 
 from __future__ import annotations
 

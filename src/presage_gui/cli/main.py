@@ -1,6 +1,6 @@
-"""`presage-gui COMMAND …`: imports the command's module, parses its arguments, runs it, and reports errors.
+"""The entry point of `presage-gui COMMAND …`: imports the command's module, parses arguments, runs it, reports errors.
 
-An error that the user can fix is one line on stderr and exit status 2.
+An error that the user can fix is reported as one line on stderr, with exit status 2.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ COMMANDS = {
     "pack": "put a recorded set into one small file",
     "export": "write recorded states as questions for fine-tuning a vision model",
 }
-"""Each name is a module of presage_gui.cli, which is imported only when the command is used."""
+"""The summaries of the commands. Each command is a module of presage_gui.cli, imported only when it is used."""
 
 
 class _StoppedError(KeyboardInterrupt):
@@ -58,7 +58,7 @@ def _stop(*_: object) -> NoReturn:
 
 
 def build(command: str | None) -> argparse.ArgumentParser:
-    """The parser. Only this command has its arguments: another's would have to be imported."""
+    """Return the parser. Only `command` gets its arguments, so that no other command's module is imported."""
     parser = argparse.ArgumentParser(
         prog="presage-gui",
         description="Check what a computer-use agent is about to do, before it is done.",

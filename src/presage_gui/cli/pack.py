@@ -1,4 +1,4 @@
-"""`presage-gui pack`: a recorded set as one small file."""
+"""`presage-gui pack`: pack a recorded set into one small file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`presage-gui page`: the page of an episode again."""
+"""`presage-gui page`: write the page of an episode again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arguments that several commands have: the critic, and when it is believed."""
+"""Arguments that several commands share: the critic, and the thresholds of the gate."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`presage-gui record`: a recorded set of one's own."""
+"""`presage-gui record`: record a set of states."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`presage-gui run`: one or several episodes."""
+"""`presage-gui run`: run one or more episodes."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _configuration(arguments: argparse.Namespace, seed: int) -> dict[str, object]:
-    """What an episode must have in common with itself when it is continued; budgets may grow."""
+    """Return the settings that must not change when an episode is continued. Other budgets may grow."""
     names = ("env", "agent", "critic", "threshold", "strict", "revisions", "no_fixes")
     return {name: getattr(arguments, name) for name in names} | {"seed": seed}
 

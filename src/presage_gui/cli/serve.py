@@ -1,4 +1,4 @@
-"""`presage-gui serve`: the middleware."""
+"""`presage-gui serve`: check steps for other agents, over HTTP or MCP."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`presage-gui tasks`: what the splits hold."""
+"""`presage-gui tasks`: list the tasks of each split and family."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Critics: `pixels`, `vlm`, `blend`."""
+"""The critics `pixels`, `vlm` and `blend`."""

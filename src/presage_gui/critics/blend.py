@@ -1,4 +1,4 @@
-"""The `blend` critic: pools several, and learns from outcomes which of them deserves to be believed."""
+"""The `blend` critic: pools the verdicts of several critics, and learns from outcomes how much to weight each."""
 
 from __future__ import annotations
 
@@ -18,17 +18,18 @@ from presage_gui.step import Step
 
 MEMBERS = ("pixels", "vlm")
 _DOUBT = 0.02
-"""This much of every score is that of a coin, so that one surprise ruins nobody."""
+"""This share of every likelihood is that of a fair coin, so that one wrong verdict cannot reduce a weight to zero."""
 _FORGET = 0.02
+"""After each outcome the weights move by this share towards equal weights."""
 
 
 class Blend(Critic):
-    """The weighted mean of log-odds. A member that abstains has no weight in that pool; one that fails makes the blend
-    fail only where nobody else can judge, or where the step cannot be undone."""
+    """The weighted mean of the members' log-odds. Members that abstain or fail are left out of the mean. A failed
+    member makes the blend fail only if no other member can judge, or if the step is irreversible."""
 
     @classmethod
     def from_text(cls, text: str, get: Callable[[str], Any]) -> Blend:
-        """The blend of `blend:A,B`, or of the usual members."""
+        """Make the blend of the critics in `blend:A,B`, or of the default `MEMBERS`. `get` makes a critic by name."""
         return cls({name: get(name) for name in (text.split(",") if text else MEMBERS)})
 
     def __init__(self, members: dict[str, Critic]) -> None:
@@ -39,7 +40,7 @@ class Blend(Critic):
 
     @property
     def weights(self) -> dict[str, float]:
-        """What each member's word counts, when all have one."""
+        """The weight of each member when all of them judge."""
         return dict(zip(self._members, self._weights.tolist(), strict=True))
 
     @property
@@ -73,7 +74,7 @@ class Blend(Critic):
         )
 
     def observe(self, verdict: Verdict, good: bool) -> None:
-        """Weights are multiplied by the probability that a member gave to what came."""
+        """Multiply each member's weight by the probability that it gave to the outcome."""
         for i, name in enumerate(self._members):
             if f"weight_{name}" in verdict.evidence:
                 said = verdict.evidence[f"said_{name}"] if good else 1 - verdict.evidence[f"said_{name}"]

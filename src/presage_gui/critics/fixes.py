@@ -1,4 +1,4 @@
-"""Steps that might be right in the place of one that is not. The critic weighs each as it weighs any step."""
+"""Candidate fixes: steps that may be right instead of a doubted one. The critic scores them like any other step."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ _MOST = 4
 
 
 def candidates(s: Situation) -> list[Step]:
-    """A few, the likeliest first, of a step whose intent is known: theirs is the same."""
+    """Return a few candidate steps, the likeliest first, for a step that has an intent.
+
+    The candidates keep the intent, except the click that gives a field the focus before typing."""
     if s.action.kind is Kind.TYPE:
         return [*_other_text(s), *_focus_first(s)][:_MOST]
     if s.action.kind in POINTING or s.action.at is None:
@@ -50,7 +52,7 @@ def _focus_first(s: Situation) -> list[Step]:
 
 
 def _fields(s: Situation) -> list[Element]:
-    """Fields, the inner one where one lies in another."""
+    """Return the fields. Of nested fields, only the innermost."""
     fields = [each for each in s.scene.elements if each.kind == "field" and each.area.height < 60]
     return [
         each for each in fields if not any(other is not each and _inside(other.area, each.area) for other in fields)

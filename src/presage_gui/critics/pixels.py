@@ -1,6 +1,7 @@
-"""The `pixels` critic: reads the screen, weighs what it sees with learned weights, and says why. No model to download.
+"""The `pixels` critic: reads the screen, computes a probability with learned weights, and explains it.
 
-Text on the screen is only compared with the goal, the intent and what is typed. Nothing obeys it.
+It needs no model download. Text on the screen is only compared with the goal, the intent and the typed text. It is
+never followed as an instruction.
 """
 
 from __future__ import annotations
@@ -22,21 +23,21 @@ from presage_gui.sight.text import Reader
 from presage_gui.step import Step
 
 _DOUBTED = 0.5
-"""Below this probability an error is named, and a fix looked for."""
+"""Below this probability the verdict names an error, and the critic looks for a fix."""
 _FIX = 0.7
-"""A fix must be this likely right, as what is meant and as a step to the goal."""
+"""The least probability of a fix, both with its intent and as a bare step."""
 _MALFORMED = 0.005
 _READ = 0.85
-"""A label this much like what is meant is the one."""
+"""A label with at least this likeness to the name in the intent counts as the named element."""
 _PLAIN = 12
-"""A surface that spreads less is plain: there is nothing there that could be meant."""
+"""A surface whose brightness has at most this standard deviation is plain: it shows no icon or picture."""
 _NAME = 2
-"""So many words may name something without quotes; more describe it."""
+"""An unquoted name has at most this many words. A longer text is a description."""
 
 
 class Pixels(Critic):
-    """`fixes`: whether a step of its own is offered apart from the explanation; `online`: whether it learns from
-    outcomes."""
+    """Judges steps from pixels. `fixes`: whether the critic offers a step of its own; `online`: whether it learns from
+    outcomes; `weights`: those for steps with an intent and for bare steps, instead of the shipped ones."""
 
     def __init__(
         self, fixes: bool = True, online: bool = True, weights: tuple[Weights, Weights] | None = None,
@@ -85,7 +86,7 @@ class Pixels(Critic):
         return [float(each) for each in weights(rows)]
 
     def _fix(self, goal: str, history: History, screen: Screen, situation: Situation) -> Step | None:
-        """The likeliest of a few other steps, if it is likely enough."""
+        """Return the candidate step that is likeliest with its intent, or None if none reaches `_FIX`."""
         steps = [step for step in candidates(situation) if step.action != situation.action]
         if not steps:
             return None
@@ -98,8 +99,10 @@ class Pixels(Critic):
 
 
 def _cannot_judge(s: Situation, seen: dict[str, float]) -> bool:
-    """Nothing ties the place to the words: what is meant is not read anywhere, and the place is an icon or a picture,
-    or the words describe something without naming it, or they are the goal's own and say nothing more."""
+    """Whether nothing connects the click's position with the intent.
+
+    This is so if the meant name is nowhere on the screen, and the position is an icon or a picture, or the intent
+    only describes the element without naming it, or the intent only repeats the goal."""
     if s.action.kind not in POINTING or not s.meant or _speaks_for_itself(seen):
         return False
     if max(seen.get("i_best", 0.0), seen.get("i_partly", 0.0)) >= _READ:
@@ -110,7 +113,7 @@ def _cannot_judge(s: Situation, seen: dict[str, float]) -> bool:
 
 
 def _speaks_for_itself(seen: dict[str, float]) -> bool:
-    """What tells without any label: a step repeated in vain, a colour that is named."""
+    """Whether there is evidence that needs no label: a step repeated without effect, or a colour in the intent."""
     return bool(seen.get("h_same_fruitless") or seen.get("p_same_fruitless")) or "i_colour" in seen
 
 
@@ -125,7 +128,7 @@ def _is_irreversible(s: Situation) -> bool:
 
 
 def _expected(s: Situation) -> str:
-    """What the step will do, as far as the screen tells."""
+    """Return what the step will probably do, judged from the screen."""
     at = s.action.at
     element = s.scene.element_at(at.x, at.y) if at else None
     if s.action.kind is Kind.TYPE:

@@ -1,4 +1,4 @@
-"""Why a step looks wrong: one of the twelve classes and a sentence, from the evidence; never what to do instead."""
+"""Explain why a step looks wrong: an error class and a sentence, derived from the evidence. No solution is given."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Reason:
 
 
 def reason(s: Situation, seen: Evidence) -> Reason:
-    """The first rule that fits; the rules go from what is surest."""
+    """Return the reason of the first rule that applies. The most reliable rules come first."""
     for rule in (_repeated, _disagreeing, _busy, _ending, _typing, _moving, _grounded, _meaning):
         found = rule(s, seen)
         if found is not None:

@@ -1,7 +1,7 @@
-"""Learns the weights of the `pixels` critic from recorded states: python -m presage_gui.critics.training DATA [FOLDER].
+"""Train the weights of the `pixels` critic on recorded states: python -m presage_gui.critics.training DATA [FOLDER].
 
-Trees are fitted on train and validation together. The scaling and the calibration of the guard come from what weights
-said of families that they had not seen. Test tasks are never read.
+The trees are fitted on train and validation together. The scaling and the guard's calibration come from
+cross-fitting: from predictions on task families that the fitted trees had not seen. Test tasks are never read.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from presage_gui.data.dataset import State, load
 from presage_gui.sight.scene import Viewer
 
 _CALIBRATION = 1500
-"""So many verdicts with their outcomes are kept for the guard."""
+"""The number of verdicts with outcomes that are stored for the guard."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """The evidence of one proposal, with its label."""
+    """The evidence of one proposal with and without its intent, and its label."""
 
     task: str
     family: str
@@ -38,7 +38,7 @@ class Row:
 
 
 def rows_of(states: Iterable[State], viewer: Viewer | None = None) -> list[Row]:
-    """One for each proposal that can be carried out; the others need no weights."""
+    """Return one row for each proposal that can be carried out. All others are rejected without weights."""
     viewer = viewer or Viewer()
     rows = []
     for state in states:
@@ -55,7 +55,7 @@ def rows_of(states: Iterable[State], viewer: Viewer | None = None) -> list[Row]:
 
 
 def train(rows: list[Row], folder: Path) -> None:
-    """Writes the weights with and without a stated intent, and the calibration of the guard."""
+    """Fit and write the weights for steps with an intent and for bare steps, and the guard's calibration."""
     good = np.array([float(row.good) for row in rows])
     weight = balanced(good, [row.family for row in rows])
     families = [row.family for row in rows]

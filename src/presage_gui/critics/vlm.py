@@ -1,4 +1,4 @@
-"""The `vlm` critic: asks any OpenAI-compatible endpoint that sees pictures. Whatever goes wrong, a person decides."""
+"""The `vlm` critic: asks an OpenAI-compatible endpoint that takes images. If a request fails, a person decides."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ _NO_WORDS = "the vision model doubts this step; it was trained to give a number 
 
 
 class Vlm(Critic):
-    """Settings come from the environment, as for the `llm` forecaster: PRESAGE_LLM_BASE_URL, PRESAGE_LLM_MODEL and so
-    on; `model` and `samples` can be given. Answers are cached, so that no question is paid for twice. A model that is
-    the folder of a training by `presage train llm` is read out on this machine."""
+    """Asks a vision model. The settings come from environment variables, as for the `llm` forecaster:
+    PRESAGE_LLM_BASE_URL, PRESAGE_LLM_MODEL and so on. `model` and `samples` override them. Answers are cached, so that
+    no question is paid for twice. If `model` is an output folder of `presage train llm`, that model is read out on
+    this machine."""
 
     def __init__(self, model: str | None = None, samples: int | None = None, settings: Settings | None = None) -> None:
         self._read_out = VlmReadOut(model) if model and VlmReadOut.is_folder(model) else None
@@ -57,12 +58,13 @@ class Vlm(Critic):
         return self._verdict(pooled(opinions), step)
 
     def _read(self, asked: list[dict[str, Any]], step: Step) -> Verdict:
-        """A digit names no class, and does not say whether a step can be undone: one without an intent is held to be
-        one that cannot."""
+        """Ask the read-out model. Its answer gives neither an error class nor whether the step is irreversible.
+
+        A step without an intent therefore counts as irreversible."""
         assert self._read_out is not None
         try:
             opinion = Opinion(self._read_out(asked), None, "", _NO_WORDS, irreversible=not step.intent)
-        except RuntimeError as error:  # torch's, of memory that is lacking, too
+        except RuntimeError as error:  # includes torch's out-of-memory error
             return _failed(f"the vision model failed: {one_line(str(error), 200)}")
         return replace(self._verdict(opinion, step), error=None)
 
@@ -88,7 +90,7 @@ class Vlm(Critic):
 
 
 def _says_so(step: Step) -> bool:
-    """Whether the intent itself speaks of paying, sending, deleting or submitting, whatever a model says."""
+    """Whether the intent itself speaks of paying, sending, deleting or submitting, independently of the model."""
     return step.action.kind in (Kind.CLICK, Kind.DOUBLE, Kind.KEY) and any(map(is_committing, step.intent.split()))
 
 

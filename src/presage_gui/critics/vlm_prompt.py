@@ -1,7 +1,7 @@
-"""What a vision model is asked about a step, and how its answer is read.
+"""The prompt that asks a vision model about a step, and the parser of its answer.
 
-The goal, the history and the intent are quoted as data. Text in the picture is data as well: the instructions say so,
-and no answer can do more than give a probability, a class and two sentences.
+The goal, the history and the intent are quoted as data. The instructions say that text in the picture is data, too.
+An answer can only give a probability, an error class, two sentences and a flag.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from presage_gui.step import Step
 KEYS = ("expected", "rule", "error", "probability", "irreversible")
 NO_ERROR = "none"
 BAD, GOOD = ANSWERS = ("0", "1")
-"""What a model that is read out chooses between."""
+"""The two answers of a read-out model."""
 SCHEMA: Mapping[str, Any] = {
     "type": "object",
     "properties": {
@@ -44,7 +44,7 @@ SCHEMA: Mapping[str, Any] = {
 }
 _LONGEST = 400
 _TRAJECTORY = 20
-"""So many of the last steps are told."""
+"""The number of last steps that the prompt contains."""
 _PLACE = re.compile(r"[(\[{]?\s*-?\d+(?:\.\d+)?\s*[,;]\s*-?\d+(?:\.\d+)?\s*[)\]}]?")
 _SYSTEM = """You check one step of a computer-use agent before it is carried out. You see the screen with the step \
 drawn on it: a ring where it clicks, an arrow along a drag or a scroll. Judge whether it will do what is meant and \
@@ -63,7 +63,7 @@ MANNERS: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class Opinion:
-    """One usable answer."""
+    """One parsed answer."""
 
     probability: float
     error: ErrorClass | None
@@ -75,8 +75,8 @@ class Opinion:
 def messages(
     goal: str, history: History, screen: Screen, step: Step, mode: str = "spoken", address: str = ""
 ) -> list[dict[str, Any]]:
-    """The question: instructions, then the data with the marked screen. address: that of the picture, where it is not
-    sent along."""
+    """Return the chat messages: the instructions, then the data with the marked screen. `address`: the URL or path of
+    the picture. If empty, the picture is embedded as a data URL."""
     classes = "\n".join(f"- {each}: {each.words}" for each in ErrorClass)
     if not address:
         address = f"data:image/png;base64,{base64.b64encode(marked(screen, step.action).png).decode()}"
@@ -105,7 +105,7 @@ def _told(step: Step, effect: str | None) -> dict[str, Any]:
 
 
 def parse(text: str) -> Opinion:
-    """An answer. Raises MalformedError, in words that can be sent back, for anything else."""
+    """Parse an answer. Raises MalformedError for anything else, with a message that can be sent back to the model."""
     found = find_object(text, KEYS)
     probability = found["probability"]
     if isinstance(probability, bool) or not isinstance(probability, int | float):
@@ -126,12 +126,12 @@ def parse(text: str) -> Opinion:
 
 
 def pooled(opinions: Sequence[Opinion]) -> Opinion:
-    """The mean probability; class and words of the answer that is nearest to it."""
+    """Pool several answers: the mean probability, and the class and sentences of the answer nearest to the mean."""
     mean = sum(each.probability for each in opinions) / len(opinions)
     nearest = min(opinions, key=lambda each: abs(each.probability - mean))
     return Opinion(mean, nearest.error, nearest.expected, nearest.rule, any(each.irreversible for each in opinions))
 
 
 def _sentence(text: str) -> str:
-    """Short, printable, and without places: those would be a solution."""
+    """Make a sentence short and printable, and remove coordinates, as they would give the solution away."""
     return one_line(_PLACE.sub("[a place]", text[: 4 * _LONGEST]), _LONGEST)

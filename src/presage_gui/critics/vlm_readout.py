@@ -1,4 +1,4 @@
-"""A vision model on this machine that is read out: what training on questions of `presage-gui export` made."""
+"""A local vision model, trained on the questions of `presage-gui export`, whose answer probabilities are read out."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from presage_gui.critics.vlm_prompt import ANSWERS
 
 
 class VlmReadOut:
-    """Says how likely a step is good, from one forward pass."""
+    """Computes the probability that a step is good from one forward pass. `folder`: the trained model."""
 
     def __init__(self, folder: str) -> None:
         self._folder, self._told = folder, weights.described(folder)
@@ -33,7 +33,7 @@ class VlmReadOut:
         return ReadOut(weights.load(self._folder, sees=True), ANSWERS)
 
     def __call__(self, asked: Sequence[dict[str, Any]]) -> float:
-        """The probability that the step is good. Raises RuntimeError where the model gives none."""
+        """Return the probability that the step is good. Raises RuntimeError if the log-probabilities are not finite."""
         bad, good = self._reader.log_probabilities([asked])[0] / self._told.temperature
         if not math.isfinite(bad - good):
             raise RuntimeError(f"its answers have the log-probabilities {bad:g} and {good:g}")

@@ -1,4 +1,4 @@
-"""Learned weights on the evidence: boosted trees as text, and the scaling that makes their word a probability."""
+"""The weights of the `pixels` critic: boosted trees in text form, and a scaling that calibrates their probability."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ RISING = (
     "i_row", "i_asked", "i_pending", "g_row", "t_ready", "t_caret_or_ring",
     "o_g_fits", "o_i_fits", "m_fits", "v_ordinal", "v_case_fits", "w_ordinal", "w_value_hit",
 )  # fmt: skip
-"""More of it never makes a step less likely to be right."""
+"""Evidence with a monotone increasing constraint: a larger value never lowers the probability."""
 FALLING = (
     "i_gap", "i_distance", "i_across", "i_along", "g_across", "i_early", "i_done",
     "p_same_fruitless", "h_same_fruitless", "h_last_same", "on_banner", "t_repeats", "e_no_steps",
@@ -38,6 +38,7 @@ FALLING = (
     "x_done", "n_short", "n_ends_open", "n_ends_kinds", "n_ends_hidden", "w_conflict", "w_value_across", "f_written",
     "v_other_case", "v_cased_oddly", "v_unquoted", "v_label_other",
 )  # fmt: skip
+"""Evidence with a monotone decreasing constraint."""
 _ROUNDS = 250
 _PARAMETERS: dict[str, Any] = {
     "objective": "binary", "learning_rate": 0.1, "num_leaves": 15, "min_data_in_leaf": 25, "feature_fraction": 0.5,
@@ -49,15 +50,15 @@ _PARAMETERS: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Weights:
-    """What turns evidence into the probability that a step is right, where half of the steps are."""
+    """A model that maps evidence to the probability that a step is right, at a base rate of one half."""
 
     names: tuple[str, ...]
     text: str
-    """The trees, as LightGBM writes them."""
+    """The trees in LightGBM's text format."""
     scaling: Scaling
 
     def __call__(self, rows: Sequence[Evidence]) -> Floats:
-        """One probability for each row."""
+        """Return one probability for each row."""
         said = np.asarray(_booster(self.text).predict(_matrix(rows, self.names), num_threads=1), dtype=np.float64)
         return self.scaling(said)
 
@@ -65,7 +66,7 @@ class Weights:
     def fit(
         cls, rows: Sequence[Evidence], good: npt.ArrayLike, weight: npt.ArrayLike, scaling: Scaling | None = None
     ) -> Weights:
-        """weight: (n,), what each row counts."""
+        """Fit trees. good: (n,), 1 if the step is right; weight: (n,), the weight of each row."""
         import lightgbm
 
         names = tuple(sorted({name for row in rows for name in row}))
@@ -103,7 +104,7 @@ def _digest(text: str) -> str:
 
 
 def _matrix(rows: Sequence[Evidence], names: Sequence[str]) -> Floats:
-    """Rows as a table with these columns; what a row does not have is NaN."""
+    """Return the rows as a table with these columns. Missing values are NaN."""
     return np.array([[row.get(name, math.nan) for name in names] for row in rows], dtype=np.float64)
 
 
@@ -116,14 +117,14 @@ def _booster(text: str) -> Any:
 
 @cache
 def shipped(with_intent: bool) -> Weights:
-    """The weights of this package."""
+    """Load the weights that are shipped with this package."""
     return Weights.load(FOLDER / ("with_intent.txt" if with_intent else "bare.txt"))
 
 
 def cross_fitted(
     rows: Sequence[Evidence], good: Floats, weight: Floats, families: Sequence[str], folds: int = 8
 ) -> Floats:
-    """For each row what weights say that never saw its family."""
+    """Return for each row the prediction of trees that were fitted without the row's family."""
     said = np.full(len(rows), math.nan)
     names = np.array(families)
     for fold in np.array_split(np.array(sorted(set(families))), folds):
@@ -134,7 +135,7 @@ def cross_fitted(
 
 
 def balanced(good: Floats, families: Sequence[str]) -> Floats:
-    """Weights with which right and wrong steps count the same, and large families less than their size."""
+    """Return row weights that give right and wrong steps equal weight and each family the square root of its size."""
     sizes = Counter(families)
     share_of = np.array([1 / math.sqrt(sizes[family]) for family in families])
     share = float((share_of * good).sum() / share_of.sum())

@@ -1,4 +1,4 @@
-"""What a goal and an intent say, in so far as words alone tell: names in quotes, roles, verbs, directions."""
+"""Parse the wording of a goal or an intent: quoted names, roles, verbs and directions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NUMBER = re.compile(r"(?<![\w.])[-+]?\$?\d[\d.,:/%-]*")
 
 
 def word_set(text: str) -> frozenset[str]:
-    """The words of a list that is written as one text."""
+    """Return the set of whitespace-separated words in a text."""
     return frozenset(text.split())
 
 
@@ -27,7 +27,7 @@ FILLERS = word_set("""
     row column first last next end done finish answer wait give has have was were been being am do does will would
     should must can one labeled labelled called named number value word key place go get make
 """)
-"""Words of instructions, which name nothing on the screen by themselves."""
+"""Words of instructions that do not name an element on the screen by themselves."""
 ROLES = {
     "button": ("button",),
     "check": ("checkbox", "check box", "radio", "checkboxes"),
@@ -35,7 +35,7 @@ ROLES = {
     "shape": ("shape", "circle", "box", "square", "triangle", "rectangle", "handle", "slider", "icon", "image"),
     "text": ("link", "tab", "item", "option", "section", "cell", "row", "label", "menu item", "word", "text", "result"),
 }
-"""Words for the kinds of elements of a scene."""
+"""The words that goals and intents use for each kind of element in a scene."""
 VERBS = {
     Kind.CLICK: (
         "click",
@@ -65,24 +65,24 @@ COMMITTING = word_set("""
     submit send pay buy order purchase delete remove confirm checkout book transfer post publish forward reply trash
     erase format uninstall unsubscribe sign agree accept place donate discard overwrite reset
 """)
-"""Names of what cannot be taken back, or not easily."""
+"""Words in the names of elements whose action is hard or impossible to undo."""
 FINISHING = word_set("""
     submit ok done search go send save login confirm finish apply continue buy book order next
 """)
-"""Names of buttons that come after the rest of a form."""
+"""Names of buttons that are pressed last, after the rest of a form is filled in."""
 DIRECTIONS = ("up", "down", "left", "right", "top", "bottom")
 WAITING = ("loading", "please wait", "processing", "in progress", "working", "one moment")
 
 
 @dataclass(frozen=True)
 class Wording:
-    """One sentence or a few."""
+    """The parsed text of a goal or an intent."""
 
     text: str
 
     @cached_property
     def quoted(self) -> tuple[str, ...]:
-        """What is in quotes, in order."""
+        """The quoted parts, in order."""
         return tuple(next(filter(None, groups)).strip() for groups in _QUOTED.findall(self.text))
 
     @cached_property
@@ -91,13 +91,13 @@ class Wording:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """Words that may name something: not in quotes, and no fillers."""
+        """Words outside quotes that are not in `FILLERS` and may name an element."""
         outside = _QUOTED.sub(" ", self.text)
         return tuple(word for word in tokens(outside) if word not in FILLERS)
 
     @cached_property
     def phrases(self) -> tuple[str, ...]:
-        """What it may be about: quotes, numbers, words with capitals inside the sentence, other names; each once."""
+        """What the text may be about: quotes, numbers and capitalised words inside a sentence, without duplicates."""
         outside = _QUOTED.sub(" ; ", self.text)
         capital = [
             match.strip(" .,;:")
@@ -118,13 +118,13 @@ class Wording:
         return frozenset(word for word in self.words if word in DIRECTIONS)
 
     def fits(self, kind: Kind) -> bool:
-        """Whether its verbs may stand for this kind of action."""
+        """Whether a word outside quotes is a verb for this kind of action."""
         outside = tokens(_QUOTED.sub(" ", self.text))
         return any(verb in outside for verb in VERBS[kind])
 
     @cached_property
     def verbs(self) -> frozenset[Kind]:
-        """The kinds of action that its first verb stands for."""
+        """The kinds of action that the first verb stands for."""
         for word in tokens(_QUOTED.sub(" ", self.text)):
             kinds = frozenset(kind for kind, verbs in VERBS.items() if word in verbs)
             if kinds:
@@ -133,7 +133,7 @@ class Wording:
 
 
 def is_committing(name: str) -> bool:
-    """Whether an element of this name pays, sends, deletes or submits.
+    """Whether an element with this name pays, sends, deletes or submits.
 
     >>> is_committing("Submit order"), is_committing("Submarine")
     (True, False)

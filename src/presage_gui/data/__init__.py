@@ -1,1 +1,1 @@
-"""Recorded states with right and wrong steps: injected errors, splits by family, reading and writing, export."""
+"""Recorded states with right and wrong steps: error injection, splits by family, reading, writing and export."""

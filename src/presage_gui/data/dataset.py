@@ -1,4 +1,4 @@
-"""Recorded states as objects: what was seen, what was done before, and steps with labels. No browser is needed."""
+"""Read recorded states: the screen, the history and labelled steps. No browser is needed."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from presage_gui.screen import Screen
 from presage_gui.step import Step
 
 SHIPPED = Path(__file__).parent / "recorded.zip"
-"""A part of the recorded set, for tests and first steps: all of train and validation that fits, a sample of test."""
+"""A part of the recorded set, for tests and tutorials: as much of train and validation as fits, a sample of test."""
 
 
 @dataclass(frozen=True)
 class Labelled:
-    """A proposed step, and whether it is right."""
+    """A proposed step with its label."""
 
     action: str | Mapping[str, Any]
-    """As the agent wrote it; it may be malformed."""
+    """The action as the agent wrote it. May be malformed."""
     intent: str
     good: bool
     error: ErrorClass | None
 
     @property
     def step(self) -> Step | None:
-        """None where the action cannot be read."""
+        """The parsed step, or None if the action is malformed."""
         try:
             return Step(Action.parse(self.action), self.intent)
         except ActionError:
@@ -44,14 +44,14 @@ class Labelled:
 
 @dataclass(frozen=True)
 class State:
-    """A moment of an episode, with steps proposed in it."""
+    """A state of an episode, with the steps proposed in it."""
 
     task: str
     family: str
     split: Split
     seed: int
     phase: str
-    """`task`; `busy`: only waiting is right; `over`: only ending is right."""
+    """`task`: a usual state; `busy`: only waiting is right; `over`: only ending the task is right."""
     goal: str
     right: tuple[Right, ...]
     proposals: tuple[Labelled, ...]
@@ -69,12 +69,12 @@ class State:
 
     @property
     def history(self) -> History:
-        """What was carried out before, with the effects as they truly were."""
+        """The steps carried out before, with their true effects."""
         return History(tuple(self._entry(kept) for kept in self._history))
 
     @property
     def says_what_was_meant(self) -> bool:
-        """Whether the effects of its history are relative to what each step says; older recordings do not know."""
+        """Whether the effects in the history are relative to each step's intent. Older recordings lack this."""
         return bool(self._history) and all("error" in kept for kept in self._history)
 
     def _entry(self, kept: Mapping[str, Any]) -> Entry:
@@ -83,12 +83,12 @@ class State:
         return Entry(step, before, after, Effect(kept["effect"]))
 
     def allows(self, action: Action) -> bool:
-        """Whether an action is one of the right ones, by their boxes."""
+        """Whether an action is one of the right steps. Positions are checked by the steps' boxes."""
         return any(each.allows(action) for each in self.right)
 
 
 class Source:
-    """Where states are: a folder that a recorder wrote, or a zip file of one."""
+    """A recorded set: a folder that a recorder wrote, or a packed zip file."""
 
     def __init__(self, place: Path = SHIPPED) -> None:
         self._zip = zipfile.ZipFile(place) if place.is_file() else None
@@ -115,7 +115,7 @@ class Source:
 
 
 def load(split: Split, place: Path | str = SHIPPED) -> Iterator[State]:
-    """The states of a split, task by task."""
+    """Return the states of a split, task by task. Raises PresageError for an unknown split or a missing set."""
     if split not in SPLITS:
         raise PresageError(f"there is no split '{split}'; there are: {', '.join(SPLITS)}")
     return Source(Path(place)).states(split)

@@ -1,8 +1,7 @@
-"""Questions for fine-tuning a vision model with `presage train llm --questions FOLDER`, or with any other trainer.
+"""Export questions for fine-tuning a vision model with `presage train llm --questions FOLDER` or another trainer.
 
-They are those that the `vlm` critic asks. Each line of `SPLIT.jsonl` has `messages` in the form that chat models are
-trained with, of which the last is the answer: a digit, to be read out, or the JSON object, to be spoken. Pictures are
-files beside it.
+The questions are those of the `vlm` critic. Each line of `SPLIT.jsonl` has `messages` in the usual chat format. The
+last message is the answer: a digit (mode `readout`) or a JSON object (mode `spoken`). Pictures are files in `images/`.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from presage_gui.marking import marked
 from presage_gui.step import Step
 
 _SURE = 0.95
-"""The probability that a spoken model copies. It teaches the form of an answer; the critic recalibrates it."""
+"""The probability in spoken answers. It only teaches the format; the critic recalibrates the model's probabilities."""
 
 
 def export(
@@ -34,7 +33,8 @@ def export(
     intents: bool = True,
     most: int | None = None,
 ) -> Path:
-    """Write the questions of a split, or so many of them at random, and their pictures; returns the file."""
+    """Write the questions of a split and their pictures, and return the file. `most`: write a random sample of this
+    many questions. `intents`: whether the steps keep their intents."""
     if mode not in MANNERS:
         raise PresageError(f"the mode is {' or '.join(MANNERS)}, not '{mode}'")
     (out / "images").mkdir(parents=True, exist_ok=True)
@@ -50,7 +50,7 @@ def export(
 def _labelled(split: Split, place: Path | str) -> Iterator[tuple[State, Labelled]]:
     for state in load(split, place):
         for proposal in state.proposals:
-            if proposal.step is not None:  # what cannot be read needs no model
+            if proposal.step is not None:  # malformed actions need no model
                 yield state, proposal
 
 
@@ -67,7 +67,7 @@ def _question(state: State, proposal: Labelled, out: Path, mode: str, intents: b
 
 
 def _spoken(proposal: Labelled, step: Step) -> str:
-    """The object that the critic reads. What will happen is not recorded, and is left empty."""
+    """Return the JSON answer that the critic parses. `expected` is empty, as the recordings lack it."""
     error = proposal.error
     answer = {
         "expected": "",

@@ -1,7 +1,7 @@
-"""Errors put into right steps: one way or several for each of the twelve classes.
+"""Error injection: turn right steps into wrong ones, in one or more ways for each of the twelve error classes.
 
-Nothing here says whether a step is wrong: the oracle does, of the step as it came out. A click that was moved and
-still falls on what is meant is good.
+The injectors do not label the steps. The oracle judges each resulting step: a click that was moved and still hits its
+target is good.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from presage_gui.screen import Box
 
 @dataclass(frozen=True)
 class Proposed:
-    """A step as an agent words it; `action` is text, since it may be malformed."""
+    """A step as an agent proposes it. `action` may be text, as it may be malformed."""
 
     action: str | Action
     intent: str
     error: ErrorClass | None = None
-    """The class that it was made for; None for a right step."""
+    """The error class that was injected. None for a right step."""
 
 
 @dataclass
 class Situation:
-    """What an injector knows."""
+    """The input of an injector."""
 
     goal: str
     right: Sequence[Right]
@@ -38,12 +38,13 @@ class Situation:
     size: tuple[int, int]
     rng: random.Random
     done: Sequence[Right] = field(default=())
-    """The right steps that were carried out, the last one last."""
+    """The right steps that were carried out, in order."""
     missed: Right | None = None
-    """What the last step was meant to be, if it was wrong and is not mended."""
+    """The right step that the last wrong step replaced. None if it has been carried out since."""
     missed_step: Proposed | None = None
+    """The wrong step that was carried out instead of `missed`."""
     covered: Right | None = None
-    """The step that would be right, if the page were not busy."""
+    """The step that would be right if the page were not busy."""
     over: bool = False
 
     @property
@@ -51,7 +52,7 @@ class Situation:
         return self.right[0] if self.right else None
 
     def others(self) -> list[Element]:
-        """Elements that no right step touches, with a name or a role of their own."""
+        """Return the elements that no right step touches and that have a name or a specific role."""
         touched = [box for each in self.right for box in each.boxes]
         free = [e for e in self.elements if e.role != "element" or e.name]
         return [e for e in free if not any(_overlap(e.box, box) for box in touched)]
@@ -66,12 +67,12 @@ SUBMITTING = ("submit", "search", "go!", "book", "create", "send", "ok", "login"
 
 
 def good(s: Situation, right: Right) -> Proposed:
-    """A right step in the agent's words."""
+    """Return a right step with an intent in an agent's words."""
     return Proposed(right.action, intent(right.action, right.name, right.role, s.rng, right.to_name))
 
 
 def grounding(s: Situation) -> Proposed | None:
-    """The intent is right and the place is not: near misses, mostly."""
+    """Keep the intent and move the click 4 to 40 pixels past the element's edge."""
     right = s.first
     if not right or right.action.kind is not Kind.CLICK or not right.boxes:
         return None
@@ -85,7 +86,7 @@ def grounding(s: Situation) -> Proposed | None:
 
 
 def prerequisite(s: Situation) -> Proposed | None:
-    """Typing before the field has the focus; submitting before anything is done; what is not in view yet."""
+    """Type before the field has the focus, click what is not scrolled into view yet, or submit before any step."""
     right = s.first
     if not right or s.over:
         return None
@@ -101,7 +102,7 @@ def prerequisite(s: Situation) -> Proposed | None:
 
 
 def meaning(s: Situation) -> Proposed | None:
-    """Another element or text than the goal asks for, with an intent that says so."""
+    """Use another element or text than the goal asks for, with an intent that matches the action."""
     right = s.first
     if not right:
         return None
@@ -114,7 +115,7 @@ def meaning(s: Situation) -> Proposed | None:
 
 
 def ending(s: Situation) -> Proposed | None:
-    """Ending too early, giving up, or an answer where none is asked for; after the end, not ending."""
+    """End too early, give up, or answer without a question. In a finished task, report that it cannot be done."""
     if s.over:
         action = Action(Kind.TERMINATE, success=False)
     else:
@@ -126,7 +127,7 @@ def ending(s: Situation) -> Proposed | None:
 
 
 def constraint(s: Situation) -> Proposed | None:
-    """Submitting when a part is still to be done; a text that leaves out a condition."""
+    """Submit while a part is still to be done, or type a variant of the text that breaks a condition."""
     right = s.first
     if not right or s.over:
         return None
@@ -146,7 +147,7 @@ def constraint(s: Situation) -> Proposed | None:
 
 
 def malformed(s: Situation) -> Proposed | None:
-    """Coordinates off the screen or in another space than they say; calls that cannot be read."""
+    """Return coordinates off the screen or in the wrong unit, or a call that cannot be parsed."""
     right = s.first
     if not right:
         return None
@@ -172,7 +173,7 @@ def malformed(s: Situation) -> Proposed | None:
 
 
 def observation(s: Situation) -> Proposed | None:
-    """Going on as if the last step had worked, or doing again what had no effect."""
+    """After a wrong step, continue as if it had worked, or repeat it."""
     if not s.missed or not s.missed_step or s.over:
         return None
     if s.rng.random() < 0.5 and isinstance(s.missed_step.action, Action):
@@ -184,7 +185,7 @@ def observation(s: Situation) -> Proposed | None:
 
 
 def detour(s: Situation) -> Proposed | None:
-    """What is done already, done again; something that has nothing to do with the goal."""
+    """Repeat a step that is done, or do something unrelated to the goal."""
     if s.done and s.rng.random() < 0.6:
         last = s.rng.choice(s.done[-2:])
         return replace(good(s, last), error=ErrorClass.DETOUR)
@@ -199,7 +200,7 @@ def detour(s: Situation) -> Proposed | None:
 
 
 def parameter(s: Situation) -> Proposed | None:
-    """A drag that ends elsewhere, a scroll that goes the other way."""
+    """End a drag elsewhere, or scroll in the other direction or too far."""
     right = s.first
     if not right or right.action.kind not in (Kind.DRAG, Kind.SCROLL):
         return None
@@ -220,7 +221,7 @@ def parameter(s: Situation) -> Proposed | None:
 
 
 def hallucinated(s: Situation) -> Proposed | None:
-    """An element that is not on the screen."""
+    """Click with an intent that names an element that is not on the screen."""
     seen = " ".join(e.name.lower() for e in s.elements) + s.goal.lower()
     absent = [name for name in ABSENT if name.lower() not in seen]
     area = (
@@ -234,7 +235,7 @@ def hallucinated(s: Situation) -> Proposed | None:
 
 
 def timing(s: Situation) -> Proposed | None:
-    """Acting while the page is busy, waiting when it is not."""
+    """Act while the page is busy, or wait when it is not."""
     if s.covered:
         return replace(good(s, s.covered), error=ErrorClass.TIMING)
     if s.over or (s.first and s.first.action.kind is Kind.WAIT):
@@ -244,7 +245,7 @@ def timing(s: Situation) -> Proposed | None:
 
 
 def disagreement(s: Situation) -> Proposed | None:
-    """The intent is right, the action does something else."""
+    """Keep the right intent with an action that does something else."""
     right = s.first
     if not right:
         return None
@@ -295,13 +296,13 @@ def _moved(s: Situation, right: Right, to: Point, error: ErrorClass) -> Proposed
 
 
 def _texts(goal: str) -> list[str]:
-    """Texts that an agent might type: what the goal quotes, and its longer words."""
+    """Return texts that an agent might type: the goal's quotes and its words of more than four letters."""
     quoted = [part for part in goal.split('"')[1::2] if part.strip()]
     return quoted + [word.strip('".,!?') for word in goal.split() if len(word) > 4 and word.strip('".,!?')] or ["text"]
 
 
 def _mistyped(text: str, rng: random.Random) -> str:
-    """The text with one slip of a finger; empty where it is too short for one."""
+    """Return the text with one typing error: a letter dropped, doubled, swapped or added."""
     if len(text) < 2:
         return text + "x"
     i = rng.randrange(len(text) - 1)
@@ -311,7 +312,7 @@ def _mistyped(text: str, rng: random.Random) -> str:
 
 
 def _anywhere(box: Box, rng: random.Random) -> Point:
-    """A place in the middle half of a box."""
+    """Return a random point in the middle half of a box."""
     return Point(
         round(box.left + box.width * rng.uniform(0.25, 0.75)), round(box.top + box.height * rng.uniform(0.25, 0.75))
     )

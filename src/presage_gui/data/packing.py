@@ -1,4 +1,4 @@
-"""Packing: a recorded set in one small file, its screens as lossless WebP."""
+"""Pack a recorded set into one small zip file, with the screens as lossless WebP."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from presage_gui.data.splits import SPLITS, Split
 from presage_gui.screen import Screen
 
 _WHEN = (2026, 1, 1, 0, 0, 0)
-"""The same content makes the same file."""
+"""The timestamp of all zip entries. It is fixed so that the same content gives the same file."""
 
 
 def pack(folder: Path, file: Path, seeds: Mapping[Split, int]) -> int:
-    """Write the first so many episodes of each task of each split; returns how many states there are."""
+    """Pack the first `seeds[split]` episodes of each task of each split. Return the number of states."""
     screens: set[str] = set()
     count = 0
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as packed:

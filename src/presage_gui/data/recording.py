@@ -1,4 +1,4 @@
-"""Recording: plays tasks with an oracle, makes mistakes on purpose, and writes states with right and wrong steps."""
+"""Record states: play tasks with an oracle, make mistakes on purpose, and write states with labelled steps."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from presage_gui.oracles.right import Right
 from presage_gui.screen import Screen
 
 LONGEST = 14
-"""States of one episode."""
+"""The maximum number of states of an episode."""
 MISTAKES = (
     ErrorClass.GROUNDING,
     ErrorClass.MEANING,
@@ -26,21 +26,21 @@ MISTAKES = (
     ErrorClass.DISAGREEMENT,
     ErrorClass.PREREQUISITE,
 )
-"""What is carried out on purpose, so that histories have steps that went wrong."""
+"""The errors that are carried out on purpose, so that histories contain wrong steps."""
 MEANT = (ErrorClass.GROUNDING, ErrorClass.PARAMETER, ErrorClass.MALFORMED)
-"""Errors whose intent is the right one."""
+"""The error classes that keep the right intent."""
 ASTRAY = (ErrorClass.GROUNDING, ErrorClass.DISAGREEMENT, ErrorClass.PREREQUISITE)
-"""Mistakes whose effect is not what the step says: with the others, what happens is what was meant."""
+"""Mistakes whose effect differs from the step's intent. The other mistakes do what their intent says."""
 BUSY: dict[Split, tuple[str, ...]] = {
     "train": ("loading", "ring"),
     "validation": ("blank",),
     "test": ("wait", "bars"),
 }
-"""How a busy page looks; no split sees another's."""
+"""The looks of a busy page. Each split has its own."""
 
 
 class Recorder:
-    """Writes the states of tasks under a folder: SPLIT/TASK.jsonl, and screens/DIGEST.png for all of them."""
+    """Writes the states of tasks into a folder, as SPLIT/TASK.jsonl, and all screens as screens/DIGEST.png."""
 
     def __init__(self, folder: Path, environment: MiniWob) -> None:
         self.folder = folder
@@ -48,7 +48,9 @@ class Recorder:
         (folder / "screens").mkdir(parents=True, exist_ok=True)
 
     def record(self, task: str, seeds: range, mistakes: float = 0.3) -> tuple[int, int, int]:
-        """Episodes, of which successes, and states. Every second episode has mistakes."""
+        """Record one episode per seed. Return the numbers of episodes, successes and states.
+
+        `mistakes`: the share of mistaken steps. Only episodes with an odd seed have mistakes."""
         split, _ = where(task)
         (self.folder / split).mkdir(exist_ok=True)
         self.environment.switch(task)
@@ -78,7 +80,7 @@ class Recorder:
 
 
 class _Recorded:
-    """One episode."""
+    """One episode while it is being recorded."""
 
     def __init__(self, recorder: Recorder, task: str, seed: int, mistakes: float) -> None:
         self.recorder, self.environment = recorder, recorder.environment
@@ -128,14 +130,14 @@ class _Recorded:
 
     def _proposals(self, s: Situation) -> list[Proposed]:
         wanted = [good(s, each) for each in s.right[:3]] + [good(s, s.right[0])]
-        again = self.oracle.right() if not (s.over or s.covered) else []  # the same in another place
+        again = self.oracle.right() if not (s.over or s.covered) else []  # the same step at another random position
         wanted += [good(s, again[0])] if again else []
         wanted += [made for inject in INJECTORS.values() if (made := inject(s)) and not self._by_chance(made, s)]
         unlike = {(str(each.action), each.intent): each for each in wanted}
         return list(unlike.values())
 
     def _by_chance(self, made: Proposed, s: Situation) -> bool:
-        """Whether a step is right although it is meant to be something else: it would teach nothing."""
+        """Whether a step with an injected error is right by chance. Such a step would teach nothing."""
         return made.error not in MEANT and self._is_right(made, list(s.right))
 
     def _told(self, proposed: Proposed, right: list[Right]) -> dict[str, Any]:
@@ -154,7 +156,7 @@ class _Recorded:
         return self.oracle.allows(right, action)
 
     def _busy(self, covered: Right) -> dict[str, Any]:
-        """The same state while the page is busy: only waiting is right."""
+        """Return the same state with a busy page, where only waiting is right."""
         split, _ = where(self.task)
         page = self.environment.page
         page.evaluate("kind => presage.busy(kind)", self.rng.choice(BUSY[split]))
@@ -163,7 +165,7 @@ class _Recorded:
         return state
 
     def _act(self, before: Screen, right: list[Right]) -> Screen:
-        """Carry out a right step or, by chance, a wrong one; returns the screen after it."""
+        """Carry out a right step or, at random, a wrong one. Return the screen after it."""
         situation = self._situation(right, "task", None)
         step, wrong = good(situation, right[0]), False
         if self.rng.random() < self.mistakes:

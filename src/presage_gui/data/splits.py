@@ -1,4 +1,5 @@
-"""Which tasks are for what: fixed by family before any rule was written (`splits.toml`)."""
+"""The split of the tasks into train, validation and test, by family (`splits.toml`). It was fixed before any rule was
+written."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ SPLITS: tuple[Split, ...] = ("train", "validation", "test")
 
 @cache
 def families() -> Mapping[Split, Mapping[str, tuple[str, ...]]]:
-    """The tasks of each family of each split."""
+    """Return the tasks of each family of each split."""
     kept = tomllib.loads((Path(__file__).parent / "splits.toml").read_text())
     return {split: {family: tuple(tasks) for family, tasks in kept[split].items()} for split in SPLITS}
 
@@ -27,7 +28,7 @@ def tasks(split: Split) -> tuple[str, ...]:
 
 
 def where(task: str) -> tuple[Split, str]:
-    """The split and the family of a task. Raises PresageError for a task that has none.
+    """Return the split and the family of a task. Raises PresageError for a task in no split.
 
     >>> where("click-tab-2")
     ('test', 'tab')

@@ -1,4 +1,4 @@
-"""How agents word what they intend: several ways for each kind of step, chosen by chance."""
+"""Generate intents in an agent's words: several templates for each kind of step, chosen at random."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ FIELDS = ("text field", "text area", "drop-down list")
 
 
 def intent(action: Action, name: str, role: str, rng: random.Random, to: str = "") -> str:
-    """What an agent would say that it is about to do, if it knows what it does.
+    """Return an intent that correctly describes an action. `name`, `role`: of the element; `to`: a drag's target.
 
     >>> from presage_gui.action import Action
     >>> intent(Action.parse("click(10, 10)"), "Submit", "button", random.Random(0))

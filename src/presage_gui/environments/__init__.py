@@ -1,1 +1,1 @@
-"""Places where actions are carried out, one file each."""
+"""The environments in which actions are carried out, one file each."""

@@ -1,4 +1,4 @@
-"""A page in Chromium, by Playwright: what an action does with its mouse and its keyboard, and when it has settled."""
+"""A page in Chromium, driven by Playwright: carries out actions, takes screenshots, waits for the page to settle."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _FLAGS = (
     "--hide-scrollbars=false",
 )
 _SETTLED = 2
-"""So many equal frames in a row, and the page has settled."""
+"""The page has settled after this many consecutive equal frames."""
 
 
 def chromium() -> str:
-    """The path of Chromium. Raises PresageError where there is none."""
+    """Return the path of Chromium. Raises PresageError if it is not installed."""
     found = os.environ.get("PRESAGE_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
     if not found:
         raise PresageError("Chromium is missing: 'apt-get install chromium', or set PRESAGE_CHROMIUM to its path")
@@ -38,7 +38,7 @@ def chromium() -> str:
 
 
 class Browser:
-    """One page of one browser, which is started at once."""
+    """One page in a new offline browser. `clip`: the visible part, `patience`: the longest wait to settle, seconds."""
 
     def __init__(self, width: int, height: int, clip: tuple[int, int] | None = None, patience: float = 1.5) -> None:
         try:
@@ -92,7 +92,7 @@ class Browser:
         mouse.up()
 
     def settle(self) -> None:
-        """Wait until the page stops changing, but not for ever: some never stop."""
+        """Wait until the page stops changing, at most `patience` seconds, as some pages never stop."""
         end = time.monotonic() + self._patience
         last, equal = self.screen().digest, 1
         while equal < _SETTLED and time.monotonic() < end:
@@ -106,5 +106,5 @@ class Browser:
 
 
 def _pixels(point: Point | None) -> tuple[float, float]:
-    assert point is not None  # an action of such a kind has it
+    assert point is not None  # the kinds of action that get here have a point
     return point.x, point.y

@@ -1,6 +1,6 @@
-"""A desktop program under Xvfb: a screen of its own, xdotool for mouse and keyboard, mss for what is seen.
+"""A desktop program on a virtual display (Xvfb), with xdotool for mouse and keyboard and mss for screenshots.
 
-The form `contacts` is a Tk program. It tells where its parts are, for the outcome and for scripted agents only.
+The form `contacts` is a Tk program. It reports the positions of its widgets, for scripted agents only.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from presage_gui.screen import Box, Screen
 SIZE = (480, 320)
 PROGRAMS = ("contacts",)
 NEEDED = {"Xvfb": "xvfb", "xdotool": "xdotool", "wish": "tk"}
-"""Each program, and the Debian package that has it."""
+"""The required programs, and the Debian packages that contain them."""
 _PATIENCE = 10.0
 _NAMES = ("Ada Lovelace", "Grace Hopper", "Alan Turing", "Emmy Noether", "Mary Somerville")
 _CITIES = ("London", "Göttingen", "Paris", "New York", "Turin")
@@ -37,12 +37,12 @@ _KEYS = {
 
 
 def missing() -> list[str]:
-    """The Debian packages that a desktop needs and that are not here."""
+    """Return the required Debian packages that are not installed."""
     return [package for program, package in NEEDED.items() if not shutil.which(program)]
 
 
 class Desktop(Environment):
-    """One program on a display of its own."""
+    """Runs one program on a virtual display of its own."""
 
     def __init__(self, program: str = "contacts") -> None:
         if program not in PROGRAMS:
@@ -123,7 +123,7 @@ class Desktop(Environment):
         return Outcome(True, right, "" if right else "another contact than the goal's was saved")
 
     def guide(self) -> Form:
-        """What a scripted agent follows."""
+        """Return the oracle for scripted agents."""
         return Form(self)
 
     def close(self) -> None:
@@ -134,8 +134,8 @@ class Desktop(Environment):
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def parts(self) -> dict[str, tuple[Box, bool, str]]:
-        """Where the parts are, whether they have the focus, and what is in them; for outcomes and scripted agents."""
-        time.sleep(0.13)  # the program tells twice in this time
+        """Return for each widget its box, whether it has the focus, and its content. For scripted agents only."""
+        time.sleep(0.13)  # the program reports its widgets twice in this time
         found = {}
         for line in (self._folder / "parts").read_text().splitlines():
             name, x, y, width, height, focus, value = line.split("|", 6)
@@ -161,7 +161,7 @@ class Desktop(Environment):
         self._xdotool("mousemove", str(round(point.x)), str(round(point.y)))
 
     def _settle(self) -> None:
-        """Wait until two frames are the same, up to a caret that blinks, but not for ever."""
+        """Wait until two consecutive frames are equal, for about one second at most."""
         end = time.monotonic() + 1.0
         time.sleep(0.12)
         last = self.screen()
@@ -180,7 +180,7 @@ class Desktop(Environment):
 
 
 class Form:
-    """The steps that are right in the form, from where its parts are."""
+    """The oracle of the form: finds the right steps from the positions and contents of its widgets."""
 
     def __init__(self, desktop: Desktop) -> None:
         self._desktop = desktop
@@ -225,7 +225,7 @@ class Form:
 
 
 def _start_xvfb() -> tuple[subprocess.Popen[bytes], str]:
-    """A display that nobody else has: the server chooses its number itself."""
+    """Start Xvfb and return its process and its display. Xvfb chooses a free display number itself."""
     reader, writer = os.pipe()
     with os.fdopen(reader) as told:
         server = subprocess.Popen(

@@ -1,6 +1,6 @@
-"""MiniWoB++: small tasks on web pages, from files of the `miniwob` wheel; no network.
+"""The MiniWoB++ environment: small tasks on web pages, read from files of the `miniwob` wheel, without network.
 
-The tree of the page is for the outcome, and for oracles (`presage_gui.oracles`); the screen is all that others see.
+Only the outcome and the oracles (`presage_gui.oracles`) read the page's DOM. Agents and critics see only the screen.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 VIEWPORT = (500, 320)
 SIZE = (320, 320)
-"""What is seen: tasks are 160 × 210 pixels, some dialogs reach further."""
+"""The visible part of the page. Tasks are 160 × 210 pixels; some dialogs are larger."""
 ENOUGH = 0.6
-"""The reward of a success; some tasks give a part of it for coming near."""
+"""The least reward of a success. Some tasks give a partial reward for a near miss."""
 _LONG = 100_000_000
-"""Milliseconds: an agent may take its time."""
+"""The time limit of an episode in milliseconds, so long that it is never reached."""
 _START = """([seed, longest]) => {
   const style = document.createElement('style');
   style.textContent = '#reward-display, #click-canvas { display: none !important } * { caret-animation: manual }';
@@ -50,7 +50,7 @@ _START = """([seed, longest]) => {
 
 
 def folder() -> Path:
-    """Where the pages are. Raises PresageError where the wheel is missing."""
+    """Return the folder of the pages. Raises PresageError if the wheel is not installed."""
     found = importlib.util.find_spec("miniwob")
     if found is None or found.origin is None:
         raise PresageError(f"MiniWoB++ is missing: {install('gui')}")
@@ -62,7 +62,7 @@ def tasks() -> list[str]:
 
 
 class MiniWob(Environment):
-    """One task by its name, such as click-test."""
+    """Runs one task, given by its name, such as click-test."""
 
     def __init__(self, task: str) -> None:
         if not (folder() / f"{task}.html").is_file():
@@ -72,17 +72,17 @@ class MiniWob(Environment):
 
     @property
     def page(self) -> Any:
-        """For oracles only."""
+        """The Playwright page, for oracles only."""
         return self._browser.page
 
     def guide(self) -> Oracle:
-        """What a scripted agent follows."""
+        """Return the oracle for scripted agents."""
         from presage_gui.oracles.oracle import Oracle
 
         return Oracle(self)
 
     def switch(self, task: str) -> None:
-        """Another task in the same browser, from the next reset on."""
+        """Switch to another task in the same browser. It takes effect at the next reset."""
         self.task = task
 
     def reset(self, seed: int) -> str:

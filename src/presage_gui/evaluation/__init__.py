@@ -1,1 +1,1 @@
-"""How good a critic is: on recorded states with right and wrong steps, and in the loop."""
+"""Evaluate critics: offline on recorded states with right and wrong steps, and live in the agent loop."""

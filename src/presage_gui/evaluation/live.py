@@ -1,4 +1,4 @@
-"""The loop with a scripted agent that spoils some of its steps: with no critic, the critic, an ideal, a random one."""
+"""Evaluate critics in the agent loop: a scripted agent makes errors; baselines and an ideal critic are compared."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from presage_gui.screen import Screen
 from presage_gui.step import Step
 
 FIRST_SEED = 1000
-"""No recorded state has a seed from here on."""
+"""The first seed of live episodes. Recorded states have only smaller seeds."""
 
 
 class Ideal(Critic):
-    """Knows what the oracle of the environment knows: the most that rejecting alone can gain."""
+    """Judges steps by the environment's oracle: the upper bound of what rejecting steps without a fix can gain."""
 
     def __init__(self, environment: MiniWob) -> None:
         self._guide = environment.guide()
@@ -41,17 +41,17 @@ class Ideal(Critic):
 
 @dataclass(frozen=True)
 class Played:
-    """One episode, as it came out."""
+    """The result of one episode."""
 
     success: bool
     steps: int
     proposals: int
     seconds: float
-    """Of the processor, without the browser's."""
+    """CPU seconds of this process, without the browser."""
 
 
 def players(environment: MiniWob, critics: Mapping[str, Critic], gate: Gate) -> dict[str, tuple[Critic, Gate]]:
-    """The critics to compare with, around those that are given."""
+    """Return the given critics with their gate, and the baselines and the ideal critic with theirs."""
     return {
         "none": (Nothing(), Pass()),
         **{name: (critic, gate) for name, critic in critics.items()},
@@ -65,7 +65,7 @@ def play(
     environment: MiniWob, agent: Agent, critic: Critic, gate: Gate, seed: int, folder: Path,
     revisions: int = 2, fixes: bool = True,
 ) -> Played:  # fmt: skip
-    """One episode. Nobody is there: what a person would decide passes when the agent proposes it again."""
+    """Run one episode with `insist`: a step that needs a person passes if the agent proposes it again."""
     began = time.process_time()
     with Episode(folder, {}) as episode:
         limits = Limits(steps=20, revisions=revisions)
@@ -77,8 +77,8 @@ def compare(
     tasks: Sequence[str], episodes: int, errors: float, critics: Mapping[str, Critic], gate: Gate, folder: Path,
     revisions: int = 2, fixes: bool = True,
 ) -> dict[str, Any]:  # fmt: skip
-    """The share of episodes that succeed, for each critic, on the same seeds; gains over no critic, with intervals over
-    tasks."""
+    """Run all critics on the same tasks and seeds. Return each critic's success rate and its gain over no critic, with
+    a bootstrap interval over tasks. `errors`: the share of steps that the agent spoils."""
     environment = MiniWob(tasks[0])
     with environment:
         all_critics = players(environment, critics, gate)

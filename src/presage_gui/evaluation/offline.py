@@ -1,4 +1,4 @@
-"""A critic on recorded states: every proposed step is checked, and its verdict held against the label."""
+"""Evaluate a critic on recorded states: check every proposed step, and compare the verdict with the label."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from presage_gui.evaluation.scores import alarms, caught, table, threshold_at
 
 @dataclass(frozen=True)
 class Judged:
-    """One verdict, with the truth."""
+    """One verdict, with the label of the step."""
 
     task: str
     family: str
@@ -30,13 +30,13 @@ class Judged:
     named: ErrorClass | None
     abstains: bool
     fix_is_right: bool | None
-    """None where no fix was offered."""
+    """None if no fix was offered."""
     seconds: float
-    """Of the processor."""
+    """CPU seconds of the check."""
 
 
 def judge(critic: Critic, states: Iterable[State], with_intent: bool = True) -> list[Judged]:
-    """Each proposal of each state. What cannot be read as an action is caught before any critic."""
+    """Judge each proposal of each state. A malformed action gets probability 0 without asking the critic."""
     judged = []
     for state in states:
         history, screen = state.history, state.screen
@@ -62,7 +62,7 @@ def judge(critic: Critic, states: Iterable[State], with_intent: bool = True) -> 
 
 
 def report(judged: list[Judged]) -> dict[str, Any]:
-    """All figures, as a JSON document."""
+    """Return all figures as JSON data."""
     probability = np.array([each.probability for each in judged])
     good = np.array([each.good for each in judged])
     at_five = threshold_at(probability, good)
@@ -91,7 +91,7 @@ def report(judged: list[Judged]) -> dict[str, Any]:
 
 
 def _of_class(judged: list[Judged], error: ErrorClass, at_five: float) -> dict[str, Any]:
-    """Recall of one class at both thresholds, and how often its name is the one given."""
+    """Return the recall of one error class at both thresholds, and the share of doubted steps with the right class."""
     bad = [each for each in judged if each.error is error]
     if not bad:
         return {"steps": 0}

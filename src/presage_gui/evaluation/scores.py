@@ -1,7 +1,7 @@
-"""The formula sheet of critics: verdicts against labels, as pure functions of arrays, with intervals over tasks.
+"""Metrics of critics: pure functions of probabilities and labels, with bootstrap intervals over tasks.
 
-probability: (n,), that a step is right; good: (n,), whether it is. A bad step that is doubted is caught; a good step
-that is doubted is a false alarm.
+probability: (n,), that a step is right; good: (n,), whether it is right. A step below the threshold is doubted. A
+doubted bad step is caught. A doubted good step is a false alarm.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _RESAMPLES = 200
 
 
 def threshold_at(probability: Floats, good: Flags, false_alarms: float = 0.05) -> float:
-    """The highest threshold below which at most this share of the good steps falls.
+    """Return the highest threshold that doubts at most this share of the good steps.
 
     >>> threshold_at(np.array([0.1, 0.6, 0.7, 0.9]), np.array([False, True, True, True]), 0.34)
     0.7
@@ -31,23 +31,23 @@ def threshold_at(probability: Floats, good: Flags, false_alarms: float = 0.05) -
 
 
 def caught(probability: Floats, good: Flags, threshold: float) -> float:
-    """The share of the bad steps below a threshold."""
+    """Return the share of bad steps below a threshold (recall)."""
     return float((probability[~good] < threshold).mean()) if (~good).any() else math.nan
 
 
 def alarms(probability: Floats, good: Flags, threshold: float) -> float:
-    """The share of the good steps below a threshold."""
+    """Return the share of good steps below a threshold (false alarms)."""
     return float((probability[good] < threshold).mean()) if good.any() else math.nan
 
 
 def even_weights(good: Flags) -> Floats:
-    """Weights with which half of all steps are good."""
+    """Return weights that sum to 1 and give good and bad steps one half each."""
     share = float(good.mean())
     return np.where(good, 0.5 / max(share, 1e-9), 0.5 / max(1 - share, 1e-9)) / good.size
 
 
 def calibration_error(probability: Floats, good: Flags, bins: int = 10) -> float:
-    """Expected calibration error at a base rate of one half, over bins of equal width.
+    """Return the expected calibration error at a base rate of one half, over bins of equal width.
 
     >>> calibration_error(np.array([0.05, 0.95]), np.array([False, True]))
     0.05
@@ -64,7 +64,9 @@ def calibration_error(probability: Floats, good: Flags, bins: int = 10) -> float
 
 
 def error_rate(probability: Floats, good: Flags, answered: float = 1.0) -> float:
-    """How often a threshold of one half is wrong at a base rate of one half, over the surest share of the steps."""
+    """Return the error rate of a threshold of one half, at a base rate of one half.
+
+    Only the share `answered` of the steps counts, those with probabilities farthest from one half."""
     weight = even_weights(good)
     order = np.argsort(-np.abs(probability - 0.5), kind="stable")
     kept = order[: max(1, round(answered * order.size))]
@@ -73,13 +75,13 @@ def error_rate(probability: Floats, good: Flags, answered: float = 1.0) -> float
 
 
 def precision(probability: Floats, good: Flags, threshold: float) -> float:
-    """Of the doubted steps, the share that is bad, at a base rate of one half."""
+    """Return the share of bad steps among the doubted steps, at a base rate of one half."""
     hits, misses = caught(probability, good, threshold), alarms(probability, good, threshold)
     return hits / (hits + misses) if hits + misses else math.nan
 
 
 def table(probability: Floats, good: Flags, tasks: Sequence[str]) -> dict[str, Interval]:
-    """The main figures, each with its interval over tasks."""
+    """Return the main figures, each with its bootstrap interval over tasks."""
     figures: dict[str, Callable[[Floats, Flags], float]] = {
         "auroc": lambda p, y: auroc(p, y),
         "recall_at_5": lambda p, y: caught(p, y, threshold_at(p, y)),

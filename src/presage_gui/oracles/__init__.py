@@ -1,1 +1,1 @@
-"""What is right to do next in a task of MiniWoB++, read from the tree of its page; for labels and scripted agents."""
+"""Oracles: the correct next steps of MiniWoB++ tasks, read from the page's DOM, for labels and scripted agents."""

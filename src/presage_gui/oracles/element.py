@@ -1,4 +1,4 @@
-"""Element: something that is seen, as the tree behind it tells. Critics never see it."""
+"""The `Element` class: a visible element, as described by the element tree. Critics never see it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from presage_gui.screen import Box
 
 @dataclass(frozen=True)
 class Element:
-    """Something that is seen on the page."""
+    """A visible element of the page."""
 
     box: Box
     name: str

@@ -1,4 +1,4 @@
-"""Oracle: the steps that are right now, read from the tree of a MiniWoB++ page. Critics never see it."""
+"""The `Oracle` class: reads the correct next steps from the DOM of a MiniWoB++ page. Critics never see them."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from presage_gui.oracles.right import Right
 from presage_gui.screen import Box
 
 _SPREAD = 0.6
-"""Clicks fall in the middle so many tenths of an element."""
+"""Clicks fall within this central share of an element's width and height."""
 
 
 @dataclass
 class Oracle:
-    """Reads the page of an environment."""
+    """Finds the correct next steps on an environment's page. `rng` chooses where in an element a click falls."""
 
     environment: MiniWob
     rng: random.Random = field(default_factory=lambda: random.Random(0))
 
     def ready(self) -> None:
-        """After each reset: the page is a new one."""
+        """Load the oracle's JavaScript into the page. Needed after each reset, which loads a new page."""
         page = self.environment.page
         page.evaluate(_library())
         page.evaluate("([width, height]) => { presage.width = width; presage.height = height }", list(SIZE))
@@ -38,7 +38,7 @@ class Oracle:
         return bool(self.environment.page.evaluate("task => task in presage.oracles", self.environment.task))
 
     def right(self) -> list[Right]:
-        """The steps that are right now, the preferred one first; none where the task is over or cannot be saved."""
+        """Return the correct steps, the preferred one first. Empty if the task is over or can no longer succeed."""
         if not self.environment.page.evaluate("'presage' in window"):
             self.ready()
         u, v = self.rng.random(), self.rng.random()
@@ -48,7 +48,7 @@ class Oracle:
         return [_right(each) for each in told["steps"]]
 
     def allows(self, rights: list[Right], action: Action) -> bool:
-        """Whether an action is one of the right ones; of clicks, the page itself says what they hit."""
+        """Whether an action is one of the correct steps. For clicks and drags, the page says which element is hit."""
         if action.kind in (Kind.CLICK, Kind.DRAG) and action.at:
             index = self.environment.page.evaluate(
                 "([x, y, kind]) => presage.hit(x, y, kind)", [action.at.x, action.at.y, str(action.kind)]

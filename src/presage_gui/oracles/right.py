@@ -1,4 +1,4 @@
-"""Right: a step that is right in some state, and what else would be as right."""
+"""The `Right` class: a correct step in some state, and the range of equally correct ones."""
 
 from __future__ import annotations
 
@@ -12,24 +12,26 @@ from presage_gui.screen import Box
 
 @dataclass(frozen=True)
 class Right:
-    """One step that is right now, and what else would be as right."""
+    """A correct next step, and the range of equally correct ones."""
 
     action: Action
     name: str
-    """What the element is called; empty where it has no name."""
+    """The name of the element. Empty if it has none."""
     role: str
     boxes: tuple[Box, ...] = ()
-    """Where a click must fall, or a drag must start."""
+    """The boxes where a click or scroll must be, or a drag must start."""
     to_box: Box | None = None
     """Where a drag must end."""
     to_name: str = ""
     most: float = 0.0
-    """How far a scroll can go."""
+    """How far the element can still scroll, in pixels."""
     then: str = ""
-    """Of a click that gives a field the focus: what is typed next."""
+    """For a click that gives a field the focus: the text to type next."""
 
     def allows(self, action: Action, box_decides: bool = True) -> bool:
-        """Whether this action does the same. Where a click must fall may be decided elsewhere, by the page itself."""
+        """Whether an action does the same as this step.
+
+        With `box_decides` false, the position of a click or of a drag's start is not checked: the page decides it."""
         if action.kind is not self.action.kind:
             return False
         match action.kind:

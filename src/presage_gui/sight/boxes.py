@@ -1,4 +1,4 @@
-"""Boxes on a screen, by contours: outlines of fields and buttons, filled shapes; and what lies under one place."""
+"""Find boxes on a screen by contours (fields, buttons, filled shapes), and describe the surface under a point."""
 
 from __future__ import annotations
 
@@ -10,17 +10,18 @@ import numpy as np
 from presage_gui.screen import Box, Pixels
 
 _EDGE = 14
-"""A step of brightness or colour that the eye takes for an edge."""
+"""A difference between neighbouring pixels above this value, in any channel, is an edge."""
 _LEAST = 7
+"""The least width and height of a box, in pixels."""
 _FILLED = 0.4
-"""A contour fills at least this share of its box: a triangle does, a line does not."""
+"""A contour must fill at least this share of its bounding box. A triangle does, a line does not."""
 _SAME = 3
-"""Boxes whose sides are all this near to each other are one."""
+"""Two boxes whose sides all differ by at most this many pixels are the same box."""
 _BRIGHT = 225
 
 
 def find_boxes(pixels: Pixels) -> list[Box]:
-    """Everything with an outline of its own, the smallest first."""
+    """Return the boxes of everything with a closed outline, the smallest first."""
     import cv2
 
     steps = cv2.morphologyEx(pixels, cv2.MORPH_GRADIENT, np.ones((2, 2), np.uint8)).max(axis=2)
@@ -48,12 +49,12 @@ def _distinct(boxes: list[Box]) -> list[Box]:
 
 
 def is_small_square(box: Box) -> bool:
-    """Of the size and shape of a check box or a radio button."""
+    """Whether a box has the size and shape of a check box or a radio button."""
     return 8 <= box.width <= 24 and 8 <= box.height <= 24 and abs(box.width - box.height) <= 3
 
 
 def is_field(pixels: Pixels, box: Box) -> bool:
-    """Bright inside and wide, as what one types into."""
+    """Whether a box looks like a text field: wide, and bright inside."""
     if box.width < 30 or box.height < 13 or box.height > max(60, box.width):
         return False
     inside = pixels[int(box.top) + 2 : int(box.bottom) - 2, int(box.left) + 2 : int(box.right) - 2]
@@ -62,14 +63,14 @@ def is_field(pixels: Pixels, box: Box) -> bool:
 
 @dataclass(frozen=True)
 class Surface:
-    """What is under a place: how even it is, and how far the same colour reaches from there."""
+    """The surface under a point: how even it is, and how far its colour extends."""
 
     spread: float
-    """The standard deviation of the brightness nearby."""
+    """The standard deviation of the brightness around the point."""
     reach: float
-    """The share of the screen that has the same colour and hangs together with the place."""
+    """The share of the screen that has the same colour and is connected to the point."""
     is_common: bool
-    """Its colour is the screen's most common one."""
+    """Whether the colour at the point is the most common one of the screen."""
     colour: tuple[int, int, int]
 
 
@@ -95,9 +96,9 @@ def surface_at(pixels: Pixels, x: float, y: float, radius: int = 6) -> Surface:
 
 
 def ring(pixels: Pixels, box: Box) -> float:
-    """How much of a box's outline is dark or of a strong colour, and two pixels thick: the ring of the focus.
+    """Return how complete a focus ring around a box is, 0 to 1. Above one half, the box has the focus.
 
-    From 0 to 1; above one half, the box has the focus.
+    A focus ring is a dark or strongly coloured outline, two pixels thick. The weakest of the four sides counts.
     """
     left, top, right, bottom = (int(side) for side in box.to_json())
     if box.width < 10 or box.height < 8:
@@ -117,6 +118,6 @@ def _places(middle: int, end: int) -> range:
 
 
 def _strong(line: Pixels) -> float:
-    """The share of a line of pixels that is dark or of a strong colour."""
+    """Return the share of a line of pixels that is dark or strongly coloured."""
     high, low = line.max(axis=1).astype(np.int16), line.min(axis=1).astype(np.int16)
     return float(((high < 70) | (high - low > 120)).mean()) if line.size else 0.0

@@ -1,4 +1,4 @@
-"""Carets: thin upright bars with nothing beside them. Where one is, typing goes."""
+"""Find text carets: thin vertical bars with free space around them. Typed text appears at the caret."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ _seen: OrderedDict[str, tuple[Box, ...]] = OrderedDict()
 
 
 def carets(screen: Screen) -> tuple[Box, ...]:
-    """Where bars of one or two pixels stand alone: dark on light, longer than letters, shorter than borders."""
+    """Return isolated vertical bars, one or two pixels wide: dark on light, taller than letters, shorter than borders.
+
+    The results of the last screens are cached."""
     if screen.digest not in _seen:
         _seen[screen.digest] = _find(screen)
         if len(_seen) > _KEPT:

@@ -1,4 +1,4 @@
-"""How alike two pieces of text are, allowing for what a reader of pixels mistakes."""
+"""Fuzzy text matching that tolerates the typical errors of text recognition."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _EDGES = ".,:;!?\"'()[]<>“”‘’…·"
 
 
 def tokens(text: str) -> list[str]:
-    """Words and numbers, folded; marks at their edges removed.
+    """Split a text into words and numbers, case-folded, without punctuation at their edges.
 
     >>> tokens('Click the "OK" button, then $5.')
     ['click', 'the', 'ok', 'button', 'then', '$5']
@@ -27,7 +27,9 @@ def plain(text: str) -> str:
 
 @lru_cache(maxsize=200_000)
 def likeness(a: str, b: str) -> float:
-    """1 less the share of letters to change; letters that look alike count as one. An empty text has 0.
+    """Return 1 minus the edit distance divided by the longer length, or 0 if a text is empty.
+
+    Letters that look alike, such as 0 and O, count as equal. Texts of very different lengths get a rough estimate.
 
     >>> likeness("Submit", "submit"), likeness("O'Neil", "0'Neil"), round(likeness("cat", "cut"), 2)
     (1.0, 1.0, 0.67)
@@ -43,7 +45,7 @@ def likeness(a: str, b: str) -> float:
 
 
 def distance(a: Sequence[str], b: Sequence[str]) -> int:
-    """How many letters to put in, take out or change.
+    """Return the edit distance: the least number of insertions, deletions and substitutions.
 
     >>> distance("kitten", "sitting")
     3
@@ -57,7 +59,7 @@ def distance(a: Sequence[str], b: Sequence[str]) -> int:
 
 
 def contained(phrase: str, text: str) -> float:
-    """The best likeness of the phrase to as many words in a row of the text.
+    """Return the best likeness of a phrase to a run of about as many words (one more or fewer) in a text.
 
     >>> contained("new york", "fly to New York today"), contained("paris", "fly to New York") < 0.5
     (1.0, True)

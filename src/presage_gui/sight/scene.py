@@ -1,4 +1,4 @@
-"""Scene: a screen as text, boxes and the elements that they make up. The goal's own text on the screen is apart."""
+"""The `Scene` class: a screen as lines of text, boxes and elements. Lines that repeat the goal are kept apart."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from presage_gui.sight.matching import contained, likeness, tokens
 from presage_gui.sight.text import Line, Reader
 
 _TIGHT = 14.0
-"""A box is that of a line when its area is at most so many times the line's."""
+"""A box belongs to a line of text if the box's area is at most this many times the line's area."""
 _GAP = 14.0
-"""Pixels between a check box and its label at most."""
+"""The maximum distance between a check box and its label, in pixels."""
 _MARKS = "O0oQ□○口日回◎●☑☐✓√"
-"""What check boxes and radio buttons are read as."""
+"""The characters that text recognition returns for check boxes and radio buttons."""
 
 
 @dataclass(frozen=True)
 class Element:
-    """Something that may be meant: a label with its box, a check box with its label, a field, a shape with no word."""
+    """A possible target: a label with its box, a check box with its label, a field, or a shape without text."""
 
     name: str
     area: Box
-    """Where a click means it."""
+    """The area in which a click hits the element."""
     kind: str
-    """text, button, check, field or shape."""
+    """`text`, `button`, `check`, `field` or `shape`."""
     text_box: Box | None = None
 
 
 @dataclass(frozen=True)
 class Match:
-    """Where a phrase is found."""
+    """An occurrence of a phrase on the screen."""
 
     score: float
     area: Box
@@ -44,18 +44,18 @@ class Match:
 
 @dataclass(frozen=True)
 class Scene:
-    """What is seen."""
+    """The text, the boxes and the elements of one screen."""
 
     screen: Screen
     lines: tuple[Line, ...]
     banner: tuple[Line, ...]
-    """Lines that repeat the goal: they are no elements."""
+    """Lines that repeat the goal. They are not elements."""
     boxes: tuple[Box, ...]
     elements: tuple[Element, ...]
     _surfaces: dict[tuple[int, int], Surface] = field(default_factory=dict, repr=False, compare=False)
 
     def element_at(self, x: float, y: float) -> Element | None:
-        """The smallest element there."""
+        """Return the smallest element at a point, or None."""
         there = [each for each in self.elements if each.area.holds(x, y)]
         return min(there, key=lambda each: each.area.area, default=None)
 
@@ -72,7 +72,7 @@ class Scene:
         return self._surfaces[key]
 
     def find(self, phrase: str, least: float = 0.5) -> list[Match]:
-        """Where a phrase is, as a whole label or as words of a line; the best first."""
+        """Return the occurrences of a phrase, as a whole label or as words of a line, the best first."""
         wanted = len(tokens(phrase))
         matches = []
         for element in self.elements:
@@ -105,7 +105,7 @@ class Scene:
 
 
 class Viewer:
-    """Makes scenes of screens, and keeps the last ones."""
+    """Makes scenes from screens, with a cache of the last 64."""
 
     def __init__(self, reader: Reader | None = None) -> None:
         self._reader = reader or Reader()
@@ -130,7 +130,8 @@ def _scene(screen: Screen, lines: Sequence[Line], goal: str) -> Scene:
 
 
 def _without_letters(boxes: Sequence[Box], lines: Sequence[Line]) -> list[Box]:
-    """Boxes that are not parts of letters: small ones inside a line are, unless they are squares at its start."""
+    """Return the boxes that are not parts of letters. A small box inside a line of text is part of a letter, unless it
+    is a square at the start of the line."""
 
     def is_letter(box: Box) -> bool:
         x, y = box.middle
@@ -144,7 +145,7 @@ def _without_letters(boxes: Sequence[Box], lines: Sequence[Line]) -> list[Box]:
 
 
 def _banner(lines: Sequence[Line], goal: str) -> tuple[Line, ...]:
-    """The lines that spell out the goal, one after the other."""
+    """Return the lines that together repeat the goal, or none if they cover less than half of it."""
     wanted = tokens(goal)
     if len(wanted) < 2:
         return ()
@@ -205,12 +206,12 @@ def _check_of(line: Line, checks: Sequence[Box]) -> Box | None:
 
 
 def _without_mark(text: str, box: Box, check: Box) -> str:
-    """A label without the letter that its check box was read as."""
+    """Return a label without its first letter if that letter is a misread check box."""
     return text[1:].strip() if box.left < check.right - 4 and text[0] in _MARKS and len(text) > 1 else text
 
 
 def _frame_of(line: Line, boxes: Sequence[Box], lines: Sequence[Line]) -> Box | None:
-    """The smallest box around this line alone."""
+    """Return the smallest box around a line if the box holds only this line and fits it closely, or None."""
     for box in boxes:
         if box.holds(*line.box.middle) and box.width >= 0.8 * line.box.width and box.height >= 0.7 * line.box.height:
             alone = sum(box.holds(*other.box.middle) for other in lines) == 1
@@ -223,7 +224,7 @@ def _is_at_left(line: Line, frame: Box) -> bool:
 
 
 def _name_of_field(box: Box, lines: Sequence[Line]) -> str:
-    """The label of a field: to its left, else above, the nearest."""
+    """Return the nearest text to the left of a field or above it, or an empty string."""
     best, name = 45.0, ""
     for line in lines:
         y = line.box.middle[1]
@@ -237,5 +238,5 @@ def _name_of_field(box: Box, lines: Sequence[Line]) -> str:
 
 
 def distance_to(box: Box, x: float, y: float) -> float:
-    """Pixels from a place to a box; 0 inside."""
+    """Return the distance in pixels from a point to a box, 0 inside the box."""
     return math.hypot(max(box.left - x, 0, x - box.right), max(box.top - y, 0, y - box.bottom))

@@ -1,8 +1,8 @@
-"""Reads the text on a screen: where lines are, what they say, and where each word is.
+"""Text recognition: finds the lines of text on a screen, reads them, and locates each word.
 
-Two networks from the wheel of rapidocr, on one thread: one finds lines, one reads them. Both are asked as little as
-possible. Lines are kept by the hash of their pixels, and on a screen that follows another, lines are looked for only
-where the two differ.
+It runs two networks from the rapidocr wheel on one thread: a detector finds lines, a recogniser reads them. Two caches
+save calls. Recognised lines are cached by the hash of their pixels. On a screen that is similar to a recent one, the
+detector runs only on the regions that differ.
 """
 
 from __future__ import annotations
@@ -26,19 +26,21 @@ from presage_gui.screen import Box, Pixels, Screen
 Floats = npt.NDArray[np.float32]
 
 _HEIGHT = 48
-"""Lines are this high where they are read."""
+"""The height of a line in the recogniser's input, in pixels."""
 _STRIDE = 32
+"""The detector's input is padded to multiples of this."""
 _INK = 0.3
+"""Pixels of the detector's probability map above this value belong to a line."""
 _SURE = 0.5
-"""A line is one where the mean of the finder's map is at least this."""
+"""A detected line is kept if the mean probability of its pixels is at least this."""
 _GROW = 1.6
-"""The finder marks the core of a line; the line is larger by area times this over perimeter."""
+"""The detector marks the core of a line. Each side is moved outwards by area times this over perimeter."""
 _LEAST = 4
-"""Lines are at least so many pixels high and wide."""
+"""The least height and width of a line, in pixels."""
 _WIDEST = 2400
 _KEPT_LINES, _KEPT_SCREENS = 20_000, 64
 _READABLE = 0.6
-"""Below this mean probability of its letters a line counts as not readable."""
+"""A line whose letters have a lower mean probability counts as unreadable."""
 
 
 @dataclass(frozen=True)
@@ -49,12 +51,12 @@ class Word:
 
 @dataclass(frozen=True)
 class Line:
-    """One line of text, as it was read."""
+    """One recognised line of text."""
 
     text: str
     box: Box
     sure: float
-    """The mean probability of its letters."""
+    """The mean probability of the letters."""
     words: tuple[Word, ...] = ()
 
     @property
@@ -63,14 +65,14 @@ class Line:
 
 
 class Reader:
-    """Reads screens, and remembers what it has read. Not for several threads at a time."""
+    """Reads screens, with caches of lines and screens. Not thread-safe."""
 
     def __init__(self) -> None:
         self._lines: OrderedDict[bytes, tuple[str, float, tuple[tuple[str, float, float], ...]]] = OrderedDict()
         self._screens: OrderedDict[str, tuple[Screen, tuple[Line, ...]]] = OrderedDict()
 
     def read(self, screen: Screen) -> tuple[Line, ...]:
-        """All lines, from the top."""
+        """Return all lines of text, from top to bottom."""
         known = self._screens.get(screen.digest)
         if known is not None:
             self._screens.move_to_end(screen.digest)
@@ -85,7 +87,10 @@ class Reader:
         return tuple(lines)
 
     def _follow(self, screen: Screen) -> tuple[list[Line], list[Box]]:
-        """Lines that an earlier screen had at the same place with the same pixels, and where others may be."""
+        """Return the lines that can be reused from a recent screen, and the regions that must be searched for lines.
+
+        Lines are reused where the pixels are unchanged. Without a similar recent screen, the whole screen is
+        searched."""
         whole = _content(screen.pixels)
         best: tuple[float, list[Line], list[Box]] = (0.6 * whole.area, [], [whole])
         for earlier, lines in list(self._screens.values())[-4:]:
@@ -116,7 +121,7 @@ class Reader:
 
 
 def _content(pixels: Pixels) -> Box:
-    """The screen without what is blank at its edges."""
+    """Return the part of the screen inside its blank margins."""
     rows = np.flatnonzero(np.any(pixels[:, 1:] != pixels[:, :-1], axis=(1, 2)))
     columns = np.flatnonzero(np.any(pixels[1:] != pixels[:-1], axis=(0, 2)))
     height, width = pixels.shape[:2]
@@ -126,7 +131,7 @@ def _content(pixels: Pixels) -> Box:
 
 
 def _differences(before: Pixels, after: Pixels) -> list[Box]:
-    """Boxes around all that differs, some way apart."""
+    """Return boxes around the regions that differ. Close regions are merged, and so are more than twelve."""
     import cv2
 
     changed = np.any(before != after, axis=2).astype(np.uint8)
@@ -150,7 +155,7 @@ def _overlap(a: Box, b: Box) -> bool:
 
 
 def _without_cut_lines(regions: list[Box], lines: Sequence[Line], screen: Screen) -> tuple[list[Box], list[Line]]:
-    """Regions grown until no kept line is cut by one; what is left of the lines."""
+    """Grow the regions until they cut no line. Return the regions, and the lines outside them."""
     left = list(lines)
     for _ in range(4):
         merged: list[Box] = []
@@ -165,7 +170,7 @@ def _without_cut_lines(regions: list[Box], lines: Sequence[Line], screen: Screen
 
 
 def _disjoint(boxes: Sequence[Box]) -> list[Box]:
-    """The boxes with those that overlap put together."""
+    """Merge overlapping boxes until none overlap."""
     apart: list[Box] = []
     for box in boxes:
         near = [other for other in apart if _overlap(box, other)]
@@ -201,7 +206,7 @@ def _session(part: str) -> Any:
 
 @cache
 def _alphabet() -> list[str]:
-    """What the reader's classes stand for; 0 is none, the last a space."""
+    """Return the character of each class of the recogniser. Class 0 is no character, the last class is a space."""
     letters = _session("rec").get_modelmeta().custom_metadata_map["character"].splitlines()
     return ["", *letters, " "]
 
@@ -213,13 +218,13 @@ def _run(part: str, image: Floats) -> Floats:
 
 
 def _tensor(pixels: Pixels) -> Floats:
-    """Blue, green, red in -1 to 1, as the networks were trained; shape (1, 3, height, width)."""
+    """Return the pixels as the networks expect them: BGR from -1 to 1, shape (1, 3, height, width)."""
     bgr = pixels[:, :, ::-1].astype(np.float32)
     return np.ascontiguousarray((bgr / 127.5 - 1).transpose(2, 0, 1)[None])
 
 
 def _find(screen: Screen, region: Box) -> list[Box]:
-    """The lines in a region."""
+    """Detect the lines of text in a region. Returns their boxes."""
     import cv2
 
     part = screen.crop(region).pixels
@@ -242,7 +247,7 @@ def _find(screen: Screen, region: Box) -> list[Box]:
 
 
 def _read(crop: Pixels) -> tuple[str, float, tuple[tuple[str, float, float], ...]]:
-    """The text, how sure, and its words with where they start and end, as shares of the width."""
+    """Recognise a line. Return the text, its mean letter probability, and (word, start, end) as shares of the width."""
     import cv2
 
     width = min(_WIDEST, max(16, round(crop.shape[1] * _HEIGHT / crop.shape[0])))

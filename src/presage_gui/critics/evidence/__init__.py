@@ -1,1 +1,1 @@
-"""Evidence: numbers with names, from the screen, the history, the goal and the intent. What is not known is NaN."""
+"""Evidence: named numbers computed from the screen, the history, the goal and the intent. Unknown values are NaN."""

@@ -1,4 +1,4 @@
-"""All evidence of one situation."""
+"""Collect all evidence of one situation."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from presage_gui.sight.matching import contained
 
 
 def evidence(s: Situation) -> dict[str, float]:
-    """Numbers with names."""
+    """Return all evidence of a situation as named numbers."""
     return {
         **_kind(s),
         **_state(s),
@@ -42,8 +42,8 @@ def _kind(s: Situation) -> dict[str, float]:
 
 
 def _state(s: Situation) -> dict[str, float]:
-    """How the screen itself looks: busy, empty, covered. Nothing was done since the last step, so nothing should have
-    changed since."""
+    """Evidence on whether the screen is busy or empty, and how much it changed since the last step. As nothing was
+    done since then, it should not have changed."""
     shown = " ".join(line.text for line in s.scene.lines if line not in s.scene.banner).casefold()
     found = {"is_waiting": float(any(word in shown for word in WAITING)), "is_empty": float(len(s.scene.elements) < 2)}
     if s.last is not None and s.last.entry.after.size == s.scene.screen.size:
@@ -53,7 +53,7 @@ def _state(s: Situation) -> dict[str, float]:
 
 
 def _differing(a: Pixels, b: Pixels) -> float:
-    """The share of pixels that differ."""
+    """Return the share of pixels that differ."""
     unlike = a != b
     return float((unlike[..., 0] | unlike[..., 1] | unlike[..., 2]).mean())
 

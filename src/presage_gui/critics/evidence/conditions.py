@@ -1,4 +1,4 @@
-"""Evidence about conditions: ordinals, extremes, colours and sizes, how many parts the goal has, how the page looks."""
+"""Evidence about conditions of the goal: ordinals, extremes, colours, sizes, parts, and how the page looks."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _KINDS = (
     word_set("up down left right top bottom"),
     word_set("circle square triangle rectangle digit letter box star oval"),
 )
-"""Words of which a thing has one: a step that names another than the goal does neglects a condition."""
+"""Groups of mutually exclusive words. A step that names another word of a group than the goal breaks a condition."""
 _NOT = word_set("not without except never don't avoid unless excluding")
 _ASKING = {
     Kind.TYPE: word_set("type enter write fill paste input"),
     Kind.DRAG: word_set("drag slide draw highlight resize"),
     Kind.SCROLL: word_set("scroll"),
 }
-"""Words of goals that cannot be met without such an action."""
+"""Words of goals that require this kind of action."""
 _CLAUSE = re.compile(
     r"(?:^|[.,;:]\s*|\b(?:and|then|to|you|please)\s+)(?:then\s+)?"
     r"(?:click|press|select|choose|enter|type|check|tick|drag|move|find|search|open|scroll|copy|paste|highlight|hit|buy"
@@ -55,7 +55,7 @@ def conditions(s: Situation) -> dict[str, float]:
 
 
 def _parts(s: Situation) -> dict[str, float]:
-    """How many things the goal tells to do, and how many different ones were done."""
+    """Evidence on how many actions the goal asks for, and how many different ones were done."""
     clauses = len(_CLAUSE.findall(s.goal.text))
     worked = [each for each in s.past if each.had_effect]
     apart = len({(each.action.kind, each.name or str(each.action.at), each.action.text) for each in worked})
@@ -80,12 +80,12 @@ def _parts(s: Situation) -> dict[str, float]:
 
 
 def _shown(s: Situation) -> str:
-    """What can be read, without the goal's own words."""
+    """Return the text on the screen, without the lines that repeat the goal."""
     return " ".join(line.text for line in s.scene.lines if line not in s.scene.banner)
 
 
 def _open_values(s: Situation, shown: str) -> list[str]:
-    """What the goal names and was neither dealt with nor can be seen; what comes last does not count."""
+    """Return the goal's pending phrases that are not visible on the screen, without names of finishing buttons."""
     values = [phrase for phrase in s.pending if not is_finishing(phrase)]
     return [value for value in values if contained(value, shown) < _ALIKE]
 
@@ -99,7 +99,7 @@ def _is_seen(number: str, shown: str) -> bool:
 
 
 def _kinds_left(s: Situation) -> list[Kind]:
-    """Kinds of action that the goal's words ask for and that were not done with effect."""
+    """Return the kinds of action that the goal asks for and that have not been done with effect."""
     done = {each.action.kind for each in s.past if each.had_effect}
     if any(each.action.keys == ("ctrl", "v") for each in s.past):
         done.add(Kind.TYPE)
@@ -120,7 +120,7 @@ def _element(s: Situation) -> Element | None:
 
 
 def _worded(s: Situation) -> dict[str, float]:
-    """The intent against the goal and against what was said before."""
+    """Evidence that compares the intent with the goal and with earlier intents."""
     ours, goals = set(s.intent.words), set(s.goal.words)
     both = [(kind & ours, kind & goals) for kind in _KINDS]
     mine, asked = ordinals(s.intent), ordinals(s.goal)
@@ -147,7 +147,7 @@ def _worded(s: Situation) -> dict[str, float]:
 
 
 def _words_on_screen(s: Situation, words: Sequence[str]) -> dict[str, float]:
-    """Of the words that are meant, one that the goal gives as a value: where is it, seen from the place?"""
+    """Evidence on where the words that the intent and the goal's values share are, relative to the click."""
     at = s.action.at
     values = {word for phrase in s.goal.phrases for word in tokens(phrase)}
     own = [word for word in words if word in values and len(word) > 1]
@@ -169,7 +169,7 @@ def _same_words(a: str, b: str) -> bool:
 
 
 def _place_in(name: str, s: Situation) -> float:
-    """How many of the things that are named and not done come before this one; NaN where it is not one of them."""
+    """Return how many pending phrases of the goal come before this name, or NaN if the name is not pending."""
     for place, phrase in enumerate(s.pending):
         if max(likeness(phrase, name), contained(phrase, name)) >= _ALIKE:
             return float(place)
@@ -177,7 +177,7 @@ def _place_in(name: str, s: Situation) -> float:
 
 
 def ordinals(wording: Wording) -> tuple[int, ...]:
-    """The ordinals that are named; the last one is -1.
+    """Return the ordinals in a text. "last" is -1.
 
     >>> ordinals(Wording("Click the 3rd row, then the second and the last one"))
     (3, 2, -1)
@@ -186,7 +186,7 @@ def ordinals(wording: Wording) -> tuple[int, ...]:
 
 
 def _rank(word: str) -> int:
-    """Of an ordinal; 0 for other words."""
+    """Return the rank that an ordinal names, or 0 for other words."""
     if match := re.fullmatch(r"(\d+)(?:st|nd|rd|th)", word):
         return int(match[1])
     if word in _ORDINALS:
@@ -198,7 +198,7 @@ def _rank(word: str) -> int:
 
 
 def _order(s: Situation) -> dict[str, float]:
-    """Whether the element is the one that an ordinal speaks of, among its like."""
+    """Evidence on whether the element has the position among its peers that an ordinal asks for."""
     element = _element(s)
     found: dict[str, float] = {}
     for name, wording in (("g", s.goal), ("i", s.intent)):
@@ -213,7 +213,7 @@ def _order(s: Situation) -> dict[str, float]:
 
 
 def _may_be(wording: Wording, element: Element) -> bool:
-    """Whether an ordinal of these words may stand before this kind of element."""
+    """Whether an ordinal in this text may refer to an element of this kind."""
     words = wording.words
     nouns = " ".join(" ".join(words[i + 1 : i + 3]) for i, word in enumerate(words) if _rank(word))
     kinds = [kind for kind, names in ROLES.items() if any(each in nouns for each in names)]
@@ -229,7 +229,7 @@ def _in_reading_order(elements: Sequence[Element]) -> list[Element]:
 
 
 def _extreme(s: Situation) -> dict[str, float]:
-    """Whether the element has the least or the most of what its like have: a number in its label, or its size."""
+    """Evidence on whether the element has the least or greatest number in its label, or size, among its peers."""
     least, most = bool(_LEAST & set(s.goal.words)), bool(_MOST & set(s.goal.words))
     element = _element(s)
     if least == most or element is None:
@@ -259,7 +259,7 @@ def _pattern(text: str) -> str:
 
 
 def _field(s: Situation) -> dict[str, float]:
-    """Of a field under the place: does it hold something, and was that typed before?"""
+    """Evidence about the field under the click: whether it is filled, whether by an earlier step, and focused."""
     element = _element(s)
     if element is None or element.kind != "field":
         return {}
@@ -272,7 +272,7 @@ def _field(s: Situation) -> dict[str, float]:
 
 
 def _value(s: Situation) -> dict[str, float]:
-    """The text against the words on the screen and the values of the goal: one of them, nearly one, in which place."""
+    """Evidence that compares the typed text with the words on the screen and the values in the goal."""
     text = s.action.text.strip()
     words = [word.text.strip(".,;:!?") for line in s.scene.lines if line not in s.scene.banner for word in line.words]
     same = [word for word in words if word == text]
@@ -296,7 +296,7 @@ def _value(s: Situation) -> dict[str, float]:
 
 
 def _case_fits(s: Situation, text: str) -> float:
-    """Whether the letters are as the goal wants them: as it says, else as it writes them; NaN where it has no such."""
+    """Return 1 if the letter case is the one that the goal asks for, or else uses, 0 if not, NaN if unknown."""
     said = set(s.goal.words)
     if said & {"lower", "lowercase", "lower-case"}:
         return float(text == text.lower())
@@ -308,7 +308,8 @@ def _case_fits(s: Situation, text: str) -> float:
 
 
 def _beside_label(s: Situation, text: str) -> dict[str, float]:
-    """The label of the field in the words of the goal: how far from it is this value, and is another one nearer?"""
+    """Evidence on how many words apart the field's label and the typed value are in the goal, and whether another
+    value is nearer to the label."""
     label = s.focused.name if s.focused else ""
     if s.intent.text and (said := re.search(r"\b(?:into|in) the (.+?)(?: field)?$", s.intent.text)):
         label = said[1]
@@ -327,7 +328,7 @@ def _beside_label(s: Situation, text: str) -> dict[str, float]:
 
 
 def _same_root(a: str, b: str) -> bool:
-    """Whether two words begin alike, as director and directed do."""
+    """Whether two words share their first letters, as director and directed do."""
     size = min(len(a), len(b), 5)
     return a[:size] == b[:size] and size >= min(4, len(a))
 
@@ -336,7 +337,7 @@ def _same_root(a: str, b: str) -> bool:
 
 
 def _looks(s: Situation) -> dict[str, float]:
-    """Dim, washed out, empty: a page that is covered does not look like one that is ready."""
+    """Evidence on brightness and emptiness. A covered page is dim, washed out or empty."""
     grey = s.scene.screen.pixels[::2, ::2].mean(axis=2)
     counts = np.bincount(grey.astype(int).ravel(), minlength=256)
     lines = [line for line in s.scene.lines if line not in s.scene.banner]

@@ -1,4 +1,4 @@
-"""Evidence about scrolls and drags: what they start from, which way they go, and whether that is asked for."""
+"""Evidence about scrolls and drags: their start and end, their direction, and whether the goal asks for them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def moving(s: Situation) -> dict[str, float]:
 
 
 def _way(wording: Wording, dx: float, dy: float) -> float:
-    """From -1, the opposite of the way that is named, to 1; NaN where none is."""
+    """Return how well a movement fits the named direction: 1 the same, -1 the opposite, NaN if none is named."""
     length = math.hypot(dx, dy)
     named = [_WAYS[word] for word in wording.words if word in _WAYS]
     if not named or not length:
@@ -55,7 +55,7 @@ def _scroll(s: Situation) -> dict[str, float]:
 
 
 def _cut_text(s: Situation, bottom: float) -> float:
-    """Whether a line ends at the lower edge of what scrolls: there is more below."""
+    """Return 1 if a line of text is at or across the lower edge of the scrolled area: there is more below."""
     return float(
         any(abs(line.box.bottom - bottom) < 6 or line.box.top < bottom < line.box.bottom for line in s.scene.lines)
     )

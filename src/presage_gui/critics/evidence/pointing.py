@@ -1,4 +1,4 @@
-"""Evidence about a place: what is under it, and how that fits the intent and the goal."""
+"""Evidence about a click position: what is under it, and how that fits the intent, the goal and the history."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def _against_intent(s: Situation, at: Point, element: Element | None) -> dict[st
 
 
 def about(s: Situation) -> dict[str, float]:
-    """How what the intent names stands to the goal: asked for, still to be done, or done."""
+    """Evidence on whether what the intent names is asked for by the goal, pending, or done."""
     meant = s.meant
     if not meant:
         return {}
@@ -125,17 +125,17 @@ def _in_row(area: Box, at: Point) -> bool:
 
 
 def _across(area: Box, at: Point) -> float:
-    """Pixels above or below."""
+    """Return the vertical distance from a point to an area, in pixels."""
     return max(area.top - at.y, 0.0, at.y - area.bottom)
 
 
 def _along(area: Box, at: Point) -> float:
-    """Pixels to the left or the right."""
+    """Return the horizontal distance from a point to an area, in pixels."""
     return max(area.left - at.x, 0.0, at.x - area.right)
 
 
 def _colour_fit(s: Situation, wording: Wording, at: Point) -> float | None:
-    """How near the colour under the place is to the one that is named; None where none is."""
+    """Return the similarity, 0 to 1, of the colour at a point to the named colour, or None if no colour is named."""
     named = [_COLOURS[word] for word in wording.words if word in _COLOURS]
     if not named:
         return None
@@ -144,7 +144,7 @@ def _colour_fit(s: Situation, wording: Wording, at: Point) -> float | None:
 
 
 def _relevance(s: Situation, name: str) -> float:
-    """How far the goal speaks of an element of this name."""
+    """Return how well the goal's phrases and words match an element's name, 0 to 1."""
     if not name:
         return 0.0
     quoted = max((likeness(phrase, name) for phrase in s.goal.phrases), default=0.0)
@@ -190,7 +190,7 @@ def _against_goal(s: Situation, at: Point, element: Element | None) -> dict[str,
 
 
 def _row_of_goal(s: Situation, at: Point) -> dict[str, float]:
-    """What the goal names and is still to be done: is it in the row of this place, or how far up or down?"""
+    """Evidence on whether something that the goal names is in the row of a point, and the vertical distance to it."""
     areas = [match.area for phrase in s.goal.phrases for match in s.scene.find(phrase, 0.85)]
     if not areas:
         return {}
@@ -201,7 +201,7 @@ def _row_of_goal(s: Situation, at: Point) -> dict[str, float]:
 
 
 def _phrase_under(scene: Scene, phrases: tuple[str, ...], at: Point) -> float:
-    """The best likeness of a phrase of the goal to the very words under the place."""
+    """Return the best likeness of a phrase of the goal to the words under a point."""
     best = 0.0
     for phrase in phrases:
         best = max((m.score for m in scene.find(phrase, 0.7) if m.area.grown(_NEAR).holds(at.x, at.y)), default=best)

@@ -1,4 +1,4 @@
-"""Evidence about how far the task is: what the goal names and is not done, what is ticked, where the caret is."""
+"""Evidence about the task's progress: what the goal names and is not done, ticked check boxes, the caret."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from presage_gui.sight.scene import Element
 
 _ALIKE = 0.85
 _TICKED = 0.12
-"""A check box is ticked when this share of its inside is not as bright as the rest."""
+"""A check box is ticked if at least this share of the pixels inside it is dark."""
 
 
 def progress(s: Situation) -> dict[str, float]:
@@ -30,12 +30,12 @@ def progress(s: Situation) -> dict[str, float]:
 
 
 def _shown(s: Situation) -> list[str]:
-    """What can be read, without the goal's own words."""
+    """Return the text on the screen, without the lines that repeat the goal."""
     return [line.text for line in s.scene.lines if line not in s.scene.banner]
 
 
 def _left(s: Situation, shown: list[str]) -> dict[str, float]:
-    """What is not dealt with: of that, how much can be seen, and how much could be acted upon now."""
+    """Evidence about pending parts of the goal: how many are visible, and how many could be acted on now."""
     text = " ".join(shown)
     labels = [each for each in s.scene.elements if each.name and each.kind != "field"]
     seen = [phrase for phrase in s.pending if contained(phrase, text) >= _ALIKE]
@@ -66,7 +66,7 @@ def _under(s: Situation) -> str:
 
 
 def _ticks(s: Situation) -> dict[str, float]:
-    """Check boxes: how many are ticked, how many are named by the goal and are not, and the one under the place."""
+    """Evidence about check boxes: how many are ticked, wanted but not ticked, and the state of the clicked one."""
     checks = [each for each in s.scene.elements if each.kind == "check" and each.name]
     if not checks:
         return {}
@@ -105,7 +105,7 @@ def _share_inked(s: Situation, box: Box) -> float:
 
 
 def _letters(s: Situation) -> dict[str, float]:
-    """A text that is nearly one that the goal gives: cut, with more to it, or in other letters."""
+    """Evidence on whether the typed text is a variant of one in the goal: cut, extended, or in a different case."""
     text = s.action.text.strip()
     phrases = s.goal.quoted or s.goal.phrases
     exact = any(text == phrase for phrase in phrases)

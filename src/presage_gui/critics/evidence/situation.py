@@ -1,4 +1,4 @@
-"""Situation: all that a critic looks at for one check, and what has been done so far, as far as the screens show it."""
+"""The `Situation` class: everything that a critic uses for one check, including the earlier steps and their effects."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from presage_gui.sight.scene import Element, Scene, Viewer
 from presage_gui.step import Step
 
 _LOOKED_BACK = 12
-"""Earlier steps that are looked at."""
+"""The number of earlier steps that are considered."""
 _ALIKE = 0.85
 
 
 @dataclass(frozen=True)
 class Past:
-    """One earlier step, as its screens show it."""
+    """One earlier step, as far as its screens show it."""
 
     action: Action
     had_effect: bool
     name: str
-    """Of the element under it; empty where it is not known."""
+    """The name of the element under the step's position. Empty if unknown."""
     kind: str
-    """Of the element under it, or none."""
+    """The kind of the element under the step's position, or "none"."""
     entry: Entry
 
 
@@ -48,7 +48,7 @@ class Situation:
 
     @classmethod
     def of(cls, viewer: Viewer, goal: str, history: History, screen: Screen, step: Step) -> Situation:
-        """Raises ActionError for an action that cannot be carried out on this screen."""
+        """Make the situation of a step. Raises ActionError if the action cannot be carried out on this screen."""
         action = step.action.on(screen.size)
         scene = viewer.look(screen, goal)
         past = tuple(_past(viewer, goal, entry) for entry in history.entries[-_LOOKED_BACK:])
@@ -58,7 +58,7 @@ class Situation:
 
     @cached_property
     def meant(self) -> str:
-        """What the intent names: its quotes, or what is left without instructions at its ends."""
+        """What the intent names: its first quote, or the intent without instruction words at its ends."""
         if self.intent.quoted:
             return self.intent.quoted[0]
         return core(self.intent.text) or field_of(self.intent.text)
@@ -71,12 +71,12 @@ class Situation:
 
     @cached_property
     def touched(self) -> tuple[str, ...]:
-        """Names of what was clicked or dragged."""
+        """The names of the elements under earlier actions other than typing."""
         return tuple(each.name for each in self.past if each.name and each.action.kind is not Kind.TYPE)
 
     @cached_property
     def pending(self) -> tuple[str, ...]:
-        """What the goal names and nothing has dealt with yet."""
+        """The phrases of the goal that no earlier step has typed or touched."""
         return tuple(phrase for phrase in self.goal.phrases if not self.is_done(phrase))
 
     def is_done(self, phrase: str) -> bool:
@@ -86,7 +86,7 @@ class Situation:
 
     @cached_property
     def focused(self) -> Element | None:
-        """The field with a ring around it."""
+        """The field or button with a focus ring, or None."""
         pixels = self.scene.screen.pixels
         fields = [(ring(pixels, each.area), each) for each in self.scene.elements if each.kind in ("field", "button")]
         best = max(fields, key=lambda pair: pair[0], default=(0.0, None))
@@ -98,7 +98,7 @@ class Situation:
 
     @cached_property
     def fruitless(self) -> int:
-        """How many of the last steps in a row changed nothing."""
+        """The number of consecutive last steps that changed nothing."""
         count = 0
         for each in reversed(self.past):
             if each.had_effect:
@@ -108,12 +108,12 @@ class Situation:
 
     @cached_property
     def has_finished(self) -> bool:
-        """Whether the last step pressed what comes last, such as Submit."""
+        """Whether the last step pressed a finishing button, such as Submit."""
         return bool(self.last and self.last.action.kind in POINTING and is_finishing(self.last.name))
 
 
 def core(text: str) -> str:
-    """What is left of a sentence without instructions at its ends.
+    """Return a sentence without instruction words at its ends.
 
     >>> core("Click on the Book for $130 button to continue"), core("Put the cursor into the text field")
     ('book for $130', '')
@@ -128,7 +128,7 @@ def core(text: str) -> str:
 
 
 def field_of(text: str) -> str:
-    """The name of a field, where it is a word of instructions.
+    """Return the name of a field in an intent when the name is itself an instruction word, or an empty string.
 
     >>> field_of("Focus the to field"), field_of("Click the text field")
     ('to', '')

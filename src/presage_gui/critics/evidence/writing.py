@@ -1,4 +1,4 @@
-"""Evidence about what is typed: is it what the goal says, is there a field for it, and has it the focus?"""
+"""Evidence about typing: whether the text fits the goal, and whether a field for it exists and has the focus."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def _text(s: Situation) -> dict[str, float]:
 
 
 def _is_of_sentence(s: Situation, text: str) -> bool:
-    """A single plain word of the goal that nothing marks as a value."""
+    """Whether the text is a single plain word of the goal that is not marked as a value (quoted, number, capital)."""
     words = tokens(text)
     return len(words) == 1 and words[0] in s.goal.words and text not in s.goal.phrases
 
