@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Iterator
-from importlib.metadata import Distribution, EntryPoint, PackageNotFoundError, distribution, entry_points
+from importlib.metadata import Distribution, EntryPoint, PackageNotFoundError, distribution
 
 from presage import __version__
 from presage.cli.plugins import KINDS
+from presage.plugins.entry_points import DISTRIBUTION, entry_points
 
-DISTRIBUTION = "presage-kernels"
 _PARTS = ("numpy", "lightgbm", "pyarrow", "torch", "triton", "cuda-core", "nvidia-cuda-nvrtc", "openai", "xllamacpp")
 
 
@@ -41,7 +41,7 @@ def _catalogue() -> str:
 
 def _points() -> Iterator[EntryPoint]:
     for kind in KINDS:
-        yield from entry_points(group=f"presage.{kind}")
+        yield from entry_points(f"presage.{kind}")
 
 
 def _installed(name: str) -> Distribution | None:

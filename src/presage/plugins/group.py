@@ -14,10 +14,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from typing import Any
 
 from presage.core.errors import PresageError
+from presage.plugins.entry_points import entry_points
 
 _WORDS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 
@@ -34,7 +35,7 @@ class Group:
     @cached_property
     def _found(self) -> Mapping[str, list[EntryPoint]]:
         found: dict[str, list[EntryPoint]] = {}
-        for point in entry_points(group=f"presage.{self.plural}"):
+        for point in entry_points(f"presage.{self.plural}"):
             found.setdefault(point.name, []).append(point)
         return found
 

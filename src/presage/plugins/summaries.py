@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import ast
 from importlib.machinery import PathFinder
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
+from presage.plugins.entry_points import entry_points
 from presage.plugins.group import Group
 
 
 def summaries(of: Group) -> dict[str, str]:
     """The first sentence of each part's docstring, by name; empty if the docstring cannot be read."""
-    return {point.name: _summary(point) for point in sorted(entry_points(group=f"presage.{of.plural}"))}
+    return {point.name: _summary(point) for point in sorted(entry_points(f"presage.{of.plural}"))}
 
 
 def first_sentence(docstring: str | None) -> str:
