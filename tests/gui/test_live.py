@@ -77,6 +77,23 @@ def test_a_near_miss_on_a_desktop_is_caught(tmp_path: Path) -> None:
         assert "changed nothing" in objected[0].explanation
 
 
+class Mistypes(Scripted):
+    """Types a wrong text first."""
+
+    def propose(self, goal: str, history: History, screen: Screen, objections: Sequence[Objection] = ()) -> Step:
+        step = super().propose(goal, history, screen)
+        if step.action.kind is Kind.TYPE and not any(each.step.action.kind is Kind.TYPE for each in history):
+            return Step(Action(Kind.TYPE, text="Nobody"), step.intent)
+        return step
+
+
+@desktop
+def test_a_wrong_text_is_cleared_and_typed_again(tmp_path: Path) -> None:
+    with Desktop() as environment, Episode(tmp_path, {}) as episode:
+        loop = Loop(environment, Mistypes(environment), Unchanged(), Threshold(), episode, Limits(steps=12))
+        assert loop.run(2).success
+
+
 def test_help_and_errors(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 0
     assert "COMMAND" in capsys.readouterr().out

@@ -26,7 +26,6 @@ from presage.core.statistics import Interval, speedup_interval
 from presage.core.text import excerpt, one_line
 from presage.devices.status import Status
 from presage.searches.budget import Amounts, Budget
-from presage.searches.run import Run
 from presage.store.store import Event, Store
 
 _LARGEST = 1000
@@ -367,15 +366,7 @@ def readable(folder: Path) -> Iterator[None]:
     """Turn errors from invalid values in events into a PresageError, because the folder may come from anyone."""
     try:
         yield
-    except (
-        ArithmeticError,
-        AssertionError,
-        AttributeError,
-        LookupError,
-        StopIteration,
-        TypeError,
-        ValueError,
-    ) as error:
+    except _WRONG as error:
         what = excerpt(str(error)) or type(error).__name__
         raise PresageError(f"the run in {folder} is damaged; its events contradict each other: {what}") from error
 
@@ -410,11 +401,6 @@ def speedup(view: RunView, store: Store) -> Interval | None:
     if not one or not other:
         return Interval(2 ** (best.value or 0.0), 0.0, math.inf)
     return speedup_interval([case.parts for case in one[0]], [case.parts for case in other[0]], paired=False)
-
-
-def ended(view: RunView) -> dict[str, Any] | None:
-    """Return the summary of a finished run, which may be of an older version; None if it is not finished."""
-    return Run(view.folder).summary() if view.finished else None
 
 
 def _judged(forecast: Packed, value: float) -> Judged:

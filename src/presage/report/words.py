@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 from presage.report.run_view import Packed, Seen
 
 TIMES = "×"
@@ -70,7 +68,3 @@ def outcome(seen: Seen) -> str:
     if seen.value is not None:
         return times(seen.value)
     return seen.failure or ("failed" if seen.measured is not None else "")
-
-
-def is_number(value: float | None) -> bool:
-    return value is not None and math.isfinite(value)

@@ -36,6 +36,15 @@ _KEYS = {
 }  # fmt: skip
 
 
+def _keysym(key: str) -> str:
+    """The name of a key for xdotool, which knows letters and digits as themselves, and other characters by code point.
+
+    >>> _keysym("enter"), _keysym("a"), _keysym("/")
+    ('Return', 'a', 'U002F')
+    """
+    return _KEYS.get(key) or (f"U{ord(key):04X}" if len(key) == 1 and not key.isalnum() else key)
+
+
 def missing() -> list[str]:
     """Return the required Debian packages that are not installed."""
     return [package for program, package in NEEDED.items() if not shutil.which(program)]
@@ -98,7 +107,7 @@ class Desktop(Environment):
             case Kind.TYPE:
                 self._xdotool("type", "--delay", "5", "--", action.text)
             case Kind.KEY:
-                self._xdotool("key", "--", "+".join(_KEYS.get(key, key) for key in action.keys))
+                self._xdotool("key", "--", "+".join(map(_keysym, action.keys)))
             case Kind.SCROLL:
                 wheel = ("5" if action.dy > 0 else "4") if action.dy else ("7" if action.dx > 0 else "6")
                 notches = max(1, round(abs(action.dy or action.dx) / 40))
@@ -191,6 +200,8 @@ class Form:
             return []
         parts = self._desktop.parts()
         name, city, news = self._desktop.wanted
+        if any(parts[field][2] not in ("", text) for field, text in (("name", name), ("city", city))):
+            return [self._click(parts["clear"][0], "Clear", "button")]
         steps = [self._filled(parts["name"], name, "Name"), self._filled(parts["city"], city, "City")]
         if (parts["news"][2] == "1") != news:
             steps.append(self._click(parts["news"][0], "Send newsletter", "checkbox"))
@@ -214,8 +225,6 @@ class Form:
             return None
         if not focused:
             return self._click(box, name, "text field", text)
-        if value:
-            return Right(Action(Kind.KEY, keys=("ctrl", "slash")), name, "text field", (box,))
         return Right(Action(Kind.TYPE, text=text), name, "text field", (box,))
 
     def _click(self, box: Box, name: str, role: str, then: str = "") -> Right:
