@@ -134,10 +134,10 @@ def read(folder: Path, split: str, limit: int = 0, seed: int = 0) -> list[Questi
 
 def spoken_answer(truth: int) -> str:
     """The target answer of a spoken model: a peak around the right bin. It teaches the form of an answer, not its
-    confidence.
+    confidence. The reason names the likeliest outcome first, so that one token decides and the probabilities follow.
 
     >>> spoken_answer(4)
-    '{"reason":"","p1":0.02,"p2":0.02,"p3":0.15,"p4":0.6,"p5":0.15,"p6":0.02,"p7":0.02,"p8":0.02,"p_fail":0.02}'
+    '{"reason":"likeliest: p4","p1":0.02,"p2":0.02,"p3":0.15,"p4":0.6,"p5":0.15,"p6":0.02,"p7":0.02,"p8":0.02,"p_fail":0.02}'
     """
     bins = np.full(scale.BINS, _ANY)
     if truth == 0:
@@ -148,7 +148,8 @@ def spoken_answer(truth: int) -> str:
     cumulated = np.round(np.cumsum(bins / bins.sum()), 2)
     told = np.diff(np.concatenate(([0.0], cumulated)))
     values = {key: round(float(p), 2) for key, p in zip(scale.KEYS, told, strict=True)}
-    answer = {"reason": "", **values, "p_fail": round(1 - 2 * _BESIDE, 2) if truth == 0 else _ANY}
+    reason = f"likeliest: {scale.KEYS[truth - 1] if truth else 'p_fail'}"
+    answer = {"reason": reason, **values, "p_fail": round(1 - 2 * _BESIDE, 2) if truth == 0 else _ANY}
     return json.dumps(answer, separators=(",", ":"))
 
 
