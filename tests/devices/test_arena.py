@@ -52,6 +52,18 @@ def test_an_honest_call_is_seen_as_one(arena: Arena, addition: Problem, memory: 
         assert np.array_equal(arena.outputs(slot)[0], INPUTS[0] + INPUTS[1])
 
 
+def test_what_lies_behind_an_input_cannot_be_copied_behind_an_output(
+    arena: Arena, addition: Problem, memory: mmap.mmap
+) -> None:
+    """Nor before it: a kernel that goes too far on both does just that."""
+    for slot in range(3):
+        x, _, z = arena.slots[slot]
+        for begin, other in zip(x.guards, z.guards, strict=True):
+            arena.poison(slot)
+            memory[other + 8 : other + 12] = memory[begin + 8 : begin + 12]
+            assert arena.tampering(addition, slot, INPUTS) in ("wrote outside y", "wrote outside z")
+
+
 @pytest.mark.parametrize("slot", [0, 1, 2])
 @pytest.mark.parametrize(
     ("array", "offset", "complaint"),

@@ -23,6 +23,9 @@ separate inputs for each call."""
 
 GUARD = 256
 """Bytes on either side of an array that no kernel may write to."""
+_PERIOD = 65_521
+"""The noise in guards repeats after this many bytes. It is a prime, so two guards differ even if arrays have round
+sizes."""
 _ALIGN = 256
 _SEALS = 0x0001 | 0x0002 | 0x0004  # seal, shrink, grow: the child cannot change the size of memory that the parent uses
 _F_ADD_SEALS = 1033
@@ -45,6 +48,11 @@ class Place:
     @property
     def bytes(self) -> int:
         return math.prod(self.shape) * self.dtype.itemsize
+
+    @property
+    def guards(self) -> tuple[int, int]:
+        """The offsets of the guards before and after the array. Guards of neighbours may overlap."""
+        return self.offset - GUARD, self.offset + self.bytes
 
     @property
     def end(self) -> int:
@@ -70,6 +78,18 @@ def place_slots(problem: Problem, case: Case, calls: int, outputs: bool, limit: 
     return slots
 
 
+def guard_noise() -> bytes:
+    """Random bytes for guards. What a guard holds depends on its offset, so a kernel that reads beyond one array and
+    writes beyond another changes the second guard."""
+    noise = os.urandom(_PERIOD)
+    return noise + noise[:GUARD]
+
+
+def noise_at(offset: int) -> slice:
+    """The part of the noise that a guard at this offset holds."""
+    return slice(offset % _PERIOD, offset % _PERIOD + GUARD)
+
+
 def _are_equal(one: np.ndarray, other: np.ndarray) -> bool:
     """Whether two byte arrays are equal. Compares 8-byte words, which takes less than half of the time."""
     whole = one.size // 8 * 8
@@ -88,7 +108,7 @@ class Arena:
         self._bytes = np.frombuffer(self._map, dtype=np.uint8)
         self.slots: list[list[Place]] = []
         self._inputs = 0
-        self._guard = os.urandom(1)[0]  # one byte value, since guards of neighbours overlap
+        self._noise = np.frombuffer(guard_noise(), dtype=np.uint8)
 
     def close(self) -> None:
         del self._bytes
@@ -111,9 +131,8 @@ class Arena:
         """Fill a slot's outputs with random noise, and rewrite the guards around its arrays."""
         noise = np.frombuffer(os.urandom(8), dtype=np.uint8)
         for place in self.slots[slot]:
-            self._bytes[place.offset - GUARD : place.offset] = self._guard
-            end = place.offset + place.bytes
-            self._bytes[end : end + GUARD] = self._guard
+            for begin in place.guards:
+                self._bytes[begin : begin + GUARD] = self._noise[noise_at(begin)]
         for place in self.slots[slot][self._inputs :]:
             words = self._bytes[place.offset : place.offset + place.bytes // 8 * 8].view(np.uint64)
             words[:] = noise.view(np.uint64)[0]
@@ -139,10 +158,7 @@ class Arena:
             if not array.written and not _are_equal(written, right):
                 return f"changed its input {array.name}"
         for name, place in zip(names, self.slots[slot], strict=False):
-            end = place.offset + place.bytes
-            before = self._bytes[place.offset - GUARD : place.offset]
-            after = self._bytes[end : end + GUARD]
-            if (before != self._guard).any() or (after != self._guard).any():
+            if any(not _are_equal(self._bytes[at : at + GUARD], self._noise[noise_at(at)]) for at in place.guards):
                 return f"wrote outside {name}"
         return None
 

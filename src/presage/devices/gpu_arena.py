@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from presage.core.errors import PresageError
-from presage.devices.arena import GUARD, Place, place_slots
+from presage.devices.arena import GUARD, Place, guard_noise, noise_at, place_slots
 from presage.devices.gpu_memory import NoRoomError
 from presage.problems.base import Case, Problem
 
@@ -40,7 +40,7 @@ class GpuArena:
         self._junk: torch.Tensor | None = None
         self.slots: list[list[Place]] = []
         self._inputs = 0
-        self._guard = secrets.randbelow(256)
+        self._noise = torch.frombuffer(bytearray(guard_noise()), dtype=torch.uint8).cuda()
 
     def close(self) -> None:
         """Do nothing: the arena outlives its children."""
@@ -98,12 +98,11 @@ class GpuArena:
     def poison(self, slot: int) -> None:
         """Fill a slot's outputs with noise, and rewrite the guards around its arrays. The noise need not be secret."""
         for number, place in enumerate(self.slots[slot]):
-            end = place.offset + place.bytes
-            for memory in (self._bytes, self._shared):
-                memory[place.offset - GUARD : place.offset] = self._guard
-                memory[end : end + GUARD] = self._guard
+            for begin in place.guards:
+                for memory in (self._bytes, self._shared):
+                    memory[begin : begin + GUARD] = self._noise[noise_at(begin)]
             if number >= self._inputs:
-                self._shared[place.offset : end] = secrets.randbelow(256)
+                self._shared[place.offset : place.offset + place.bytes] = secrets.randbelow(256)
 
     def settle(self) -> None:
         """Wait until the child can see everything that was written."""
@@ -123,9 +122,8 @@ class GpuArena:
             if not array.written and not torch.equal(written, values.contiguous().reshape(-1).view(torch.uint8)):
                 return f"changed its input {array.name}"
         for name, place in zip(names, self.slots[slot], strict=False):
-            end = place.offset + place.bytes
-            around = torch.cat((self._bytes[place.offset - GUARD : place.offset], self._bytes[end : end + GUARD]))
-            if bool((around != self._guard).any()):
+            around = torch.cat([self._bytes[begin : begin + GUARD] for begin in place.guards])
+            if not torch.equal(around, torch.cat([self._noise[noise_at(begin)] for begin in place.guards])):
                 return f"wrote outside {name}"
         return None
 

@@ -136,8 +136,8 @@ def spoken_answer(truth: int) -> str:
     """The target answer of a spoken model: a peak around the right bin. It teaches the form of an answer, not its
     confidence. The reason names the likeliest outcome first, so that one token decides and the probabilities follow.
 
-    >>> spoken_answer(4)
-    '{"reason":"likeliest: p4","p1":0.02,"p2":0.02,"p3":0.15,"p4":0.6,"p5":0.15,"p6":0.02,"p7":0.02,"p8":0.02,"p_fail":0.02}'
+    >>> spoken_answer(4)[:70]
+    '{"reason":"likeliest: p4","p1":0.02,"p2":0.02,"p3":0.15,"p4":0.6,"p5":'
     """
     bins = np.full(scale.BINS, _ANY)
     if truth == 0:
