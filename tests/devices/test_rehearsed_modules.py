@@ -146,6 +146,7 @@ MODULES = {
     "Triton": (kernel(), "right"),
     "Triton, wrong": (kernel(more=" + 1"), "wrong"),
     "Triton, the last block is missing": (kernel(less="1"), "wrong"),
+    "Triton, a block too many and no mask": (kernel(less="-1").replace(", mask=at < n)\n", ")\n"), "wrong"),
     "Triton, tuned": (
         kernel().replace("@triton.jit", TUNED).replace("1024) - 0,", "64),").replace(", BLOCK=1024)", ")"), "right",
     ),

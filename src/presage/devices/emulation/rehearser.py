@@ -34,6 +34,7 @@ from presage.devices.emulation.sizes import Size, problem_sizes
 from presage.devices.rehearsal import Rehearsal
 from presage.devices.status import Status
 from presage.devices.trial import Trial, worker_settings
+from presage.devices.worker.stores import OUTSIDE
 from presage.kernels.kernel import Kernel
 from presage.problems.base import DTYPES, Case, Cost, Problem, storage
 from presage.problems.external import GPU_MODE, ExternalProblem
@@ -245,9 +246,12 @@ class _RehearsedTrial(Trial):
         if self.verdict is None:
             return _Ended(Rehearsal("right", cases=self._right))
         failed = self.verdict.status is Status.RUNTIME_ERROR
-        is_telling = self.verdict.status is Status.WRONG_RESULT or (failed and self.kernel.is_bare)
+        is_outside = failed and OUTSIDE in self.verdict.reason
+        is_telling = self.verdict.status is Status.WRONG_RESULT or (failed and self.kernel.is_bare) or is_outside
         said = self.output.strip().splitlines()[-1:] if failed else []
         reason = ": ".join([self.verdict.reason, *said])[:500]
+        if is_outside:
+            reason = self.verdict.reason[self.verdict.reason.index(OUTSIDE) :].partition("')")[0]
         told = Rehearsal("wrong" if is_telling else "untried", reason, self._right)
         return _Ended(told, self.verdict.status is Status.TIMEOUT)
 

@@ -132,6 +132,8 @@ class TorchRunner(ModuleRunner):
         torch.set_grad_enabled(False)
         if command.get("pretends_gpu"):
             importlib.import_module("presage.devices.worker.pretended").install()
+            if os.environ.get("TRITON_INTERPRET") and "triton" in sys.modules:
+                importlib.import_module("presage.devices.worker.stores").watch()
         if built := command.get("builds"):
             importlib.import_module("presage.devices.emulation.inline_cuda_on_cpu").install(**built)
         self._function = load_candidate(command)
