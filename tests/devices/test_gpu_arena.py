@@ -1,0 +1,57 @@
+"""The arena of a GPU, on tensors in the host's memory: what a call did to memory that was not its output is seen."""
+
+from __future__ import annotations
+
+import pytest
+
+from presage import Case, Problem
+from presage.problems import registry
+
+torch = pytest.importorskip("torch")
+
+from presage.devices.arena import guard_noise  # noqa: E402
+from presage.devices.gpu_arena import GpuArena  # noqa: E402
+
+CASE = Case({"n": 1003})
+INPUTS = (torch.arange(1003, dtype=torch.float32), torch.ones(1003))
+
+
+@pytest.fixture
+def addition() -> Problem:
+    return registry.get("vector_add")
+
+
+@pytest.fixture
+def arena(addition: Problem) -> GpuArena:
+    arena = object.__new__(GpuArena)
+    arena.size = 1 << 20
+    arena._shared = arena._bytes = torch.zeros(arena.size, dtype=torch.uint8)
+    arena._noise = torch.frombuffer(bytearray(guard_noise()), dtype=torch.uint8)
+    arena.lay_out(addition, CASE, calls=2)
+    for slot in range(2):
+        arena.write_inputs(slot, INPUTS)
+        arena.poison(slot)
+    return arena
+
+
+def test_an_honest_call_is_seen_as_one(arena: GpuArena, addition: Problem) -> None:
+    for slot in range(2):
+        x, y = arena.inputs(slot)
+        arena.outputs(slot)[0].copy_(x + y)
+        assert arena.tampering(addition, slot, INPUTS) is None
+
+
+def test_a_changed_input_is_seen(arena: GpuArena, addition: Problem) -> None:
+    arena._bytes[arena.slots[1][0].offset + 7] ^= 1
+    assert arena.tampering(addition, 0, INPUTS) is None
+    assert arena.tampering(addition, 1, INPUTS) == "changed its input x"
+
+
+@pytest.mark.parametrize("distance", [0, 8, 252])
+def test_what_lies_behind_an_input_cannot_be_copied_behind_an_output(
+    arena: GpuArena, addition: Problem, distance: int
+) -> None:
+    x, _, z = arena.slots[0]
+    begin, other = x.guards[1] + distance, z.guards[1] + distance
+    arena._bytes[other : other + 4] = arena._bytes[begin : begin + 4].clone()
+    assert arena.tampering(addition, 0, INPUTS) == "wrote outside z"
