@@ -116,6 +116,8 @@ def test_a_source_includes_what_the_toolkit_has() -> None:
         report(SOURCE % ("#include <cuda_fp16.h>\n#include <cmath>", "__half2float(__float2half(1.f))"), ".cu").error
         is None
     )
+    reduced = "cub::WarpReduce<float>(*(cub::WarpReduce<float>::TempStorage *)nullptr).Sum(1.f)"
+    assert report(SOURCE % ("#include <cub/cub.cuh>", reduced), ".cu").error is None
 
 
 @needs_nvrtc

@@ -49,7 +49,18 @@ _ASSERT = """#pragma once
 #define assert(truth) ((truth) ? (void)0 : __trap())
 #endif
 """
+_CUB = "#pragma once\n" + "".join(
+    f"#include <cub/{place}.cuh>\n"
+    for place in (
+        *(f"block/block_{what}" for what in ("discontinuity", "exchange", "load", "radix_sort", "reduce", "scan")),
+        *(f"block/block_{what}" for what in ("shuffle", "store")),
+        *(f"warp/warp_{what}" for what in ("reduce", "scan")),
+        *(f"thread/thread_{what}" for what in ("load", "operators", "store")),
+    )
+)
+"""Device code's part of <cub/cub.cuh>, which NVRTC refuses as a whole."""
 _HEADERS = {
+    "cub/cub.cuh": _CUB,
     "presage_prelude.h": _INTEGERS + _MATHS.replace("#pragma once\n", ""),
     **dict.fromkeys(("stdint.h", "cstdint"), _INTEGERS),
     **dict.fromkeys(("limits.h", "climits"), _LIMITS),
