@@ -120,6 +120,35 @@ def custom_kernel(data):
     buffer.copy_(x).mul_(2)
     return buffer.view(-1).clone()
 """,
+    "changed in part": HEAD
+    + """
+def custom_kernel(data):
+    y = data[0].clone()
+    y.index_copy_(0, torch.zeros(2, dtype=torch.long, device="cuda"), y[:2])
+    return y.t_()
+""",
+    "eighths": HEAD
+    + """
+def custom_kernel(data):
+    x, one = data[0].to(torch.float8_e4m3fn), torch.ones(1, device="cuda")
+    return torch._scaled_mm(x, x.t(), scale_a=one, scale_b=one, out_dtype=torch.bfloat16)
+""",
+    "described": """
+import torch, triton, triton.language as tl
+from triton.tools.tensor_descriptor import TensorDescriptor
+
+@triton.jit
+def move(x, y, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK
+    y.store([at, 0], x.load([at, 0]))
+
+def custom_kernel(data):
+    x, = data
+    y = torch.empty_like(x)
+    x, y_described = (TensorDescriptor.from_tensor(each, [32, 64]) for each in (x, y))
+    move[(2,)](x, y_described, BLOCK=32)
+    return y
+""",
     "half": HEAD
     + """
 def custom_kernel(data):
@@ -193,6 +222,19 @@ def test_copies_between_host_and_gpu_and_waits(traced: Any) -> None:
     assert {trace.tensors[number].device for step in trace.steps for number in step.makes} == {"cpu", "cuda"}
 
 
+def test_what_changes_a_part_moves_a_part(traced: Any) -> None:
+    trace = traced["changed in part"].trace
+    change = next(step for step in trace.steps if step.name.startswith("aten::index_copy_"))
+    assert change.bytes == 2 * 8 + 2 * (2 * 128 * 4)
+    assert trace.steps[-1].kind == "view"
+
+
+def test_a_launch_with_descriptors_moves_their_tensors(traced: Any) -> None:
+    trace = traced["described"].trace
+    assert [step.bytes for step in trace.steps if step.kind == "triton"] == [2 * 64 * 128 * 4]
+    assert "tensordesc" in str(trace.lacks)
+
+
 def test_aliases_are_kept(traced: Any) -> None:
     """What is written in place is the same tensor; a view is made by a step of its own."""
     trace = traced["in place"].trace
@@ -205,6 +247,8 @@ def test_aliases_are_kept(traced: Any) -> None:
 def test_precision_is_that_of_the_operator(traced: Any) -> None:
     trace = traced["half"].trace
     assert [step.precision for step in trace.steps if step.name == "aten::mm.default"] == ["fp16"]
+    trace = traced["eighths"].trace
+    assert [step.precision for step in trace.steps if step.name.startswith("aten::_scaled_mm")] == ["fp8"]
 
 
 def test_values_of_inputs_cannot_be_read(inspect_source: Any) -> None:

@@ -144,7 +144,7 @@ def _common(call: Trace, gpu: _Gpu) -> Row:
         "item": float(ITEM_SIZES[inputs[0].dtype] if inputs else 4),
         "bfloat16": float(bool(inputs) and inputs[0].dtype == "bfloat16"),
         "tf32": float(step.precision == "tf32"),
-        "half": float(step.precision in ("fp16", "bf16")),
+        "half": float(step.precision in ("fp16", "bf16", "fp8")),
         "channels_last": float(bool(inputs) and _is_channels_last(inputs[0])),
     }
 

@@ -26,11 +26,15 @@ from presage.static.tracing import arguments, without_values
 from presage.static.tracing.arguments import UnwritableError
 
 _ALLOCATIONS = ("empty", "new_empty", "resize_", "set_")
-_VIEWS = ("detach", "alias", "lift_fresh", "_unsafe_view", "_reshape_alias")
+_VIEWS = ("detach", "alias", "lift_fresh", "_unsafe_view", "_reshape_alias", "as_strided_", "detach_", "t_",
+          "transpose_", "squeeze_", "unsqueeze_", "swapaxes_", "swapdims_")  # fmt: skip
 _OVERWRITES = ("copy_", "fill_", "zero_", "normal_", "uniform_", "bernoulli_", "random_")
 """Operators that do not read what they overwrite."""
 _READ_IN_PART = ("embedding", "index_select", "gather", "index")
 """Operators that read as many bytes of their first tensor as they return, and their indices."""
+_WRITTEN_IN_PART = ("index_copy_", "index_put_", "_index_put_impl_", "index_add_", "index_fill_", "index_reduce_",
+                    "scatter_", "scatter_add_", "scatter_reduce_")  # fmt: skip
+"""Operators that write as many bytes of their first tensor as their last one has."""
 _MOST_SHARED = 1 << 30
 """Most bytes of a storage that constants may share. In a larger storage each constant is kept separately."""
 _PRECISIONS = {"float16": "fp16", "bfloat16": "bf16", "float64": "fp64", "float32": "fp32"}
@@ -298,10 +302,12 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         """Add a copy or a fill that moves `size` bytes. `written` holds its encoded arguments."""
         self._add(Step("operator", name, tuple(written), bytes=size))
 
-    def launch(self, kind: str, name: str, launch: Launch, code: bytes) -> None:
+    def launch(self, kind: str, name: str, launch: Launch, code: bytes, others: Sequence[torch.Tensor] = ()) -> None:
+        """Add a launch. `others` are tensors that it is given and that are not among its parameters."""
         if code not in self.codes:
             self.codes.append(code)
         touched = {number for parameter in launch.parameters for _, number, _ in parameter.pointers}
+        touched.update(map(self._read, others))
         size = sum(self._specs[number].bytes for number in touched)
         self._add(Step(kind, name, launch=replace(launch, cubin=self.codes.index(code)), bytes=size))
 
@@ -338,6 +344,8 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
                 if result is not NotImplemented:
                     return result
         name = func._schema.name
+        if not name.startswith(("aten::", "prim::")):
+            self.lack(f"it calls {name}, which is none of torch's own operators")
         if func.overloadpacket is torch.ops.aten.set_:
             return self._given_memory(func(*args, **kwargs))
         try:
@@ -493,8 +501,12 @@ def cost(func: Any, args: Any, kwargs: Any, result: Any, kind: str, flags: dict[
         taken = [tensor for tensor in taken if not any(tensor is other for other in made)]
     if name in _READ_IN_PART:
         taken = [*taken[1:], *made]
+    if name in _WRITTEN_IN_PART:
+        taken, made = taken[1:], taken[-1:]
     size = sum(spec_of(tensor).bytes for tensor in (*taken, *made))
     precision = _PRECISIONS.get(str(made[0].dtype).removeprefix("torch."), "fp32") if made else "fp32"
+    if taken and str(taken[0].dtype).startswith("torch.float8"):
+        precision = "fp8"
     if func.overloadpacket in flop_registry:
         with contextlib.suppress(Exception):  # torch's formula may not fit these arguments
             flops = float(flop_registry[func.overloadpacket](*args, **kwargs, out_val=result))

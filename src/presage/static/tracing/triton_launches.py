@@ -24,11 +24,13 @@ class UnknownArgumentError(Exception):
 
 def record(recorder: Recorder, source: Any, metadata: Any, code: bytes, grid: tuple[int, ...], rest: Any) -> None:
     """Record a launch. Call this before the launch happens. `rest` ends with the kernel's arguments."""
+    others: list[torch.Tensor] = []
     try:
         parameters = tuple(_parameters(recorder, source, metadata, grid, rest))
     except UnknownArgumentError as error:
         recorder.lack(f"{metadata.name} takes {error}")
-        parameters = ()
+        given = [getattr(value, "base", value) for value in rest]  # a tensor descriptor has a base
+        parameters, others = (), [value for value in given if isinstance(value, torch.Tensor)]
     x, y, z = (operator.index(size) for size in grid)
     blocks = operator.index(getattr(metadata, "num_ctas", 1))
     launch = Launch(
@@ -42,7 +44,7 @@ def record(recorder: Recorder, source: Any, metadata: Any, code: bytes, grid: tu
         overlapping=bool(getattr(metadata, "launch_pdl", False)),
         options=options(source, metadata),
     )
-    recorder.launch("triton", str(metadata.name), launch, code)
+    recorder.launch("triton", str(metadata.name), launch, code, others)
 
 
 def threads(metadata: Any, code: bytes) -> int:
