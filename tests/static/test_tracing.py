@@ -120,6 +120,42 @@ def custom_kernel(data):
     buffer.copy_(x).mul_(2)
     return buffer.view(-1).clone()
 """,
+    "waits of streams and events": HEAD
+    + """
+def custom_kernel(data):
+    x, = data
+    stream, event = torch.cuda.Stream(priority=-1), torch.cuda.Event()
+    event.record(stream)
+    stream.synchronize()
+    event.synchronize()
+    return x + 1
+""",
+    "helpers of torch.cuda": HEAD
+    + """
+held, kept = torch.zeros(64).pin_memory(), torch.nn.Linear(128, 8).cuda()
+torch.nn.init.trunc_normal_(torch.empty(4, 4), std=0.02)
+cell, graphed = torch.nn.GRUCell(128, 8).cuda(), None
+
+def custom_kernel(data):
+    global graphed
+    x, = data
+    x.record_stream(torch.cuda.current_stream())
+    torch.cuda.nvtx.range_push("layer")
+    graphed = graphed or torch.cuda.make_graphed_callables(kept, (x,))
+    with torch.cuda.device_of(x):
+        y = graphed(x)[:, [2, 0]].sum()
+    torch.cuda.nvtx.range_pop()
+    return cell(x) + y
+""",
+    "custom operator": HEAD
+    + """
+@torch.library.custom_op("ours::twice", mutates_args=())
+def twice(x: torch.Tensor) -> torch.Tensor:
+    return x * 2
+
+def custom_kernel(data):
+    return torch.ops.ours.twice(data[0]) + torch.ops.ours.twice.default(data[0])
+""",
     "changed in part": HEAD
     + """
 def custom_kernel(data):
@@ -220,6 +256,22 @@ def test_copies_between_host_and_gpu_and_waits(traced: Any) -> None:
     trace = traced["waits"].trace
     assert [(step.kind) for step in trace.steps if step.kind in ("copy", "sync")] == ["copy", "copy", "sync"]
     assert {trace.tensors[number].device for step in trace.steps for number in step.makes} == {"cpu", "cuda"}
+
+
+def test_the_host_waits_for_streams_and_events_too(traced: Any) -> None:
+    assert steps(traced["waits of streams and events"].trace, "sync", "operator") == ["synchronize"] * 2 + ["add"]
+
+
+def test_what_torch_cannot_do_without_a_gpu_is_pretended(traced: Any) -> None:
+    trace = traced["helpers of torch.cuda"].trace
+    assert steps(trace, "operator", "copy") == [
+        "addmm", "_to_copy", "index", "sum", "zeros", "mm", "mm", "_thnn_fused_gru_cell", "add",
+    ]  # fmt: skip
+    assert GRAPHED in trace.notes
+
+
+def test_a_custom_operator_is_called_by_its_name(traced: Any) -> None:
+    assert steps(traced["custom operator"].trace, "operator") == ["mul", "mul", "add"]
 
 
 def test_what_changes_a_part_moves_a_part(traced: Any) -> None:

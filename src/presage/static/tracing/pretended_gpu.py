@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 import torch
 import triton
 from torch._prims_common import suggest_memory_format
-from torch._subclasses import fake_tensor
+from torch._subclasses import fake_impls, fake_tensor
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.overrides import TorchFunctionMode
 
-from presage.static.trace import COMPILED, SCRIPTED
+from presage.static.trace import COMPILED, GRAPHED, SCRIPTED
 from presage.static.tracing.recorder import Capture
 
 if TYPE_CHECKING:
@@ -33,16 +33,40 @@ class WithoutGpu(TorchFunctionMode):  # type: ignore[misc]
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         named = {name: value for name, value in (kwargs or {}).items() if name != "generator"}
+        if func in (torch.Tensor.__getitem__, torch.Tensor.__setitem__):
+            args = (args[0], _with_index_tensors(args[1], args[0].device), *args[2:])
         device = named.pop("device", None) if func in (torch.tensor, torch.as_tensor) else None
         made = func(*args, **named)
         return made if device is None else made.to(device)
+
+
+def _with_index_tensors(index: Any, device: torch.device) -> Any:
+    """An index with its lists of integers as tensors, which torch would make without asking any mode."""
+    if isinstance(index, tuple):
+        return tuple(_with_index_tensors(each, device) for each in index)
+    is_plain = isinstance(index, list) and all(type(each) in (int, bool) for each in index)
+    return torch.tensor(index).to(device) if is_plain and index else index
+
+
+def _events_and_streams(recorder: Recorder) -> tuple[type, type]:
+    """Return torch's Event and Stream, whose waits are recorded."""
+
+    class Event(_Event):
+        def synchronize(self) -> None:
+            recorder.sync("synchronize")
+
+    class Stream(_Stream):
+        def synchronize(self) -> None:
+            recorder.sync("synchronize")
+
+    return Event, Stream
 
 
 class _Event:
     """A CUDA event. All events happen at once."""
 
     def __init__(self, *_: Any, **__: Any) -> None:
-        self.synchronize = self.record = self.wait = lambda *_: None
+        self.record = self.wait = lambda *_: None
         self.query, self.elapsed_time = lambda: True, lambda _: 0.0
 
 
@@ -50,10 +74,11 @@ class _Stream:
     """The only CUDA stream."""
 
     cuda_stream, device_index, device = 0, 0, torch.device("cuda", 0)
+    priority = 0
 
     def __init__(self, *_: Any, **__: Any) -> None:
-        self.synchronize = self.wait_stream = self.wait_event = lambda *_: None
-        self.query, self.record_event = lambda: True, lambda event=None: event or _Event()
+        self.wait_stream = self.wait_event = lambda *_: None
+        self.query, self.record_event = lambda: True, lambda event=None: event or torch.cuda.Event()
 
     def __enter__(self) -> _Stream:
         return self
@@ -143,6 +168,10 @@ def _plain_operator(name: Any, function: Any = None, /, **_: Any) -> Any:
     """Replaces torch.library.custom_op: the module's own operator is the plain function that it is made from."""
 
     def made(function: Any) -> Any:
+        with contextlib.suppress(ValueError):  # the name is made up by the caller, and torch checks it
+            space, short = str(name).split("::")
+            setattr(getattr(torch.ops, space), short, function)
+            function.default = function
         for registering in ("register_fake", "register_kernel", "register_autograd", "register_vmap"):
             setattr(function, registering, lambda first=None, *_, **__: first if callable(first) else lambda f: f)
         return function
@@ -187,7 +216,9 @@ def pretend(request: Mapping[str, Any], recorder: Recorder, driver: RecordingDri
         shared_memory_per_multiprocessor=device["shared_per_sm"],
         gcnArchName="",
     )
-    stream = _Stream()
+    torch.cuda.Event, torch.cuda.Stream = _events_and_streams(recorder)
+    torch.cuda.ExternalStream = torch.cuda.Stream
+    stream = torch.cuda.Stream()
     answers: dict[str, Any] = {
         "is_available": True,
         "is_initialized": False,
@@ -204,15 +235,20 @@ def pretend(request: Mapping[str, Any], recorder: Recorder, driver: RecordingDri
         "mem_get_info": (device["memory"], device["memory"]),
         "set_stream": None,
         "stream": contextlib.nullcontext(),
+        "graph_pool_handle": (0, 0),
+        "can_device_access_peer": False,
+        **dict.fromkeys(("init", "ipc_collect", "reset_peak_memory_stats", "set_per_process_memory_fraction")),
     }
     for name, answer in answers.items():
         setattr(torch.cuda, name, lambda *_, answer=answer, **__: answer)
+    for name in ("range_push", "range_pop", "mark"):
+        setattr(torch.cuda.nvtx, name, lambda *_, **__: None)
     torch.cuda.synchronize = lambda *_: recorder.sync("synchronize")
     fake_tensor.init_gpu_context = lambda _: None  # the original looks for the GPU that torch.cuda now reports
-    torch.cuda.Event, torch.cuda.Stream, torch.cuda.ExternalStream = _Event, _Stream, _Stream
-    torch.cuda.device = _Device
+    torch.cuda.device = torch.cuda.device_of = _Device
     torch.Generator = _generators()
     torch.distributions.Distribution.set_default_validate_args(False)  # validation reads values
+    torch.nn.init._no_grad_trunc_normal_ = lambda tensor, *_, **__: tensor.normal_()  # draws until all values fit
     torch.cuda.CUDAGraph, torch.cuda.graph = _graphs(recorder)
     FakeTensor.data_ptr = _addresses()
     FakeTensor.get_device = lambda self: 0 if self.device.type == "cuda" else -1
@@ -226,6 +262,9 @@ def pretend(request: Mapping[str, Any], recorder: Recorder, driver: RecordingDri
     _tune_without_timing(recorder, driver)
     torch.Tensor.to = _move_tensors(torch.Tensor.to)
     torch.Tensor.cuda = lambda self, *_, **__: self.to("cuda")
+    torch.Tensor.pin_memory = lambda self, *_: self.clone()
+    torch.Tensor.is_pinned = lambda self, *_: False
+    torch.Tensor.record_stream = lambda self, _: None
     torch.nn.Module.cuda = lambda self, *_: self.to("cuda")
     _register_cuda_guard()
 
@@ -251,7 +290,18 @@ def _use_cudnn() -> None:
     for name, mode in modes.items():
         setattr(torch._VF, name, layer(mode))
     torch.nn.RNNBase.flatten_parameters = lambda self: None
+    _describe_gru_cell()
     torch.batch_norm = _batch_norm(torch.batch_norm)
+
+
+def _describe_gru_cell() -> None:
+    """Tell torch the shapes of what its fused GRU cell returns, which it does not know without a GPU."""
+
+    def described(mode: Any, func: Any, inputs: Any, states: Any, state: Any, *_: Any, **__: Any) -> Any:
+        with mode:
+            return torch.empty_like(state), state.new_empty(state.shape[0], 5 * state.shape[1])
+
+    fake_impls.register_op_impl(torch.ops.aten._thnn_fused_gru_cell.default)(described)
 
 
 def _batch_norm(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -357,6 +407,10 @@ def _leave_uncompiled(recorder: Recorder) -> None:
 
     torch.compile = leaving(COMPILED)
     torch.jit.script = torch.jit.trace = torch.jit.freeze = torch.jit.optimize_for_inference = leaving(SCRIPTED)
+    graphed = leaving(GRAPHED)
+    torch.cuda.make_graphed_callables = lambda called, *_, **__: (
+        tuple(map(graphed, called)) if isinstance(called, tuple) else graphed(called)
+    )
 
 
 def _tune_without_timing(recorder: Recorder, driver: RecordingDriver) -> None:
