@@ -303,8 +303,9 @@ def test_precision_is_that_of_the_operator(traced: Any) -> None:
     assert [step.precision for step in trace.steps if step.name.startswith("aten::_scaled_mm")] == ["fp8"]
 
 
-def test_values_of_inputs_cannot_be_read(inspect_source: Any) -> None:
-    report = inspect_source(HEAD + "def custom_kernel(data):\n    x, = data\n    return x * x.max().item()\n", ".py", X)
+@pytest.mark.parametrize("value", ["x.max().item()", "torch.from_numpy(x.cpu().numpy()).cuda()"])
+def test_values_of_inputs_cannot_be_read(inspect_source: Any, value: str) -> None:
+    report = inspect_source(HEAD + f"def custom_kernel(data):\n    x, = data\n    return x * {value}\n", ".py", X)
     assert report.status == "unknown"
     assert "value" in report.error
 
@@ -340,3 +341,20 @@ def test_a_trace_says_that_torch_compiles_what_is_called(inspect_source: Any, bo
     call = "def custom_kernel(data):\n    return f(data[0])\n"
     trace = inspect_source(HEAD + body + call, ".py", X).trace
     assert (COMPILED in trace.notes) is told
+
+
+@pytest.mark.parametrize(
+    ("message", "status"),
+    [
+        ("Error building extension 'x': cuda.cu:6:2: error: ‘cublasSgemm’ was not declared in this scope", "unknown"),
+        ("Error building extension 'x': main.cpp:1:10: fatal error: cudnn.h: No such file or directory", "unknown"),
+        ('cuda.cu(2): catastrophic error: cannot open source file "curand_kernel.h"', "unknown"),
+        ("Error building extension 'x': cuda.cu:6:2: error: ‘product’ was not declared in this scope", "runtime_error"),
+        ("Cannot access accelerator device when none is available.", "unknown"),
+        ("a cublas handle was expected", "runtime_error"),
+    ],
+)
+def test_what_is_not_here_is_no_fault_of_the_module(has_triton: None, message: str, status: str) -> None:
+    from presage.static.tracing import run
+
+    assert run._status(RuntimeError(message)) == status

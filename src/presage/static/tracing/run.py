@@ -7,6 +7,7 @@ import base64
 import contextlib
 import importlib
 import os
+import re
 import traceback
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -19,6 +20,7 @@ from torch.utils._pytree import tree_leaves
 
 from presage.core.text import one_line
 from presage.static import inline_cuda, modules, ptx, walk
+from presage.static.inline_cuda.extension import NotSupportedError
 from presage.static.trace import LAUNCHES
 from presage.static.tracing import host_code, pretended_gpu
 from presage.static.tracing import recorder as recording
@@ -29,7 +31,25 @@ from presage.static.tracing.triton_driver import RecordingDriver
 _CALLS = 2
 """Calls per case; the last is traced. In the first a module may autotune, capture, or make tensors that it keeps."""
 _NEEDS_VALUES = ("DataDependentOutputException", "DynamicOutputShapeException", "UnsupportedFakeTensorException")
-_NEEDS_GPU = ("Torch not compiled with CUDA", "no fake impl or Meta kernel", "arguments from the 'CUDA' backend")
+_ASKS_FOR_ARRAY = ".numpy() is not supported for tensor subclasses"
+_NEEDS_GPU = (
+    "Torch not compiled with CUDA",
+    "compiled without CUDA support",
+    "Cannot initialize CUDA",
+    "Cannot access accelerator device",
+    "dummy base class",
+    "module 'torch._C' has no attribute '_cuda",
+    "no fake impl or Meta kernel",
+    "arguments from the 'CUDA' backend",
+    "UnsupportedOperatorException",
+    "NVML",
+)
+_NO_LIBRARY = re.compile(
+    r"\b(cublas|cudnn|cusolver|cusparse|curand|cufft|cutlass|cute|nccl|nvshmem)[\w/.]*['’\"]?(: No such file|"
+    r".* was not declared| does not name a type| has not been declared| is undefined)|"
+    r"cannot open source file \"(cu(blas|dnn|solver|sparse|rand|fft|tlass|te/)|nccl|nvshmem)",
+    re.IGNORECASE,
+)
 
 
 def warm_up() -> None:
@@ -80,7 +100,8 @@ def _run_case(
                 recorder.begin([leaf for leaf in tree_leaves(data) if isinstance(leaf, torch.Tensor)])
                 document, _ = recorder.end(call(data))
     except BaseException as error:
-        notes = [*recorder.notes, *inline_cuda.failures()]
+        said = str(error)
+        notes = [*recorder.notes, *(why for why in inline_cuda.failures() if why.partition(": ")[2] not in said)]
         recorder.stop()
         if not document:
             return {"status": _status(error), "error": _explain(error), "notes": notes}
@@ -129,28 +150,41 @@ def _status(error: BaseException) -> str:
     name = type(error).__name__
     if name == "OutOfResources":
         return "runtime_error"
+    is_ours = isinstance(error, host_code.ReferenceFailedError | NotSupportedError) or _lacks_library(error)
+    if is_ours or _needs_values(error) or _needs_gpu(error):
+        return "unknown"
     if name == "CompileError":
         return "compile_error"
-    if name in _NEEDS_VALUES or isinstance(error, host_code.ReferenceFailedError) or _needs_gpu(error):
-        return "unknown"
     files = [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
     in_compiler = any("/triton/compiler/" in file or "/triton/backends/" in file for file in files)
     return "compile_error" if in_compiler or isinstance(error, SyntaxError | ImportError) else "runtime_error"
 
 
+def _lacks_library(error: BaseException) -> bool:
+    """Whether an extension does not compile because it uses one of NVIDIA's libraries, whose headers are not here."""
+    return any(_NO_LIBRARY.search(line) for line in str(error).splitlines() if "error" in line.lower())
+
+
+def _needs_values(error: BaseException) -> bool:
+    return type(error).__name__ in _NEEDS_VALUES or _ASKS_FOR_ARRAY in str(error)
+
+
 def _needs_gpu(error: BaseException) -> bool:
     """Whether an error means that an operator cannot run without a GPU. The module's status is then unknown, since some
     torch operators cannot tell the shapes of their results without values."""
-    return any(sign in str(error) for sign in _NEEDS_GPU)
+    said = f"{type(error).__name__}: {error}"
+    return any(sign in said for sign in _NEEDS_GPU)
 
 
 def _explain(error: BaseException) -> str:
     text = f"{type(error).__name__}: {error}".replace("'FakeTensor'", "'Tensor'")  # as the module's author knows it
     if isinstance(error, host_code.ReferenceFailedError):
         return str(error)
+    if _lacks_library(error):
+        text = f"the extension needs one of NVIDIA's libraries, which cannot be used here\n{text}"
     if _needs_gpu(error):
         text = f"the host code does what torch cannot do without a GPU ({str(error).splitlines()[0][:200]})"
-    if type(error).__name__ in _NEEDS_VALUES:
+    if _needs_values(error):
         text = f"the host code asks for a tensor's value, or a shape that follows from it; here is none ({error})"
     if type(error).__name__ == "OutOfResources":
         return f"cannot launch: {error}"
