@@ -203,6 +203,21 @@ STRANGERS = {
 
 
 @needs_torch
+@pytest.mark.parametrize(("draws", "said"), [("torch.rand(8, 64)", False), ("torch.ones(8, 64)", True)])
+def test_inputs_that_are_always_the_same_are_pointed_out(
+    device: Device, tmp_path: Path, draws: str, said: bool
+) -> None:
+    path = tmp_path / "same.py"
+    start = WIDE.index("def get_inputs")
+    path.write_text(
+        WIDE[:start].replace("{result}", "x + 1") + f"def get_inputs():\n    return [{draws}]\n\n"
+        "def get_init_inputs():\n    return []\n"
+    )
+    measured = measure(device, path, {"right": MODEL_NEW.replace("{result}", "x + 1")})
+    assert ("same for every seed" in str(measured["right"].facts.get("tolerance"))) is said
+
+
+@needs_torch
 @pytest.mark.parametrize("keeps", [False, True], ids=["relative to the scale", "as KernelBench does"])
 def test_what_has_nothing_to_do_with_the_inputs_does_not_pass(device: Device, tmp_path: Path, keeps: bool) -> None:
     path = tmp_path / "wide.py"
