@@ -358,3 +358,17 @@ def test_what_is_not_here_is_no_fault_of_the_module(has_triton: None, message: s
     from presage.static.tracing import run
 
     assert run._status(RuntimeError(message)) == status
+
+
+def test_equal_launches_are_walked_once(has_triton: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    from presage.static.tracing import run
+
+    def launch(grid: int, *parameters: tuple[str, list[list[int]]]) -> dict[str, Any]:
+        given = [{"hex": content, "pointers": pointers} for content, pointers in parameters]
+        about = {"name": "k", "cubin": 0, "grid": [grid, 1, 1], "block": [32, 1, 1], "cluster": [1, 1, 1]}
+        return {"kind": "cuda", "parameters": given, **about}
+
+    one, other = ("00" * 8, [[0, 1, 0]]), ("11" * 8, [[0, 2, 0]])
+    steps = [launch(1, one), launch(1, other), launch(2, one), {"kind": "sync"}, launch(1, ("11" * 8, []))]
+    monkeypatch.setattr(run, "_walked", lambda document, step, texts: {"of": steps.index(step)})
+    assert [found and found["of"] for found in run._executed({"steps": steps}, {})] == [0, 0, 2, 3, 4]

@@ -6,6 +6,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import importlib
+import json
 import os
 import re
 import traceback
@@ -107,8 +108,26 @@ def _run_case(
             return {"status": _status(error), "error": _explain(error), "notes": notes}
     failures = [f"could not be built here: {why}" for why in inline_cuda.failures()]
     document["notes"] = [one_line(note, 500) for note in (*document["notes"], *inline_cuda.notes(), *failures)]
-    executed = [_walked(document, step, built.texts) for step in document["steps"]]
+    executed = _executed(document, built.texts)
     return {"status": "ok", "trace": document, "executed": executed}
+
+
+def _executed(document: Mapping[str, Any], texts: Mapping[bytes, str]) -> list[dict[str, float] | None]:
+    """For each step, counts of what a warp executes. Equal launches are walked once."""
+    found: dict[str, dict[str, float] | None] = {}
+    keys = [_equal(step) for step in document["steps"]]
+    for key, step in zip(keys, document["steps"], strict=True):
+        if key not in found:
+            found[key] = _walked(document, step, texts)
+    return [found[key] for key in keys]
+
+
+def _equal(step: Mapping[str, Any]) -> str:
+    """A text that is the same for launches whose walks are the same, and for all other steps."""
+    if step["kind"] not in LAUNCHES:
+        return ""
+    given = ["" if each["pointers"] and len(each["hex"]) == 16 else each["hex"] for each in step["parameters"]]
+    return json.dumps([*(step[part] for part in ("name", "cubin", "grid", "block", "cluster")), given])
 
 
 def _walked(

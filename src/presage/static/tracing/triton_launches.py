@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 import struct
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -48,7 +49,12 @@ def record(recorder: Recorder, source: Any, metadata: Any, code: bytes, grid: tu
 
 
 def threads(metadata: Any, code: bytes) -> int:
-    return cubin.read(code)[metadata.name].required_threads or WARP * int(metadata.num_warps)
+    return _required_threads(code, metadata.name) or WARP * int(metadata.num_warps)
+
+
+@lru_cache(maxsize=64)
+def _required_threads(code: bytes, name: str) -> int | None:
+    return cubin.read(code)[name].required_threads
 
 
 def options(source: Any, metadata: Any) -> dict[str, Any]:
