@@ -203,6 +203,15 @@ STRANGERS = {
 
 
 @needs_torch
+def test_a_sign_that_torch_has_put_off_counts(device: Device, tmp_path: Path) -> None:
+    path = tmp_path / "product.py"
+    path.write_text(WIDE.replace("{result}", "x @ x.t()").replace("{columns}", "8"))
+    put_off = "torch._neg_view(x @ -x.t())"
+    measured = measure(device, path, {"put off": MODEL_NEW.replace("{result}", put_off)})
+    assert (measured["put off"].status, measured["put off"].reason) == (Status.OK, "")
+
+
+@needs_torch
 @pytest.mark.parametrize(("draws", "said"), [("torch.rand(8, 64)", False), ("torch.ones(8, 64)", True)])
 def test_inputs_that_are_always_the_same_are_pointed_out(
     device: Device, tmp_path: Path, draws: str, said: bool
