@@ -20,6 +20,7 @@ def document(trace: Trace, hardware: Hardware) -> dict[str, Any]:
     every = sum(times.values())
     found = trace.to_document()
     for number, step in enumerate(found["steps"]):
+        step["bytes"] = roofline.moved_bytes(trace, trace.steps[number])
         step["roofline_ns"] = times.get(number)
         step["share"] = times[number] / every if every and number in times else None
     return found | {"hash": trace.hash, "own_share": trace.own_share(times), "roofline_ns": every if times else None}
@@ -65,7 +66,7 @@ def _row(trace: Trace, key: tuple[Any, ...], numbers: Sequence[int], weight: flo
         kind,
         str(count),
         shapes,
-        _amount(count * step.bytes, "B"),
+        _amount(count * roofline.moved_bytes(trace, step), "B"),
         _amount(count * step.flops, ""),
         terminal.duration(weight) if every else "?",
         f"{weight / every:.1%}" if every else "?",

@@ -16,6 +16,7 @@ from presage.report.figure import Axis, Series, figure
 from presage.report.html import Content, Html, address, join, tag
 from presage.report.page import Links, Page, Section
 from presage.report.run_view import Packed, RunView, Seen, readable
+from presage.static import roofline
 from presage.static.report import LaunchReport, StaticReport
 from presage.static.trace import Trace
 from presage.store.store import Store
@@ -291,9 +292,9 @@ def _steps(trace: Trace | None) -> dict[tuple[str, str], list[float]]:
     """Return the count, bytes and flops of the steps, by kind and name, without views and allocations."""
     found: dict[tuple[str, str], list[float]] = {}
     for step in trace.steps if trace else ():
-        if step.kind not in ("view", "allocation"):
-            counts = found.setdefault((step.kind, step.name), [0, 0, 0])
-            counts[0], counts[1], counts[2] = counts[0] + 1, counts[1] + step.bytes, counts[2] + step.flops
+        if trace and step.kind not in ("view", "allocation"):
+            count, moved, flops = found.get((step.kind, step.name), [0, 0, 0])
+            found[step.kind, step.name] = [count + 1, moved + roofline.moved_bytes(trace, step), flops + step.flops]
     return found
 
 

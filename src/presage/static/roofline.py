@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from presage.static.hardware import WARP, Hardware
 from presage.static.report import StaticReport
-from presage.static.trace import FREE, LAUNCHES, Step, Trace
+from presage.static.trace import FREE, LAUNCHES, Step, Trace, tensors_in
 from presage.static.warp import UNBOUNDED
 
 HOST_BANDWIDTH = 64e9
@@ -16,6 +16,9 @@ HOST_BANDWIDTH = 64e9
 _SECTOR = 32
 _HALF_RATE = {"fp64": 0.5}
 """Peak as a share of single precision's, for a GPU whose table has no peak of this precision."""
+_WRITTEN_IN_PART = ("index_copy_", "index_put_", "_index_put_impl_", "index_add_", "index_reduce_", "scatter_",
+                    "scatter_add_", "scatter_reduce_")  # fmt: skip
+"""Operators that write as many bytes of their first tensor as their last one has."""
 
 
 def step_ns(trace: Trace, hardware: Hardware) -> dict[int, float]:
@@ -23,18 +26,27 @@ def step_ns(trace: Trace, hardware: Hardware) -> dict[int, float]:
     if not hardware.bandwidth:
         return {}
     return {
-        number: _least_ns(step, hardware, hardware.bandwidth)
+        number: _least_ns(step, moved_bytes(trace, step), hardware, hardware.bandwidth)
         for number, step in enumerate(trace.steps)
         if step.kind not in FREE
     }
 
 
-def _least_ns(step: Step, hardware: Hardware, bandwidth: float) -> float:
+def moved_bytes(trace: Trace, step: Step) -> int:
+    """The bytes that a step moves. `Step.bytes` counts the whole of a tensor that is written in part."""
+    name = step.name.removeprefix("aten::").partition(".")[0]
+    if step.kind != "operator" or name not in _WRITTEN_IN_PART:
+        return step.bytes
+    others = [trace.tensors[number].bytes for number in tensors_in([*step.arguments, *step.named.values()])][1:]
+    return min(step.bytes, sum(others) + others[-1]) if others else step.bytes
+
+
+def _least_ns(step: Step, size: int, hardware: Hardware, bandwidth: float) -> float:
     if step.kind == "copy":
-        return 1e9 * step.bytes / HOST_BANDWIDTH
+        return 1e9 * size / HOST_BANDWIDTH
     peaks = hardware.peak_flops
     peak = peaks.get(step.precision) or _HALF_RATE.get(step.precision, 1.0) * peaks["fp32"]
-    return 1e9 * max(step.bytes / bandwidth, step.flops / peak)
+    return 1e9 * max(size / bandwidth, step.flops / peak)
 
 
 def launch_flops(report: StaticReport) -> float:

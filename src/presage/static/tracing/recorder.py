@@ -32,9 +32,6 @@ _OVERWRITES = ("copy_", "fill_", "zero_", "normal_", "uniform_", "bernoulli_", "
 """Operators that do not read what they overwrite."""
 _READ_IN_PART = ("embedding", "index_select", "gather", "index")
 """Operators that read as many bytes of their first tensor as they return, and their indices."""
-_WRITTEN_IN_PART = ("index_copy_", "index_put_", "_index_put_impl_", "index_add_", "index_fill_", "index_reduce_",
-                    "scatter_", "scatter_add_", "scatter_reduce_")  # fmt: skip
-"""Operators that write as many bytes of their first tensor as their last one has."""
 _MOST_SHARED = 1 << 30
 """Most bytes of a storage that constants may share. In a larger storage each constant is kept separately."""
 _PRECISIONS = {"float16": "fp16", "bfloat16": "bf16", "float64": "fp64", "float32": "fp32"}
@@ -501,8 +498,6 @@ def cost(func: Any, args: Any, kwargs: Any, result: Any, kind: str, flags: dict[
         taken = [tensor for tensor in taken if not any(tensor is other for other in made)]
     if name in _READ_IN_PART:
         taken = [*taken[1:], *made]
-    if name in _WRITTEN_IN_PART:
-        taken, made = taken[1:], taken[-1:]
     size = sum(spec_of(tensor).bytes for tensor in (*taken, *made))
     precision = _PRECISIONS.get(str(made[0].dtype).removeprefix("torch."), "fp32") if made else "fp32"
     if taken and str(taken[0].dtype).startswith("torch.float8"):
