@@ -9,6 +9,7 @@ import sqlite3
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -33,6 +34,23 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def device(toy: Recording) -> str:
     return f"recorded:{toy.path}"
+
+
+@pytest.mark.parametrize(
+    ("setting", "complaint"),
+    [
+        ({"budget": 2.5}, "budget must be a whole number, not 2.5"),
+        ({"budget": "3"}, "budget must be a whole number, not '3'"),
+        ({"seed": None}, "seed must be a whole number, not None"),
+        ({"batch": True}, "batch must be a whole number, not True"),
+        ({"until": "soon"}, "until must be a number, not 'soon'"),
+        ({"budgett": 3}, "a search has no setting 'budgett'; did you mean budget?"),
+    ],
+)
+def test_a_setting_that_cannot_be_is_refused(setting: dict[str, Any], complaint: str, device: str, here: Path) -> None:
+    with pytest.raises(PresageError, match=re.escape(complaint)):
+        presage.search("toy", device=device, **setting)
+    assert not list(here.glob("presage-runs/*"))
 
 
 def test_a_run_has_its_best_kernel_as_a_file_and_a_summary(device: str, here: Path) -> None:

@@ -6,14 +6,14 @@ import contextlib
 import math
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from presage.core.errors import PresageError
+from presage.core.errors import PresageError, hint
 from presage.core.shown import Shown
 from presage.core.statistics import Interval
 from presage.devices.base import Device
@@ -198,13 +198,15 @@ def search(
     anchor: the kernel that speedups are relative to; by default the problem's own anchor.
     run: the folder of the run; by default one in `presage-runs`, named after the problem, the device and the seed.
     watch: called with the event and the state after each event.
-    settings: the other fields of `Configuration`, such as `budget` and `seed`.
+    settings: `budget`, `device_seconds`, `wall`, `tokens`, `dollars`, `alpha`, `delta`, `until`, `rehearse`, `seconds`,
+    `batch` and `seed`, as `presage search --help` explains them.
 
     If the folder already holds the run, the search resumes it. A finished run is returned unchanged, unless it is given
     a larger budget. The search uses copies of a strategy, policy or acquisition object. A run that was begun with an
     object resumes only with an object of the same class and settings. Device and forecaster objects stay open.
 
-    Raises PresageError for settings that cannot work, and for a folder that holds a run with other settings."""
+    Raises PresageError for settings that are unknown or cannot work, and for a folder that holds a run with other
+    settings."""
     start = time.monotonic()
     parts = {
         "problem": problem, "device": device, "forecaster": forecaster, "policy": policy, "strategy": strategy,
@@ -212,6 +214,7 @@ def search(
     }  # fmt: skip
     texts, objects = given_objects.split(parts)
     texts |= _kernels(texts["problem"], kernels, only)
+    _check_names(settings)
     asked = Configuration(**texts, **settings)
     configuration = Configuration(**texts, **with_until(settings)).complete(objects)
     labels: dict[str, Any] = {
@@ -224,6 +227,13 @@ def search(
     finished = Run(folder)
     write_best(finished)
     return finished
+
+
+def _check_names(settings: Mapping[str, Any]) -> None:
+    known = [field.name for field in fields(Configuration)]
+    for name in settings:
+        if name not in known:
+            raise PresageError(f"a search has no setting '{name}'; {hint(name, known, 'it has: ' + ', '.join(known))}")
 
 
 def _kernels(problem: str, named: Sequence[str | Path], only: bool) -> dict[str, Any]:
