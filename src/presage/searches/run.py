@@ -8,10 +8,10 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 from presage.core.errors import PresageError, hint
 from presage.core.shown import Shown
@@ -172,6 +172,23 @@ def folders(under: Path = RUNS) -> list[Path]:
     return sorted(file.parent for file in under.glob(f"*/{FILE}"))
 
 
+class Settings(TypedDict, total=False):
+    """The settings of `search` that are no parts: its limits, and how it works."""
+
+    budget: int | None
+    device_seconds: float | None
+    wall: float | None
+    tokens: int | None
+    dollars: float | None
+    alpha: float | None
+    delta: float | None
+    until: float | None
+    rehearse: bool
+    seconds: float | None
+    batch: int | None
+    seed: int
+
+
 def search(
     problem: str | Path | Problem,
     kernels: Sequence[str | Path] = (),
@@ -186,7 +203,7 @@ def search(
     anchor: str | Path | Kernel | None = None,
     run: str | Path | None = None,
     watch: Watch | None = None,
-    **settings: Any,
+    **settings: Unpack[Settings],
 ) -> Run:
     """Search for a faster kernel, and return the finished Run.
 
@@ -230,7 +247,7 @@ def search(
 
 
 def _check_names(settings: Mapping[str, Any]) -> None:
-    known = [field.name for field in fields(Configuration)]
+    known = Settings.__annotations__
     for name in settings:
         if name not in known:
             raise PresageError(f"a search has no setting '{name}'; {hint(name, known, 'it has: ' + ', '.join(known))}")
