@@ -37,6 +37,16 @@ def test_every_verb_is_typed_and_says_what_is_raised(verb: str) -> None:
     assert "Raises PresageError" in inspect.getdoc(function)
 
 
+@pytest.mark.parametrize("name", ["", "x" * 300, "x" * 300 + ".c", "a\0b"])
+def test_a_name_that_can_be_none_is_refused_in_a_sentence(name: str) -> None:
+    with pytest.raises(presage.PresageError, match="problem"):
+        presage.load_problem(name)
+    with pytest.raises(presage.PresageError, match=r"problem|no file|no recorded kernel"):
+        presage.forecast(name, "naive.cu")
+    with pytest.raises(presage.PresageError, match="kernel"):
+        presage.forecast("softmax", name)
+
+
 def test_the_import_loads_nothing_heavy() -> None:
     code = "import sys, presage; print(sorted({'numpy', 'torch', 'lightgbm', 'pyarrow'} & sys.modules.keys()))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=os.environ)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -164,3 +166,14 @@ def test_how_to_write_the_command_is_said(words: tuple[str, ...]) -> None:
     done = subprocess.run([sys.executable, "-m", "presage", "policies", *words], capture_output=True, text=True)
     assert done.returncode == 2
     assert "'presage policies new NAME' or 'presage policies check NAME'" in done.stderr
+
+
+def test_a_full_disk_leaves_no_half_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "write_text", full)
+        with pytest.raises(PresageError, match=r"cannot write .*full: No space left on device"):
+            template.write(POLICIES, "full", tmp_path)
+    assert template.write(POLICIES, "full", tmp_path).files

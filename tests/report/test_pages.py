@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import os
 import re
 import xml.etree.ElementTree as ET
 from dataclasses import replace
@@ -237,6 +238,10 @@ def test_an_address_is_one_path(part: str) -> None:
     assert tag("a", "x", href=address("runs", part))
     assert unquote(urlsplit(address("runs", part)).path) == f"/runs/{part}"
     assert address("runs", part).count("/") == 2
+
+
+def test_a_folder_whose_name_is_not_utf8_has_an_address() -> None:
+    assert address("runs", os.fsdecode(b"k\xff")) == "/runs/k%FF"
 
 
 @pytest.mark.parametrize("language", ["c", "cuda", "triton", "torch"])

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import re
 import sqlite3
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,7 +22,7 @@ from presage.devices import registry as devices
 from presage.kernels import kernel as kernels
 from presage.report import frozen
 from presage.searches.configuration import Configuration
-from presage.searches.run import folders
+from presage.searches.run import Settings, folders
 from presage.searches.state import State
 from presage.store.store import FILE, Event, Store
 
@@ -33,6 +36,28 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def device(toy: Recording) -> str:
     return f"recorded:{toy.path}"
+
+
+@pytest.mark.parametrize(
+    ("setting", "complaint"),
+    [
+        ({"budget": 2.5}, "budget must be a whole number, not 2.5"),
+        ({"budget": "3"}, "budget must be a whole number, not '3'"),
+        ({"seed": None}, "seed must be a whole number, not None"),
+        ({"batch": True}, "batch must be a whole number, not True"),
+        ({"until": "soon"}, "until must be a number, not 'soon'"),
+        ({"budgett": 3}, "a search has no setting 'budgett'; did you mean budget?"),
+    ],
+)
+def test_a_setting_that_cannot_be_is_refused(setting: dict[str, Any], complaint: str, device: str, here: Path) -> None:
+    with pytest.raises(PresageError, match=re.escape(complaint)):
+        presage.search("toy", device=device, **setting)
+    assert not list(here.glob("presage-runs/*"))
+
+
+def test_every_setting_of_a_run_is_an_argument_of_search() -> None:
+    arguments = {*inspect.signature(presage.search).parameters} | Settings.__annotations__.keys()
+    assert {field.name for field in fields(Configuration)} <= arguments
 
 
 def test_a_run_has_its_best_kernel_as_a_file_and_a_summary(device: str, here: Path) -> None:

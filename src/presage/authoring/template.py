@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import keyword
 import re
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -55,14 +56,16 @@ def write(group: Group, name: str, into: Path = Path()) -> Written:
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise PresageError(f"cannot write {error.filename}: {error.strerror}; name a folder with --into") from error
+        shutil.rmtree(folder, ignore_errors=True)
+        place = error.filename or folder
+        raise PresageError(f"cannot write {place}: {error.strerror}; name a folder with --into") from error
     return Written(folder, tuple(texts))
 
 
 def _check_name(group: Group, name: str) -> None:
     if not _NAME.fullmatch(name) or keyword.iskeyword(name) or name in VERBS or len(name) > _LONGEST:
         rule = f"lower-case letters, digits and underscores, a letter first, {_LONGEST} characters at most"
-        raise PresageError(f"'{name}' cannot be the name of a {group.noun}: it has {rule}")
+        raise PresageError(f"'{name}' cannot be the name of a {group.noun}: it has {rule}, and is no Python keyword")
     if name in (problems.names() if group is PROBLEMS else group.names()):
         raise PresageError(f"there is a {group.noun} '{name}' already; choose another name")
 

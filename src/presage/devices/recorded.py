@@ -110,6 +110,8 @@ class RecordedDevice(Device):
     def problem(self, name: str) -> Problem:
         """A problem of the catalogue, or one that only the recording knows. A file is read even if nothing of it was
         recorded."""
+        if not name.strip():
+            raise PresageError("name a problem: 'presage problems' lists the catalogue's")
         is_file = name not in self.recording.counts and problems.is_path(name)
         return problems.get(name) if is_file or name in problems.names() else RecordedProblem(name, self)
 

@@ -176,6 +176,8 @@ def read(spec: str | Path) -> Kernel:
 
 def read_family(path: str) -> Kernel:
     """Read a file. A family is not rendered."""
+    if not path:
+        raise PresageError("name a kernel: its path is empty")
     file = Path(path)
     try:
         with file.open("rb") as stream:

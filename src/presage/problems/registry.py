@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -81,7 +82,7 @@ def get(name: str) -> Problem:
         return declared.problems[name]
     if name in declared.twice:
         raise PresageError(declared.twice[name])
-    if name and Path(name).exists():
+    if os.path.exists(name):  # unlike Path.exists, not an error for a name that is too long
         return of_kernel_file(name) if is_kernel_file(name) else external.read(Path(name))
     is_path = name.endswith((".py", *SUFFIXES)) or "/" in name
     otherwise = "there is no such file or folder" if is_path else "'presage problems' lists them."
@@ -91,13 +92,12 @@ def get(name: str) -> Problem:
 
 def is_path(word: str) -> bool:
     """Whether a word given as a problem is the path of a file or folder that states one."""
-    path = Path(word)
-    return path.is_file() if path.suffix in _KERNEL_SUFFIXES else (path / "task.yml").is_file()
+    return os.path.isfile(word if Path(word).suffix in _KERNEL_SUFFIXES else os.path.join(word, "task.yml"))
 
 
 def is_kernel_file(word: str) -> bool:
     """Whether a word given as a problem is the path of a bare kernel."""
-    return word.endswith(SUFFIXES) and Path(word).is_file()
+    return word.endswith(SUFFIXES) and os.path.isfile(word)
 
 
 def of_kernel_file(path: str) -> Problem:
@@ -197,14 +197,14 @@ def find_configurations(problem: Problem, spec: str) -> list[Kernel]:
 def find_family(problem: Problem, path: str) -> Kernel:
     """A kernel by path, or by the file name of one of the problem's own kernels. A family is not rendered."""
     if isinstance(problem, ExternalProblem):
-        beside = not Path(path).exists() and (problem.folder / path).is_file()
+        beside = not os.path.exists(path) and (problem.folder / path).is_file()
         kernel = problem.candidate(read_family(str(problem.folder / path) if beside else path))
     else:
         seeds = seed_kernels(problem)
         for kernel in seeds:
-            if path == kernel.name or (path == Path(kernel.name).name and not Path(path).exists()):
+            if path == kernel.name or (path == Path(kernel.name).name and not os.path.exists(path)):
                 return kernel
-        if not Path(path).exists():
+        if not os.path.exists(path):
             names = ", ".join(sorted(kernel.family for kernel in seeds))
             raise PresageError(f"there is no kernel file {path}; {problem.name} has of its own: {names}")
         kernel = read_family(path)

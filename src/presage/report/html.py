@@ -53,7 +53,11 @@ def address(*parts: str, **query: object) -> str:
     '/runs/a%2F..%2Fb?q=x+y'
     """
     asked = urlencode({key: value for key, value in query.items() if value not in (None, "")}, doseq=True)
-    return "/" + "/".join(quote(part, safe="") for part in parts) + (f"?{asked}" if asked else "")
+    return (
+        "/"
+        + "/".join(quote(part, safe="", errors="surrogateescape") for part in parts)
+        + (f"?{asked}" if asked else "")
+    )
 
 
 def _attribute(key: str, value: str | int | float | bool) -> str:

@@ -38,6 +38,8 @@ _BATCH = {"knobs": 32, "pool": 256, "llm": 8}
 or can be paid for (llm)."""
 _BATCH_MEASURED = 4
 """Candidates per step if every candidate is measured."""
+_WHOLE = ("budget", "tokens", "batch", "seed")
+_NUMBERS = ("device_seconds", "wall", "dollars", "alpha", "delta", "until", "seconds")
 _LONGEST_PART = 80
 """The most bytes for each part of the run folder's name."""
 
@@ -107,6 +109,7 @@ class Configuration:
         given = objects or {}
         if not self.problem.strip():
             raise PresageError("name a problem: 'presage problems' lists the catalogue's")
+        self._check_numbers()
         if self.until is not None and not 0 <= self.until < math.inf:
             raise PresageError(
                 f"until, the share by which nothing left is likely to be faster, is 0 or more, not {self.until}"
@@ -140,6 +143,14 @@ class Configuration:
         )._canonical(given)  # fmt: skip
         completed.limits  # noqa: B018  a budget that cannot be is refused here
         return completed
+
+    def _check_numbers(self) -> None:
+        for names, wanted, kinds in ((_WHOLE, "a whole number", int), (_NUMBERS, "a number", (int, float))):
+            for name in names:
+                value = getattr(self, name)
+                is_unset = value is None and name != "seed"
+                if not is_unset and (isinstance(value, bool) or not isinstance(value, kinds)):
+                    raise PresageError(f"{name} must be {wanted}, not {value!r:.80}")
 
     @property
     def _is_file(self) -> bool:

@@ -6,14 +6,14 @@ import contextlib
 import math
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
-from presage.core.errors import PresageError
+from presage.core.errors import PresageError, hint
 from presage.core.shown import Shown
 from presage.core.statistics import Interval
 from presage.devices.base import Device
@@ -172,6 +172,23 @@ def folders(under: Path = RUNS) -> list[Path]:
     return sorted(file.parent for file in under.glob(f"*/{FILE}"))
 
 
+class Settings(TypedDict, total=False):
+    """The settings of `search` that are no parts: its limits, and how it works."""
+
+    budget: int | None
+    device_seconds: float | None
+    wall: float | None
+    tokens: int | None
+    dollars: float | None
+    alpha: float | None
+    delta: float | None
+    until: float | None
+    rehearse: bool
+    seconds: float | None
+    batch: int | None
+    seed: int
+
+
 def search(
     problem: str | Path | Problem,
     kernels: Sequence[str | Path] = (),
@@ -186,7 +203,7 @@ def search(
     anchor: str | Path | Kernel | None = None,
     run: str | Path | None = None,
     watch: Watch | None = None,
-    **settings: Any,
+    **settings: Unpack[Settings],
 ) -> Run:
     """Search for a faster kernel, and return the finished Run.
 
@@ -198,13 +215,15 @@ def search(
     anchor: the kernel that speedups are relative to; by default the problem's own anchor.
     run: the folder of the run; by default one in `presage-runs`, named after the problem, the device and the seed.
     watch: called with the event and the state after each event.
-    settings: the other fields of `Configuration`, such as `budget` and `seed`.
+    settings: `budget`, `device_seconds`, `wall`, `tokens`, `dollars`, `alpha`, `delta`, `until`, `rehearse`, `seconds`,
+    `batch` and `seed`, as `presage search --help` explains them.
 
     If the folder already holds the run, the search resumes it. A finished run is returned unchanged, unless it is given
     a larger budget. The search uses copies of a strategy, policy or acquisition object. A run that was begun with an
     object resumes only with an object of the same class and settings. Device and forecaster objects stay open.
 
-    Raises PresageError for settings that cannot work, and for a folder that holds a run with other settings."""
+    Raises PresageError for settings that are unknown or cannot work, and for a folder that holds a run with other
+    settings."""
     start = time.monotonic()
     parts = {
         "problem": problem, "device": device, "forecaster": forecaster, "policy": policy, "strategy": strategy,
@@ -212,6 +231,7 @@ def search(
     }  # fmt: skip
     texts, objects = given_objects.split(parts)
     texts |= _kernels(texts["problem"], kernels, only)
+    _check_names(settings)
     asked = Configuration(**texts, **settings)
     configuration = Configuration(**texts, **with_until(settings)).complete(objects)
     labels: dict[str, Any] = {
@@ -224,6 +244,13 @@ def search(
     finished = Run(folder)
     write_best(finished)
     return finished
+
+
+def _check_names(settings: Mapping[str, Any]) -> None:
+    known = Settings.__annotations__
+    for name in settings:
+        if name not in known:
+            raise PresageError(f"a search has no setting '{name}'; {hint(name, known, 'it has: ' + ', '.join(known))}")
 
 
 def _kernels(problem: str, named: Sequence[str | Path], only: bool) -> dict[str, Any]:
