@@ -165,6 +165,14 @@ def test_all_configurations_of_a_kernel_are_forecast_against_its_first(here: Pat
     assert any("relative to own.c@STEP=1,TWICE=0" in note for note in told["forecasts"][0]["notes"])
 
 
+@needs_compiler
+def test_configurations_of_a_kernel_that_states_its_problem_need_no_problem(here: Path, presage: Any) -> None:
+    told = presage("measure", "own.c@STEP=2", "own.c@TWICE=1", "--device", "cpu", "--seconds", "0.02", "--json")
+    assert told.returncode == 0, told.stderr
+    found = json.loads(told.stdout)["measurements"]
+    assert [each["kernel"]["values"] for each in found] == [{"STEP": 2, "TWICE": 0}, {"STEP": 1, "TWICE": 1}]
+
+
 def has_triton() -> bool:
     return all(importlib.util.find_spec(name) for name in ("torch", "triton"))
 

@@ -154,7 +154,7 @@ def test_a_kernel_file_that_states_its_problem_is_held_to_its_first_configuratio
 // presage: grid cdiv(n, 64)
 // presage: block 64
 // presage: tune FACTOR = 2, 3
-// presage: tune SPREAD = 0, 1
+// presage: tune SPREAD = 0, 1, 2, 3
 // presage: input x = float32[n]
 // presage: output y = float32[n]
 // presage: case n = 1000
@@ -166,6 +166,31 @@ extern "C" __global__ void scale(const float *x, float *y, int n) {
     )
     problem = load_problem(path)
     (family,) = problem.families
-    kernels = [family.render({"FACTOR": factor, "SPREAD": 1}) for factor in (2, 3)]
+    kernels = [family.render({"FACTOR": factor, "SPREAD": spread}) for factor in (2, 3) for spread in range(4)]
     found = rehearser.rehearse(problem, kernels, 60.0)
-    assert [each.status for each in found] == ["right", "wrong"], found
+    assert [each.status for each in found] == ["right"] * 4 + ["wrong"] * 4, found
+
+
+def test_a_kernel_file_with_large_cases_only_is_rehearsed_at_smaller_sizes(rehearser, tmp_path: Path) -> None:
+    path = tmp_path / "scale.cu"
+    path.write_text(
+        """// presage: entry scale
+// presage: grid cdiv(n, 64 * PER)
+// presage: block 64
+// presage: tune TAIL = 1, 0
+// presage: tune PER = 1, 2, 4
+// presage: tune ECHO = 0, 1, 2, 3
+// presage: input x = float32[n]
+// presage: output y = float32[n]
+// presage: case n = 16777217
+extern "C" __global__ void scale(const float *x, float *y, int n) {
+    int i = (blockIdx.x * 64 + threadIdx.x) * PER;
+    if (TAIL || i + PER < n) for (int k = 0; k < PER && i + k < n; k++) y[i + k] = 2 * x[i + k];
+}
+"""
+    )
+    problem = load_problem(path)
+    (family,) = problem.families
+    kernels = [family.render({"TAIL": tail, "PER": 4, "ECHO": echo}) for tail in (1, 0) for echo in range(4)]
+    found = rehearser.rehearse(problem, kernels, 60.0)
+    assert [each.status for each in found] == ["right"] * 4 + ["wrong"] * 4, found

@@ -96,6 +96,13 @@ def test_what_writes_far_less_than_the_output_holds_at_every_case(reports: list[
     assert fault is None or fault.reason.startswith("it seems to write no more than 0.0")
 
 
+@pytest.mark.parametrize(("language", "is_fault"), [("triton", True), ("cuda", False)])
+def test_a_triton_kernel_that_writes_far_less_at_one_case(language: str, is_fault: bool) -> None:
+    told = [report(launch(0.0)), *[report(launch(1e9))] * (len(TASK.cases) - 1)]
+    made = replace(kernel("const float *x, float *y, int rows, int cols"), language=language)
+    assert (faults.find(TASK, Candidate(made, told)) is not None) == is_fault
+
+
 def test_a_forecast_is_warned_once_and_never_made_less_likely_to_fail() -> None:
     candidate = Candidate(kernel("const float *x, float *y, int rows"))
     forecast = Forecast.from_bins([1] * 8, p_fail=0.1)

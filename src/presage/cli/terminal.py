@@ -137,8 +137,8 @@ def add_problem(parser: argparse.ArgumentParser, more: str = "") -> None:
 def problem_and_kernels(arguments: argparse.Namespace, command: str) -> tuple[str, list[str]]:
     """Return the problem and the kernels. `-` stands for a list of kernels on stdin, one per line."""
     words = [word for word in (arguments.problem, arguments.first, *arguments.kernels) if word is not None]
-    if len(words) == 1 and (path := kernel_file(words[0])):
-        return path, words
+    if words and (path := kernel_file(words[0])) and (len(words) == 1 or path != words[0]):
+        words = [path, *words]
     kernels = [kernel for word in words[1:] for kernel in (_listed() if word == "-" else [word])]
     if not kernels:
         empty = "; the list on stdin is empty" if len(words) > 1 else ""

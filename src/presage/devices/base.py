@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -279,11 +280,13 @@ class _Reference:
     is not a candidate's fault."""
 
     def __init__(self, problem: KernelProblem, trial: Any) -> None:
-        self._path, self._trial = problem.path, trial
+        self._path, self._trial, self._lock = problem.path, trial, threading.Lock()
 
     def __call__(self, case: Case, inputs: Sequence[Any]) -> tuple[Any, ...]:
+        """Answers of several threads wait for each other, since the reference has a single child."""
         try:
-            answer: tuple[Any, ...] = self._trial.answer(case, inputs)
+            with self._lock:
+                answer: tuple[Any, ...] = self._trial.answer(case, inputs)
         except VerdictError as fault:
             raise PresageError(f"{self._path}: its first configuration is {fault.status}: {fault.reason}") from fault
         return answer

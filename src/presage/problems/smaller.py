@@ -1,15 +1,18 @@
-"""Makes external problems smaller: a KernelBench file with the numbers halved that it assigns at its top, or a one-file
-problem with the numbers of its cases halved. GPU MODE's tasks have small tests of their own."""
+"""Makes problems from elsewhere smaller: a KernelBench file with the numbers halved that it assigns at its top, or a
+one-file problem with the numbers of its cases halved, or reduced where a kernel states the problem. GPU MODE's tasks
+have small tests of their own."""
 
 from __future__ import annotations
 
 import ast
 import copy
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from presage.problems.base import Case
 from presage.problems.external import KERNELBENCH, ONE_FILE, ExternalProblem
+from presage.problems.kernel_file import KernelProblem
 
 CAPS = (8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
 """Numbers above the cap are halved. Large numbers shrink first: as many as possible stay no smaller than a kernel's
@@ -24,6 +27,25 @@ def smaller(problem: ExternalProblem) -> Iterator[ExternalProblem]:
         made = _capped(problem, cap)
         found.setdefault((made.timed["gpu"][0].name, *made.files.values()), made)
     yield from found.values()
+
+
+def smaller_kernel_problems(problem: KernelProblem) -> Iterator[KernelProblem]:
+    """Yield the problem with its first case at smaller sizes, the largest first."""
+    case = problem.timed["gpu"][0]
+    sizes = [{name: reduced(value, cap) for name, value in case.dims.items()} for cap in reversed(CAPS)]
+    for dims in {tuple(each.items()): each for each in sizes if each != case.dims}.values():
+        made, cases = copy.copy(problem), (replace(case, dims=dims),)
+        made.checks, made.timed = cases, {"cpu": cases, "gpu": cases}
+        yield made
+
+
+def reduced(value: int, cap: int) -> int:
+    """Reduce a size to less than twice the cap, a power of two. What is left over by tiles of up to that size stays.
+
+    >>> reduced(1000, 64), reduced(16777217, 64), reduced(100, 64)
+    (104, 65, 100)
+    """
+    return cap + value % cap if value >= 2 * cap else value
 
 
 def _capped(problem: ExternalProblem, cap: int | None) -> ExternalProblem:

@@ -19,6 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,8 @@ from presage.devices.worker.stores import OUTSIDE
 from presage.kernels.kernel import Kernel
 from presage.problems.base import DTYPES, Case, Cost, Problem, storage
 from presage.problems.external import GPU_MODE, ExternalProblem
+from presage.problems.kernel_file import KernelProblem
+from presage.problems.smaller import smaller_kernel_problems
 from presage.sandbox import processes, rules
 from presage.sandbox.processes import ChildProcess, Task
 from presage.sandbox.rules import Rules
@@ -59,6 +62,7 @@ _SMALLER = 2
 _SLACK = 10.0
 """The errors of modules may be this many times as large as on a GPU, where the reference may compute in TF32. A CPU
 also computes sums in another order."""
+_NO_SMALL = "the problem has no small case that can be computed here"
 _ONLY = "it computes something else at a small size, which it may not be made for"
 _UNSOUND = "its reference is not right at a size that can be computed here either"
 _BRAIN = re.compile(r"bfloat16|bf16", re.IGNORECASE)
@@ -78,11 +82,30 @@ class Rehearser(CpuDevice):
         try:
             if isinstance(problem, ExternalProblem):
                 return self._modules(problem, kernels, seconds)
-            with self.posed(problem, seconds) as posed, ThreadPoolExecutor(self.threads) as pool:
-                cases, effort = small_cases(posed), Effort(timeout=seconds)
-                return list(pool.map(lambda kernel: self._rehearsal(posed, kernel, effort, cases).told, kernels))
+            if isinstance(problem, KernelProblem) and not small_cases(problem):
+                return self._at_smaller_sizes(problem, kernels, seconds)
+            return self._bare(problem, kernels, seconds)
         except PresageError as error:
             return [Rehearsal("untried", str(error))] * len(kernels)
+
+    def _bare(self, problem: Problem, kernels: Sequence[Kernel], seconds: float) -> list[Rehearsal]:
+        with self.posed(problem, seconds) as posed, ThreadPoolExecutor(self.threads) as pool:
+            cases, effort = small_cases(posed), Effort(timeout=seconds)
+            return list(pool.map(lambda kernel: self._rehearsal(posed, kernel, effort, cases).told, kernels))
+
+    def _at_smaller_sizes(self, problem: KernelProblem, kernels: Sequence[Kernel], seconds: float) -> list[Rehearsal]:
+        """Rehearse kernels of a problem that has large cases only. They may be made for these, so a kernel is wrong
+        only if it is wrong at two smaller sizes."""
+        sizes = [made for made in smaller_kernel_problems(problem) if small_cases(made)][:2]
+        if not sizes:
+            return [Rehearsal("untried", _NO_SMALL)] * len(kernels)
+        found = self._bare(sizes[0], kernels, seconds / len(sizes))
+        wrong = [number for number, told in enumerate(found) if told.status == "wrong"]
+        again = self._bare(sizes[1], [kernels[number] for number in wrong], seconds / 2) if sizes[1:] and wrong else ()
+        for number, told in zip_longest(wrong, again):
+            if told is None or told.status != "wrong":
+                found[number] = Rehearsal("untried", f"{_ONLY}: {found[number].reason}")
+        return found
 
     def _modules(self, problem: ExternalProblem, kernels: Sequence[Kernel], seconds: float) -> list[Rehearsal]:
         """Rehearse modules on all cores. Each core has a child that answers for the problem."""
@@ -109,7 +132,7 @@ class Rehearser(CpuDevice):
         least, most = _SLOW if kernel.language == "triton" or _builds(kernel) else _FAST
         number = max((n for n, each in enumerate(posed) if each.size.costs_less(least)), default=0)
         if not posed or not posed[number].size.costs_less(most):
-            return Rehearsal("untried", "the problem has no small case that can be computed here")
+            return Rehearsal("untried", _NO_SMALL)
         ended = at(number)
         for _ in range(_SMALLER):
             if ended.is_late and number > 0:
@@ -145,7 +168,7 @@ class Rehearser(CpuDevice):
         if missing:
             return _Ended(Rehearsal("untried", f"{missing[0]} is not installed"))
         if not cases:
-            return _Ended(Rehearsal("untried", "the problem has no small case that can be computed here"))
+            return _Ended(Rehearsal("untried", _NO_SMALL))
         return self._rehearsed(problem, _RehearsedTrial(problem, kernel, effort, cases))
 
     def _rehearsed(self, problem: Problem, trial: _RehearsedTrial) -> _Ended:
