@@ -160,7 +160,11 @@ class Training:
                 loss = self._loss([mine[i] for i in rows]) * self._accelerator.num_processes / len(batch)
                 self._accelerator.backward(loss)
             total += loss.detach()
-        norm = self._accelerator.clip_grad_norm_(self._parameters.values(), _CLIP)
+        norm = float(self._accelerator.clip_grad_norm_(self._parameters.values(), _CLIP))
+        loss = float(self._accelerator.reduce(total, "mean"))
+        for what, value in (("loss", loss), ("norm of the gradients", norm)):
+            if not math.isfinite(value):  # before the step, so that no checkpoint holds what follows from it
+                raise PresageError(f"the {what} is {value} at step {step + 1}; a lower learning rate or fp32 may help")
         self._optimiser.step()
         self._optimiser.zero_grad(set_to_none=True)
         loss = float(self._accelerator.reduce(total, "mean"))
