@@ -1,7 +1,9 @@
 """The second stage: supervised training, in plain PyTorch, of a model that is read out or that answers in words.
 
 A model that is read out learns probabilities of the possible answers that minimise the loss. A model that answers in
-words learns the form of an answer token by token; the third stage teaches it the right confidence. Under `accelerate
+words learns the answer token by token; the third stage teaches it the right confidence. Where all answers begin alike
+and are few, the token in which they first differ counts as much as the mean of all: once it is said, the others follow
+from it, and as one of eighty it would be learned late. Under `accelerate
 launch`, every process takes its share of each step's questions.
 """
 
@@ -31,6 +33,8 @@ from presage.train.questions import claim
 RESULT = "result"
 LOG = "log.jsonl"
 _CLIP = 1.0
+_FEW = 20
+"""The most different answers in words of which one token decides."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +46,8 @@ class Example:
     """The number of the right answer, for a model that is read out."""
     answer: tuple[int, ...]
     """The tokens of the answer; empty for a model that is read out."""
+    deciding: int | None = None
+    """The place in `answer` of the token that decides which of a few answers it is."""
 
     @property
     def ids(self) -> tuple[int, ...]:
@@ -190,7 +196,20 @@ class Training:
             logits.float().flatten(0, 1), wanted.flatten().to(logits.device), ignore_index=-100, reduction="none"
         )
         lengths = torch.tensor([len(example.answer) for example in examples], device=flat.device)
-        return (flat.view(len(examples), longest).sum(1) / lengths).sum()
+        each = flat.view(len(examples), longest)
+        decided = [
+            each[row, longest - len(example.answer) + example.deciding]
+            for row, example in enumerate(examples)
+            if example.deciding is not None
+        ]
+        return (each.sum(1) / lengths).sum() + sum(decided)
+
+
+def seconds(folder: Path) -> float:
+    """The seconds of training before the last checkpoint; 0 if there is none."""
+    file = folder / LOG
+    lines = file.read_text().splitlines() if file.exists() else []
+    return float(json.loads(lines[-1])["seconds"]) if lines else 0.0
 
 
 def order(count: int, step: int, settings: Any) -> list[int]:
@@ -227,12 +246,25 @@ def as_examples(
     tokenizer = weights.tokenizer
     asked = prompts(weights, [each.messages for each in conversations])
     for conversation, prompt in zip(conversations, asked, strict=True):
+    end = [] if tokenizer.eos_token_id is None else [tokenizer.eos_token_id]
+    said: dict[str, tuple[int, ...]] = {}
+    if mode != "readout":
+        for text in dict.fromkeys(each.answer for each in conversations):
+            said[text] = (*tokenizer.encode(text, add_special_tokens=False), *end)
+    deciding = first_difference(list(said.values())) if len(said) <= _FEW else None
         if mode == "readout":
             yield Example(prompt, answers.index(conversation.answer), ())
         else:
-            said = tokenizer.encode(conversation.answer, add_special_tokens=False)
-            said += [tokenizer.eos_token_id] if tokenizer.eos_token_id is not None else []
-            yield Example(prompt, 0, tuple(said))
+            yield Example(prompt, 0, said[conversation.answer], deciding)
+
+
+def first_difference(rows: Sequence[Sequence[int]]) -> int | None:
+    """The first place in which rows differ that begin alike; None if there is none that all have.
+
+    >>> first_difference([[5, 6, 7], [5, 8, 7]]), first_difference([[5, 6], [5]]), first_difference([[5, 6]])
+    (1, None, None)
+    """
+    return next((place for place, tokens in enumerate(zip(*rows, strict=False)) if len(set(tokens)) > 1), None)
 
 
 def with_lora(model: Any, rank: int, seed: int) -> Any:
