@@ -111,6 +111,10 @@ class Training:
         say: Callable[[str], None],
     ) -> None:
         torch, _ = import_libraries()
+        if config.sft.batch < accelerator.num_processes:
+            raise PresageError(
+                f"sft.batch is {config.sft.batch}; each of the {accelerator.num_processes} processes needs a question"
+            )
         self._settings, self._mode, self._folder = config.sft, config.mode, folder
         self._accelerator, self._say = accelerator, say if accelerator.is_main_process else lambda line: None
         self._parameters = {name: each for name, each in model.named_parameters() if each.requires_grad}
@@ -173,10 +177,7 @@ class Training:
                 raise PresageError(f"the {what} is {value} at step {step + 1}; a lower learning rate or fp32 may help")
         self._optimiser.step()
         self._optimiser.zero_grad(set_to_none=True)
-        loss = float(self._accelerator.reduce(total, "mean"))
-        if not math.isfinite(loss):
-            raise PresageError(f"the loss is {loss} at step {step + 1}; a lower learning rate or fp32 may help")
-        return {"loss": loss, "norm": float(norm), "rate": rate, "tokens": sum(map(len, batch))}
+        return {"loss": loss, "norm": norm, "rate": rate, "tokens": sum(map(len, batch))}
 
     def _loss(self, examples: Sequence[Example]) -> Any:
         """The sum of the losses of the examples."""
@@ -245,13 +246,13 @@ def as_examples(
 ) -> Iterator[Example]:
     tokenizer = weights.tokenizer
     asked = prompts(weights, [each.messages for each in conversations])
-    for conversation, prompt in zip(conversations, asked, strict=True):
     end = [] if tokenizer.eos_token_id is None else [tokenizer.eos_token_id]
     said: dict[str, tuple[int, ...]] = {}
     if mode != "readout":
         for text in dict.fromkeys(each.answer for each in conversations):
             said[text] = (*tokenizer.encode(text, add_special_tokens=False), *end)
     deciding = first_difference(list(said.values())) if len(said) <= _FEW else None
+    for conversation, prompt in zip(conversations, asked, strict=True):
         if mode == "readout":
             yield Example(prompt, answers.index(conversation.answer), ())
         else:
@@ -326,7 +327,8 @@ def description(config: Config, stage: str, temperature: float = 1.0, answers: S
     made = f"{stage}/{RESULT}"
     adapter, weights = (made, "") if config.sft.lora_rank else ("", made)
     advised = config.questions.advised and not answers
-    return Description(config.model, adapter, weights, config.mode, temperature, tuple(answers), advised)
+    base = str(Path(config.model).resolve()) if Path(config.model).exists() else config.model
+    return Description(base, adapter, weights, config.mode, temperature, tuple(answers), advised)
 
 
 def precision_of(config: Config) -> str:
