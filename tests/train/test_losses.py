@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -11,11 +12,13 @@ import pytest
 
 pytest.importorskip("torch", reason="needs the train extra")
 import torch
+from safetensors import SafetensorError
 
+from presage import PresageError
 from presage.core import scoring
 from presage.llm.prompts import Prompt
 from presage.llm.readout import by_length
-from presage.train import readout
+from presage.train import checkpoint, readout
 from presage.train.questions import spoken_answer
 from presage.train.sft import Example, Training, first_difference, order, schedule
 
@@ -130,3 +133,11 @@ def test_the_token_that_decides_counts_as_much_as_the_whole_answer() -> None:
     plain = [Example(each.prompt, 0, each.answer) for each in examples]
     one_by_one = sum(training._loss([each]).item() for each in plain)
     assert training._loss(plain).item() == pytest.approx(one_by_one, rel=1e-5), "padding changes nothing"
+
+
+def test_a_full_disk_ends_a_training_in_words(tmp_path: Path) -> None:
+    parameter = torch.nn.Parameter(torch.zeros(100_000))
+    with pytest.raises(PresageError, match="cannot write"), checkpoint.written(tmp_path / checkpoint.FILE):
+        raise SafetensorError("I/O error: No space left on device (os error 28)")
+    checkpoint.save(tmp_path, {"p": parameter}, torch.optim.AdamW([parameter]), {"step": 1})
+    assert checkpoint.load(tmp_path, {"p": parameter}, torch.optim.AdamW([parameter])) == {"step": 1}

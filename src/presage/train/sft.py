@@ -312,12 +312,15 @@ def write_result(model: Any, weights: Weights, folder: Path) -> None:
         small = get_peft_model_state_dict(model, small)
         from safetensors.torch import save_file
 
-        save_file({name: each.contiguous().cpu() for name, each in small.items()}, folder / "adapter_model.safetensors")
+        file = folder / "adapter_model.safetensors"
+        with checkpoint.written(file):
+            save_file({name: each.contiguous().cpu() for name, each in small.items()}, file)
         config = next(iter(model.peft_config.values()))
         config.inference_mode = True
         config.save_pretrained(str(folder))
     else:
-        model.save_pretrained(str(folder), state_dict=small, safe_serialization=True)
+        with checkpoint.written(folder / "model.safetensors"):
+            model.save_pretrained(str(folder), state_dict=small, safe_serialization=True)
     (weights.processor or weights.tokenizer).save_pretrained(str(folder))
     (folder / "done").touch()
 
