@@ -12,6 +12,7 @@ gguf: Any = pytest.importorskip("gguf")
 for name in ("torch", "transformers", "accelerate"):
     pytest.importorskip(name, reason="needs the train extra")
 
+from presage import PresageError  # noqa: E402
 from presage.llm import weights  # noqa: E402
 
 WIDTH, DEEP = 32, 64
@@ -67,3 +68,12 @@ def test_its_weights_are_written_and_read_again(tmp_path: Path) -> None:
     first, second = loaded.model.state_dict(), again.model.state_dict()
     assert first.keys() == second.keys()
     assert all(bool((first[name] == second[name]).all()) for name in first)
+
+
+@pytest.mark.parametrize("content", [b"", b"GGUF" + b"\x03\0\0\0" + b"\x07" * 50, "half"])
+def test_a_damaged_file_is_refused_in_words(tmp_path: Path, content: bytes | str) -> None:
+    file = tmp_path / "model.gguf"
+    write(file)
+    file.write_bytes(content if isinstance(content, bytes) else file.read_bytes()[: file.stat().st_size // 2])
+    with pytest.raises(PresageError, match="cannot load"):
+        weights.load(str(file), precision="fp32")

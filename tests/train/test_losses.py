@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import itertools
 import json
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 pytest.importorskip("torch", reason="needs the train extra")
 import torch
+from safetensors import SafetensorError
 
+from presage import PresageError
 from presage.core import scoring
+from presage.llm.prompts import Prompt
 from presage.llm.readout import by_length
-from presage.train import readout
+from presage.train import checkpoint, readout
 from presage.train.questions import spoken_answer
-from presage.train.sft import order, schedule
+from presage.train.sft import Example, Training, first_difference, order, schedule
 
 
 def drawn(n: int = 64) -> tuple[np.ndarray, np.ndarray]:
@@ -92,3 +97,47 @@ def test_a_spoken_answer_sums_to_one() -> None:
         told = json.loads(spoken_answer(truth))
         assert sum(told[f"p{k}"] for k in range(1, 9)) == pytest.approx(1)
         assert (told["p_fail"] > 0.5) == (truth == 0)
+
+
+class Speaker(torch.nn.Module):
+    """Says the same whatever it is asked: a table of logits by place."""
+
+    def __init__(self, words: int, longest: int) -> None:
+        super().__init__()
+        self.table = torch.nn.Parameter(torch.randn(longest, words, generator=torch.Generator().manual_seed(0)))
+        self.head = torch.nn.Identity()
+
+    def get_output_embeddings(self) -> torch.nn.Module:
+        return self.head
+
+    def forward(self, input_ids: torch.Tensor, **_: object) -> SimpleNamespace:
+        return SimpleNamespace(logits=self.head(self.table[: input_ids.shape[1]].expand(len(input_ids), -1, -1)))
+
+
+def test_the_token_that_decides_counts_as_much_as_the_whole_answer() -> None:
+    model = Speaker(12, 9)
+    training = object.__new__(Training)
+    training.model, training._mode = model, "spoken"
+    training._weights = SimpleNamespace(processor=None)
+    answers = [(3, 4, 5, 6), (3, 4, 7, 6)]
+    place = first_difference(answers)
+    assert place == 2
+    examples = [Example(Prompt((1, 2)), 0, answers[0], place), Example(Prompt((1, 2, 1)), 0, answers[1], place)]
+    logs = model.table.log_softmax(-1)
+    expected = 0.0
+    for example in examples:
+        start = len(example.prompt) - 1
+        told = [-logs[start + i, token].item() for i, token in enumerate(example.answer)]
+        expected += float(np.mean(told)) + told[place]
+    assert training._loss(examples).item() == pytest.approx(expected, rel=1e-5)
+    plain = [Example(each.prompt, 0, each.answer) for each in examples]
+    one_by_one = sum(training._loss([each]).item() for each in plain)
+    assert training._loss(plain).item() == pytest.approx(one_by_one, rel=1e-5), "padding changes nothing"
+
+
+def test_a_full_disk_ends_a_training_in_words(tmp_path: Path) -> None:
+    parameter = torch.nn.Parameter(torch.zeros(100_000))
+    with pytest.raises(PresageError, match="cannot write"), checkpoint.written(tmp_path / checkpoint.FILE):
+        raise SafetensorError("I/O error: No space left on device (os error 28)")
+    checkpoint.save(tmp_path, {"p": parameter}, torch.optim.AdamW([parameter]), {"step": 1})
+    assert checkpoint.load(tmp_path, {"p": parameter}, torch.optim.AdamW([parameter])) == {"step": 1}

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,8 +14,14 @@ import pytest
 
 from presage import PresageError
 from presage.cli.main import main
-from presage.llm.weights import load
-from presage.train import config, questions, sft, stages
+from presage.devices import recording
+from presage.devices.recorded import RecordedDevice
+from presage.forecasters import llm_question
+from presage.llm.prompts import prompt_ids
+from presage.llm.readout import ReadOut
+from presage.llm.weights import Description, load
+from presage.store.lock import Lock
+from presage.train import config, merging, questions, sft, stages
 
 CONFIG = """\
 model = "{model}"
@@ -118,6 +127,7 @@ def test_a_model_that_speaks_learns_the_form_and_then_earns_more(written, small,
     stages.run(chosen, [small], into, say=str)
     rewards = losses(into / "grpo", "reward")
     assert len(rewards) == 16
+    assert "llm:model=" not in (into / "README.md").read_text(), "a model that speaks is asked at an endpoint"
     assert np.mean(rewards[-6:]) > np.mean(rewards[:6]), rewards
     assert (into / "grpo/result/model.safetensors").exists()
     (into / "grpo/result/done").unlink()
@@ -164,3 +174,122 @@ def test_layers_are_compiled_and_nothing_else(tiny, monkeypatch: pytest.MonkeyPa
     sft.compile_layers(model)
     assert [kind.__name__ for kind, _ in compiled] == ["LlamaDecoderLayer"] * 2
     assert all(options == {"dynamic": True} for _, options in compiled), "one for rows of any length"
+
+
+@pytest.mark.parametrize(
+    ("setting", "told"),
+    [
+        ("[sft]\nlearning_rate = nan", "sft.learning_rate must be 0 or more, not nan"),
+        ("[sft]\nlearning_rate = 0", "sft.learning_rate must be more than 0"),
+        ("[sft]\nepochs = 0.0", "sft.epochs must be more than 0"),
+        ("[sft]\nlimit = -1", "sft.limit must be 0 or more"),
+        ("[sft]\nwarmup = 2.0", "sft.warmup is a share"),
+        ("[grpo]\nquestions = 0", "grpo.questions must be 1 or more"),
+        ("[grpo]\nanswers_at_once = 0", "grpo.answers_at_once must be 1 or more"),
+        ("[grpo]\ntemperature = 0.0", "grpo.temperature must be more than 0"),
+        ('precision = "fp16"', "the precision is bf16 or fp32, not 'fp16'"),
+        ("sft = 3", "sft must be a table"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused_at_once(tmp_path: Path, setting: str, told: str) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text(f'model = "x"\n{setting}\n')
+    with pytest.raises(PresageError, match=told):
+        config.read(str(file), grpo__steps=3)
+    if setting == "sft = 3":
+        with pytest.raises(PresageError, match=told):
+            config.read(str(file), sft__steps=3)
+
+
+def test_gradients_that_are_not_finite_end_the_training_before_they_are_applied(
+    written, small, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The loss is finite, and the checkpoint stays so."""
+    from safetensors.torch import load_file
+
+    whole = sft.Training._loss
+    calls: list[int] = []
+
+    def spoilt(self, examples):
+        calls.append(len(examples))
+        loss = whole(self, examples)
+        if len(calls) > 3:
+            loss.register_hook(lambda gradient: gradient * float("nan"))
+        return loss
+
+    monkeypatch.setattr(sft.Training, "_loss", spoilt)
+    with pytest.raises(PresageError, match="norm of the gradients is nan at step 4"):
+        stages.run(config.read(written("readout", 0)), [small], tmp_path, say=str)
+    kept = load_file(tmp_path / "sft/checkpoint.safetensors")
+    assert all(bool(each.float().isfinite().all()) for each in kept.values())
+
+
+def test_one_training_at_a_time_works_on_a_folder(written, small, tmp_path: Path) -> None:
+    with (
+        closing(Lock(tmp_path / stages.LOCK)),
+        pytest.raises(PresageError, match=f"process {os.getpid()} is working on"),
+    ):
+        stages.run(config.read(written()), [small], tmp_path, ["questions"], say=str)
+
+
+def test_questions_of_other_recordings_are_refused(written, small, roomy, tmp_path: Path) -> None:
+    stages.run(config.read(written()), [small], tmp_path, ["questions"], say=str)
+    with pytest.raises(PresageError, match="are of the recordings small, not roomy"):
+        stages.run(config.read(written()), [roomy], tmp_path, ["questions"], say=str)
+    with pytest.raises(PresageError, match=r"the questions in .* were begun with other settings"):
+        stages.run(config.read(written(), questions__per_kernel=1), [small], tmp_path, ["sft"], say=str)
+
+
+def test_a_kernel_is_never_its_own_anchor(written, small, tmp_path: Path) -> None:
+    """Even if it is the only one of its operation that works."""
+    found = RecordedDevice(small).rows("relu").values()
+    first, last = (next(each for each in found if (each.status == "ok") is works) for works in (True, False))
+    rows = [replace(each, anchor=first.hash) for each in (first, last)]
+    alone = recording.write(tmp_path / "a.parquet", rows, {"name": "a", "kind": "cpu", "hardware": "a formula"})
+    questions.make(config.read(written()), [alone], tmp_path / "q", str)
+    asked = questions.read(tmp_path / "q", "train")
+    assert [(each.anchor, each.kernel) for each in asked] == [(first.hash, last.hash)]
+
+
+def test_the_cost_in_the_card_survives_another_run(written, small, tmp_path: Path) -> None:
+    chosen = config.read(written("readout", 4), sft__steps=2)
+    stages.run(chosen, [small], tmp_path, say=str)
+    seconds = json.loads((tmp_path / "facts.json").read_text())["stages"]["sft"]["seconds"]
+    assert seconds > 0
+    stages.run(chosen, [small], tmp_path, say=str)
+    assert json.loads((tmp_path / "facts.json").read_text())["stages"]["sft"]["seconds"] == seconds
+
+
+def test_a_model_is_found_from_any_folder(written, small, tmp_path: Path, tiny, monkeypatch) -> None:
+    monkeypatch.chdir(tiny.parent)
+    chosen = config.read(written("readout", 4), model=tiny.name, sft__steps=1)
+    stages.run(chosen, [small], tmp_path / "model", say=str)
+    monkeypatch.chdir(tmp_path)
+    assert load("model").description.adapter
+
+
+def test_merged_weights_answer_alike_and_are_those_of_the_last_stage(written, small, tmp_path: Path) -> None:
+    import torch
+    import transformers
+
+    into, chosen = tmp_path / "model", config.read(written("readout", 4))
+    stages.run(chosen, [small], into, say=str)
+    merged = merging.merge(into, str)
+    asked = [llm_question.conversation(each.text, "readout") for each in questions.read(into / "questions", "train", 4)]
+    one, other = (ReadOut(load(str(each)), llm_question.ANSWERS) for each in (into, merged))
+    assert one.log_probabilities(asked) == pytest.approx(other.log_probabilities(asked), abs=0.05)
+    assert other.weights.description.temperature == one.weights.description.temperature
+    plain = transformers.AutoModelForCausalLM.from_pretrained(merged)
+    with torch.no_grad():
+        ids = prompt_ids(other.weights.tokenizer, asked[0])
+        told = plain(torch.tensor([ids])).logits[0, -1].float().log_softmax(-1)
+    assert told.max().item() == pytest.approx(
+        other.weights.model(torch.tensor([ids])).logits[0, -1].log_softmax(-1).max().item(), abs=0.05
+    )
+    before = (merged / "model.safetensors").stat().st_mtime_ns
+    assert merging.merge(into, str) == merged
+    assert (merged / "model.safetensors").stat().st_mtime_ns == before, "what is merged is not merged again"
+    shutil.copytree(into / "sft", into / "grpo")
+    Description(chosen.model, adapter="grpo/result").write(into)
+    merging.merge(into, str)
+    assert (merged / "model.safetensors").stat().st_mtime_ns != before

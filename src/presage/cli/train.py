@@ -103,7 +103,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _files(into: Path) -> list[Path]:
     """Return the files that training wrote, without `questions/`, which has a file for each operation."""
-    return [file for file in sorted(into.rglob("*")) if file.is_file() and file.parent.name != "questions"]
+    found = [file for file in sorted(into.rglob("*")) if file.is_file() and file.parent.name != "questions"]
+    return [file for file in found if file != into / "lock"]
 
 
 def _list(arguments: argparse.Namespace) -> int:
@@ -134,6 +135,8 @@ def _train_llm(arguments: argparse.Namespace, into: Path, say: Callable[[str], N
         grpo__steps=arguments.steps, sft__limit=arguments.limit, sft__loss=arguments.loss,
         grpo__reward=arguments.reward, sft__lora_rank=arguments.lora_rank, **seeds,
     )  # fmt: skip
+    if arguments.merge and not chosen.sft.lora_rank:
+        raise PresageError("all weights are trained, so there is no adapter to merge; leave out --merge")
     names = arguments.recording or recorded.packaged()
     if arguments.questions:
         for name in ("recording", "stage", "reward"):

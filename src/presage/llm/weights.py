@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import struct
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,11 @@ from presage.core.files import write_whole
 from presage.llm import local
 
 DESCRIPTION = "model.json"
+_UNREADABLE = (
+    *(OSError, ValueError, KeyError, IndexError, OverflowError),
+    *(MemoryError, ImportError, NotImplementedError, struct.error),
+)
+"""What transformers and gguf raise for weights that are damaged, missing or of an unknown kind."""
 
 
 @dataclass(frozen=True)
@@ -128,7 +134,7 @@ def _plain(spec: str, dtype: Any, sees: bool) -> tuple[Any, Any]:
         if sees and not hasattr(reader, "image_processor"):
             raise PresageError(f"{spec} takes no pictures: it has no image processor")
         model = kind.from_pretrained(**place, **safe, dtype=dtype)
-    except (OSError, ValueError, KeyError, ImportError, NotImplementedError) as error:
+    except _UNREADABLE as error:
         raise PresageError(f"cannot load {spec}: {_first_line(error)}") from error
     if "gguf_file" in place:
         _forget_packing(model)

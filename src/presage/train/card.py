@@ -52,6 +52,13 @@ _KERNELS = {
     "limits": "It knows the hardware and the kinds of kernels of its recordings. A forecast is not a measurement. How "
     "good it is on\noperations that it has never met: `presage evaluate llm:model={folder} learned`.",
 }
+_SPOKEN = {
+    "use": "presage llm serve --model {folder}  # prints PRESAGE_LLM_BASE_URL\n"
+    "PRESAGE_LLM_CONFIG={folder}/llm.toml presage forecast PROBLEM KERNEL --forecaster llm",
+    "limits": "It knows the hardware and the kinds of kernels of its recordings. A forecast is not a measurement. How "
+    "good it is on\noperations that it has never met: `presage evaluate llm learned`, while it is served.",
+}
+"""What differs for a model that speaks: it is asked at an endpoint."""
 _OWN = {
     "tags": "",
     "title": "A model for questions of one kind",
@@ -67,6 +74,8 @@ def write(folder: Path, config: Config, facts: Mapping[str, Any]) -> None:
     `machine`."""
     manner = "read out, by the probabilities of its answers" if config.mode == "readout" else "spoken"
     kind = {key: text.format(folder=folder.name) for key, text in (_OWN if "own" in facts else _KERNELS).items()}
+    if config.mode == "spoken" and "own" not in facts:
+        kind |= {key: text.format(folder=folder.name) for key, text in _SPOKEN.items()}
     base = Path(config.model).name if Path(config.model).exists() else config.model
     write_whole(
         folder / FILE,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +27,20 @@ def save(folder: Path, parameters: Mapping[str, Any], optimiser: Any, facts: Map
     tensors["random"] = torch.get_rng_state()
     part = folder / f".{FILE}.part"
     plain = {name: each.contiguous().cpu().clone() for name, each in tensors.items()}
-    save_file(plain, str(part), metadata={"presage": json.dumps(dict(facts))})
-    os.replace(part, folder / FILE)
+    with written(folder / FILE):
+        save_file(plain, str(part), metadata={"presage": json.dumps(dict(facts))})
+        os.replace(part, folder / FILE)
+
+
+@contextmanager
+def written(file: Path) -> Iterator[None]:
+    """Turn an error of writing safetensors, such as a full disk, into a PresageError."""
+    from safetensors import SafetensorError
+
+    try:
+        yield
+    except SafetensorError as error:
+        raise PresageError(f"cannot write {file}: {error}; when that is mended, the same command continues") from error
 
 
 def load(folder: Path, parameters: Mapping[str, Any], optimiser: Any) -> dict[str, Any] | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import math
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -21,6 +22,22 @@ from presage.forecasters.llm_question import MODES
 from presage.train import readout, rewards
 
 STAGES = ("questions", "sft", "grpo")
+PRECISIONS = ("", "bf16", "fp32")
+_LEAST = {
+    "questions.per_kernel": 1,
+    "questions.validation": 1,
+    "sft.batch": 1,
+    "sft.pass_tokens": 1,
+    "grpo.steps": 1,
+    "grpo.questions": 1,
+    "grpo.answers": 2,
+    "grpo.tokens": 1,
+    "grpo.checkpoint_steps": 1,
+    "grpo.answers_at_once": 1,
+}
+"""The least values of settings. Other numbers may be 0."""
+_POSITIVE = ("sft.learning_rate", "grpo.learning_rate", "grpo.temperature")
+_SHARES = ("questions.neighbours", "sft.warmup", "grpo.vllm_memory")
 _KINDS = {"str": (str,), "int": (int,), "float": (int, float), "bool": (bool,)}
 
 
@@ -119,18 +136,13 @@ class Config:
         rewards.check(self.grpo.reward)
         if self.mode not in MODES:
             raise PresageError(f"the mode is {' or '.join(MODES)}, not '{self.mode}'")
-        for name, value, least in (
-            ("questions.per_kernel", self.questions.per_kernel, 1),
-            ("sft.batch", self.sft.batch, 1),
-            ("sft.pass_tokens", self.sft.pass_tokens, 1),
-            ("sft.lora_rank", self.sft.lora_rank, 0),
-            ("grpo.steps", self.grpo.steps, 1),
-            ("grpo.answers", self.grpo.answers, 2),
-        ):
-            if value < least:
-                raise PresageError(f"{name} must be {least} or more, not {value}")
-        if not 0 <= self.questions.neighbours <= 1:
-            raise PresageError(f"questions.neighbours is a share, from 0 to 1, not {self.questions.neighbours}")
+        if self.precision not in PRECISIONS:
+            raise PresageError(f"the precision is bf16 or fp32, not '{self.precision}'")
+        for table in ("questions", "sft", "grpo"):
+            for key, value in vars(getattr(self, table)).items():
+                _check_number(f"{table}.{key}", value)
+        if not (self.sft.steps or self.sft.epochs):
+            raise PresageError("sft.epochs must be more than 0, or give sft.steps")
 
     @property
     def stages(self) -> tuple[str, ...]:
@@ -170,14 +182,27 @@ def _config(text: str, name: str, changes: Mapping[str, Any]) -> Config:
         raise PresageError(f"{name} is not valid TOML: {error}") from error
     for change, value in changes.items():
         table, _, key = change.rpartition("__")
-        if value is not None:
-            (given.setdefault(table, {}) if table else given)[key] = value
+        if value is not None and isinstance(place := given.setdefault(table, {}) if table else given, dict):
+            place[key] = value
     if not given.get("model"):
         raise PresageError(f'{name} names no model to begin with; add model = "…", or give --model')
     tables = {"questions": Questions, "sft": Sft, "grpo": Grpo}
     made = {each: _table(name, kind, given.pop(each, {}), each) for each, kind in tables.items()}
     plain = _checked(name, Config, given, "")
     return Config(**plain, **made)
+
+
+def _check_number(name: str, value: Any) -> None:
+    """Raise PresageError for a number that is not finite or out of bounds."""
+    if isinstance(value, bool | str):
+        return
+    least = _LEAST.get(name, 0)
+    if not (math.isfinite(value) and value >= least):
+        raise PresageError(f"{name} must be {least} or more, not {value}")
+    if name in _POSITIVE and value == 0:
+        raise PresageError(f"{name} must be more than 0")
+    if name in _SHARES and value > 1:
+        raise PresageError(f"{name} is a share, from 0 to 1, not {value}")
 
 
 def _table(name: str, kind: type[Any], given: Any, table: str) -> Any:

@@ -132,6 +132,13 @@ def last_checkpoint(folder: Path) -> Path | None:
     return None
 
 
+def seconds(folder: Path) -> float:
+    """The seconds of the steps before the last complete checkpoint; 0 if there is none."""
+    last = last_checkpoint(folder)
+    history = json.loads((last / _STATE).read_text())["log_history"] if last else []
+    return float(sum(each.get("step_time", 0.0) for each in history))
+
+
 def _begun(config: Config, begin: Path | None) -> Weights:
     """The model to train further: `begin`, the result of an earlier stage or a checkpoint, or else the base model."""
     if begin is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from presage.core.errors import PresageError
@@ -19,9 +20,12 @@ def merge(folder: Path, say: Callable[[str], None] = print) -> Path:
     if not told.adapter:
         raise PresageError(f"{folder} has no adapter to merge")
     into = folder / FOLDER
-    if not (into / "done").exists():
+    done = into / "done"
+    if not (done.exists() and done.read_text() == told.adapter):
         sees = (folder / told.adapter / "processor_config.json").exists()
         loaded = load(str(folder), precision="fp32", sees=sees)
         write_result(loaded.model, loaded, into)
+        replace(told, adapter="", weights=".").write(into)
+        done.write_text(told.adapter)
     say(f"merged: {into}")
     return into

@@ -64,7 +64,14 @@ class Question:
 def make(config: Config, recordings: Sequence[Recording], folder: Path, say: Callable[[str], None] = print) -> None:
     """Write the missing questions of these recordings to a folder. Each file is written atomically."""
     folder.mkdir(parents=True, exist_ok=True)
-    claim(folder / FACTS, config.digest("questions"), "the questions")
+    names = sorted(recording.name for recording in recordings)
+    claim_for(config, folder, names)
+    known = json.loads((folder / FACTS).read_text()).get("recordings", names)
+    if known != names:
+        raise PresageError(
+            f"the questions in {folder} are of the recordings {', '.join(known)}, not {', '.join(names)}; give another "
+            "folder with --into, or remove it"
+        )
     advisers = advice.make(recordings, folder / ADVICE, say) if config.questions.advised else None
     made = there = 0
     for recording in recordings:
@@ -96,7 +103,7 @@ def draw(
     for row in rows:
         others = [hash for hash in working if hash not in (row.hash, seed)]
         drawn = rng.sample(others, min(len(others), per_kernel))
-        wants_seed = seed and seed != row.hash and rng.random() < 1 / min(2, per_kernel) if drawn else bool(seed)
+        wants_seed = bool(seed) and seed != row.hash and (not drawn or rng.random() < 1 / min(2, per_kernel))
         for anchor in ([seed, *drawn] if wants_seed else drawn)[:per_kernel]:
             shown = rng.sample(list(measured), min(len(measured), rng.randint(1, llm_question.NEIGHBOURS)))
             shown = [hash for hash in shown if hash not in (row.hash, anchor)]
@@ -151,6 +158,11 @@ def spoken_answer(truth: int) -> str:
     reason = f"likeliest: {scale.KEYS[truth - 1] if truth else 'p_fail'}"
     answer = {"reason": reason, **values, "p_fail": round(1 - 2 * _BESIDE, 2) if truth == 0 else _ANY}
     return json.dumps(answer, separators=(",", ":"))
+
+
+def claim_for(config: Config, folder: Path, recordings: Sequence[str] = ()) -> None:
+    """Record the settings of the questions in a folder. Raises PresageError if it has questions of other settings."""
+    claim(folder / FACTS, config.digest("questions"), "the questions", recordings=recordings)
 
 
 def claim(file: Path, digest: str, what: str, **more: Any) -> None:

@@ -1,7 +1,9 @@
 """The second stage: supervised training, in plain PyTorch, of a model that is read out or that answers in words.
 
 A model that is read out learns probabilities of the possible answers that minimise the loss. A model that answers in
-words learns the form of an answer token by token; the third stage teaches it the right confidence. Under `accelerate
+words learns the answer token by token; the third stage teaches it the right confidence. Where all answers begin alike
+and are few, the token in which they first differ counts as much as the mean of all: once it is said, the others follow
+from it, and as one of eighty it would be learned late. Under `accelerate
 launch`, every process takes its share of each step's questions.
 """
 
@@ -31,6 +33,8 @@ from presage.train.questions import claim
 RESULT = "result"
 LOG = "log.jsonl"
 _CLIP = 1.0
+_FEW = 20
+"""The most different answers in words of which one token decides."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +46,8 @@ class Example:
     """The number of the right answer, for a model that is read out."""
     answer: tuple[int, ...]
     """The tokens of the answer; empty for a model that is read out."""
+    deciding: int | None = None
+    """The place in `answer` of the token that decides which of a few answers it is."""
 
     @property
     def ids(self) -> tuple[int, ...]:
@@ -105,6 +111,10 @@ class Training:
         say: Callable[[str], None],
     ) -> None:
         torch, _ = import_libraries()
+        if config.sft.batch < accelerator.num_processes:
+            raise PresageError(
+                f"sft.batch is {config.sft.batch}; each of the {accelerator.num_processes} processes needs a question"
+            )
         self._settings, self._mode, self._folder = config.sft, config.mode, folder
         self._accelerator, self._say = accelerator, say if accelerator.is_main_process else lambda line: None
         self._parameters = {name: each for name, each in model.named_parameters() if each.requires_grad}
@@ -160,13 +170,14 @@ class Training:
                 loss = self._loss([mine[i] for i in rows]) * self._accelerator.num_processes / len(batch)
                 self._accelerator.backward(loss)
             total += loss.detach()
-        norm = self._accelerator.clip_grad_norm_(self._parameters.values(), _CLIP)
+        norm = float(self._accelerator.clip_grad_norm_(self._parameters.values(), _CLIP))
+        loss = float(self._accelerator.reduce(total, "mean"))
+        for what, value in (("loss", loss), ("norm of the gradients", norm)):
+            if not math.isfinite(value):  # before the step, so that no checkpoint holds what follows from it
+                raise PresageError(f"the {what} is {value} at step {step + 1}; a lower learning rate or fp32 may help")
         self._optimiser.step()
         self._optimiser.zero_grad(set_to_none=True)
-        loss = float(self._accelerator.reduce(total, "mean"))
-        if not math.isfinite(loss):
-            raise PresageError(f"the loss is {loss} at step {step + 1}; a lower learning rate or fp32 may help")
-        return {"loss": loss, "norm": float(norm), "rate": rate, "tokens": sum(map(len, batch))}
+        return {"loss": loss, "norm": norm, "rate": rate, "tokens": sum(map(len, batch))}
 
     def _loss(self, examples: Sequence[Example]) -> Any:
         """The sum of the losses of the examples."""
@@ -186,7 +197,20 @@ class Training:
             logits.float().flatten(0, 1), wanted.flatten().to(logits.device), ignore_index=-100, reduction="none"
         )
         lengths = torch.tensor([len(example.answer) for example in examples], device=flat.device)
-        return (flat.view(len(examples), longest).sum(1) / lengths).sum()
+        each = flat.view(len(examples), longest)
+        decided = [
+            each[row, longest - len(example.answer) + example.deciding]
+            for row, example in enumerate(examples)
+            if example.deciding is not None
+        ]
+        return (each.sum(1) / lengths).sum() + sum(decided)
+
+
+def seconds(folder: Path) -> float:
+    """The seconds of training before the last checkpoint; 0 if there is none."""
+    file = folder / LOG
+    lines = file.read_text().splitlines() if file.exists() else []
+    return float(json.loads(lines[-1])["seconds"]) if lines else 0.0
 
 
 def order(count: int, step: int, settings: Any) -> list[int]:
@@ -222,13 +246,26 @@ def as_examples(
 ) -> Iterator[Example]:
     tokenizer = weights.tokenizer
     asked = prompts(weights, [each.messages for each in conversations])
+    end = [] if tokenizer.eos_token_id is None else [tokenizer.eos_token_id]
+    said: dict[str, tuple[int, ...]] = {}
+    if mode != "readout":
+        for text in dict.fromkeys(each.answer for each in conversations):
+            said[text] = (*tokenizer.encode(text, add_special_tokens=False), *end)
+    deciding = first_difference(list(said.values())) if len(said) <= _FEW else None
     for conversation, prompt in zip(conversations, asked, strict=True):
         if mode == "readout":
             yield Example(prompt, answers.index(conversation.answer), ())
         else:
-            said = tokenizer.encode(conversation.answer, add_special_tokens=False)
-            said += [tokenizer.eos_token_id] if tokenizer.eos_token_id is not None else []
-            yield Example(prompt, 0, tuple(said))
+            yield Example(prompt, 0, said[conversation.answer], deciding)
+
+
+def first_difference(rows: Sequence[Sequence[int]]) -> int | None:
+    """The first place in which rows differ that begin alike; None if there is none that all have.
+
+    >>> first_difference([[5, 6, 7], [5, 8, 7]]), first_difference([[5, 6], [5]]), first_difference([[5, 6]])
+    (1, None, None)
+    """
+    return next((place for place, tokens in enumerate(zip(*rows, strict=False)) if len(set(tokens)) > 1), None)
 
 
 def with_lora(model: Any, rank: int, seed: int) -> Any:
@@ -275,12 +312,15 @@ def write_result(model: Any, weights: Weights, folder: Path) -> None:
         small = get_peft_model_state_dict(model, small)
         from safetensors.torch import save_file
 
-        save_file({name: each.contiguous().cpu() for name, each in small.items()}, folder / "adapter_model.safetensors")
+        file = folder / "adapter_model.safetensors"
+        with checkpoint.written(file):
+            save_file({name: each.contiguous().cpu() for name, each in small.items()}, file)
         config = next(iter(model.peft_config.values()))
         config.inference_mode = True
         config.save_pretrained(str(folder))
     else:
-        model.save_pretrained(str(folder), state_dict=small, safe_serialization=True)
+        with checkpoint.written(folder / "model.safetensors"):
+            model.save_pretrained(str(folder), state_dict=small, safe_serialization=True)
     (weights.processor or weights.tokenizer).save_pretrained(str(folder))
     (folder / "done").touch()
 
@@ -290,7 +330,8 @@ def description(config: Config, stage: str, temperature: float = 1.0, answers: S
     made = f"{stage}/{RESULT}"
     adapter, weights = (made, "") if config.sft.lora_rank else ("", made)
     advised = config.questions.advised and not answers
-    return Description(config.model, adapter, weights, config.mode, temperature, tuple(answers), advised)
+    base = str(Path(config.model).resolve()) if Path(config.model).exists() else config.model
+    return Description(base, adapter, weights, config.mode, temperature, tuple(answers), advised)
 
 
 def precision_of(config: Config) -> str:

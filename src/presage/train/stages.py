@@ -7,7 +7,7 @@ import os
 import platform
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +19,14 @@ from presage.devices.recording import Recording
 from presage.forecasters import llm_question
 from presage.llm.readout import ReadOut
 from presage.llm.weights import import_libraries, load
+from presage.store.lock import Lock
 from presage.train import card, conversations, grpo, questions, scores, sft
 from presage.train.config import STAGES, Config
 from presage.train.conversations import Conversation
 from presage.train.questions import Question
 
 FACTS = "facts.json"
+LOCK = "lock"
 _MOST_ANSWERS = 20
 """The most tokens for which endpoints return probabilities."""
 
@@ -43,6 +45,13 @@ def run(
     if "grpo" in stages and config.mode != "spoken":
         raise PresageError("a model that is read out has no stage grpo: give --mode spoken")
     wanted = [stage for stage in STAGES if stage in (stages or config.stages)]
+    with _alone(into):
+        return _run(config, recordings, into, wanted, say)
+
+
+def _run(
+    config: Config, recordings: Sequence[Recording], into: Path, wanted: Sequence[str], say: Callable[[str], None]
+) -> dict[str, Any]:
     with _one_first() as is_first:
         facts = _Facts(into, is_first)
         asked = into / "questions"
@@ -51,10 +60,11 @@ def run(
             facts.add("recordings", [recording.name for recording in recordings])
     if "sft" in wanted or "grpo" in wanted:
         learned = questions.read(asked, "train", config.sft.limit, config.sft.seed)
+        questions.claim_for(config, asked)
         facts.add("questions", {"train": len(learned)})
         facts.add("machine", _machine())
     for stage in wanted[wanted.index("questions") + 1 :] if "questions" in wanted else wanted:
-        with _timed(stage, facts):
+        with _timed(stage, into, facts):
             if stage == "sft":
                 asked_of = [each.conversation(config.mode) for each in learned]
                 sft.train(config, asked_of, llm_question.ANSWERS, into / "sft", say)
@@ -71,6 +81,11 @@ def run(
 def run_own(config: Config, folder: Path, into: Path, say: Callable[[str], None] = print) -> dict[str, Any]:
     """Supervised training on a user's own questions. For a model that is read out, also fit its temperature and score
     it."""
+    with _alone(into):
+        return _run_own(config, folder, into, say)
+
+
+def _run_own(config: Config, folder: Path, into: Path, say: Callable[[str], None]) -> dict[str, Any]:
     learned = conversations.read(folder, "train", config.sft.limit, config.sft.seed)
     held = conversations.read(folder, "validation", config.questions.validation)
     answers = conversations.answers(learned)
@@ -81,7 +96,7 @@ def run_own(config: Config, folder: Path, into: Path, say: Callable[[str], None]
     facts.add("own", folder.name)
     facts.add("questions", {"train": len(learned), "validation": len(held)})
     facts.add("machine", _machine())
-    with _timed("sft", facts):
+    with _timed("sft", into, facts):
         sft.train(config, learned, answers, into / "sft", say, conversations.digest(folder))
     with _one_first() as is_first:
         if is_first:
@@ -107,10 +122,26 @@ def _refuse_many(answers: Sequence[str], held: Sequence[Conversation]) -> None:
 
 
 @contextmanager
-def _timed(stage: str, facts: _Facts) -> Iterator[None]:
+def _alone(into: Path) -> Iterator[None]:
+    """Hold the lock of the folder. Under `accelerate launch`, the first process holds it for all."""
+    into.mkdir(parents=True, exist_ok=True)
+    if int(os.environ.get("RANK", "0")):
+        yield
+        return
+    with closing(Lock(into / LOCK)):
+        yield
+
+
+@contextmanager
+def _timed(stage: str, into: Path, facts: _Facts) -> Iterator[None]:
+    """Add the seconds of a stage to the facts, with those before an interruption."""
+    if (into / stage / sft.RESULT / "done").exists():
+        yield
+        return
+    before = sft.seconds(into / stage) if stage == "sft" else grpo.seconds(into / stage)
     start = time.monotonic()
     yield
-    facts.add("stages", {stage: {"seconds": round(time.monotonic() - start, 1)}})
+    facts.add("stages", {stage: {"seconds": round(before + time.monotonic() - start, 1)}})
 
 
 @contextmanager
