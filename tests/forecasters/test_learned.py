@@ -234,3 +234,30 @@ def test_a_trained_model_says_what_it_is(folder: Path) -> None:
     assert "formula" in card
     assert picture.startswith("<svg")
     assert picture.count("<rect") > 2
+
+
+def test_no_forecast_is_much_faster_than_the_busiest_unit_allows(formula: Recording, folder: Path) -> None:
+    """Trees say of a kernel with far more work than any that they have seen what they say of the largest of those."""
+    task, rows = question(formula)
+    reports = rows[0].reports
+
+    def with_work(factor: float) -> tuple[StaticReport, ...]:
+        grown = []
+        for each in reports:
+            launch = each.launches[0]
+            executed = {name: factor * count for name, count in (launch.executed or {}).items()}
+            grown.append(replace(each, launches=(replace(launch, executed=executed),)))
+        return tuple(grown)
+
+    asked = [Candidate(row.kernel, with_work(2.0**power)) for row, power in zip(rows, (12, 16), strict=False)]
+    found = [p.forecast.quantile(0.5) for p in LearnedForecaster(folder).forecast(task, asked) if p.forecast]
+    assert found[0] - found[1] == pytest.approx(4, abs=0.5)
+
+
+def test_forecasts_have_tails(formula: Recording, folder: Path) -> None:
+    """What hardly ever happens is not impossible: half of the range is for one kernel in a hundred on either side."""
+    task, rows = question(formula)
+    (found,) = LearnedForecaster(folder).forecast(task, [Candidate(rows[0].kernel, rows[0].reports)])
+    assert found.forecast
+    inner = found.forecast.quantile(0.99) - found.forecast.quantile(0.01)
+    assert found.forecast.knots[-1] - found.forecast.knots[0] > 1.2 * inner

@@ -44,6 +44,9 @@ _WIDEST, _MOST_NEIGHBOURS = 30.0, 400
 _BLIND = "there is neither a compiler's report nor a known cost of the problem, so that the source alone would mislead"
 _DOUBTED = 10
 """The weight of the learned noise, in measurements, when a search's own residuals rescale it."""
+_LEAD = 0.5
+"""Octaves by which a forecast may be faster than the busiest unit allows. The walk that counts the unit's work errs by
+more for less than one kernel in a hundred; trees err by any amount for kernels unlike those they have seen."""
 FAMILIAR = "familiar"
 """The feature with the greatest similarity of a kernel to any stored kernel of the training data."""
 MANY = 10_000
@@ -268,11 +271,12 @@ class Model:
         familiar = np.repeat(familiarity(leaves, self._seen), counts)
         time, fail = (self._boosters[name].predict(table, num_threads=threads) for name in ("time", "fail"))
         spread = self._boosters["spread"].predict(np.column_stack([table, familiar]), num_threads=threads)
+        busy = np.array([np.mean([busiest(row) for row in cases]) for cases in rows])
         return Answers(
-            np.add.reduceat(time, starts) / counts,
+            np.fmax(np.add.reduceat(time, starts) / counts, busy - _LEAD),
             np.exp2(np.add.reduceat(spread, starts) / counts),
             np.maximum.reduceat(fail, starts),
-            np.array([np.mean([busiest(row) for row in cases]) for cases in rows]),
+            busy,
             leaves,
         )
 

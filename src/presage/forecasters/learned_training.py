@@ -44,6 +44,8 @@ from presage.forecasters.trees import digest, matrix
 
 FOLDS = 4
 LEVELS = (0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 0.975, 0.99)
+TAILED = (0.0002, 0.001, 0.005, *LEVELS, 0.995, 0.999, 0.9998)
+"""The levels with tails. Without them, forecasts give no probability to what one kernel in a hundred does."""
 _PARAMETERS: Mapping[str, Any] = {
     "learning_rate": 0.05,
     "num_leaves": 15,
@@ -193,7 +195,7 @@ def _learn(samples: Sequence[Example], say: Callable[[str], None], trees: int) -
         "version": VERSION,
         "names": names,
         "noise": vars(noise),
-        "levels": list(LEVELS),
+        "levels": list(TAILED),
         "residuals": _standard_residuals(worked, views, relative, noise),
         "seen": _packed(_leaves(time, _some_of_each(worked), names)),
         "kernels": len(samples),
@@ -358,7 +360,7 @@ def _standard_residuals(
         _off_by(samples, unseen.off, unseen.leaves, scale, noise) for unseen, scale in zip(views, relative, strict=True)
     ]
     values, weights = (np.concatenate(parts) for parts in zip(*found, strict=True))
-    return weighted_quantiles(values, weights, LEVELS)
+    return weighted_quantiles(values, weights, TAILED)
 
 
 def _off_by(
@@ -386,7 +388,7 @@ def _stretch(model: Model, samples: Sequence[Example]) -> float:
     said = model.answer([sample.rows for sample in samples])
     off = np.array([sample.distance for sample in samples]) - said.mean
     values, weights = _off_by(samples, off, said.leaves, said.spread, model.noise)
-    low, high = np.interp([_TAIL, 1 - _TAIL], LEVELS, model.facts["residuals"])
+    low, high = np.interp([_TAIL, 1 - _TAIL], model.facts["levels"], model.facts["residuals"])
     if not values.size or not low < 0 < high:
         return 1.0
     needed = np.where(values < 0, values / low, values / high)
