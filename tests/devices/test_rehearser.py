@@ -94,6 +94,14 @@ def test_a_barrier_that_is_missing_shows(rehearse) -> None:
     assert rehearse("sum", header + SUM.format(first="")).status == "wrong"
 
 
+def test_a_kernel_that_keeps_its_first_result_is_wrong(rehearse) -> None:
+    kept = "static float kept[1 << 20]; static int sizes[1 << 20]; "
+    body = f"{kept}{INDEX} if (i < n) {{ if (sizes[i] != n) kept[i] = x[i] + y[i]; sizes[i] = n; z[i] = kept[i]; }}"
+    found = rehearse("vector_add", add(body))
+    assert found.status == "wrong"
+    assert "its first result again" in found.reason
+
+
 @pytest.mark.parametrize(
     ("body", "why"),
     [

@@ -27,7 +27,7 @@ from presage.core.errors import PresageError
 from presage.devices.arena import ARENA_BYTES, Arena
 from presage.devices.base import Effort
 from presage.devices.c_compiler import trampoline_source
-from presage.devices.child import MEMORY_BYTES, Child, VerdictError
+from presage.devices.child import MEMORY_BYTES, Child, VerdictError, Window
 from presage.devices.cpu import FOR_EXAMINERS, CpuDevice
 from presage.devices.emulation import cuda_on_cpu
 from presage.devices.emulation.cuda_on_cpu import ENTRY, Builder, EmulationError
@@ -65,6 +65,7 @@ also computes sums in another order."""
 _NO_SMALL = "the problem has no small case that can be computed here"
 _ONLY = "it computes something else at a small size, which it may not be made for"
 _UNSOUND = "its reference is not right at a size that can be computed here either"
+_KEEPS = "it returns its first result again when it is called with other inputs"
 _BRAIN = re.compile(r"bfloat16|bf16", re.IGNORECASE)
 _INTERPRETED = ("numpy", "torch", "presage.devices.worker.main")
 
@@ -253,6 +254,8 @@ class _RehearsedTrial(Trial):
     def __init__(self, problem: Problem, kernel: Kernel, effort: Effort, cases: Sequence[Case]) -> None:
         super().__init__(problem, kernel, effort)
         self._cases, self._right = cases, 0
+        self._last: list[bytes] = []
+        """The outputs of the last call."""
 
     def rehearse(self) -> None:
         for case in self._cases:
@@ -260,10 +263,22 @@ class _RehearsedTrial(Trial):
             self._right += self.live
 
     def check(self, case: Case, inputs: Any) -> None:
-        """Check a case; twice for CUDA, since the order of the threads changes from call to call."""
+        """Check two calls of a case on different inputs, since a kernel may keep the result of the first. In CUDA C++
+        the order of the threads changes from call to call."""
         self.lay_out(case, 1)
-        for _ in range(2 if self.kernel.language == "cuda" else 1):
-            self.run(case, inputs, checked=1, timed=False)
+        self.run(case, inputs, checked=1, timed=False)
+        before = self._last
+        try:
+            self.run(case, self.draw(case), checked=1, timed=False)
+        except VerdictError as verdict:
+            if verdict.status is Status.WRONG_RESULT and self._last == before:
+                verdict.reason = f"{_KEEPS}: {verdict.reason}"
+            raise
+
+    def _outputs(self, case: Case, slot: int, window: Window, timed: bool) -> tuple[Any, ...]:
+        found = super()._outputs(case, slot, window, timed)
+        self._last = [output.tobytes() for output in found]
+        return found
 
     def ended(self) -> _Ended:
         if self.verdict is None:
