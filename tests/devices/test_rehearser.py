@@ -116,6 +116,15 @@ def test_what_cannot_be_run_here_is_not_judged(rehearse, body: str, why: str) ->
     assert why in found.reason
 
 
+def test_only_processor_time_is_limited(rehearse) -> None:
+    """A busy machine makes a kernel wait as a sleep does."""
+    sleeps = 'extern "C" int usleep(unsigned);\n'
+    body = f"{INDEX} if (!i) usleep(200000); if (i < n) z[i] = x[i] + y[i];"
+    assert rehearse("vector_add", sleeps + add(body), seconds=1.0).status == "right"
+    endless = rehearse("vector_add", add("for (volatile int k = 0;; k = k + 1);"), seconds=1.23456)
+    assert endless.reason == "was still running after 1.2 s of processor time and was killed"
+
+
 def test_a_kernel_can_neither_write_files_nor_start_programs(rehearse, tmp_path: Path) -> None:
     mark = tmp_path / "mark"
     text = add(f"{INDEX} if (i < n) z[i] = x[i] + y[i];").replace(

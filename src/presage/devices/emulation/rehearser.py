@@ -13,7 +13,6 @@ import importlib.util
 import os
 import re
 import sys
-import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -48,7 +47,7 @@ from presage.sandbox.zygote import Zygote
 from presage.static import inline_cuda
 
 SECONDS = 20.0
-"""Seconds that one kernel may run in total."""
+"""Seconds of processor time that one kernel may run in total."""
 CASES = 6
 _MOST_BYTES, _MOST_FLOPS = 2 << 20, 8_000_000
 _SLOW, _FAST = (
@@ -79,7 +78,8 @@ class Rehearser(CpuDevice):
     languages = ("cuda", "triton", "torch")
 
     def rehearse(self, problem: Problem, kernels: Sequence[Kernel], seconds: float = SECONDS) -> list[Rehearsal]:
-        """One rehearsal per kernel, in their order, on all cores. `seconds`: how long each may run in all."""
+        """One rehearsal per kernel, in their order, on all cores. `seconds`: how much processor time
+        each may use in all."""
         try:
             if isinstance(problem, ExternalProblem):
                 return self._modules(problem, kernels, seconds)
@@ -124,11 +124,13 @@ class Rehearser(CpuDevice):
     def _module(self, posed: Sequence[_Posed], kernel: Kernel, seconds: float) -> Rehearsal:
         """Rehearse a module at the largest cheap size, or at a smaller one if that takes too long. A module may be made
         for larger sizes, so it is wrong only if it is wrong at two sizes, or at the problem's own size."""
-        end = time.monotonic() + seconds
+        left = seconds
 
         def at(number: int, share: float = 0.5) -> _Ended:
-            effort = Effort(timeout=max(1.0, (end - time.monotonic()) * share))
-            return self._rehearsal_at(posed[number], kernel, effort)
+            nonlocal left
+            ended = self._rehearsal_at(posed[number], kernel, Effort(timeout=max(1.0, left * share)))
+            left -= ended.spent
+            return ended
 
         least, most = _SLOW if kernel.language == "triton" or _builds(kernel) else _FAST
         number = max((n for n, each in enumerate(posed) if each.size.costs_less(least)), default=0)
@@ -177,8 +179,10 @@ class Rehearser(CpuDevice):
             trial.child = (
                 self._building_child() if _builds(trial.kernel) else self._start_child(trial.kernel.language, 1)
             )
+            trial.child.counts_processor_time = True
             self._load(problem, [trial])
             trial.rehearse()
+            trial.close()
             return trial.ended()
         except (EmulationError, PresageError) as error:
             return _Ended(Rehearsal("untried", str(error)))
@@ -256,6 +260,7 @@ class _RehearsedTrial(Trial):
         self._cases, self._right = cases, 0
         self._last: list[bytes] = []
         """The outputs of the last call."""
+        self._spent = 0.0
 
     def rehearse(self) -> None:
         for case in self._cases:
@@ -280,9 +285,14 @@ class _RehearsedTrial(Trial):
         self._last = [output.tobytes() for output in found]
         return found
 
+    def close(self) -> None:
+        if self.child is not None:
+            self._spent = self.child.spent
+        super().close()
+
     def ended(self) -> _Ended:
         if self.verdict is None:
-            return _Ended(Rehearsal("right", cases=self._right))
+            return _Ended(Rehearsal("right", cases=self._right), spent=self._spent)
         failed = self.verdict.status is Status.RUNTIME_ERROR
         is_outside = failed and OUTSIDE in self.verdict.reason
         is_telling = self.verdict.status is Status.WRONG_RESULT or (failed and self.kernel.is_bare) or is_outside
@@ -291,7 +301,7 @@ class _RehearsedTrial(Trial):
         if is_outside:
             reason = self.verdict.reason[self.verdict.reason.index(OUTSIDE) :].partition("')")[0]
         told = Rehearsal("wrong" if is_telling else "untried", reason, self._right)
-        return _Ended(told, self.verdict.status is Status.TIMEOUT)
+        return _Ended(told, self.verdict.status is Status.TIMEOUT, self._spent)
 
 
 @dataclass(frozen=True)
@@ -301,6 +311,8 @@ class _Ended:
     told: Rehearsal
     is_late: bool = False
     """Whether it took too long."""
+    spent: float = 0.0
+    """Seconds of processor time that it took."""
 
 
 class _Posed:
