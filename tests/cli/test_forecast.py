@@ -163,6 +163,17 @@ def test_several_kernels_are_ranked_the_broken_ones_last_with_the_reason(forecas
     assert notes[-1].endswith("will fail: it does not compile: k.cu(3): error: no such thing")
 
 
+def test_an_error_in_a_header_concerns_one_of_several_kernels_alone(forecast: Forecast, tmp_path: Path) -> None:
+    file = tmp_path / "bad.cu"
+    file.write_text("// presage: entry f\n// presage: grid n / 256\n")
+    status, output, _ = forecast(SEVERAL[0], str(file), SEVERAL[2], "--forecaster", "nearest", "--json")
+    first, bad, last = json.loads(output)["forecasts"]
+    assert (status, bad["forecast"], bad["decision"]["action"]) == (0, None, "broken")
+    assert bad["decision"]["reason"].startswith(f"{file}:2: 'n / 256' uses something that is not allowed")
+    assert None not in (first["forecast"], last["forecast"])
+    assert forecast(str(file), "--forecaster", "nearest")[0] == 2
+
+
 def test_json_of_several_kernels_is_in_the_order_asked(forecast: Forecast) -> None:
     document = json.loads(forecast(*SEVERAL, "--forecaster", "nearest", "--json")[1])
     slow, broken, fast = document["forecasts"]

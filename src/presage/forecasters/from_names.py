@@ -16,6 +16,7 @@ from presage.devices.recording import Recording
 from presage.devices.rehearsal import Rehearsal
 from presage.forecasters import faults, registry
 from presage.forecasters.base import Candidate, Forecaster, Measured, Prediction, Task
+from presage.kernels.header import HeaderError
 from presage.kernels.kernel import Kernel
 from presage.plugins.group import DEVICES
 from presage.problems import registry as problems
@@ -45,7 +46,7 @@ class Asked:
         if isinstance(forecaster, str):
             with closing(registry.get(forecaster, self.recording)) as made:
                 return self.forecast(made)
-        broken = [faults.why_broken(candidate.reports) for candidate in self.candidates]
+        broken = [each.unreadable or faults.why_broken(each.reports) for each in self.candidates]
         working = [each for each, why in zip(self.candidates, broken, strict=True) if not why]
         said = iter(forecaster.forecast(self.task, working) if working else ())
         predictions = (
@@ -70,7 +71,10 @@ def ask(
     known = _problem(problem, place)
     gpu = hardware_of(device, place)
     anchored = _anchor(known, anchor, place, gpu)
-    wanted = [found for kernel in kernels for found in _found(known, kernel, place, families)]
+    candidates = [
+        found for kernel in kernels for found in _candidates(known, kernel, place, families, len(kernels) == 1)
+    ]
+    wanted = [each.kernel for each in candidates if not each.unreadable]
     every = [*wanted, anchored]
     notes: list[str] = []
     *reports, of_anchor = _reports(known, every, place, gpu, notes)
@@ -82,11 +86,13 @@ def ask(
     measured = Measured(anchored, of_anchor, times, "ok" if times else "unknown")
     task = Task(known, measured, gpu, kind=place.kind if place else "")
     rehearsals = _rehearsals(known, wanted) if rehearse else [None] * len(wanted)
-    candidates = tuple(
-        Candidate(kernel, told, rehearsal=tried)
-        for kernel, told, tried in zip(wanted, reports, rehearsals, strict=True)
-    )
-    return Asked(task, candidates, device, place.recording if place else None, tuple(dict.fromkeys(notes)))
+    known_of = iter(zip(reports, rehearsals, strict=True))
+    for i, each in enumerate(candidates):
+        if not each.unreadable:
+            told, tried = next(known_of)
+            candidates[i] = Candidate(each.kernel, told, rehearsal=tried)
+    recording = place.recording if place else None
+    return Asked(task, tuple(candidates), device, recording, tuple(dict.fromkeys(notes)))
 
 
 def _problem(problem: str | Problem, place: RecordedDevice | None) -> Problem:
@@ -124,6 +130,18 @@ def hardware_of(device: str, place: RecordedDevice | None = None) -> Hardware | 
         if here.kind == "gpu" and here.hardware is None:
             raise PresageError(f"nothing is known of the GPU of {device}; name one with --target")
         return here.hardware
+
+
+def _candidates(
+    problem: Problem, spec: str | Kernel, place: RecordedDevice | None, families: bool, is_alone: bool
+) -> list[Candidate]:
+    """The kernels that a word names. An error in the header of one of several kernels concerns that kernel alone."""
+    try:
+        return [Candidate(kernel) for kernel in _found(problem, spec, place, families)]
+    except HeaderError as error:
+        if is_alone or not isinstance(spec, str):
+            raise
+        return [Candidate(problems.find_without_header(problem, spec), unreadable=str(error))]
 
 
 def _found(problem: Problem, spec: str | Kernel, place: RecordedDevice | None, families: bool) -> list[Kernel]:
