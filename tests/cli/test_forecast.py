@@ -235,6 +235,29 @@ def test_without_the_anchor_s_time_it_says_so(forecast: Forecast) -> None:
     assert "against naive.c" in output
 
 
+@pytest.mark.parametrize(("kernels", "target"), [(["rows.c"], "cpu"), (["naive.cu"], "h200")])
+def test_the_default_target_is_that_of_the_language(
+    capsys: pytest.CaptureFixture[str], kernels: list[str], target: str
+) -> None:
+    assert main.main(["forecast", "softmax", *kernels, "--forecaster", "uniform", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["target"] == target
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("rows.c", "naive.cu"), "rows.c is a C kernel, which runs on a CPU, but the target h200 is a GPU"),
+        (("rows.c", "--target", "h200"), "forecast C kernels in a call of their own, with the target cpu"),
+        (("rows.c", "naive.cu", "--target", "cpu"), "naive.cu runs on a GPU, but the target cpu is a CPU"),
+    ],
+)
+def test_kernels_for_another_kind_of_device_are_refused(
+    capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], said: str
+) -> None:
+    assert main.main(["forecast", "softmax", *arguments, "--forecaster", "uniform"]) == 2
+    assert said in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

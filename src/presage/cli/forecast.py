@@ -49,8 +49,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the kernel that speedups are relative to (default: the seed kernel, or the problem's reference)",
     )  # fmt: skip
     terminal.add_target(
-        parser, "the hardware to forecast for: a GPU (h200, rtx4090), cpu, recorded:NAME or recorded:FILE.parquet"
-    )
+        parser, "the hardware to forecast for: a GPU (h200, rtx4090), cpu, recorded:NAME or recorded:FILE.parquet",
+        default=None, but=", or cpu for C and NumPy kernels",
+    )  # fmt: skip
     parser.add_argument(
         "--forecaster", default="learned", metavar="NAME",
         help=f"one of {', '.join(registry.names())}, or blend:A,B (default: learned); 'presage plugins' explains them",

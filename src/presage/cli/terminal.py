@@ -163,9 +163,10 @@ KERNELS = (
 )
 
 
-def add_target(parser: argparse.ArgumentParser, forms: str) -> None:
-    """Add --target, and --device as an alias that stands for the device's hardware. The hardware may be absent."""
-    parser.add_argument("--target", default=TARGET, metavar="HARDWARE", help=f"{forms} (default: {TARGET})")
+def add_target(parser: argparse.ArgumentParser, forms: str, default: str | None = TARGET, but: str = "") -> None:
+    """Add --target, and --device as an alias that stands for the device's hardware. The hardware may be absent. but:
+    exceptions from the default, for the help."""
+    parser.add_argument("--target", default=default, metavar="HARDWARE", help=f"{forms} (default: {TARGET}{but})")
     parser.add_argument(
         "--device", dest="target", default=argparse.SUPPRESS, metavar="DEVICE",
         help="the same for the hardware of a device: cuda is the GPU of this computer, recorded:NAME that of a"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -27,6 +27,8 @@ from presage.static import hardware
 from presage.static.hardware import Hardware
 from presage.static.report import StaticReport
 
+TARGET = "h200"
+"""The default target for all kernels but those in C and NumPy."""
 _SEEDS = ("naive.cu", "naive.c", "eager.py")
 
 
@@ -60,13 +62,15 @@ def ask(
     problem: str | Problem,
     kernels: Sequence[str | Kernel],
     anchor: str | Kernel | None,
-    device: str,
+    device: str | None,
     families: bool = False,
     rehearse: bool = False,
 ) -> Asked:
-    """The question about the speedup of kernels. device: a GPU by its name, a recorded device, `cuda` or `cpu`.
+    """The question about the speedup of kernels. device: a GPU by its name, a recorded device, `cuda` or `cpu`;
+    by default the H200, or `cpu` for C and NumPy kernels.
     families: a file with tunables stands for all of its configurations.
     rehearse: run the kernels on the CPU first, on small inputs."""
+    device = device or _default(problem, kernels)
     place = _recorded(device)
     known = _problem(problem, place)
     gpu = hardware_of(device, place)
@@ -76,6 +80,8 @@ def ask(
     ]
     wanted = [each.kernel for each in candidates if not each.unreadable]
     every = [*wanted, anchored]
+    kind = place.kind if place else "gpu" if gpu else "cpu"
+    _refuse_others(every if anchor else wanted, device, kind)
     notes: list[str] = []
     *reports, of_anchor = _reports(known, every, place, gpu, notes)
     if (reference := known.reference_kernel()) and reference.hash == anchored.hash:
@@ -99,6 +105,33 @@ def _problem(problem: str | Problem, place: RecordedDevice | None) -> Problem:
     if isinstance(problem, Problem):
         return problem
     return place.problem(problem) if place else problems.get(problem)
+
+
+def _default(problem: str | Problem, kernels: Sequence[str | Kernel]) -> str:
+    """The default target for the kernels' languages. An external problem is always for a GPU."""
+    known = problem if isinstance(problem, Problem) else problems.get(problem)
+    languages = set()
+    for each in kernels:
+        with suppress(PresageError):  # raised again when the kernel is looked up
+            languages.add(each.language if isinstance(each, Kernel) else problems.find_kernel(known, each).language)
+    is_for_cpu = bool(languages) and languages <= devices.ON_CPU and not isinstance(known, ExternalProblem)
+    return "cpu" if is_for_cpu else TARGET
+
+
+def _refuse_others(kernels: Sequence[Kernel], device: str, kind: str) -> None:
+    """Raise PresageError for a kernel in a language that does not run on this kind of device."""
+    for kernel in kernels:
+        name = kernel.family
+        if kind == "gpu" and kernel.language == "c":
+            raise PresageError(
+                f"{name} is a C kernel, which runs on a CPU, but the target {device} is a GPU;"
+                " forecast C kernels in a call of their own, with the target cpu"
+            )
+        if kind == "cpu" and kernel.language in devices.ON_GPU:
+            raise PresageError(
+                f"{name} runs on a GPU, but the target {device} is a CPU;"
+                " forecast it in a call of its own, with a GPU as the target"
+            )
 
 
 def _without_time(problem: Problem, anchor: Kernel, place: RecordedDevice | None) -> str:
