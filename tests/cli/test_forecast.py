@@ -122,6 +122,17 @@ def test_another_anchor(forecast: Forecast) -> None:
     assert ratio > 2, "a quicker anchor leaves less room"
 
 
+@pytest.mark.parametrize("forecaster", ["uniform", "roofline"])
+def test_the_anchor_against_itself_is_even(forecast: Forecast, forecaster: str) -> None:
+    kernel = "rows.c@THREADS=2"
+    arguments = (kernel, "--anchor", kernel, "--target", "cpu", "--forecaster", forecaster)
+    (told,) = json.loads(forecast(*arguments, "--json")[1])["forecasts"]
+    assert told["forecast"]["speedup"]["low"] == pytest.approx(1, abs=1e-5)
+    assert told["forecast"]["speedup"]["high"] == pytest.approx(1, abs=1e-5)
+    assert "it is the anchor" in told["notes"]
+    assert "1x (1 to 1, 90 %)" in forecast(*arguments)[1]
+
+
 def test_a_kernel_that_does_not_compile_is_not_forecast_but_said_to_fail(forecast: Forecast) -> None:
     status, output, _ = forecast("block_row.cu", "--forecaster", "nearest")
     assert status == 0

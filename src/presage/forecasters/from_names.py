@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from presage.core.errors import PresageError
+from presage.core.forecast import Forecast
 from presage.devices import recorded
 from presage.devices import registry as devices
 from presage.devices.emulation.rehearser import Rehearser
@@ -29,6 +30,8 @@ from presage.static.report import StaticReport
 
 TARGET = "h200"
 """The default target for all kernels but those in C and NumPy."""
+_EVEN = Forecast((-1e-6, 0.0), (0.0, 1.0))
+"""A speedup of 1."""
 _SEEDS = ("naive.cu", "naive.c", "eager.py")
 
 
@@ -52,10 +55,18 @@ class Asked:
         working = [each for each, why in zip(self.candidates, broken, strict=True) if not why]
         said = iter(forecaster.forecast(self.task, working) if working else ())
         predictions = (
-            Prediction(None, why_broken=why) if why else faults.warned(self.task, candidate, next(said))
+            Prediction(None, why_broken=why) if why else self._prediction(candidate, next(said))
             for candidate, why in zip(self.candidates, broken, strict=True)
         )
         return [replace(each, notes=(*self.notes, *each.notes)) for each in predictions]
+
+    def _prediction(self, candidate: Candidate, said: Prediction) -> Prediction:
+        """The forecaster's prediction, with faults. The speedup of the anchor over itself is 1."""
+        found = faults.warned(self.task, candidate, said)
+        if candidate.kernel.hash != self.task.anchor.kernel.hash:
+            return found
+        p_fail = found.forecast.p_fail if found.forecast else 0.0
+        return Prediction(replace(_EVEN, p_fail=p_fail), ("it is the anchor", *found.notes))
 
 
 def ask(
