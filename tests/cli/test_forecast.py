@@ -246,6 +246,11 @@ def test_without_the_anchor_s_time_it_says_so(forecast: Forecast) -> None:
     assert "against naive.c" in output
 
 
+def test_a_missing_file_is_said_to_be_missing(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.main(["forecast", "nosuch.cu"]) == 2
+    assert capsys.readouterr().err == "presage: there is no file nosuch.cu\n"
+
+
 @pytest.mark.parametrize(("kernels", "target"), [(["rows.c"], "cpu"), (["naive.cu"], "h200")])
 def test_the_default_target_is_that_of_the_language(
     capsys: pytest.CaptureFixture[str], kernels: list[str], target: str

@@ -19,6 +19,7 @@ if TYPE_CHECKING:  # this module imports numpy
 
 TARGET = "h200"
 """The default target hardware of `presage forecast` and `presage inspect`."""
+_FILES = (".c", ".cu", ".py")
 _UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "us"), (1.0, "ns"))
 
 
@@ -141,6 +142,8 @@ def problem_and_kernels(arguments: argparse.Namespace, command: str) -> tuple[st
         words = [path, *words]
     kernels = [kernel for word in words[1:] for kernel in (_listed() if word == "-" else [word])]
     if not kernels:
+        if len(words) == 1 and not os.path.exists(path := words[0].partition("@")[0]) and path.endswith(_FILES):
+            raise PresageError(f"there is no file {path}")
         empty = "; the list on stdin is empty" if len(words) > 1 else ""
         raise PresageError(f"a problem and a kernel are needed; write 'presage {command} PROBLEM KERNEL…'{empty}")
     return words[0], kernels
