@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -202,6 +203,12 @@ def test_all_configurations_of_a_file(forecast: Forecast) -> None:
     values = [each["kernel"]["values"] for each in document["forecasts"]]
     assert len(values) == 9
     assert {each["THREADS"] for each in values} == {512}
+
+
+def test_a_note_names_few_kernels_and_counts_the_others(forecast: Forecast) -> None:
+    _, output, _ = forecast("block_row.cu", "--all", "--forecaster", "roofline")
+    (line,) = (line for line in output.splitlines() if "the hardware allows at most" in line)
+    assert re.match(r"block_row[^ ]+, block_row[^ ]+, block_row[^ ]+, and \d+ others: ", line)
 
 
 def test_a_list_of_kernels_on_stdin(forecast: Forecast, monkeypatch: pytest.MonkeyPatch) -> None:
