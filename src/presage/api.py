@@ -93,7 +93,7 @@ def forecast(  # type: ignore[overload-overlap]  # a str is a sequence, too, but
     problem: Path | Problem,
     kernels: Path | Kernel,
     *,
-    target: str = ...,
+    target: str | None = ...,
     forecaster: str | Forecaster = ...,
     anchor: Path | Kernel | None = ...,
     rehearse: bool = ...,
@@ -103,7 +103,7 @@ def forecast(
     problem: Path | Problem,
     kernels: Sequence[Path | Kernel],
     *,
-    target: str = ...,
+    target: str | None = ...,
     forecaster: str | Forecaster = ...,
     anchor: Path | Kernel | None = ...,
     rehearse: bool = ...,
@@ -112,14 +112,14 @@ def forecast(
     problem: Path | Problem,
     kernels: Path | Kernel | Sequence[Path | Kernel],
     *,
-    target: str = TARGET,
+    target: str | None = None,
     forecaster: str | Forecaster = "learned",
     anchor: Path | Kernel | None = None,
     rehearse: bool = False,
 ) -> Prediction | list[Prediction]:
     """Forecast the speedup of one or several kernels over the anchor, without running them on the target.
 
-    target: a GPU (`h200`, `rtx4090`), `recorded:NAME`, or `cpu`.
+    target: a GPU (`h200`, `rtx4090`), `recorded:NAME`, or `cpu`; by default `cpu` for C and NumPy kernels, else `h200`.
     forecaster: a name, optionally with settings, or a Forecaster.
     anchor: the kernel that speedups are relative to; by default the problem's seed kernel.
     rehearse: first run CUDA and Triton kernels on the CPU, on small inputs. A wrong result there is strong evidence

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -122,6 +123,17 @@ def test_another_anchor(forecast: Forecast) -> None:
     assert ratio > 2, "a quicker anchor leaves less room"
 
 
+@pytest.mark.parametrize("forecaster", ["uniform", "roofline"])
+def test_the_anchor_against_itself_is_even(forecast: Forecast, forecaster: str) -> None:
+    kernel = "rows.c@THREADS=2"
+    arguments = (kernel, "--anchor", kernel, "--target", "cpu", "--forecaster", forecaster)
+    (told,) = json.loads(forecast(*arguments, "--json")[1])["forecasts"]
+    assert told["forecast"]["speedup"]["low"] == pytest.approx(1, abs=1e-5)
+    assert told["forecast"]["speedup"]["high"] == pytest.approx(1, abs=1e-5)
+    assert "it is the anchor" in told["notes"]
+    assert "1x (1 to 1, 90 %)" in forecast(*arguments)[1]
+
+
 def test_a_kernel_that_does_not_compile_is_not_forecast_but_said_to_fail(forecast: Forecast) -> None:
     status, output, _ = forecast("block_row.cu", "--forecaster", "nearest")
     assert status == 0
@@ -163,6 +175,17 @@ def test_several_kernels_are_ranked_the_broken_ones_last_with_the_reason(forecas
     assert notes[-1].endswith("will fail: it does not compile: k.cu(3): error: no such thing")
 
 
+def test_an_error_in_a_header_concerns_one_of_several_kernels_alone(forecast: Forecast, tmp_path: Path) -> None:
+    file = tmp_path / "bad.cu"
+    file.write_text("// presage: entry f\n// presage: grid n / 256\n")
+    status, output, _ = forecast(SEVERAL[0], str(file), SEVERAL[2], "--forecaster", "nearest", "--json")
+    first, bad, last = json.loads(output)["forecasts"]
+    assert (status, bad["forecast"], bad["decision"]["action"]) == (0, None, "broken")
+    assert bad["decision"]["reason"].startswith(f"{file}:2: 'n / 256' uses something that is not allowed")
+    assert None not in (first["forecast"], last["forecast"])
+    assert forecast(str(file), "--forecaster", "nearest")[0] == 2
+
+
 def test_json_of_several_kernels_is_in_the_order_asked(forecast: Forecast) -> None:
     document = json.loads(forecast(*SEVERAL, "--forecaster", "nearest", "--json")[1])
     slow, broken, fast = document["forecasts"]
@@ -180,6 +203,12 @@ def test_all_configurations_of_a_file(forecast: Forecast) -> None:
     values = [each["kernel"]["values"] for each in document["forecasts"]]
     assert len(values) == 9
     assert {each["THREADS"] for each in values} == {512}
+
+
+def test_a_note_names_few_kernels_and_counts_the_others(forecast: Forecast) -> None:
+    _, output, _ = forecast("block_row.cu", "--all", "--forecaster", "roofline")
+    (line,) = (line for line in output.splitlines() if "the hardware allows at most" in line)
+    assert re.match(r"block_row[^ ]+, block_row[^ ]+, block_row[^ ]+, and \d+ others: ", line)
 
 
 def test_a_list_of_kernels_on_stdin(forecast: Forecast, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -222,6 +251,34 @@ def test_without_the_anchor_s_time_it_says_so(forecast: Forecast) -> None:
     assert "Measure: there is no forecast" in output
     assert "the anchor's time is not known: there is no recording of this device" in output
     assert "against naive.c" in output
+
+
+def test_a_missing_file_is_said_to_be_missing(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.main(["forecast", "nosuch.cu"]) == 2
+    assert capsys.readouterr().err == "presage: there is no file nosuch.cu\n"
+
+
+@pytest.mark.parametrize(("kernels", "target"), [(["rows.c"], "cpu"), (["naive.cu"], "h200")])
+def test_the_default_target_is_that_of_the_language(
+    capsys: pytest.CaptureFixture[str], kernels: list[str], target: str
+) -> None:
+    assert main.main(["forecast", "softmax", *kernels, "--forecaster", "uniform", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["target"] == target
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("rows.c", "naive.cu"), "rows.c is a C kernel, which runs on a CPU, but the target h200 is a GPU"),
+        (("rows.c", "--target", "h200"), "forecast C kernels in a call of their own, with the target cpu"),
+        (("rows.c", "naive.cu", "--target", "cpu"), "naive.cu runs on a GPU, but the target cpu is a CPU"),
+    ],
+)
+def test_kernels_for_another_kind_of_device_are_refused(
+    capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], said: str
+) -> None:
+    assert main.main(["forecast", "softmax", *arguments, "--forecaster", "uniform"]) == 2
+    assert said in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -116,6 +116,16 @@ MODULES = {
     "torch": (TORCH + FORWARD + "return self.layer(x).clamp(min=0)\n", "right"),
     "without the bias": (TORCH + FORWARD + "return torch.relu(x @ self.layer.weight.T)\n", "wrong"),
     "in another's memory": (TORCH + FORWARD + "return torch.relu(self.layer(x.mul_(1.5)))\n", "wrong"),
+    "keeps its first result": (
+        TORCH + FORWARD + "if not hasattr(self, 'y'):\n            self.y = torch.relu(self.layer(x))\n"
+        "        return self.y\n",
+        "wrong",
+    ),
+    "keeps its memory": (
+        TORCH + FORWARD + "if not hasattr(self, 'y'):\n            self.y = torch.empty_like(x)\n"
+        "        return self.y.copy_(torch.relu(self.layer(x)))\n",
+        "right",
+    ),
     "asks for a GPU": (
         TORCH + FORWARD + "assert x.is_cuda and torch.cuda.is_available()\n"
         "        with torch.cuda.stream(torch.cuda.Stream()):\n"
@@ -184,6 +194,11 @@ def rehearsed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Rehearsal]:
 def test_what_is_wrong_is_told(rehearsed: dict[str, Any], name: str) -> None:
     assert rehearsed[name].status == MODULES[name][1], rehearsed[name].reason
     assert not OUTSIDE.exists()
+
+
+def test_of_a_kept_result_it_is_told_that_it_is_kept(rehearsed: dict[str, Any]) -> None:
+    for name in MODULES:
+        assert ("its first result again" in rehearsed[name].reason) == (name == "keeps its first result")
 
 
 def test_a_problem_that_cannot_run_is_not_judged(tmp_path: Path) -> None:

@@ -94,6 +94,14 @@ def test_a_barrier_that_is_missing_shows(rehearse) -> None:
     assert rehearse("sum", header + SUM.format(first="")).status == "wrong"
 
 
+def test_a_kernel_that_keeps_its_first_result_is_wrong(rehearse) -> None:
+    kept = "static float kept[1 << 20]; static int sizes[1 << 20]; "
+    body = f"{kept}{INDEX} if (i < n) {{ if (sizes[i] != n) kept[i] = x[i] + y[i]; sizes[i] = n; z[i] = kept[i]; }}"
+    found = rehearse("vector_add", add(body))
+    assert found.status == "wrong"
+    assert "its first result again" in found.reason
+
+
 @pytest.mark.parametrize(
     ("body", "why"),
     [
@@ -106,6 +114,15 @@ def test_what_cannot_be_run_here_is_not_judged(rehearse, body: str, why: str) ->
     found = rehearse("vector_add", add(body), seconds=1.0)
     assert found.status == "untried"
     assert why in found.reason
+
+
+def test_only_processor_time_is_limited(rehearse) -> None:
+    """A busy machine makes a kernel wait as a sleep does."""
+    sleeps = 'extern "C" int usleep(unsigned);\n'
+    body = f"{INDEX} if (!i) usleep(200000); if (i < n) z[i] = x[i] + y[i];"
+    assert rehearse("vector_add", sleeps + add(body), seconds=1.0).status == "right"
+    endless = rehearse("vector_add", add("for (volatile int k = 0;; k = k + 1);"), seconds=1.23456)
+    assert endless.reason == "was still running after 1.2 s of processor time and was killed"
 
 
 def test_a_kernel_can_neither_write_files_nor_start_programs(rehearse, tmp_path: Path) -> None:

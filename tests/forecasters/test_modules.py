@@ -79,6 +79,28 @@ def test_a_step_that_nobody_knows_makes_it_unsure_and_is_named(task: Task) -> No
     assert any("never_seen" in note for note in odd.notes)
 
 
+def test_notes_name_the_cases_where_they_differ(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(f"{FILE}\ncases = [{{'n': 1}}, {{'n': 2}}]\n".replace("inputs()", "inputs(n)"))
+    problem = registry.get(str(tmp_path / "mine.py"))
+    anchor = problem.reference_kernel()
+    assert anchor is not None
+
+    def noted(*names: str) -> tuple[str, ...]:
+        reports = []
+        for (report,), name in zip((traced(2), traced(2)), names, strict=True):
+            assert report.trace is not None
+            steps = tuple(replace(step, name=name) for step in report.trace.steps)
+            reports.append(replace(report, trace=replace(report.trace, steps=steps)))
+        task = Task(problem.informed(reports), Measured(anchor, reports, {}, "unknown"), hardware.find("h200"))
+        (found,) = LearnedForecaster().forecast(task, [Candidate(module(1, 1).kernel, reports)])
+        return found.notes[1:]
+
+    assert noted("aten::relu.default", "aten::relu.default") == ("uncertain mostly by relu (100%)",)
+    one, other = noted("aten::relu.default", "aten::tanh.default")
+    assert one.startswith("n=1: uncertain mostly by relu")
+    assert other.startswith("n=2: uncertain mostly by tanh")
+
+
 def test_what_torch_compiles_is_one_kernel_and_less_sure(task: Task) -> None:
     reports = [replace(each, trace=replace(each.trace, notes=(COMPILED,))) for each in traced(8) if each.trace]
     compiled = Candidate(module(2, 1).kernel, tuple(reports))

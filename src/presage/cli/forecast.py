@@ -20,6 +20,8 @@ from presage.policies.base import Standing
 
 _BAR = 40
 _POLICY = "confident"
+_MOST_NAMES = 3
+"""How many kernels a note names. One more is named instead of counted."""
 
 
 class Told(NamedTuple):
@@ -49,8 +51,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the kernel that speedups are relative to (default: the seed kernel, or the problem's reference)",
     )  # fmt: skip
     terminal.add_target(
-        parser, "the hardware to forecast for: a GPU (h200, rtx4090), cpu, recorded:NAME or recorded:FILE.parquet"
-    )
+        parser, "the hardware to forecast for: a GPU (h200, rtx4090), cpu, recorded:NAME or recorded:FILE.parquet",
+        default=None, but=", or cpu for C and NumPy kernels",
+    )  # fmt: skip
     parser.add_argument(
         "--forecaster", default="learned", metavar="NAME",
         help=f"one of {', '.join(registry.names())}, or blend:A,B (default: learned); 'presage plugins' explains them",
@@ -165,7 +168,14 @@ def _print_ranking(asked: Asked, forecaster: str, told: Sequence[Told]) -> None:
                 said.setdefault(note, []).append(each.name)
     print("\n" * bool(said), end="")
     for note, names in said.items():
-        print(f"{', '.join(names) if names else 'all'}: {note}")
+        print(f"{_listed(names)}: {note}")
+
+
+def _listed(names: Sequence[str]) -> str:
+    """The first few names, and how many others there are. None stands for all kernels."""
+    if len(names) > _MOST_NAMES + 1:
+        names = [*names[:_MOST_NAMES], f"and {len(names) - _MOST_NAMES} others"]
+    return ", ".join(names) or "all"
 
 
 def _expected(forecast: Forecast | None) -> float:

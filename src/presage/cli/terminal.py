@@ -19,6 +19,7 @@ if TYPE_CHECKING:  # this module imports numpy
 
 TARGET = "h200"
 """The default target hardware of `presage forecast` and `presage inspect`."""
+_FILES = (".c", ".cu", ".py")
 _UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "us"), (1.0, "ns"))
 
 
@@ -141,6 +142,8 @@ def problem_and_kernels(arguments: argparse.Namespace, command: str) -> tuple[st
         words = [path, *words]
     kernels = [kernel for word in words[1:] for kernel in (_listed() if word == "-" else [word])]
     if not kernels:
+        if len(words) == 1 and not os.path.exists(path := words[0].partition("@")[0]) and path.endswith(_FILES):
+            raise PresageError(f"there is no file {path}")
         empty = "; the list on stdin is empty" if len(words) > 1 else ""
         raise PresageError(f"a problem and a kernel are needed; write 'presage {command} PROBLEM KERNEL…'{empty}")
     return words[0], kernels
@@ -163,9 +166,10 @@ KERNELS = (
 )
 
 
-def add_target(parser: argparse.ArgumentParser, forms: str) -> None:
-    """Add --target, and --device as an alias that stands for the device's hardware. The hardware may be absent."""
-    parser.add_argument("--target", default=TARGET, metavar="HARDWARE", help=f"{forms} (default: {TARGET})")
+def add_target(parser: argparse.ArgumentParser, forms: str, default: str | None = TARGET, but: str = "") -> None:
+    """Add --target, and --device as an alias that stands for the device's hardware. The hardware may be absent. but:
+    exceptions from the default, for the help."""
+    parser.add_argument("--target", default=default, metavar="HARDWARE", help=f"{forms} (default: {TARGET}{but})")
     parser.add_argument(
         "--device", dest="target", default=argparse.SUPPRESS, metavar="DEVICE",
         help="the same for the hardware of a device: cuda is the GPU of this computer, recorded:NAME that of a"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import math
 import os
 import secrets
 import select
@@ -28,6 +29,9 @@ from presage.sandbox.zygote import Zygote
 MEMORY_BYTES = min(6 << 30, machine.memory())
 FILE_BYTES = 32 << 20
 START_SECONDS = 60.0
+PATIENCE, _LOOK_SECONDS = 4.0, 0.05
+"""If processor time is limited, wall-clock time is limited to PATIENCE times as much. Processor time is read every
+_LOOK_SECONDS."""
 STOP_SECONDS = 10.0
 SLOW_STOP_SECONDS = 1.0
 """A stop that takes longer is a TimingError. Normally it takes microseconds, on the busiest machine milliseconds."""
@@ -93,6 +97,9 @@ class Child:
 
     stop_ns: ClassVar[int] = 0
     """Nanoseconds that stopping the child takes. They are subtracted from the kernel's time."""
+    counts_processor_time = False
+    """Whether the time that it may run is processor time, which does not depend on other work on this machine. Programs
+    that it starts, such as compilers, do not count."""
     lenient = False
     """Whether system calls that no kernel needs are only refused and do not end the trial."""
 
@@ -120,7 +127,8 @@ class Child:
         self.arena_address = 0
         self._frozen = False
         self._stopped_at = 0
-        self._given = self._left = 0.0
+        self._given = self._left = self._wall_left = 0.0
+        self._processor_limit = math.inf
         self._filters: set[str] = set()
 
     def _start(
@@ -166,6 +174,12 @@ class Child:
     def give(self, seconds: float) -> None:
         """Set how many seconds the child may run in total from now on. Time while it is stopped does not count."""
         self._given = self._left = seconds
+        self._wall_left = PATIENCE * seconds if self.counts_processor_time else seconds
+
+    @property
+    def spent(self) -> float:
+        """How many of the given seconds the child has run."""
+        return self._given - self._left
 
     def end(self) -> None:
         """Kill the whole process group at once. A thread that waits for an answer gets an error."""
@@ -212,7 +226,7 @@ class Child:
     def _exchange(self, do: str, details: dict[str, Any]) -> tuple[dict[str, Any], int, int]:
         token = secrets.token_hex(8)
         start = time.perf_counter_ns()
-        self._deadline = time.monotonic() + self._left
+        self._deadline = time.monotonic() + self._wall_left
         if wire.pending(self._answers):
             if wire.closed(self._answers):
                 self._raise_death()
@@ -225,6 +239,8 @@ class Child:
             self._raise_death()
         self._refuse_motion()
         cpu = self._cpu_ns()
+        if self.counts_processor_time:
+            self._processor_limit = cpu + self._left * 1e9
         if self._frozen:
             start = time.perf_counter_ns()
             self.resume()
@@ -232,7 +248,9 @@ class Child:
             self._await_answer(do)
             answer = wire.receive(self._answers, self._deadline)
         except wire.SilenceError as error:
-            raise VerdictError(Status.TIMEOUT, f"was still running after {self._given:g} s and was killed") from error
+            self._left = 0.0
+            after = f"{PATIENCE * self._given:.2g}" if self.counts_processor_time else f"{self._given:g}"
+            raise VerdictError(Status.TIMEOUT, f"was still running after {after} s and was killed") from error
         except wire.WireError as error:
             raise VerdictError(Status.CHEATING, f"sent {error} on the harness's channel") from error
         except wire.ClosedError:
@@ -242,8 +260,9 @@ class Child:
             self.freeze()
         # Work done before the process has stopped counts as the kernel's time.
         elapsed = max(answered, self._stopped_at - self.stop_ns) - start
-        self._left -= elapsed / 1e9
         cpu = self._cpu_ns() - cpu
+        self._left -= (cpu if self.counts_processor_time else elapsed) / 1e9
+        self._wall_left -= elapsed / 1e9
         if do == "load":
             self._refuse_filters()
         if answer.get("token") != token:
@@ -258,11 +277,14 @@ class Child:
         While a kernel is loaded, a refused call has no consequences, since its imports may try such calls. Later there
         is no honest reason for one, so it ends the trial."""
         listener = self._listener
-        while listener is not None and listener.hears:
-            left = max(0.0, self._deadline - time.monotonic())
-            ready, _, _ = select.select([self._answers, listener.fileno()], [], [], left)
+        while True:
+            ears = [listener.fileno()] if listener is not None and listener.hears else []
+            if not ears and self._processor_limit == math.inf:
+                return
+            ready = self._wait_for([self._answers, *ears])
             if not ready or self._answers in ready:
                 return
+            assert listener is not None
             called = listener.refuse()
             if called and not (self.lenient or do == "load"):
                 raise VerdictError(
@@ -270,6 +292,21 @@ class Child:
                     f"made a system call that no kernel needs, {called} (such calls start processes, open sockets,"
                     " signal or trace others, or change the sandbox), and was killed",
                 )
+
+    def _wait_for(self, files: Sequence[int]) -> list[int]:
+        """Return which of these files can be read, or none after the deadline. Raises VerdictError when the child has
+        used its processor time."""
+        while (left := self._deadline - time.monotonic()) > 0:
+            limited = self._processor_limit < math.inf
+            ready, _, _ = select.select(files, [], [], min(left, _LOOK_SECONDS) if limited else left)
+            if limited and self._answers not in ready and self._cpu_ns() > self._processor_limit:
+                self._left = 0.0
+                raise VerdictError(
+                    Status.TIMEOUT, f"was still running after {self._given:.2g} s of processor time and was killed"
+                )
+            if ready:
+                return ready
+        return []
 
     # -- stop and look ------------------------------------------------------------------------------------------------
 

@@ -12,8 +12,8 @@ from presage.plugins.group import DEVICES, RECORDINGS
 from presage.static import hardware
 
 _RECORDED = "recorded"
-_ON_CPU = {"c", "numpy"}
-_ON_GPU = {"cuda", "triton"}
+ON_CPU = {"c", "numpy"}
+ON_GPU = {"cuda", "triton"}
 
 
 def names() -> list[str]:
@@ -30,11 +30,11 @@ def has_gpu(devices: Path = Path("/dev")) -> bool:
 def default(languages: Collection[str] = ("cuda",)) -> str:
     """The device for kernels in these languages if the user names none: cpu for C and NumPy; for others cuda if there
     is a GPU, else the recorded H200 for CUDA and Triton, else cpu."""
-    if set(languages) <= _ON_CPU:
+    if set(languages) <= ON_CPU:
         return "cpu"
     if has_gpu() and find_spec("torch"):
         return "cuda"
-    return f"{_RECORDED}:h200" if set(languages) & _ON_GPU and "h200" in RECORDINGS.names() else "cpu"
+    return f"{_RECORDED}:h200" if set(languages) & ON_GPU and "h200" in RECORDINGS.names() else "cpu"
 
 
 def _suggestion(name: str) -> str:

@@ -26,6 +26,8 @@ class Candidate:
     reports: Sequence[StaticReport] = ()
     rehearsal: Rehearsal | None = field(default=None, kw_only=True)
     """The result of a trial on the CPU, if there was one."""
+    unreadable: str = field(default="", kw_only=True)
+    """The error in its header, if there is one. It was not compiled then."""
 
 
 @dataclass(frozen=True)

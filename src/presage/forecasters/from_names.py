@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from presage.core.errors import PresageError
+from presage.core.forecast import Forecast
 from presage.devices import recorded
 from presage.devices import registry as devices
 from presage.devices.emulation.rehearser import Rehearser
@@ -16,6 +17,7 @@ from presage.devices.recording import Recording
 from presage.devices.rehearsal import Rehearsal
 from presage.forecasters import faults, registry
 from presage.forecasters.base import Candidate, Forecaster, Measured, Prediction, Task
+from presage.kernels.header import HeaderError
 from presage.kernels.kernel import Kernel
 from presage.plugins.group import DEVICES
 from presage.problems import registry as problems
@@ -26,6 +28,10 @@ from presage.static import hardware
 from presage.static.hardware import Hardware
 from presage.static.report import StaticReport
 
+TARGET = "h200"
+"""The default target for all kernels but those in C and NumPy."""
+_EVEN = Forecast((-1e-6, 0.0), (0.0, 1.0))
+"""A speedup of 1."""
 _SEEDS = ("naive.cu", "naive.c", "eager.py")
 
 
@@ -45,33 +51,48 @@ class Asked:
         if isinstance(forecaster, str):
             with closing(registry.get(forecaster, self.recording)) as made:
                 return self.forecast(made)
-        broken = [faults.why_broken(candidate.reports) for candidate in self.candidates]
+        broken = [each.unreadable or faults.why_broken(each.reports) for each in self.candidates]
         working = [each for each, why in zip(self.candidates, broken, strict=True) if not why]
         said = iter(forecaster.forecast(self.task, working) if working else ())
         predictions = (
-            Prediction(None, why_broken=why) if why else faults.warned(self.task, candidate, next(said))
+            Prediction(None, why_broken=why) if why else self._prediction(candidate, next(said))
             for candidate, why in zip(self.candidates, broken, strict=True)
         )
         return [replace(each, notes=(*self.notes, *each.notes)) for each in predictions]
+
+    def _prediction(self, candidate: Candidate, said: Prediction) -> Prediction:
+        """The forecaster's prediction, with faults. The speedup of the anchor over itself is 1."""
+        found = faults.warned(self.task, candidate, said)
+        if candidate.kernel.hash != self.task.anchor.kernel.hash:
+            return found
+        p_fail = found.forecast.p_fail if found.forecast else 0.0
+        return Prediction(replace(_EVEN, p_fail=p_fail), ("it is the anchor", *found.notes))
 
 
 def ask(
     problem: str | Problem,
     kernels: Sequence[str | Kernel],
     anchor: str | Kernel | None,
-    device: str,
+    device: str | None,
     families: bool = False,
     rehearse: bool = False,
 ) -> Asked:
-    """The question about the speedup of kernels. device: a GPU by its name, a recorded device, `cuda` or `cpu`.
+    """The question about the speedup of kernels. device: a GPU by its name, a recorded device, `cuda` or `cpu`;
+    by default the H200, or `cpu` for C and NumPy kernels.
     families: a file with tunables stands for all of its configurations.
     rehearse: run the kernels on the CPU first, on small inputs."""
+    device = device or _default(problem, kernels)
     place = _recorded(device)
     known = _problem(problem, place)
     gpu = hardware_of(device, place)
     anchored = _anchor(known, anchor, place, gpu)
-    wanted = [found for kernel in kernels for found in _found(known, kernel, place, families)]
+    candidates = [
+        found for kernel in kernels for found in _candidates(known, kernel, place, families, len(kernels) == 1)
+    ]
+    wanted = [each.kernel for each in candidates if not each.unreadable]
     every = [*wanted, anchored]
+    kind = place.kind if place else "gpu" if gpu else "cpu"
+    _refuse_others(every if anchor else wanted, device, kind)
     notes: list[str] = []
     *reports, of_anchor = _reports(known, every, place, gpu, notes)
     if (reference := known.reference_kernel()) and reference.hash == anchored.hash:
@@ -82,17 +103,46 @@ def ask(
     measured = Measured(anchored, of_anchor, times, "ok" if times else "unknown")
     task = Task(known, measured, gpu, kind=place.kind if place else "")
     rehearsals = _rehearsals(known, wanted) if rehearse else [None] * len(wanted)
-    candidates = tuple(
-        Candidate(kernel, told, rehearsal=tried)
-        for kernel, told, tried in zip(wanted, reports, rehearsals, strict=True)
-    )
-    return Asked(task, candidates, device, place.recording if place else None, tuple(dict.fromkeys(notes)))
+    known_of = iter(zip(reports, rehearsals, strict=True))
+    for i, each in enumerate(candidates):
+        if not each.unreadable:
+            told, tried = next(known_of)
+            candidates[i] = Candidate(each.kernel, told, rehearsal=tried)
+    recording = place.recording if place else None
+    return Asked(task, tuple(candidates), device, recording, tuple(dict.fromkeys(notes)))
 
 
 def _problem(problem: str | Problem, place: RecordedDevice | None) -> Problem:
     if isinstance(problem, Problem):
         return problem
     return place.problem(problem) if place else problems.get(problem)
+
+
+def _default(problem: str | Problem, kernels: Sequence[str | Kernel]) -> str:
+    """The default target for the kernels' languages. An external problem is always for a GPU."""
+    known = problem if isinstance(problem, Problem) else problems.get(problem)
+    languages = set()
+    for each in kernels:
+        with suppress(PresageError):  # raised again when the kernel is looked up
+            languages.add(each.language if isinstance(each, Kernel) else problems.find_kernel(known, each).language)
+    is_for_cpu = bool(languages) and languages <= devices.ON_CPU and not isinstance(known, ExternalProblem)
+    return "cpu" if is_for_cpu else TARGET
+
+
+def _refuse_others(kernels: Sequence[Kernel], device: str, kind: str) -> None:
+    """Raise PresageError for a kernel in a language that does not run on this kind of device."""
+    for kernel in kernels:
+        name = kernel.family
+        if kind == "gpu" and kernel.language == "c":
+            raise PresageError(
+                f"{name} is a C kernel, which runs on a CPU, but the target {device} is a GPU;"
+                " forecast C kernels in a call of their own, with the target cpu"
+            )
+        if kind == "cpu" and kernel.language in devices.ON_GPU:
+            raise PresageError(
+                f"{name} runs on a GPU, but the target {device} is a CPU;"
+                " forecast it in a call of its own, with a GPU as the target"
+            )
 
 
 def _without_time(problem: Problem, anchor: Kernel, place: RecordedDevice | None) -> str:
@@ -124,6 +174,18 @@ def hardware_of(device: str, place: RecordedDevice | None = None) -> Hardware | 
         if here.kind == "gpu" and here.hardware is None:
             raise PresageError(f"nothing is known of the GPU of {device}; name one with --target")
         return here.hardware
+
+
+def _candidates(
+    problem: Problem, spec: str | Kernel, place: RecordedDevice | None, families: bool, is_alone: bool
+) -> list[Candidate]:
+    """The kernels that a word names. An error in the header of one of several kernels concerns that kernel alone."""
+    try:
+        return [Candidate(kernel) for kernel in _found(problem, spec, place, families)]
+    except HeaderError as error:
+        if is_alone or not isinstance(spec, str):
+            raise
+        return [Candidate(problems.find_without_header(problem, spec), unreadable=str(error))]
 
 
 def _found(problem: Problem, spec: str | Kernel, place: RecordedDevice | None, families: bool) -> list[Kernel]:

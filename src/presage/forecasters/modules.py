@@ -114,7 +114,7 @@ def _prediction(times: Times, candidate: Candidate, shift: float, model: ModuleM
     mean, deviation = log2_speedup(times, found)
     of_trace = {note for report in candidate.reports if report.trace is not None for note in report.trace.notes}
     values = _quantiles(mean + shift, deviation, model)
-    said = dict.fromkeys(time.note() for time in found if time.note())
+    said = _notes({case.name: time.note() for case, time in zip(times.task.cases, found, strict=False)})
     notes = (SUM, *(note for note in (COMPILED, SCRIPTED) if note in of_trace), *said)
     return Prediction(Forecast.from_quantiles(_LEVELS, values, p_fail), notes)
 
@@ -133,6 +133,13 @@ def _quantiles(mean: float, deviation: float, model: ModuleModel) -> list[float]
         return mean + (low + high) / 2
 
     return [quantile(level) for level in _LEVELS]
+
+
+def _notes(by_case: Mapping[str, str]) -> list[str]:
+    """The notes on the times of the cases, which are named where the notes differ."""
+    if len(set(by_case.values())) == 1:
+        return list(filter(None, set(by_case.values())))
+    return [f"{case}: {note}" for case, note in by_case.items() if note]
 
 
 def log2_speedup(times: Times, found: Sequence[ModuleTime]) -> tuple[float, float]:

@@ -176,11 +176,20 @@ def read(spec: str | Path) -> Kernel:
 
 def read_family(path: str) -> Kernel:
     """Read a file. A family is not rendered."""
+    return from_source(_text(path), Path(path).suffix, path)
+
+
+def read_without_header(path: str) -> Kernel:
+    """Read a file whose header has an error. Its kernel can be named, but not compiled."""
+    kind, source = _SUFFIXES[Path(path).suffix], _text(path)
+    return Kernel(source, _module_language(source) if kind == "module" else kind, Header(), path)
+
+
+def _text(path: str) -> str:
     if not path:
         raise PresageError("name a kernel: its path is empty")
-    file = Path(path)
     try:
-        with file.open("rb") as stream:
+        with Path(path).open("rb") as stream:
             data = stream.read(_MAX_BYTES + 1)
     except FileNotFoundError as error:
         raise PresageError(f"there is no kernel file {path}") from error
@@ -189,10 +198,9 @@ def read_family(path: str) -> Kernel:
     if len(data) > _MAX_BYTES:
         raise PresageError(f"{path} has more than {_MAX_BYTES} bytes, the most that a kernel file may have")
     try:
-        source = data.decode("utf-8-sig")
+        return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise PresageError(f"{path} is not UTF-8 text (byte {error.start}); save it as UTF-8") from error
-    return from_source(source, file.suffix, path)
 
 
 def split_spec(spec: str) -> tuple[str, dict[str, Value]]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from presage.core.errors import PresageError, hint
 from presage.kernels import header as headers
-from presage.kernels.kernel import Kernel, from_source, read_family, split_spec
+from presage.kernels.kernel import Kernel, from_source, read_family, read_without_header, split_spec
 from presage.plugins.group import PROBLEMS, declared_twice
 from presage.problems import external
 from presage.problems.base import Problem
@@ -197,8 +197,7 @@ def find_configurations(problem: Problem, spec: str) -> list[Kernel]:
 def find_family(problem: Problem, path: str) -> Kernel:
     """A kernel by path, or by the file name of one of the problem's own kernels. A family is not rendered."""
     if isinstance(problem, ExternalProblem):
-        beside = not os.path.exists(path) and (problem.folder / path).is_file()
-        kernel = problem.candidate(read_family(str(problem.folder / path) if beside else path))
+        kernel = problem.candidate(read_family(_place(problem, path)))
     else:
         seeds = seed_kernels(problem)
         for kernel in seeds:
@@ -211,3 +210,15 @@ def find_family(problem: Problem, path: str) -> Kernel:
     if kernel.header.problem not in (None, problem.name):
         raise PresageError(f"{path} says it solves '{kernel.header.problem}', not '{problem.name}'")
     return kernel
+
+
+def find_without_header(problem: Problem, spec: str) -> Kernel:
+    """The kernel of a file whose header has an error."""
+    path, _ = split_spec(spec)
+    return read_without_header(_place(problem, path) if isinstance(problem, ExternalProblem) else path)
+
+
+def _place(problem: ExternalProblem, path: str) -> str:
+    """The path of a file, which may be relative to the problem's folder."""
+    beside = not os.path.exists(path) and (problem.folder / path).is_file()
+    return str(problem.folder / path) if beside else path

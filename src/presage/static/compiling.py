@@ -26,6 +26,8 @@ Answer = dict[str, Any]
 _CHILD = "presage.static.child"
 _MEMORY = min(8 << 30, machine.memory())
 _ANSWER_BYTES = 64 << 20
+_HOST_SECONDS = 20.0
+"""The default limit of the processor time of a module's host code: of its import, and of each call."""
 _NICE = 10
 """Niceness of the children, so that measurements on the same machine have priority."""
 
@@ -71,9 +73,10 @@ def answers(requests: Sequence[Mapping[str, Any]], timeout: float, at_once: int 
 
 
 def _start(index: int, request: Mapping[str, Any], timeout: float, selector: selectors.BaseSelector) -> None:
+    host_seconds = _host_seconds()
     folder = scratch.make("presage-static-")
     try:
-        Path(folder, "request.json").write_text(json.dumps(request))
+        Path(folder, "request.json").write_text(json.dumps({**request, "host_seconds": host_seconds}))
     except OSError as error:
         scratch.remove(folder)
         raise PresageError(f"cannot write to {folder}: {error.strerror}; set TMPDIR to a place with room") from error
@@ -93,9 +96,21 @@ def _start(index: int, request: Mapping[str, Any], timeout: float, selector: sel
         raise
     finally:
         os.close(writer)
-    limit = timeout * max(1, len(request["cases"]))
+    limit = (timeout + max(0.0, host_seconds - _HOST_SECONDS)) * max(1, len(request["cases"]))
     running = _Running(index, request, process, folder, time.monotonic(), limit)
     selector.register(reader, selectors.EVENT_READ, running)
+
+
+def _host_seconds() -> float:
+    """The limit of the processor time of host code. PRESAGE_TRACE_SECONDS replaces the default."""
+    text = os.environ.get("PRESAGE_TRACE_SECONDS", "")
+    try:
+        seconds = float(text or _HOST_SECONDS)
+    except ValueError:
+        seconds = -1.0
+    if not 0 < seconds < 1e6:
+        raise PresageError(f"PRESAGE_TRACE_SECONDS is '{text}', not a positive number of seconds")
+    return seconds
 
 
 def _for_inline_cuda(request: Mapping[str, Any]) -> dict[str, str]:
@@ -148,7 +163,8 @@ def _finish(key: selectors.SelectorKey, selector: selectors.BaseSelector, late: 
     selector.unregister(key.fd)
     os.close(key.fd)
     if late:
-        return {"status": "timeout", "error": f"compiling took longer than {running.limit:g} s"}
+        what = "compiling and calling it" if running.request["compiler"] == "triton" else "compiling"
+        return {"status": "timeout", "error": f"{what} took longer than {running.limit:g} s"}
     return _read(running.received) or {"status": "compile_error", "error": _ending(running)}
 
 

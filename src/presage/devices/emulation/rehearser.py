@@ -13,7 +13,6 @@ import importlib.util
 import os
 import re
 import sys
-import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -27,7 +26,7 @@ from presage.core.errors import PresageError
 from presage.devices.arena import ARENA_BYTES, Arena
 from presage.devices.base import Effort
 from presage.devices.c_compiler import trampoline_source
-from presage.devices.child import MEMORY_BYTES, Child, VerdictError
+from presage.devices.child import MEMORY_BYTES, Child, VerdictError, Window
 from presage.devices.cpu import FOR_EXAMINERS, CpuDevice
 from presage.devices.emulation import cuda_on_cpu
 from presage.devices.emulation.cuda_on_cpu import ENTRY, Builder, EmulationError
@@ -48,7 +47,7 @@ from presage.sandbox.zygote import Zygote
 from presage.static import inline_cuda
 
 SECONDS = 20.0
-"""Seconds that one kernel may run in total."""
+"""Seconds of processor time that one kernel may run in total."""
 CASES = 6
 _MOST_BYTES, _MOST_FLOPS = 2 << 20, 8_000_000
 _SLOW, _FAST = (
@@ -65,6 +64,7 @@ also computes sums in another order."""
 _NO_SMALL = "the problem has no small case that can be computed here"
 _ONLY = "it computes something else at a small size, which it may not be made for"
 _UNSOUND = "its reference is not right at a size that can be computed here either"
+_KEEPS = "it returns its first result again when it is called with other inputs"
 _BRAIN = re.compile(r"bfloat16|bf16", re.IGNORECASE)
 _INTERPRETED = ("numpy", "torch", "presage.devices.worker.main")
 
@@ -78,7 +78,8 @@ class Rehearser(CpuDevice):
     languages = ("cuda", "triton", "torch")
 
     def rehearse(self, problem: Problem, kernels: Sequence[Kernel], seconds: float = SECONDS) -> list[Rehearsal]:
-        """One rehearsal per kernel, in their order, on all cores. `seconds`: how long each may run in all."""
+        """One rehearsal per kernel, in their order, on all cores. `seconds`: how much processor time
+        each may use in all."""
         try:
             if isinstance(problem, ExternalProblem):
                 return self._modules(problem, kernels, seconds)
@@ -123,11 +124,13 @@ class Rehearser(CpuDevice):
     def _module(self, posed: Sequence[_Posed], kernel: Kernel, seconds: float) -> Rehearsal:
         """Rehearse a module at the largest cheap size, or at a smaller one if that takes too long. A module may be made
         for larger sizes, so it is wrong only if it is wrong at two sizes, or at the problem's own size."""
-        end = time.monotonic() + seconds
+        left = seconds
 
         def at(number: int, share: float = 0.5) -> _Ended:
-            effort = Effort(timeout=max(1.0, (end - time.monotonic()) * share))
-            return self._rehearsal_at(posed[number], kernel, effort)
+            nonlocal left
+            ended = self._rehearsal_at(posed[number], kernel, Effort(timeout=max(1.0, left * share)))
+            left -= ended.spent
+            return ended
 
         least, most = _SLOW if kernel.language == "triton" or _builds(kernel) else _FAST
         number = max((n for n, each in enumerate(posed) if each.size.costs_less(least)), default=0)
@@ -176,8 +179,10 @@ class Rehearser(CpuDevice):
             trial.child = (
                 self._building_child() if _builds(trial.kernel) else self._start_child(trial.kernel.language, 1)
             )
+            trial.child.counts_processor_time = True
             self._load(problem, [trial])
             trial.rehearse()
+            trial.close()
             return trial.ended()
         except (EmulationError, PresageError) as error:
             return _Ended(Rehearsal("untried", str(error)))
@@ -253,6 +258,9 @@ class _RehearsedTrial(Trial):
     def __init__(self, problem: Problem, kernel: Kernel, effort: Effort, cases: Sequence[Case]) -> None:
         super().__init__(problem, kernel, effort)
         self._cases, self._right = cases, 0
+        self._last: list[bytes] = []
+        """The outputs of the last call."""
+        self._spent = 0.0
 
     def rehearse(self) -> None:
         for case in self._cases:
@@ -260,14 +268,31 @@ class _RehearsedTrial(Trial):
             self._right += self.live
 
     def check(self, case: Case, inputs: Any) -> None:
-        """Check a case; twice for CUDA, since the order of the threads changes from call to call."""
+        """Check two calls of a case on different inputs, since a kernel may keep the result of the first. In CUDA C++
+        the order of the threads changes from call to call."""
         self.lay_out(case, 1)
-        for _ in range(2 if self.kernel.language == "cuda" else 1):
-            self.run(case, inputs, checked=1, timed=False)
+        self.run(case, inputs, checked=1, timed=False)
+        before = self._last
+        try:
+            self.run(case, self.draw(case), checked=1, timed=False)
+        except VerdictError as verdict:
+            if verdict.status is Status.WRONG_RESULT and self._last == before:
+                verdict.reason = f"{_KEEPS}: {verdict.reason}"
+            raise
+
+    def _outputs(self, case: Case, slot: int, window: Window, timed: bool) -> tuple[Any, ...]:
+        found = super()._outputs(case, slot, window, timed)
+        self._last = [output.tobytes() for output in found]
+        return found
+
+    def close(self) -> None:
+        if self.child is not None:
+            self._spent = self.child.spent
+        super().close()
 
     def ended(self) -> _Ended:
         if self.verdict is None:
-            return _Ended(Rehearsal("right", cases=self._right))
+            return _Ended(Rehearsal("right", cases=self._right), spent=self._spent)
         failed = self.verdict.status is Status.RUNTIME_ERROR
         is_outside = failed and OUTSIDE in self.verdict.reason
         is_telling = self.verdict.status is Status.WRONG_RESULT or (failed and self.kernel.is_bare) or is_outside
@@ -276,7 +301,7 @@ class _RehearsedTrial(Trial):
         if is_outside:
             reason = self.verdict.reason[self.verdict.reason.index(OUTSIDE) :].partition("')")[0]
         told = Rehearsal("wrong" if is_telling else "untried", reason, self._right)
-        return _Ended(told, self.verdict.status is Status.TIMEOUT)
+        return _Ended(told, self.verdict.status is Status.TIMEOUT, self._spent)
 
 
 @dataclass(frozen=True)
@@ -286,6 +311,8 @@ class _Ended:
     told: Rehearsal
     is_late: bool = False
     """Whether it took too long."""
+    spent: float = 0.0
+    """Seconds of processor time that it took."""
 
 
 class _Posed:

@@ -40,14 +40,14 @@ def work(request: dict[str, Any], say: Say) -> dict[str, Any]:
     from presage.mcp.desk import desk
 
     with desk(request) as given:
-        forecaster, target = request.get("forecaster", "learned"), request.get("target", "h200")
+        forecaster = request.get("forecaster", "learned")
         say(f"compiling {len(given.kernels)} candidates", 0.1)
         wrong = given.unreadable()
         asked = ask(
             given.problem,
             [each for each in given.kernels if each not in wrong],
             given.anchor,
-            target,
+            request.get("target"),
             rehearse=request.get("rehearse", False),
         )
         say("forecasting", 0.8)
@@ -84,7 +84,7 @@ TOOL = Tool(
     takes={
         "problem": PROBLEM,
         "kernels": {**KERNELS, "description": "The candidates."},
-        "target": TARGET,
+        "target": {**TARGET, "description": f"{TARGET['description'][:-1]}, or cpu for C kernels."},
         "anchor": {**KERNEL, "description": "What speedups are relative to. Default: the problem's seed kernel."},
         "forecaster": FORECASTER,
         "policy": POLICY,

@@ -26,11 +26,13 @@ from presage.static.trace import LAUNCHES
 from presage.static.tracing import host_code, pretended_gpu
 from presage.static.tracing import recorder as recording
 from presage.static.tracing.cuda_launches import CudaLaunches
+from presage.static.tracing.host_time import HostCodeTimeoutError, limited
 from presage.static.tracing.recorder import Recorder
 from presage.static.tracing.triton_driver import RecordingDriver
 
 _CALLS = 2
 """Calls per case; the last is traced. In the first a module may autotune, capture, or make tensors that it keeps."""
+_TIMEOUT = "timeout"
 _NEEDS_VALUES = ("DataDependentOutputException", "DynamicOutputShapeException", "UnsupportedFakeTensorException")
 _ASKS_FOR_ARRAY = ".numpy() is not supported for tensor subclasses"
 _NEEDS_GPU = (
@@ -76,12 +78,17 @@ def run(request: Mapping[str, Any]) -> dict[str, Any]:
     inline_cuda.install(built, target_arch=request["arch"], has_gpu=False)
     torch.set_grad_enabled(False)
     try:
-        with fakes, recorder, pretended_gpu.WithoutGpu():
+        with limited(request["host_seconds"]), fakes, recorder, pretended_gpu.WithoutGpu():
             reference = host_code.InputMaker(request["files"]) if request["files"] else None
             call = host_code.entry(host_code.load(request["source"]), reference)
     except BaseException as error:
         return {"status": _status(error), "error": _explain(error)}
-    cases = [[case, _run_case(call, reference, case, recorder, built, fakes)] for case in request["cases"]]
+    cases: list[Any] = []
+    late = None
+    for case in request["cases"]:
+        answer = late or _run_case(call, reference, case, recorder, built, fakes, request["host_seconds"])
+        late = answer if answer["status"] == _TIMEOUT else None  # it would be for the other cases, too
+        cases.append([case, answer])
     return {"status": "ok", "cases": cases}
 
 
@@ -92,11 +99,12 @@ def _run_case(
     recorder: Recorder,
     built: CudaLaunches,
     fakes: FakeTensorMode,
+    seconds: float,
 ) -> dict[str, Any]:
     document: dict[str, Any] = {}
     try:
         for _ in range(_CALLS):
-            with fakes, recorder, pretended_gpu.WithoutGpu():
+            with limited(seconds), fakes, recorder, pretended_gpu.WithoutGpu():
                 data = reference.data(case["arguments"]) if reference else host_code.data_of(case)
                 recorder.begin([leaf for leaf in tree_leaves(data) if isinstance(leaf, torch.Tensor)])
                 document, _ = recorder.end(call(data))
@@ -167,6 +175,8 @@ def _ptx(name: str, binary: bytes) -> str:
 
 def _status(error: BaseException) -> str:
     name = type(error).__name__
+    if isinstance(error, HostCodeTimeoutError):
+        return _TIMEOUT
     if name == "OutOfResources":
         return "runtime_error"
     is_ours = isinstance(error, host_code.ReferenceFailedError | NotSupportedError) or _lacks_library(error)
@@ -205,6 +215,8 @@ def _explain(error: BaseException) -> str:
         text = f"the host code does what torch cannot do without a GPU ({str(error).splitlines()[0][:200]})"
     if _needs_values(error):
         text = f"the host code asks for a tensor's value, or a shape that follows from it; here is none ({error})"
+    if isinstance(error, HostCodeTimeoutError):
+        text = str(error)
     if type(error).__name__ == "OutOfResources":
         return f"cannot launch: {error}"
     frames = [

@@ -1,0 +1,51 @@
+"""Host code that never ends does not hold up a trace, and a slow compiler is not taken for it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from presage import PresageError
+
+pytest.importorskip("torch")
+
+from presage.static.tracing.host_time import HostCodeTimeoutError, limited
+
+X = ((64, 128), "float32")
+BUSY = "import time\nend = time.process_time() + 0.8\nwhile time.process_time() < end: pass\n"
+
+
+def test_host_code_is_stopped_and_a_compiler_is_not() -> None:
+    with pytest.raises(HostCodeTimeoutError, match=r"after 0\.3 s of processor time"), limited(0.3):
+        exec(compile(BUSY, "kernel.py", "exec"))
+    with limited(0.3):
+        exec(compile(BUSY, "/site-packages/triton/compiler/compiler.py", "exec"))
+
+
+def test_what_never_ends_is_said_to_be_still_running(
+    has_triton: None, inspect_sources: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PRESAGE_TRACE_SECONDS", "1")
+    loop = "    while True:\n        pass\n"
+    endless = f"import torch\ndef custom_kernel(data):\n{loop}"
+    texts = [
+        endless,
+        f"import torch\nif True:\n{loop}",
+        "import torch\ndef custom_kernel(data):\n    return data[0] + 1\n",
+    ]
+    call, load, right = inspect_sources(texts, ".py", X)
+    for report in (call, load):
+        assert report.status == "timeout"
+        assert report.error.startswith("the host code was still running after 1 s of processor time; PRESAGE_TRACE")
+    assert "while True" in call.error
+    assert right.status == "ok"
+
+
+@pytest.mark.parametrize("text", ["soon", "0", "-1", "nan"])
+def test_the_limit_is_a_positive_number(
+    has_triton: None, inspect_sources: Any, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    monkeypatch.setenv("PRESAGE_TRACE_SECONDS", text)
+    with pytest.raises(PresageError, match="not a positive number of seconds"):
+        inspect_sources([f"import torch\nname = '{text}'\n"], ".py", X)
