@@ -46,6 +46,7 @@ def device(toy: Recording) -> str:
         ({"seed": None}, "seed must be a whole number, not None"),
         ({"batch": True}, "batch must be a whole number, not True"),
         ({"until": "soon"}, "until must be a number, not 'soon'"),
+        ({"until": 5}, "is 0 or more and less than 1 (0.05 is 5 %), not 5"),
         ({"budgett": 3}, "a search has no setting 'budgett'; did you mean budget?"),
     ],
 )

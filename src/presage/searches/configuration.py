@@ -111,9 +111,10 @@ class Configuration:
         if not self.problem.strip():
             raise PresageError("name a problem: 'presage problems' lists the catalogue's")
         self._check_numbers()
-        if self.until is not None and not 0 <= self.until < math.inf:
+        if self.until is not None and not 0 <= self.until < 1:
             raise PresageError(
-                f"until, the share by which nothing left is likely to be faster, is 0 or more, not {self.until}"
+                "until, the share by which nothing left is likely to be faster, is 0 or more and less than 1 (0.05 is"
+                f" 5 %), not {self.until:g}"
             )
         if self.seconds is not None and not 0 < self.seconds < math.inf:
             raise PresageError(f"a case is timed for more than 0 seconds, not {self.seconds}")
