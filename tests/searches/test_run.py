@@ -250,8 +250,8 @@ def test_every_default_is_written_down(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("settings", "complaint"),
     [
-        ({"strategy": "best"}, "there is no strategy 'best'; there are: greedy, islands, puct, random"),
-        ({"policy": "hope"}, "there is no policy 'hope'; there are: always,"),
+        ({"strategy": "best"}, "there is no strategy 'best'; there are: .*greedy, .*islands, .*puct, .*random"),
+        ({"policy": "hope"}, "there is no policy 'hope'; there are: .*always,"),
         ({"forecaster": "crystal"}, "there is no forecaster 'crystal'"),
         ({"proposer": "knobs"}, "can measure only what was recorded"),
         ({"budget": 1}, "2 measurements or more"),
