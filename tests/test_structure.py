@@ -205,7 +205,7 @@ OWN_TEXT = {
 
 def starts_or_runs(tree: ast.AST) -> Iterator[str]:
     """Everything under this node that starts a process or runs text."""
-    yield from (name for name in imports(tree) if name.startswith(STARTS))
+    yield from (name for name in imports(tree) if any(name == one or name.startswith(f"{one}.") for one in STARTS))
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "os":
             if node.attr in STARTING or node.attr.startswith(("exec", "spawn")):

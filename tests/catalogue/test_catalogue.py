@@ -75,7 +75,7 @@ def _rounded(expected: np.ndarray, dtype: str) -> np.ndarray:
 
 def test_the_catalogue_has_all_its_problems() -> None:
     assert set(NAMES) <= set(registry.names())
-    assert len(registry.names()) == 215
+    assert len(registry.names()) >= 215
     assert registry.broken() == {}
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from presage.cli.main import COMMANDS, main
+from presage.plugins.group import POLICIES, RECORDINGS
 
 TAB = """
 source "$1"
@@ -40,11 +41,11 @@ def script(shell: str, scripts: Path, capsys: pytest.CaptureFixture[str]) -> Pat
     [
         ("presage mea", ["measure"]),
         ("presage search --pol", ["--policy"]),
-        ("presage search softmax --policy ", ["always", "confident", "random", "risk", "topk"]),
+        ("presage search softmax --policy ", [*POLICIES.names()]),
         ("presage search softmax --policy=to", ["topk"]),
         ("presage search softmax --strategy pu", ["puct"]),
         ("presage search softmax_c", ["softmax_causal"]),
-        ("presage measure softmax --device recorded:", ["cpu", "h200", "h200_modules"]),  # what follows the colon
+        ("presage measure softmax --device recorded:", [*RECORDINGS.names()]),  # what follows the colon
         ("presage forecast softmax x.cu --target h200", ["h200"]),
         ("presage measure softmax my", ["my kernel.cu"]),
         ("presage corpus im", ["import"]),

@@ -1,6 +1,7 @@
 """`presage inspect`, as a user calls it."""
 
 import json
+import re
 
 import pytest
 
@@ -173,6 +174,17 @@ def test_a_kernelbench_candidate(inspect, tmp_path):
     problem.write_text(SCALED.replace("return [1000]", "return [torch.rand(3).argmax().item()]"))
     _, output, _ = inspect(str(problem), str(kernel))
     assert "as written: unknown\n  the problem's reference failed here, where tensors have no values" in output
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("_triton")
+def test_what_the_host_computes_has_no_time_of_the_gpu(inspect, tmp_path):
+    module = "import torch\ndef custom_kernel(data):\n    return torch.softmax(data[0].cpu(), -1).cuda()\n"
+    (tmp_path / "mine.py").write_text(module)
+    _, output, _ = inspect("softmax", str(tmp_path / "mine.py"))
+    assert re.search(r"^_softmax  host  1  +float32\[16384, 1024\]  134.2 MB  16.78 M$", output, re.MULTILINE)
+    assert re.search(r"^_to_copy  copy  2 .* 100.0%$", output, re.MULTILINE)
+    assert "the host computes 1 of its steps, on tensors in its own memory" in output
 
 
 TASK = """

@@ -339,6 +339,7 @@ def test_a_name_of_any_length_is_answered_in_a_line(
         ("search vector_add --device cpu --proposer llm", "no base URL is set"),
         ("search add --device recorded:gpu.parquet --policy topk --alpha 0.1", "topk has no setting 'alpha'"),
         ("search add --device recorded:gpu.parquet --policy risk:alpha=0.1 --alpha 0.2", "risk is given twice"),
+        ("search add --device recorded:gpu.parquet --policy topk:k=4,k=5", "k of the policy topk is given twice"),
         ("search add --device recorded:gpu.parquet --forecaster none --alpha 0.1", "always has no setting 'alpha'"),
         (
             "search add --device recorded:gpu.parquet --forecaster none --policy risk --run idle",

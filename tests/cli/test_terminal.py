@@ -73,3 +73,10 @@ def test_an_encoding_that_lacks_a_sign_ends_no_command(encoding: str) -> None:
     assert done.returncode == 2
     assert b"Traceback" not in done.stderr
     assert b"\x1b" not in done.stderr
+
+
+def test_an_ascii_terminal_shows_signs_as_they_are_typed() -> None:
+    command = [sys.executable, "-c", "from presage.cli import terminal\nwith terminal.shown(): print('±46 % … – √é±')"]
+    environment = ENVIRONMENT | {"PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(command, capture_output=True, timeout=120, env=environment)
+    assert done.stdout == b"+-46 % ... - \\u221a\\xe9+-\n"

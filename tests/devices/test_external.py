@@ -573,3 +573,13 @@ def test_the_catalogue_s_problems_take_torch_modules(cpu: CpuDevice, addition: P
     for (name, (_, status, reason)), m in zip(TORCH.items(), measured, strict=True):
         assert m.status is status, (name, m)
         assert reason in m.reason, (name, m.reason)
+
+
+@needs_torch
+def test_an_error_of_a_module_names_the_user_s_file(cpu: CpuDevice, addition: Problem) -> None:
+    texts = {"wrong": "def custom_kernel(data)\n", "raises": "def custom_kernel(data):\n    return data.nothing\n"}
+    kernels = [from_source(text, ".py", f"folder/{name}.py") for name, text in texts.items()]
+    wrong, raises = judge(cpu, addition, kernels, PATIENT)
+    assert 'File "wrong.py", line 1' in wrong.reason
+    assert 'File "raises.py", line 2, in custom_kernel' in raises.output
+    assert not [m for m in (wrong, raises) if "presage-" in m.reason + m.output]

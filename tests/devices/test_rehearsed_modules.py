@@ -210,6 +210,14 @@ def test_a_problem_that_cannot_run_is_not_judged(tmp_path: Path) -> None:
     assert found.reason
 
 
+def test_an_error_is_said_once(tmp_path: Path) -> None:
+    (tmp_path / "problem.py").write_text(PROBLEM)
+    (tmp_path / "mine.py").write_text(f"import nosuch\n{TORCH}{FORWARD}pass\n")
+    problem = load_problem(tmp_path / "problem.py")
+    (found,) = Rehearser().rehearse(problem, [load_kernel(problem, tmp_path / "mine.py")])
+    assert found.reason == "ModuleNotFoundError: No module named 'nosuch'"
+
+
 def test_what_never_ends_is_not_judged(tmp_path: Path) -> None:
     (tmp_path / "problem.py").write_text(PROBLEM)
     (tmp_path / "mine.py").write_text(TORCH + FORWARD + "\n        while True: pass\n")

@@ -187,7 +187,7 @@ def test_forecasters_are_found_by_their_file_s_name() -> None:
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("guess", "there is no forecaster 'guess'; there are: blend, "),
+        ("guess", "there is no forecaster 'guess'; there are: .*blend, "),
         ("uniform:forest", "'forest' is not a setting of the forecaster uniform"),
         ("blend:uniform", "two or more"),
         ("blend:uniform,guess", "there is no forecaster 'guess'"),

@@ -180,6 +180,11 @@ def test_without_a_report_it_says_so(formula: Recording, folder: Path) -> None:
     (found,) = LearnedForecaster(folder).forecast(task, [Candidate(rows[0].kernel)])
     assert found.forecast is not None
     assert "without a compiler's report" in found.notes[0]
+    error = "numba is not installed\n  at line 1"
+    reports = [replace(report, status="unknown", error=error) for report in rows[0].reports]
+    (unknown,) = LearnedForecaster(folder).forecast(task, [Candidate(rows[0].kernel, reports)])
+    assert unknown.forecast == found.forecast
+    assert unknown.notes == (found.notes[0], "why there is no report: numba is not installed", *found.notes[1:])
 
 
 def test_training_again_gives_the_same_files(formula: Recording, folder: Path, tmp_path: Path) -> None:

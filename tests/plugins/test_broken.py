@@ -153,7 +153,7 @@ def test_broken_problems_are_left_out_and_named(python: Callable[..., object], p
     names = {each["name"] for each in json.loads(done.stdout)["problems"]}  # type: ignore[attr-defined]
     assert {"softmax", "silu", "bare"} <= names
     assert not names & {"gelu", "unfinished", "fails"}
-    errors: list[str] = done.stderr.splitlines()  # type: ignore[attr-defined]
+    errors = [line for line in done.stderr.splitlines() if "presage-broken" in line]  # type: ignore[attr-defined]
     assert len(errors) == 4
     for said in (
         "the problem 'fails' of presage-broken 0.5 cannot be made: RuntimeError: half way through",

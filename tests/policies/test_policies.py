@@ -25,9 +25,9 @@ def actions(name: str, forecasts: list[Forecast | None], seed: int = 0, **settin
 
 
 def test_policies_have_names() -> None:
-    assert registry.names() == ("always", "confident", "random", "risk", "topk")
+    assert {"always", "confident", "random", "risk", "topk"} <= {*registry.names()}
     assert registry.DEFAULT in registry.names()
-    with pytest.raises(PresageError, match="no policy 'rsik'; there are: always, confident"):
+    with pytest.raises(PresageError, match=r"no policy 'rsik'; there are: .*always, .*confident"):
         registry.get("rsik")
     with pytest.raises(PresageError, match="topk has no setting 'rate'; it has: k"):
         registry.get("topk", rate=0.5)

@@ -81,8 +81,8 @@ def test_the_pool_needs_a_recorded_device(pool_ground: Ground) -> None:
 
 
 def test_proposers_have_names(pool_ground: Ground) -> None:
-    assert registry.names() == ("knobs", "llm", "pool")
-    with pytest.raises(PresageError, match="no proposer 'pol'; there are: knobs, llm, pool"):
+    assert {"knobs", "llm", "pool"} <= {*registry.names()}
+    with pytest.raises(PresageError, match=r"no proposer 'pol'; there are: .*knobs, .*llm, .*pool"):
         registry.get("pol", pool_ground)
     with pytest.raises(PresageError, match="pool has no setting 'models'; it has: none"):
         registry.get("pool", pool_ground, models={})

@@ -10,7 +10,20 @@ from typing import Any
 
 import pytest
 
-from presage import Acquisition, Action, Decision, Forecast, Policy, PresageError, Recording, Standing, search
+from presage import (
+    Acquisition,
+    Action,
+    Decision,
+    Forecast,
+    Parent,
+    Policy,
+    PresageError,
+    Proposal,
+    Proposer,
+    Recording,
+    Standing,
+    search,
+)
 from presage.devices.recorded import RecordedDevice
 from presage.policies.topk import TopK
 from presage.problems import registry as problems
@@ -131,6 +144,24 @@ def test_an_acquisition_of_one_s_own_changes_the_order(toy: Recording, knowing: 
 def test_what_is_no_such_object_is_refused(toy: Recording, settings: dict[str, Any], complaint: str) -> None:
     with pytest.raises(PresageError, match=complaint):
         search("toy", device=f"recorded:{toy.path}", **settings)
+
+
+class Writes(Proposer):
+    """Writes kernels that nobody has recorded."""
+
+    def propose(self, parent: Parent, *_: Any) -> list[Proposal]:
+        raise AssertionError("it must not be asked")
+
+
+@pytest.mark.parametrize("proposer", [Writes, partial(Writes)])
+def test_a_proposer_that_writes_kernels_is_refused_on_a_recorded_device(
+    toy: Recording, proposer: Any, here: Path
+) -> None:
+    with pytest.raises(PresageError, match=r"can measure only what was recorded, and <.*Writes.*> writes kernels"):
+        search("toy", device=f"recorded:{toy.path}", proposer=proposer)
+    with pytest.raises(PresageError, match="can measure only what was recorded, and <"):
+        search("toy", device=RecordedDevice(toy), proposer=proposer)
+    assert not list(here.iterdir())
 
 
 def test_a_part_that_cannot_be_copied_is_refused(toy: Recording) -> None:

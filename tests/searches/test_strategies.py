@@ -258,5 +258,5 @@ def test_islands_are_apart_until_migration() -> None:
 
 
 def test_an_unknown_strategy_is_named_with_those_that_are() -> None:
-    with pytest.raises(PresageError, match="no strategy 'best'; there are: greedy, islands, puct, random"):
+    with pytest.raises(PresageError, match=r"no strategy 'best'; there are: .*greedy, .*islands, .*puct, .*random"):
         registry.get("best")

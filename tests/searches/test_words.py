@@ -77,6 +77,12 @@ def test_an_interval_that_says_little_is_warned_of_with_what_to_do(low: float, h
     assert all(f"the interval {wide}: the machine was too busy" in each and "presage measure" in each for each in notes)
 
 
+def test_a_recording_cannot_be_measured_again() -> None:
+    (said,) = words.notes({"best": best(2.0, 1.5, 2.1), "optimum": {"rank": 1}})
+    assert said.startswith("the interval is ±25 % wide: the recorded samples are too few or too noisy")
+    assert "again" not in said
+
+
 @pytest.mark.parametrize(
     ("favourite", "said"),
     [

@@ -8,6 +8,7 @@ import signal
 import socket
 import threading
 import time
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -229,6 +230,16 @@ def test_a_forged_answer_is_an_error_like_any(answer: str, tmp_path: Path) -> No
     found = tried(forging, tmp_path)
     assert found.status in ("compile_error", "ok")
     assert "\x1b" not in str(found.error)
+
+
+def test_a_forged_answer_of_many_values_is_not_parsed() -> None:
+    forged = bytearray(b'{"status": "ok", "cases": [' + b"{}," * 4_000_000 + b"{}]}")
+    tracemalloc.start()
+    try:
+        assert compiling._read(forged) == {"status": "unknown", "error": "the trace is too long to be read"}
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    finally:
+        tracemalloc.stop()
 
 
 @needs_triton

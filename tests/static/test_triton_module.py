@@ -2,9 +2,11 @@
 
 import pytest
 
+from presage.kernels.kernel import from_source
 from presage.problems import registry
 from presage.problems import static as problem_static
-from presage.static import hardware
+from presage.static import hardware, reporting
+from presage.static.launch_request import Job, TensorSpec
 
 pytestmark = [pytest.mark.usefixtures("has_triton"), pytest.mark.slow]
 
@@ -120,7 +122,9 @@ CANNOT_WORK = [
     (call("    y = x[x > 0]\n"), "unknown", "nonzero"),
     (call("    missing()\n"), "runtime_error", "missing"),
     (ADD, "runtime_error", "neither custom_kernel"),
-    (ADD + "def custom_kernel(data)\n", "compile_error", "SyntaxError"),
+    (ADD + "def custom_kernel(data)\n", "compile_error", "SyntaxError: expected ':'"),
+    (ADD + "import nosuch.part\n", "unknown", "nosuch is not installed; if it is a package, run '"),
+    (ADD + "from torch import nosuch\n", "compile_error", "cannot import name 'nosuch'"),
     (
         ADD + "import os\nos._exit(3)\n",
         "compile_error",
@@ -142,6 +146,12 @@ def test_what_cannot_work_says_so(cannot_work, index):
     report = cannot_work[index]
     assert (report.status, report.launches) == (status, ())
     assert message in report.error
+
+
+def test_an_error_names_the_user_s_file():
+    kernel = from_source("import torch\ndef custom_kernel(data)\n", ".py", "src/mine.py")
+    (report,) = reporting.reports([Job(kernel, {}, (TensorSpec(*X),), hardware.find("h200"))])
+    assert report.error == "SyntaxError: expected ':' (mine.py, line 2)"
 
 
 def test_host_code_that_hangs_is_stopped(inspect_source):

@@ -16,7 +16,7 @@ _HEADER = ("step", "kind", "times", "shapes", "bytes", "flops", "roofline", "sha
 
 def document(trace: Trace, hardware: Hardware) -> dict[str, Any]:
     """Return the trace as JSON. Each step has its roofline time and its share of the total."""
-    times = roofline.step_ns(trace, hardware)
+    times = _step_ns(trace, hardware)
     every = sum(times.values())
     found = trace.to_document()
     for number, step in enumerate(found["steps"]):
@@ -28,12 +28,13 @@ def document(trace: Trace, hardware: Hardware) -> dict[str, Any]:
 
 def table(trace: Trace, hardware: Hardware) -> str:
     """Return a table of the steps except views and allocations. Equal steps share a line, placed at their first."""
-    times = roofline.step_ns(trace, hardware)
+    times = _step_ns(trace, hardware)
     every = sum(times.values())
     groups: dict[tuple[Any, ...], list[int]] = {}
     for number, step in enumerate(trace.steps):
         if step.kind not in ("view", "allocation"):
-            groups.setdefault((step.kind, _name(step), _shapes(trace, step)), []).append(number)
+            kind = "host" if trace.is_on_host(step) else step.kind
+            groups.setdefault((kind, _name(step), _shapes(trace, step)), []).append(number)
     weights = {key: sum(times.get(number, 0.0) for number in numbers) for key, numbers in groups.items()}
     kept = sorted(sorted(groups, key=lambda key: -weights[key])[:_MOST_ROWS], key=lambda key: groups[key][0])
     rows = [_row(trace, key, groups[key], weights[key], every) for key in kept]
@@ -45,14 +46,22 @@ def table(trace: Trace, hardware: Hardware) -> str:
 
 
 def remarks(trace: Trace, hardware: Hardware) -> Iterator[str]:
-    times = roofline.step_ns(trace, hardware)
+    times = _step_ns(trace, hardware)
     if times:
         total = sum(times.values())
         share = trace.own_share(times)
         own = f", {share:.0%} of it in kernels of its own" if share is not None else ""
         yield f"its steps need at least {terminal.duration(total)}{own}"
+    if on_host := sum(map(trace.is_on_host, trace.steps)):
+        yield f"the host computes {on_host} of its steps, on tensors in its own memory; their time is not known"
     if trace.lacks:
         yield f"it cannot be run again from its trace: {trace.lacks}"
+
+
+def _step_ns(trace: Trace, hardware: Hardware) -> dict[int, float]:
+    """The roofline times of the steps that the GPU does, by number."""
+    times = roofline.step_ns(trace, hardware)
+    return {number: ns for number, ns in times.items() if not trace.is_on_host(trace.steps[number])}
 
 
 def _row(trace: Trace, key: tuple[Any, ...], numbers: Sequence[int], weight: float, every: float) -> list[str]:
@@ -61,13 +70,16 @@ def _row(trace: Trace, key: tuple[Any, ...], numbers: Sequence[int], weight: flo
     if kind in FREE:
         return [name, kind, str(len(numbers)), shapes, "", "", "", ""]
     count = len(numbers)
+    size, flops = _amount(count * roofline.moved_bytes(trace, step), "B"), _amount(count * step.flops, "")
+    if kind == "host":
+        return [name, kind, str(count), shapes, size, flops, "", ""]
     return [
         name,
         kind,
         str(count),
         shapes,
-        _amount(count * roofline.moved_bytes(trace, step), "B"),
-        _amount(count * step.flops, ""),
+        size,
+        flops,
         terminal.duration(weight) if every else "?",
         f"{weight / every:.1%}" if every else "?",
     ]

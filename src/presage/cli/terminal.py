@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import codecs
 import math
 import os
 import shutil
@@ -23,6 +24,23 @@ _FILES = (".c", ".cu", ".py")
 _UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "us"), (1.0, "ns"))
 
 
+_IN_ASCII = {"±": "+-", "…": "...", "–": "-", "—": "-", "→": "->", "×": "x", "µ": "u", "≥": ">=", "≤": "<=", "’": "'"}
+"""What stands for a character that a terminal's encoding cannot write."""
+_ENCODING_ERRORS = "presage.in_ascii"
+
+
+def _in_ascii(error: UnicodeError) -> tuple[str | bytes, int]:
+    """An error handler for codecs: replace one character as `_IN_ASCII` says, and escape any other."""
+    assert isinstance(error, UnicodeEncodeError)
+    error.end = error.start + 1
+    if shown := _IN_ASCII.get(error.object[error.start]):
+        return shown, error.end
+    return codecs.backslashreplace_errors(error)
+
+
+codecs.register_error(_ENCODING_ERRORS, _in_ascii)
+
+
 class _Shown:
     """A stream that escapes control characters, so that text from kernels and compilers cannot control the terminal."""
 
@@ -39,14 +57,14 @@ class _Shown:
 
 @contextmanager
 def shown() -> Iterator[None]:
-    """Escape control characters on stdout and stderr, and characters that the terminal's encoding cannot write.
+    """Escape control characters on stdout and stderr, and replace what the terminal's encoding cannot write.
 
     This is a context manager. It restores both streams at its end.
     """
     before = sys.stdout, sys.stderr
     for stream in before:
         if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="backslashreplace")
+            stream.reconfigure(errors=_ENCODING_ERRORS)
     sys.stdout, sys.stderr = (cast(TextIO, _Shown(stream)) for stream in before)
     try:
         yield

@@ -7,10 +7,11 @@ import os
 import stat
 from pathlib import Path
 
+from presage.core.text import most_values
 from presage.static.trace import Trace, TraceError
 
 FILE = "trace.json"
-MOST_BYTES = 256 << 20
+MOST_BYTES, MOST_VALUES = 256 << 20, 12_000_000
 
 
 class NotReplayedError(Exception):
@@ -28,6 +29,8 @@ def read(folder: str) -> Trace:
         raise TraceError(f"no trace was written: {error.strerror}") from error
     if len(text) > MOST_BYTES:
         raise TraceError(f"its trace has more than {MOST_BYTES >> 20} MiB")
+    if most_values(text) > MOST_VALUES:
+        raise TraceError(f"its trace has more than {MOST_VALUES:,} values")
     try:
         return Trace.from_document(json.loads(text))
     except (ValueError, RecursionError) as error:

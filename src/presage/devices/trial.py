@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 import random
+import re
 import secrets
 import time
 from collections.abc import Callable, Sequence
@@ -215,6 +216,7 @@ class Trial:
             action(*arguments)
         except VerdictError as verdict:
             _forget_frames(verdict)
+            verdict.reason = self._as_named(verdict.reason)
             self.end(verdict)
 
     def end(self, verdict: VerdictError) -> None:
@@ -223,9 +225,16 @@ class Trial:
 
     def close(self) -> None:
         if self.child is not None:
-            self.output = self.child.output()
+            self.output = self._as_named(self.child.output())
             self.child.kill()
             self.child = None
+
+    def _as_named(self, text: str) -> str:
+        """Replace the path in the child's folder that the module was loaded from by the name of the user's file."""
+        if self.child is None:
+            return text
+        loaded_from = rf"{re.escape(self.child.scratch)}/(candidate|kernel_[0-9a-f]+)\.py\b"
+        return re.sub(loaded_from, lambda _: self.kernel.family, text)
 
     # -- one window ---------------------------------------------------------------------------------------------------
 

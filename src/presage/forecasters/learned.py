@@ -131,7 +131,7 @@ class LearnedForecaster(Forecaster):
             anchor = _distance(task.anchor, floors)
         else:
             anchor = float(self._answers(model, task, [task.anchor]).mean[0])
-        notes = ["made without a compiler's report: from source and launch alone"] if kind == "source" else []
+        notes = []
         if task.is_unknown_gpu:
             notes.append("nothing is known of this GPU: as if it were any")
         if not anchored:
@@ -142,8 +142,11 @@ class LearnedForecaster(Forecaster):
         log2_S = anchor - (asked.mean + shift * asked.spread)
         p_fail = self._p_fail(model, task, candidates, asked.p_fail)
         return [
-            Prediction(model.forecast(float(log2_S[i]), float(scale[i]), float(p_fail[i])), tuple(notes))
-            for i in range(len(candidates))
+            Prediction(
+                model.forecast(float(log2_S[i]), float(scale[i]), float(p_fail[i])),
+                (*(_without_report(candidate) if kind == "source" else ()), *notes),
+            )
+            for i, candidate in enumerate(candidates)
         ]
 
     def _p_fail(self, model: Model, task: Task, candidates: Sequence[Candidate], forecast: Floats) -> Floats:
@@ -186,7 +189,17 @@ def kind_of(task: Task, candidate: Candidate) -> str:
     """The model of `KINDS` for this kernel."""
     if task.kind == "cpu":
         return "cpu"
-    return "compiled" if candidate.reports and task.hardware else "source"
+    is_known = bool(candidate.reports) and all(report.status != "unknown" for report in candidate.reports)
+    return "compiled" if is_known and task.hardware else "source"
+
+
+def _without_report(candidate: Candidate) -> list[str]:
+    """The notes on a forecast that is made without a static report: that it is, and why if that is known."""
+    said = next((report.error for report in candidate.reports if report.error), None)
+    return [
+        "made without a compiler's report: from source and launch alone",
+        *([f"why there is no report: {said.splitlines()[0]}"] if said else []),
+    ]
 
 
 def _is_telling(measured: Measured, kind: str) -> bool:

@@ -150,11 +150,13 @@ def parse_settings(make: Callable[..., Any], text: str, owner: str) -> dict[str,
     >>> parse_settings(lambda k=1, share=0.5, name="": None, "k=4,name=x", "the policy topk")
     {'k': 4, 'name': 'x'}
     """
-    settings = {}
+    settings: dict[str, Any] = {}
     for part in text.split(","):
         name, equals, value = (piece.strip() for piece in part.partition("="))
         if not equals:
             raise PresageError(f"'{part}' is not a setting of {owner}; write SETTING=VALUE")
+        if name in settings:
+            raise PresageError(f"{name} of {owner} is given twice; leave one out")
         settings[name] = _value(value, _type_of(make, name), f"{name} of {owner}")
     return settings
 

@@ -3,6 +3,7 @@ them."""
 
 from __future__ import annotations
 
+import functools
 import math
 import os
 import re
@@ -110,9 +111,10 @@ class Configuration:
         if not self.problem.strip():
             raise PresageError("name a problem: 'presage problems' lists the catalogue's")
         self._check_numbers()
-        if self.until is not None and not 0 <= self.until < math.inf:
+        if self.until is not None and not 0 <= self.until < 1:
             raise PresageError(
-                f"until, the share by which nothing left is likely to be faster, is 0 or more, not {self.until}"
+                "until, the share by which nothing left is likely to be faster, is 0 or more and less than 1 (0.05 is"
+                f" 5 %), not {self.until:g}"
             )
         if self.seconds is not None and not 0 < self.seconds < math.inf:
             raise PresageError(f"a case is timed for more than 0 seconds, not {self.seconds}")
@@ -121,8 +123,14 @@ class Configuration:
         device = self.device or self._default_device(given)
         is_recorded = isinstance(given.get("device"), RecordedDevice) or device.startswith("recorded:")
         proposer = self.proposer or self._default_proposer(is_recorded)
-        if "proposer" not in given:
-            self._refuse_unrecorded(device, is_recorded)
+        self._refuse_unrecorded(device, is_recorded)
+        if "proposer" in given:
+            if is_recorded and not _may_draw(given["proposer"]):
+                raise PresageError(
+                    f"{device} can measure only what was recorded, and {proposer} writes kernels; leave out the"
+                    " proposer, or set is_list = True in its class if it draws from the device's pool"
+                )
+        else:
             if self.kernels and _name(proposer) != "knobs":
                 raise PresageError(
                     f"kernels that are named are searched by knobs; leave out --proposer {proposer}, or write"
@@ -304,6 +312,13 @@ def _is_cpu(device: str) -> bool:
     [True, True, True, False, False]
     """
     return re.split("[,:]", _without_address(device).removeprefix("recorded:").removeprefix("ray:"))[0] == "cpu"
+
+
+def _may_draw(proposer: Any) -> bool:
+    """Whether a proposer may draw from a recording. This is not known of a function that makes one."""
+    while isinstance(proposer, functools.partial):
+        proposer = proposer.func
+    return bool(getattr(proposer, "is_list", True))
 
 
 def _is_more(before: float | None, after: float | None) -> bool:

@@ -90,7 +90,8 @@ def speedup(S: Interval) -> str:
 def notes(ended: Mapping[str, Any]) -> list[str]:
     """Notes on the result: whether the finals changed it, whether it is noisy, and whether it was not replayed."""
     best, favourite = ended["best"], ended.get("favourite")
-    return [each for each in (_finals(best, favourite), _noise(best), _not_replayed(best)) if each]
+    is_recorded = ended.get("optimum") is not None  # live devices do not know it
+    return [each for each in (_finals(best, favourite), _noise(best, is_recorded), _not_replayed(best)) if each]
 
 
 def _not_replayed(best: Mapping[str, Any]) -> str:
@@ -111,12 +112,17 @@ def _finals(best: Mapping[str, Any], favourite: Mapping[str, Any] | None) -> str
     return ""
 
 
-def _noise(best: Mapping[str, Any]) -> str:
+def _noise(best: Mapping[str, Any], is_recorded: bool) -> str:
     S, low, high = best["speedup"], best["low"], best["high"]
     reach = max(high / S - 1, 1 - low / S)
     if reach <= _NOISY:
         return ""
     wide = f"is ±{percent(reach)} wide" if math.isfinite(reach) else "has no end"
+    if is_recorded:
+        return (
+            f"the interval {wide}: the recorded samples are too few or too noisy for a sharp number; only a live device"
+            " can give a sharper one"
+        )
     return (
         f"the interval {wide}: the machine was too busy or too noisy for a sharp number; stop other work and measure"
         " the file again with 'presage measure', or search again with another --run"

@@ -15,6 +15,7 @@ from typing import Any
 
 from presage.core import machine
 from presage.core.errors import PresageError
+from presage.core.text import most_values
 from presage.sandbox import processes, rules, scratch
 from presage.sandbox.processes import Task
 from presage.sandbox.rules import Rules
@@ -28,6 +29,8 @@ _MEMORY = min(8 << 30, machine.memory())
 _ANSWER_BYTES = 64 << 20
 _HOST_SECONDS = 20.0
 """The default limit of the processor time of a module's host code: of its import, and of each call."""
+_ANSWER_VALUES = 3_000_000
+"""The most values in an answer. The step of a trace has about 40."""
 _NICE = 10
 """Niceness of the children, so that measurements on the same machine have priority."""
 
@@ -170,8 +173,10 @@ def _finish(key: selectors.SelectorKey, selector: selectors.BaseSelector, late: 
 
 def _read(received: bytearray) -> Answer | None:
     """Parse a child's answer, which foreign code may have written. None if it is no JSON object."""
+    if len(received) > _ANSWER_BYTES or most_values(received) > _ANSWER_VALUES:
+        return {"status": "unknown", "error": "the trace is too long to be read"}
     try:
-        found = json.loads(bytes(received)) if len(received) <= _ANSWER_BYTES else None
+        found = json.loads(bytes(received))
     except (ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,6 +18,8 @@ from presage.static.report import Launched, StaticReport
 from presage.static.trace import Trace
 
 _COMPILERS = {"cuda": cuda_source, "triton": modules, "torch": modules}
+_LOADED_FROM = re.compile(r"[^\s\"'(]*\bkernel\.(cu(?=\()|py\b)")
+"""The name under which compilers and Python see a kernel's source."""
 _ERROR_LINES, _ERROR_SIGNS, _NOTES = 12, 400, 20
 
 
@@ -87,7 +90,7 @@ def _compiled(job: Job, answer: Mapping[str, Any]) -> _Outcome:
     answer = _COMPILERS[job.kernel.language].answered(job, answer)
     notes = tuple(_printable(note) for note in answer.get("notes", ()))[:_NOTES]
     if answer.get("status") in report.STATUSES and answer["status"] != "ok":
-        said = _printable(answer.get("error")).replace("kernel.cu(", f"{job.kernel.family}(")
+        said = _LOADED_FROM.sub(lambda _: job.kernel.family, _printable(answer.get("error")))
         return _Outcome(answer["status"], error=said, notes=notes)
     if "trace" in answer:
         answer = {**answer, "trace": Trace.from_document(answer["trace"])}

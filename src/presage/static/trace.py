@@ -170,6 +170,11 @@ class Trace:
         about = {name: document[name] for name in ("tensors", "inputs", "constants", "steps", "outputs", "hashes")}
         return hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()
 
+    def is_on_host(self, step: Step) -> bool:
+        """Whether a step is an operator on tensors in the host's memory alone, which the host computes."""
+        numbers = {*step.reads, *step.makes} if step.kind == "operator" else ()
+        return bool(numbers) and all(self.tensors[number].device == "cpu" for number in numbers)
+
     def own_share(self, roofline_ns: Mapping[int, float]) -> float | None:
         """The share of the module's own kernels in the roofline time of all steps; None if no step takes time."""
         own = sum(ns for number, ns in roofline_ns.items() if self.steps[number].kind in LAUNCHES)

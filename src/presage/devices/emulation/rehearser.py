@@ -297,7 +297,7 @@ class _RehearsedTrial(Trial):
         is_outside = failed and OUTSIDE in self.verdict.reason
         is_telling = self.verdict.status is Status.WRONG_RESULT or (failed and self.kernel.is_bare) or is_outside
         said = self.output.strip().splitlines()[-1:] if failed else []
-        reason = ": ".join([self.verdict.reason, *said])[:500]
+        reason = ": ".join([self.verdict.reason, *(line for line in said if line not in self.verdict.reason)])[:500]
         if is_outside:
             reason = self.verdict.reason[self.verdict.reason.index(OUTSIDE) :].partition("')")[0]
         told = Rehearsal("wrong" if is_telling else "untried", reason, self._right)

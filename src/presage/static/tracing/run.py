@@ -6,9 +6,11 @@ from __future__ import annotations
 import base64
 import contextlib
 import importlib
+import importlib.util
 import json
 import os
 import re
+import sys
 import traceback
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -180,13 +182,19 @@ def _status(error: BaseException) -> str:
     if name == "OutOfResources":
         return "runtime_error"
     is_ours = isinstance(error, host_code.ReferenceFailedError | NotSupportedError) or _lacks_library(error)
-    if is_ours or _needs_values(error) or _needs_gpu(error):
+    if is_ours or _missing_package(error) or _needs_values(error) or _needs_gpu(error):
         return "unknown"
     if name == "CompileError":
         return "compile_error"
     files = [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
     in_compiler = any("/triton/compiler/" in file or "/triton/backends/" in file for file in files)
     return "compile_error" if in_compiler or isinstance(error, SyntaxError | ImportError) else "runtime_error"
+
+
+def _missing_package(error: BaseException) -> str:
+    """The package that is imported and not installed; empty for other errors."""
+    package = (error.name or "").partition(".")[0] if isinstance(error, ModuleNotFoundError) else ""
+    return package if package and package not in sys.modules and importlib.util.find_spec(package) is None else ""
 
 
 def _lacks_library(error: BaseException) -> bool:
@@ -209,6 +217,11 @@ def _explain(error: BaseException) -> str:
     text = f"{type(error).__name__}: {error}".replace("'FakeTensor'", "'Tensor'")  # as the module's author knows it
     if isinstance(error, host_code.ReferenceFailedError):
         return str(error)
+    if package := _missing_package(error):
+        text = (
+            f"{package} is not installed; if it is a package, run '{sys.executable} -m pip install {package}'; a file"
+            " of your own has to be part of the module"
+        )
     if _lacks_library(error):
         text = f"the extension needs one of NVIDIA's libraries, which cannot be used here\n{text}"
     if _needs_gpu(error):
