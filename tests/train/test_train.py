@@ -21,7 +21,7 @@ from presage.llm.prompts import prompt_ids
 from presage.llm.readout import ReadOut
 from presage.llm.weights import Description, load
 from presage.store.lock import Lock
-from presage.train import config, merging, questions, sft, stages
+from presage.train import config, grpo, merging, questions, sft, stages
 
 CONFIG = """\
 model = "{model}"
@@ -133,6 +133,36 @@ def test_a_model_that_speaks_learns_the_form_and_then_earns_more(written, small,
     (into / "grpo/result/done").unlink()
     stages.run(config.read(written("spoken", 0), sft__steps=60), [small], into, ["grpo"], say=str)
     assert losses(into / "grpo", "reward") == rewards, "goes on from the last checkpoint, which is the end"
+
+
+def test_reinforcement_learning_that_is_killed_goes_on_to_the_same_end(
+    written, small, tmp_path: Path, losses, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the third epoch: there are questions for three steps."""
+    pytest.importorskip("trl", reason="needs the train extra")
+    changes = {"sft__steps": 60, "sft__limit": 24, "grpo__steps": 8, "grpo__checkpoint_steps": 2}
+    chosen = config.read(written("spoken", 0), **changes)
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    stages.run(chosen, [small], whole, say=str)
+    shutil.copytree(whole, cut, ignore=shutil.ignore_patterns("grpo"))
+    calls, reward = [], grpo.Reward.__call__
+
+    def dies(self, *arguments, **more):
+        calls.append(more)
+        if len(calls) == 8:
+            raise KilledError
+        return reward(self, *arguments, **more)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(grpo.Reward, "__call__", dies)
+        with pytest.raises(KilledError):
+            stages.run(chosen, [small], cut, say=str)
+    told: list[str] = []
+    stages.run(chosen, [small], cut, say=told.append)
+    assert "grpo: going on from checkpoint-6" in told
+    assert len(set(losses(whole / "grpo", "reward"))) > 4, "answers differ"
+    for key in ("reward", "completions/mean_length", "grad_norm"):
+        assert losses(cut / "grpo", key) == pytest.approx(losses(whole / "grpo", key), rel=1e-4, abs=1e-7)
 
 
 def test_stages_alone_and_other_settings(written, small, tmp_path: Path) -> None:
