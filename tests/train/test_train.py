@@ -270,6 +270,19 @@ def test_questions_of_other_recordings_are_refused(written, small, roomy, tmp_pa
         stages.run(config.read(written(), questions__per_kernel=1), [small], tmp_path, ["sft"], say=str)
 
 
+def test_the_questions_stage_says_how_far_it_is(written, small, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(questions, "_SAYS_EVERY", 0.0)
+    told: list[str] = []
+    for _ in range(2):
+        questions.make(config.read(written()), [small], tmp_path, told.append)
+    assert [line.partition(" operations")[0] for line in told] == [
+        *(f"questions: {number} of 4" for number in (1, 2, 3, 4)),
+        f"questions: {sum(len(file.read_text().splitlines()) for file in tmp_path.glob('*.jsonl'))} of 4",
+        "questions: 0 of 0",
+    ]
+    assert told[-1].endswith("4 operations were there")
+
+
 def test_a_kernel_is_never_its_own_anchor(written, small, tmp_path: Path) -> None:
     """Even if it is the only one of its operation that works."""
     found = RecordedDevice(small).rows("relu").values()
