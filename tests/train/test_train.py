@@ -283,6 +283,20 @@ def test_the_questions_stage_says_how_far_it_is(written, small, tmp_path: Path, 
     assert told[-1].endswith("4 operations were there")
 
 
+def test_a_result_that_is_written_again_is_not_done_until_it_is_whole(tiny, tmp_path: Path, monkeypatch) -> None:
+    loaded = load(str(tiny))
+    sft.write_result(loaded.model, loaded, tmp_path)
+    assert (tmp_path / "done").exists()
+
+    def dies(*_: object, **more: object) -> None:
+        raise KilledError
+
+    monkeypatch.setattr(loaded.model, "save_pretrained", dies)
+    with pytest.raises(KilledError):
+        sft.write_result(loaded.model, loaded, tmp_path)
+    assert not (tmp_path / "done").exists()
+
+
 def test_a_kernel_is_never_its_own_anchor(written, small, tmp_path: Path) -> None:
     """Even if it is the only one of its operation that works."""
     found = RecordedDevice(small).rows("relu").values()

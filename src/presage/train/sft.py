@@ -301,10 +301,11 @@ def compile_layers(model: Any) -> None:
 
 
 def write_result(model: Any, weights: Weights, folder: Path) -> None:
-    """Write the trained adapter or weights as safetensors in half precision, with the tokenizer, and last a file
-    `done`."""
+    """Write the trained adapter or weights as safetensors in half precision, with the tokenizer. The file `done` is
+    there only while all others are whole."""
     torch, _ = import_libraries()
     folder.mkdir(parents=True, exist_ok=True)
+    (folder / "done").unlink(missing_ok=True)
     small = {name: each.to(torch.bfloat16) for name, each in model.state_dict().items()}
     if hasattr(model, "peft_config"):
         import_peft()
