@@ -77,3 +77,9 @@ def test_a_damaged_file_is_refused_in_words(tmp_path: Path, content: bytes | str
     file.write_bytes(content if isinstance(content, bytes) else file.read_bytes()[: file.stat().st_size // 2])
     with pytest.raises(PresageError, match="cannot load"):
         weights.load(str(file), precision="fp32")
+
+
+@pytest.mark.parametrize("name", ["models/none", "none"])
+def test_a_name_that_is_neither_a_folder_nor_at_a_hub_is_refused_in_words(name: str) -> None:
+    with pytest.raises(PresageError, match=f"cannot load {name}: there is no folder or file of this name, and the"):
+        weights.load(name)

@@ -68,14 +68,11 @@ def test_other_words_than_answers_cost_something() -> None:
 
 
 def test_every_epoch_asks_everything_once_in_another_order() -> None:
-    class Settings:
-        batch, seed = 5, 3
-
-    told = [order(20, step, Settings) for step in range(8)]
+    told = [order(20, step, 5, 3) for step in range(8)]
     epochs = [list(itertools.chain(*told[4 * epoch : 4 * epoch + 4])) for epoch in range(2)]
     assert all(sorted(epoch) == list(range(20)) for epoch in epochs)
     assert epochs[0] != epochs[1]
-    assert order(20, 5, Settings) == epochs[1][5:10], "any step can be told alone"
+    assert order(20, 5, 5, 3) == epochs[1][5:10], "any step can be told alone"
 
 
 def test_batches_hold_what_they_may() -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import urllib.error
+import urllib.parse
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 
@@ -86,11 +88,17 @@ def test_longer_answers_seeds_and_several(served) -> None:
 @pytest.mark.parametrize(
     ("body", "told"),
     [
-        (b"no json", "Expecting value"),
+        (b"no json", "this is not JSON: Expecting value"),
         ([], "a JSON object"),
         ({}, "messages must be a list"),
         ({"messages": [{"role": "tool", "content": "x"}]}, "role"),
         (question("x") | {"max_tokens": 0.5}, "max_tokens must be"),
+        (question("x") | {"max_tokens": 0}, "max_tokens must be"),
+        (question("x") | {"top_p": 1.5}, "top_p must be a number from 0 to 1"),
+        (question("x") | {"stop": [""]}, "stop must be"),
+        (question("x") | {"stop": ["a", "b", "c", "d", "e"]}, "at most 4"),
+        (question("x") | {"presence_penalty": 1.0}, "presence_penalty is not supported"),
+        (question("x") | {"tools": [{"type": "function"}]}, "tools is not supported"),
         (question("x") | {"top_logprobs": 100}, "top_logprobs must be"),
         (question("x") | {"temperature": True}, "temperature must be"),
         (question("x") | {"max_tokens": 8192}, "exceed the context"),
@@ -103,6 +111,41 @@ def test_what_cannot_be_answered_is_refused_in_words(served, body, told: str) ->
     assert status == 400
     assert told in answer["error"]["message"]
     assert post(served, question("still there?") | {"max_tokens": 1})[0] == 200
+
+
+def test_an_answer_ends_before_a_stop_string(served) -> None:
+    ask = question("go on") | {"max_tokens": 12, "temperature": 0, "logprobs": True}
+    whole = post(served, ask)[1]["choices"][0]
+    text = whole["message"]["content"]
+    stop = text[len(text) // 2 :][:3]
+    status, answer = post(served, ask | {"stop": stop})
+    (choice,) = answer["choices"]
+    assert status == 200
+    assert choice["message"]["content"] == text[: text.index(stop)]
+    assert choice["finish_reason"] == "stop"
+    assert len(choice["logprobs"]["content"]) < len(whole["logprobs"]["content"])
+    assert answer["usage"]["completion_tokens"] == len(choice["logprobs"]["content"])
+    neutral = {"stop": None, "top_p": 1, "presence_penalty": 0, "tools": [], "stream": False}
+    assert post(served, ask | neutral)[1]["choices"][0] == whole
+
+
+@pytest.mark.parametrize("tokens", [1, 4])
+def test_the_least_top_p_leaves_the_likeliest_token(served, tokens: int) -> None:
+    ask = question("go on") | {"max_tokens": tokens}
+    likeliest = post(served, ask | {"temperature": 0})[1]["choices"][0]["message"]
+    for seed in range(3):
+        status, found = post(served, ask | {"temperature": 2, "top_p": 0, "seed": seed})
+        assert status == 200, found
+        assert found["choices"][0]["message"] == likeliest
+
+
+def test_a_request_that_does_not_say_its_length_is_refused(served) -> None:
+    where = urllib.parse.urlsplit(served.base_url)
+    connection = http.client.HTTPConnection(where.hostname, where.port)
+    connection.request("POST", "/v1/chat/completions", iter([b"{}"]), encode_chunked=True)
+    answer = connection.getresponse()
+    assert answer.status == 411
+    assert "chunked ones are not read" in answer.read().decode()
 
 
 def test_check_says_that_it_can_be_read_out(

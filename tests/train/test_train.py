@@ -21,7 +21,7 @@ from presage.llm.prompts import prompt_ids
 from presage.llm.readout import ReadOut
 from presage.llm.weights import Description, load
 from presage.store.lock import Lock
-from presage.train import config, merging, questions, sft, stages
+from presage.train import config, grpo, merging, questions, sft, stages
 
 CONFIG = """\
 model = "{model}"
@@ -135,6 +135,36 @@ def test_a_model_that_speaks_learns_the_form_and_then_earns_more(written, small,
     assert losses(into / "grpo", "reward") == rewards, "goes on from the last checkpoint, which is the end"
 
 
+def test_reinforcement_learning_that_is_killed_goes_on_to_the_same_end(
+    written, small, tmp_path: Path, losses, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the third epoch: there are questions for three steps."""
+    pytest.importorskip("trl", reason="needs the train extra")
+    changes = {"sft__steps": 60, "sft__limit": 24, "grpo__steps": 8, "grpo__checkpoint_steps": 2}
+    chosen = config.read(written("spoken", 0), **changes)
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    stages.run(chosen, [small], whole, say=str)
+    shutil.copytree(whole, cut, ignore=shutil.ignore_patterns("grpo"))
+    calls, reward = [], grpo.Reward.__call__
+
+    def dies(self, *arguments, **more):
+        calls.append(more)
+        if len(calls) == 8:
+            raise KilledError
+        return reward(self, *arguments, **more)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(grpo.Reward, "__call__", dies)
+        with pytest.raises(KilledError):
+            stages.run(chosen, [small], cut, say=str)
+    told: list[str] = []
+    stages.run(chosen, [small], cut, say=told.append)
+    assert "grpo: going on from checkpoint-6" in told
+    assert len(set(losses(whole / "grpo", "reward"))) > 4, "answers differ"
+    for key in ("reward", "completions/mean_length", "grad_norm"):
+        assert losses(cut / "grpo", key) == pytest.approx(losses(whole / "grpo", key), rel=1e-4, abs=1e-7)
+
+
 def test_stages_alone_and_other_settings(written, small, tmp_path: Path) -> None:
     into = tmp_path / "model"
     chosen = config.read(written())
@@ -238,6 +268,33 @@ def test_questions_of_other_recordings_are_refused(written, small, roomy, tmp_pa
         stages.run(config.read(written()), [roomy], tmp_path, ["questions"], say=str)
     with pytest.raises(PresageError, match=r"the questions in .* were begun with other settings"):
         stages.run(config.read(written(), questions__per_kernel=1), [small], tmp_path, ["sft"], say=str)
+
+
+def test_the_questions_stage_says_how_far_it_is(written, small, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(questions, "_SAYS_EVERY", 0.0)
+    told: list[str] = []
+    for _ in range(2):
+        questions.make(config.read(written()), [small], tmp_path, told.append)
+    assert [line.partition(" operations")[0] for line in told] == [
+        *(f"questions: {number} of 4" for number in (1, 2, 3, 4)),
+        f"questions: {sum(len(file.read_text().splitlines()) for file in tmp_path.glob('*.jsonl'))} of 4",
+        "questions: 0 of 0",
+    ]
+    assert told[-1].endswith("4 operations were there")
+
+
+def test_a_result_that_is_written_again_is_not_done_until_it_is_whole(tiny, tmp_path: Path, monkeypatch) -> None:
+    loaded = load(str(tiny))
+    sft.write_result(loaded.model, loaded, tmp_path)
+    assert (tmp_path / "done").exists()
+
+    def dies(*_: object, **more: object) -> None:
+        raise KilledError
+
+    monkeypatch.setattr(loaded.model, "save_pretrained", dies)
+    with pytest.raises(KilledError):
+        sft.write_result(loaded.model, loaded, tmp_path)
+    assert not (tmp_path / "done").exists()
 
 
 def test_a_kernel_is_never_its_own_anchor(written, small, tmp_path: Path) -> None:

@@ -226,7 +226,8 @@ def test_questions_that_fit_no_mode_are_refused(tmp_path: Path, capsys: pytest.C
         ]
         (tmp_path / f"{split}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
 
-    command = ["train", "llm", "--config", "tiny", "--mode", "readout", "--questions", str(tmp_path)]
+    begin = ["train", "llm", "--config", "tiny", "--mode", "readout", "--into", str(tmp_path / "model")]
+    command = [*begin, "--questions", str(tmp_path)]
     assert main(command) == 2
     assert "a folder of questions has train.jsonl and validation.jsonl" in capsys.readouterr().err
     write("train", ["0"])

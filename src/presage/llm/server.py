@@ -25,7 +25,21 @@ from presage.llm.weights import Weights, import_libraries
 _LARGEST = 8 << 20
 _MOST_LIKELIEST = 20
 _MOST_ANSWERS = 64
+_MOST_STOPS = 4
 _DEFAULT_TOKENS = 512
+_UNSUPPORTED: Mapping[str, Sequence[Any]] = {
+    "stream": (False,),
+    "response_format": ({"type": "text"},),
+    "tools": ([],),
+    "functions": ([],),
+    "logit_bias": ({},),
+    "presence_penalty": (0,),
+    "frequency_penalty": (0,),
+    "repetition_penalty": (1,),
+    "top_k": (0, -1),
+    "min_p": (0,),
+}
+"""Settings that would change the answer, with the values, besides null, that change nothing."""
 
 
 class _RefusedError(Exception):
@@ -39,6 +53,8 @@ class _Asked:
     prompt: list[int]
     max_tokens: int
     temperature: float
+    top_p: float
+    stop: tuple[str, ...]
     likeliest: int
     answers: int
     seed: int | None
@@ -97,20 +113,23 @@ class WeightsServer:
         return waiting.result()
 
     def _check(self, body: Mapping[str, Any]) -> _Asked:
-        if (body.get("response_format") or {"type": "text"}) != {"type": "text"}:
-            raise _RefusedError("response_format is not supported")
-        if body.get("stream"):
-            raise _RefusedError("stream is not supported")
+        for name, neutral in _UNSUPPORTED.items():
+            if body.get(name) is not None and body[name] not in neutral:
+                raise _RefusedError(f"{name} is not supported")
         prompt = prompt_ids(self._weights.tokenizer, _messages(body.get("messages")))
         tells = bool(body.get("logprobs"))
-        longest = body.get("max_completion_tokens") or body.get("max_tokens")
+        longest = body.get("max_completion_tokens")
+        if longest is None:
+            longest = body.get("max_tokens")
         asked = _Asked(
             prompt=prompt,
             max_tokens=int(_number(longest, "max_tokens", 1, self._context, _DEFAULT_TOKENS)),
             temperature=_number(body.get("temperature"), "temperature", 0, 2, 1.0),
+            top_p=_number(body.get("top_p"), "top_p", 0, 1, 1.0),
+            stop=_stops(body.get("stop")),
             likeliest=int(_number(body.get("top_logprobs"), "top_logprobs", 0, _MOST_LIKELIEST, 0)),
             answers=int(_number(body.get("n"), "n", 1, _MOST_ANSWERS, 1)),
-            seed=None if body.get("seed") is None else int(_number(body.get("seed"), "seed", 0, 2**63 - 1, 0)),
+            seed=None if body.get("seed") is None else int(_number(body["seed"], "seed", 0, 2**63 - 1, 0)),
             tells=tells,
         )
         if len(prompt) + asked.max_tokens > self._context:
@@ -157,7 +176,9 @@ class WeightsServer:
             return int(logits.argmax())
         generator = torch.Generator(device=logits.device)
         generator.manual_seed(asked.seed) if asked.seed is not None else generator.seed()
-        return int(torch.multinomial(torch.softmax(logits / asked.temperature, -1), 1, generator=generator))
+        p, order = torch.softmax(logits / asked.temperature, -1).sort(descending=True)
+        p[1:][p.cumsum(-1)[:-1] >= asked.top_p] = 0
+        return int(order[torch.multinomial(p, 1, generator=generator)])
 
     def _generate(self, asked: _Asked) -> dict[str, Any]:
         torch, _ = import_libraries()
@@ -167,9 +188,11 @@ class WeightsServer:
         ids = torch.tensor([asked.prompt], device=self._weights.device)
         chosen: dict[str, Any] = {"do_sample": asked.temperature > 0, "num_return_sequences": asked.answers}
         if asked.temperature > 0:
-            chosen |= {"temperature": asked.temperature, "top_k": 0, "top_p": 1.0}
+            chosen |= {"temperature": asked.temperature, "top_k": 0, "top_p": asked.top_p}
         elif asked.answers > 1:
             ids, chosen["num_return_sequences"] = ids.repeat(asked.answers, 1), 1
+        if asked.stop:
+            chosen |= {"stop_strings": list(asked.stop), "tokenizer": tokenizer}
         end = tokenizer.eos_token_id
         with torch.inference_mode():
             out = model.generate(
@@ -178,17 +201,33 @@ class WeightsServer:
                 return_dict_in_generate=True, output_logits=asked.tells, **chosen,
             )  # fmt: skip
         told = [row[len(asked.prompt) :].tolist() for row in out.sequences]
-        ended = [tokens[: tokens.index(end) + 1] if end in tokens else tokens for tokens in told]
+        ended = [
+            self._until_stop(tokens[: tokens.index(end) + 1] if end in tokens else tokens, asked) for tokens in told
+        ]
         logits = [[step[i].float() for step in out.logits] for i in range(len(ended))] if asked.tells else None
         return self._response(asked, ended, logits)
+
+    def _until_stop(self, tokens: list[int], asked: _Asked) -> list[int]:
+        """The tokens up to the one that completes a stop string."""
+        if asked.stop:
+            for count in range(1, len(tokens)):
+                if self._said(tokens[:count], asked)[1]:
+                    return tokens[:count]
+        return tokens
+
+    def _said(self, tokens: Sequence[int], asked: _Asked) -> tuple[str, bool]:
+        """The text of an answer up to a stop string, and whether there is one."""
+        text = self._weights.tokenizer.decode(list(tokens), skip_special_tokens=True)
+        found = [text.index(stop) for stop in asked.stop if stop in text]
+        return text[: min(found)] if found else text, bool(found)
 
     # -- answering ----------------------------------------------------------------------------------------------------
 
     def _response(self, asked: _Asked, answers: Sequence[Sequence[int]], logits: Any) -> dict[str, Any]:
         choices = []
         for index, tokens in enumerate(answers):
-            is_ended = bool(tokens) and tokens[-1] == self._weights.tokenizer.eos_token_id
-            said = self._weights.tokenizer.decode(list(tokens), skip_special_tokens=True)
+            said, is_stopped = self._said(tokens, asked)
+            is_ended = is_stopped or (bool(tokens) and tokens[-1] == self._weights.tokenizer.eos_token_id)
             choice: dict[str, Any] = {
                 "index": index,
                 "finish_reason": "stop" if is_ended else "length",
@@ -214,6 +253,13 @@ class WeightsServer:
         return {"token": self._weights.tokenizer.decode([token]), "logprob": max(value, -1e4)}
 
 
+def _parsed(text: bytes) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise _RefusedError(f"a request is a JSON object, and this is not JSON: {error}") from error
+
+
 def _messages(given: Any) -> list[dict[str, str]]:
     if not isinstance(given, list) or not given:
         raise _RefusedError("messages must be a list of messages")
@@ -226,12 +272,19 @@ def _messages(given: Any) -> list[dict[str, str]]:
     return found
 
 
+def _stops(given: Any) -> tuple[str, ...]:
+    found = [given] if isinstance(given, str) else given or []
+    if not isinstance(found, list) or len(found) > _MOST_STOPS or not all(isinstance(e, str) and e for e in found):
+        raise _RefusedError(f"stop must be a string or a list of at most {_MOST_STOPS} strings, none of them empty")
+    return tuple(found)
+
+
 def _number(value: Any, name: str, least: float, most: float, default: float) -> float:
     if value is None:
         return default
     if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
         raise _RefusedError(f"{name} must be a number from {least:g} to {most:g}")
-    return value
+    return float(value)
 
 
 class _Server(ThreadingHTTPServer):
@@ -257,8 +310,12 @@ def _handler(server: WeightsServer) -> type[BaseHTTPRequestHandler]:
                 self._fail(404, f"there is no {self.path[:80]}; ask /v1/models or /v1/chat/completions")
 
         def do_POST(self) -> None:
+            if "Content-Length" not in self.headers:
+                self.close_connection = True
+                self._fail(411, "a request says with Content-Length how many bytes it has; chunked ones are not read")
+                return
             try:
-                size = int(self.headers.get("Content-Length") or 0)
+                size = int(self.headers["Content-Length"])
             except ValueError:
                 size = -1
             if not 0 <= size <= _LARGEST:
@@ -270,7 +327,7 @@ def _handler(server: WeightsServer) -> type[BaseHTTPRequestHandler]:
                 self._fail(404, f"there is no {self.path[:80]}; ask /v1/chat/completions")
                 return
             try:
-                body = json.loads(text)
+                body = _parsed(text)
                 if not isinstance(body, dict):
                     raise _RefusedError("a request is a JSON object")
                 self._send(200, server.answer(body))

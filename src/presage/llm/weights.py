@@ -135,7 +135,10 @@ def _plain(spec: str, dtype: Any, sees: bool) -> tuple[Any, Any]:
             raise PresageError(f"{spec} takes no pictures: it has no image processor")
         model = kind.from_pretrained(**place, **safe, dtype=dtype)
     except _UNREADABLE as error:
-        raise PresageError(f"cannot load {spec}: {_first_line(error)}") from error
+        why = _first_line(error)
+        if not path.exists():
+            why = f"there is no folder or file of this name, and the model hub gave none: {why}"
+        raise PresageError(f"cannot load {spec}: {why}") from error
     if "gguf_file" in place:
         _forget_packing(model)
     model.config.use_cache = True

@@ -21,7 +21,7 @@ from presage.llm.weights import Weights, import_libraries, load
 from presage.train import rewards
 from presage.train.config import Config, Grpo
 from presage.train.questions import Question, claim
-from presage.train.sft import LOG, RESULT, precision_of, with_lora, write_result
+from presage.train.sft import LOG, RESULT, order, precision_of, with_lora, write_result
 
 _STATE = "trainer_state.json"
 
@@ -54,7 +54,9 @@ def train(
         processing_class=tokenizer,
         reward_funcs=[Reward(config.grpo, tokenizer)],
         args=trl.GRPOConfig(**arguments(config, folder, torch.cuda.is_available(), _processes())),
-        train_dataset=datasets.Dataset.from_list([row(tokenizer, question) for question in questions]),
+        train_dataset=datasets.Dataset.from_list(
+            [row(tokenizer, question) for question in in_order(config, questions)]
+        ),
     )
     trainer.remove_callback(transformers.PrinterCallback)
     if last:
@@ -105,11 +107,19 @@ def arguments(config: Config, folder: Path, has_gpu: bool, processes: int) -> di
         "scale_rewards": "none", "loss_type": "dr_grpo", "bf16": has_gpu and config.precision != "fp32",
         "use_cpu": not has_gpu, "gradient_checkpointing": config.recompute, "report_to": "none", "logging_steps": 1,
         "save_steps": chosen.checkpoint_steps, "save_total_limit": 2, "disable_tqdm": True,
-        "dataloader_pin_memory": has_gpu,
+        "dataloader_pin_memory": has_gpu, "shuffle_dataset": False,
     }  # fmt: skip
     if chosen.vllm:
         told |= {"use_vllm": True, "vllm_mode": "colocate", "vllm_gpu_memory_utilization": chosen.vllm_memory}
     return told
+
+
+def in_order(config: Config, questions: Sequence[Question]) -> list[Question]:
+    """The questions of all steps, one after the other. TRL's own order after a resumed epoch differs from that of a
+    training that was not interrupted."""
+    chosen = config.grpo
+    steps = (order(len(questions), step, chosen.questions, chosen.seed) for step in range(chosen.steps))
+    return [questions[i] for step in steps for i in step]
 
 
 def row(tokenizer: Any, question: Question) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import random
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,6 +36,8 @@ ADVICE = "advice"
 SPLITS = ("train", "validation")
 _BASELINES = ("eager.py", "compiled.py")
 """PyTorch's own kernels, which are not forecast."""
+_SAYS_EVERY = 10.0
+"""Seconds between two lines that tell how far it is."""
 _TRUTH, _BESIDE, _ANY = 0.6, 0.15, 0.02
 """Probabilities in the target answers of a spoken model: of the right bin, of its neighbours, and of other bins."""
 
@@ -73,20 +76,31 @@ def make(config: Config, recordings: Sequence[Recording], folder: Path, say: Cal
             "folder with --into, or remove it"
         )
     advisers = advice.make(recordings, folder / ADVICE, say) if config.questions.advised else None
-    made = there = 0
-    for recording in recordings:
-        device = RecordedDevice(recording)
-        for problem in recording.counts:
-            file = folder / f"{recording.name}.{problem}.jsonl"
-            if file.exists():
-                there += 1
-                continue
-            rows = [row for row in device.rows(problem).values() if row.source and row.family not in _BASELINES]
-            is_asked = bool(rows) and rows[0].split in SPLITS
-            drawn = list(draw(device, problem, rows, config.questions, advisers)) if is_asked else []
-            write_whole(file, "".join(json.dumps(dataclasses.asdict(each)) + "\n" for each in drawn))
-            made += 1
-    say(f"questions: {made} operations written, {there} were there")
+    asked = [(recording, problem) for recording in recordings for problem in _asked(recording)]
+    missing = [(recording, problem) for recording, problem in asked if not _file(folder, recording, problem).exists()]
+    written, said = 0, time.monotonic()
+    for number, (recording, problem) in enumerate(missing, 1):
+        device = RecordedDevice(recording)  # a new one for each operation, since it keeps the rows that it has read
+        rows = [row for row in device.rows(problem).values() if row.source and row.family not in _BASELINES]
+        drawn = list(draw(device, problem, rows, config.questions, advisers)) if rows else []
+        lines = "".join(json.dumps(dataclasses.asdict(each)) + "\n" for each in drawn)
+        write_whole(_file(folder, recording, problem), lines)
+        written += len(drawn)
+        if time.monotonic() - said >= _SAYS_EVERY:
+            said = time.monotonic()
+            say(f"questions: {number} of {len(missing)} operations, {written} questions")
+    say(f"questions: {written} of {len(missing)} operations written; {len(asked) - len(missing)} operations were there")
+
+
+def _asked(recording: Recording) -> list[str]:
+    """The operations of a recording that are in one of `SPLITS`."""
+    known = recording.columns("problem", "split")
+    split_of = dict(zip(known["problem"], known["split"], strict=True))
+    return [problem for problem in recording.counts if split_of[problem] in SPLITS]
+
+
+def _file(folder: Path, recording: Recording, problem: str) -> Path:
+    return folder / f"{recording.name}.{problem}.jsonl"
 
 
 def draw(

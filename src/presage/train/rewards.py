@@ -7,7 +7,7 @@ answer approaches the longest allowed length.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import numpy.typing as npt
@@ -82,17 +82,6 @@ def brevity(used: float) -> float:
     (1.0, 0.5, 0.0)
     """
     return float(np.clip((1 - used) / (1 - FULL_LENGTH), 0.0, 1.0))
-
-
-def telling(rewards: Sequence[float], group: int) -> list[bool]:
-    """For each answer, whether the rewards in its group differ. Groups are `group` consecutive answers to one question.
-    A group with equal rewards has no gradient, and is left out of the loss.
-
-    >>> telling([0.0, 1.0, 0.5, 0.5], 2)
-    [True, True, False, False]
-    """
-    parted = np.asarray(rewards, dtype=np.float64).reshape(-1, group)
-    return [bool(each) for each in np.repeat(np.ptp(parted, axis=1) > 1e-9, group)]
 
 
 def check(kind: str) -> None:

@@ -135,7 +135,8 @@ class Training:
         start = saved = time.monotonic()
         self.model.train()
         for step in range(first, steps):
-            told = self._step(step, steps, [examples[i] for i in order(len(examples), step, self._settings)])
+            drawn = order(len(examples), step, self._settings.batch, self._settings.seed)
+            told = self._step(step, steps, [examples[i] for i in drawn])
             seconds = before + time.monotonic() - start
             if self._accelerator.is_main_process:
                 log.append(json.dumps({"step": step + 1, **told, "seconds": round(seconds, 2)}))
@@ -213,11 +214,11 @@ def seconds(folder: Path) -> float:
     return float(json.loads(lines[-1])["seconds"]) if lines else 0.0
 
 
-def order(count: int, step: int, settings: Any) -> list[int]:
+def order(count: int, step: int, batch: int, seed: int) -> list[int]:
     """The indices of the examples of a step. Each epoch is shuffled with a seed from its number, so that the indices of
     any step can be computed alone."""
-    places = range(step * settings.batch, (step + 1) * settings.batch)
-    return [_epoch(count, place // count, settings.seed)[place % count] for place in places]
+    places = range(step * batch, (step + 1) * batch)
+    return [_epoch(count, place // count, seed)[place % count] for place in places]
 
 
 def _epoch(count: int, epoch: int, seed: int, known: dict[tuple[int, int, int], list[int]] = {}) -> list[int]:  # noqa: B006
@@ -300,10 +301,11 @@ def compile_layers(model: Any) -> None:
 
 
 def write_result(model: Any, weights: Weights, folder: Path) -> None:
-    """Write the trained adapter or weights as safetensors in half precision, with the tokenizer, and last a file
-    `done`."""
+    """Write the trained adapter or weights as safetensors in half precision, with the tokenizer. The file `done` is
+    there only while all others are whole."""
     torch, _ = import_libraries()
     folder.mkdir(parents=True, exist_ok=True)
+    (folder / "done").unlink(missing_ok=True)
     small = {name: each.to(torch.bfloat16) for name, each in model.state_dict().items()}
     if hasattr(model, "peft_config"):
         import_peft()
