@@ -219,8 +219,8 @@ def _explain(error: BaseException) -> str:
         return str(error)
     if package := _missing_package(error):
         text = (
-            f"{package} is not installed; if it is a package, run '{sys.executable} -m pip install {package}'; a file"
-            " of your own has to be part of the module"
+            f"{package} is not installed in {sys.executable}; if you know and trust this package, install it there, and"
+            " if it is a file of your own, make it part of the module"
         )
     if _lacks_library(error):
         text = f"the extension needs one of NVIDIA's libraries, which cannot be used here\n{text}"
