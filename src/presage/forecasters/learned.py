@@ -46,7 +46,7 @@ _DOUBTED = 10
 """The weight of the learned noise, in measurements, when a search's own residuals rescale it."""
 _LEAD = 0.5
 """Octaves by which a forecast may be faster than the busiest unit allows. The walk that counts the unit's work errs by
-more for less than one kernel in a hundred; trees err by any amount for kernels unlike those they have seen."""
+more for one kernel in a hundred or less; trees err by any amount for kernels unlike those they have seen."""
 FAMILIAR = "familiar"
 """The feature with the greatest similarity of a kernel to any stored kernel of the training data."""
 MANY = 10_000
