@@ -80,6 +80,8 @@ def test_what_was_returned_must_be_described(outputs: Any, timed: bool, status: 
 class FakeChild:
     """A worker that gives one answer."""
 
+    scratch = "/tmp/none"
+
     def __init__(self, answer: dict[str, Any]) -> None:
         self.arena = SimpleNamespace(slots=[[]] * CALLS, settle=lambda: None)
         self._answer = answer

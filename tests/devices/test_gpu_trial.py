@@ -104,11 +104,11 @@ def test_what_fails_ahead_is_tried_again_without(status: Status, again: bool) ->
 
     asked = list[str]()
     trial = GpuTrial(ADDITION, EAGER, Effort(rounds=ROUNDS))
-    trial.child = SimpleNamespace(command=command, output=str, kill=lambda: None)  # type: ignore[assignment]
+    trial.child = SimpleNamespace(command=command, output=str, kill=lambda: None, scratch="/tmp/none")  # type: ignore[assignment]
     trial.attempt(trial._call_ahead, [])
     assert isinstance(trial.verdict, CalledAheadError) is again
     second = GpuTrial(ADDITION, EAGER, Effort(rounds=ROUNDS))
-    second.child, second.is_called_ahead = SimpleNamespace(command=command), False  # type: ignore[assignment]
+    second.child, second.is_called_ahead = SimpleNamespace(command=command, scratch="/tmp/none"), False  # type: ignore[assignment]
     second._call_ahead([])
     assert asked == ["prepare"]
 

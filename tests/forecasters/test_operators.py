@@ -210,6 +210,16 @@ def test_a_kernel_of_which_nothing_is_known_is_named(model: OperatorModel) -> No
     assert told.deviation < time.deviation
 
 
+def test_what_the_host_computes_is_slow_and_in_doubt(model: OperatorModel) -> None:
+    on_gpu = chain(2, 1 << 24)
+    on_host = replace(on_gpu, tensors=tuple(replace(tensor, device="cpu") for tensor in on_gpu.tensors))
+    fast, slow = (module_time(trace, H200, model) for trace in (on_gpu, on_host))
+    assert slow.ns > 5 * fast.ns
+    assert slow.deviation > 1
+    assert "the host computes" in slow.note()
+    assert "the host" not in module_time(replace(on_host, steps=()), H200, model).note()
+
+
 def test_a_kernel_is_priced_by_what_the_compiler_says_of_it() -> None:
     """Of two kernels that move the same bytes, the one whose warps do more is slower. An unknown one is left out."""
     few = {"instructions": 100.0, "lanes": 3200.0, "global_load": 4.0, "load_sectors": 16.0, "store_sectors": 16.0}

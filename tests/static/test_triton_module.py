@@ -123,7 +123,7 @@ CANNOT_WORK = [
     (call("    missing()\n"), "runtime_error", "missing"),
     (ADD, "runtime_error", "neither custom_kernel"),
     (ADD + "def custom_kernel(data)\n", "compile_error", "SyntaxError: expected ':'"),
-    (ADD + "import nosuch.part\n", "unknown", "nosuch is not installed; if it is a package, run '"),
+    (ADD + "import nosuch.part\n", "unknown", "nosuch is not installed in /"),
     (ADD + "from torch import nosuch\n", "compile_error", "cannot import name 'nosuch'"),
     (
         ADD + "import os\nos._exit(3)\n",

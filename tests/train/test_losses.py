@@ -12,7 +12,6 @@ import pytest
 
 pytest.importorskip("torch", reason="needs the train extra")
 import torch
-from safetensors import SafetensorError
 
 from presage import PresageError
 from presage.core import scoring
@@ -133,8 +132,9 @@ def test_the_token_that_decides_counts_as_much_as_the_whole_answer() -> None:
 
 
 def test_a_full_disk_ends_a_training_in_words(tmp_path: Path) -> None:
+    safetensors = pytest.importorskip("safetensors", reason="needs the train extra")
     parameter = torch.nn.Parameter(torch.zeros(100_000))
     with pytest.raises(PresageError, match="cannot write"), checkpoint.written(tmp_path / checkpoint.FILE):
-        raise SafetensorError("I/O error: No space left on device (os error 28)")
+        raise safetensors.SafetensorError("I/O error: No space left on device (os error 28)")
     checkpoint.save(tmp_path, {"p": parameter}, torch.optim.AdamW([parameter]), {"step": 1})
     assert checkpoint.load(tmp_path, {"p": parameter}, torch.optim.AdamW([parameter])) == {"step": 1}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import http.client
 import json
+import socket
 import urllib.error
-import urllib.parse
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 
@@ -17,7 +17,7 @@ pytest.importorskip("openai", reason="needs the llm extra")
 from presage.cli.main import main
 from presage.forecasters import llm_question
 from presage.forecasters.llm import LlmForecaster, sample_question
-from presage.llm import probe
+from presage.llm import probe, server
 from presage.llm.client import Client
 from presage.llm.readout import ReadOut
 from presage.llm.server import WeightsServer
@@ -73,6 +73,33 @@ def test_many_at_once_are_each_answered_as_alone(served) -> None:
         assert one["message"] == other["message"]
         tops = [choice["logprobs"]["content"][0]["top_logprobs"] for choice in (one, other)]
         assert [each["logprob"] for each in tops[0]] == pytest.approx([each["logprob"] for each in tops[1]], abs=1e-4)
+
+
+LONG = {"max_tokens": 3000, "n": 4, "temperature": 1.0}
+
+
+def test_a_request_whose_client_has_gone_is_dropped(served) -> None:
+    with pytest.raises(server._GoneError):
+        served.answer(question("go on") | LONG, lambda: True)
+    body = json.dumps(question("go on") | LONG).encode()
+    with socket.create_connection(served._server.server_address) as gone:
+        head = f"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n"
+        gone.sendall(head.encode() + body)
+    assert post(served, question("and on") | {"max_tokens": 2})[0] == 200
+
+
+def test_short_requests_do_not_wait_for_all_long_ones(served) -> None:
+    order = []
+
+    def ask(name: str, more: dict) -> None:
+        assert post(served, question(name) | more)[0] == 200
+        order.append(name)
+
+    with ThreadPoolExecutor(4) as pool:
+        asked = [pool.submit(ask, name, LONG | {"n": 1}) for name in ("first", "second", "third")]
+        for each in (pool.submit(ask, "short", {"max_tokens": 1}), *asked):
+            each.result()
+    assert order[-1] != "short"
 
 
 def test_longer_answers_seeds_and_several(served) -> None:
@@ -140,12 +167,14 @@ def test_the_least_top_p_leaves_the_likeliest_token(served, tokens: int) -> None
 
 
 def test_a_request_that_does_not_say_its_length_is_refused(served) -> None:
-    where = urllib.parse.urlsplit(served.base_url)
-    connection = http.client.HTTPConnection(where.hostname, where.port)
-    connection.request("POST", "/v1/chat/completions", iter([b"{}"]), encode_chunked=True)
-    answer = connection.getresponse()
+    with socket.create_connection(served._server.server_address) as connection:
+        head = "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+        connection.sendall(head.encode() + b"2\r\n{}\r\n0\r\n\r\n")
+        answer = http.client.HTTPResponse(connection)
+        answer.begin()
+        said = answer.read().decode()
     assert answer.status == 411
-    assert "chunked ones are not read" in answer.read().decode()
+    assert "chunked ones are not read" in said
 
 
 def test_check_says_that_it_can_be_read_out(

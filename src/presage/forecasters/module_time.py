@@ -32,6 +32,9 @@ _VIEW_NS, _LAUNCH_HOST_NS = 3_000.0, 10_000.0
 _LAUNCH_ABOVE, _LAUNCH_DEVIATION = 1.0, 1.2
 """Octaves above its roofline that a kernel without a forecast is assumed to take, and the standard deviation."""
 _COPY_DEVIATION = 0.5
+_HOST_BANDWIDTH, _HOST_DEVIATION, _HOST_BYTES = 1e10, 1.5, 1 << 16
+"""Bytes per second of an operator that the host computes, the standard deviation in octaves, and the number of bytes
+from which on its time is in doubt."""
 _FUSED = "what torch.compile makes of its operators"
 _NOT_FUSED = ("mm", "mv", "conv", "attention", "rnn", "sort", "topk", "cum")
 """Parts of the names of operators for which torch.compile calls a library, or which it does not fuse."""
@@ -182,6 +185,8 @@ def step_times(trace: Trace, hardware: Hardware, model: OperatorModel, launches:
             found.append(_of_operator(at, alone[at], costs[at], held))
         elif step.kind in LAUNCHES:
             found.append(_of_launch(at, step, least.get(at, 0.0), launches.get(at)))
+        elif trace.is_on_host(step):
+            found.append(_of_host(at, step))
         elif step.kind not in FREE and step.bytes and least.get(at):
             ns = least[at] + operator_features.LAUNCH_NS
             found.append(StepTime(at, step.name, math.log2(ns), _COPY_DEVIATION, _LAUNCH_HOST_NS, operator=step.name))
@@ -203,6 +208,15 @@ def _of_launch(at: int, step: Step, least_ns: float, priced: tuple[float, float]
     guess = math.log2(operator_features.LAUNCH_NS + least_ns) + _LAUNCH_ABOVE
     doubt = f"of the kernel {name} only its roofline is known"
     return StepTime(at, name, guess, _LAUNCH_DEVIATION, _LAUNCH_HOST_NS, doubt, key, name)
+
+
+def _of_host(at: int, step: Step) -> StepTime:
+    name = step.name.removeprefix("aten::").partition(".")[0]
+    log2_ns = math.log2(operator_features.LAUNCH_NS + 1e9 * step.bytes / _HOST_BANDWIDTH)
+    if step.bytes < _HOST_BYTES:
+        return StepTime(at, step.name, log2_ns, _COPY_DEVIATION, _LAUNCH_HOST_NS, operator=step.name)
+    doubt = f"the host computes {name}, and its speed is not known"
+    return StepTime(at, f"{name} on the host", log2_ns, _HOST_DEVIATION, _LAUNCH_HOST_NS, doubt)
 
 
 class _Cache:

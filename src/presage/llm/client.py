@@ -41,6 +41,11 @@ _T = TypeVar("_T")
 class NoAnswerError(Exception):
     """This question got no answer; another question may get one. The message says what happened."""
 
+    def __init__(self, message: str, may_pass: bool = False) -> None:
+        """may_pass: whether the cause may be passing, such as an endpoint that is busy."""
+        super().__init__(message)
+        self.may_pass = may_pass
+
 
 class RefusedError(PresageError):
     """The endpoint refuses all questions: the key, model or address is wrong, or the account is empty."""
@@ -175,7 +180,7 @@ class Client:
             if _OTHER_LIMIT in str(error) and _OTHER_LIMIT not in asked:
                 self.manner = replace(self.manner, token_limit=_OTHER_LIMIT)
                 return self.ask_once(messages, tokens, **extra)
-            raise NoAnswerError(self._say(str(error))) from None
+            raise NoAnswerError(self._say(str(error)), isinstance(error, _TroubleError)) from None
 
     def list_models(self) -> list[str]:
         """The models that the endpoint lists; this is free. Raises NoAnswerError or RefusedError."""

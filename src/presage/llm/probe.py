@@ -88,6 +88,7 @@ class _Probe:
         self._client, self._clock = client, clock
         self.latency: float | None = None
         self.reason = ""
+        self._may_pass = False
 
     def _ask(self, tokens: int | None = None, **extra: Any) -> list[Answer] | None:
         """The answers, or None if there were none; `reason` then says why."""
@@ -95,11 +96,15 @@ class _Probe:
         try:
             answers = self._client.ask_once(_QUESTION, tokens or _TOKENS, **extra)
         except NoAnswerError as error:
-            self.reason = str(error)
+            self.reason, self._may_pass = str(error), error.may_pass
             return None
         if self.latency is None:
             self.latency = self._clock() - start
         return answers
+
+    def _unanswered(self) -> Ability:
+        """An endpoint that was too slow or too busy may still support what it was asked for."""
+        return Ability(None if self._may_pass else False, self.reason)
 
     def answers(self) -> bool:
         return self._ask() is not None
@@ -109,7 +114,7 @@ class _Probe:
         wanted = {"type": name} | ({"json_schema": named} if name == "json_schema" else {})
         answers = self._ask(response_format=wanted)
         if answers is None:
-            return Ability(False, self.reason)
+            return self._unanswered()
         try:
             number = json.loads(answers[0].text)
         except ValueError:
@@ -123,13 +128,13 @@ class _Probe:
     def several(self) -> Ability:
         answers = self._ask(n=2)
         if answers is None:
-            return Ability(False, self.reason)
+            return self._unanswered()
         return Ability(len(answers) == 2, "" if len(answers) == 2 else "accepted, but one answer came back")
 
     def logprobs(self) -> Ability:
         answers = self._ask(logprobs=True)
         if answers is None:
-            return Ability(False, self.reason)
+            return self._unanswered()
         there = bool(answers[0].raw.get("logprobs"))
         return Ability(there, "" if there else "accepted, but none came back")
 
@@ -137,7 +142,7 @@ class _Probe:
         """Whether the endpoint returns the log-probabilities of enough first tokens."""
         answers = self._ask(1, logprobs=True, top_logprobs=LIKELIEST, temperature=1.0)
         if answers is None:
-            return Ability(False, self.reason)
+            return self._unanswered()
         told = len(answers[0].likeliest)
         enough = told >= LEAST_LIKELIEST
         return Ability(enough, f"tells the {told} likeliest tokens" if told else "accepted, but no tokens came back")
@@ -147,7 +152,7 @@ class _Probe:
         for _ in range(2):
             answers = self._ask(seed=1)
             if answers is None:
-                return Ability(False, self.reason)
+                return self._unanswered()
             texts.append(answers[0].text)
         if texts[0] != texts[1]:
             return Ability(False, "accepted, but two answers with one seed differ")

@@ -1,17 +1,22 @@
 """An OpenAI-compatible server for open weights on this machine, so that a trained model can be asked like any other:
 chat completions, with the log-probabilities of the likeliest tokens.
 
-Requests for one token (read-outs) are batched: all that are waiting are answered together. Other requests are answered
-one after the other. By default the server listens on localhost only.
+Requests for one token (read-outs) are batched: all that are waiting are answered together, and before others. Other
+requests are answered one after the other. A request whose client has disconnected is dropped. By default the server
+listens on localhost only.
 """
 
 from __future__ import annotations
 
 import json
 import queue
+import select
+import socket
 import threading
-from collections.abc import Mapping, Sequence
-from concurrent.futures import Future
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, InvalidStateError
+from contextlib import suppress
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
@@ -27,6 +32,9 @@ _MOST_LIKELIEST = 20
 _MOST_ANSWERS = 64
 _MOST_STOPS = 4
 _DEFAULT_TOKENS = 512
+_MOST_TOGETHER = 512
+_LOOK_SECONDS = 0.2
+"""How often the server looks whether a client that waits is still there."""
 _UNSUPPORTED: Mapping[str, Sequence[Any]] = {
     "stream": (False,),
     "response_format": ({"type": "text"},),
@@ -44,6 +52,10 @@ _UNSUPPORTED: Mapping[str, Sequence[Any]] = {
 
 class _RefusedError(Exception):
     """The request cannot be answered. The message says why."""
+
+
+class _GoneError(Exception):
+    """The client has disconnected."""
 
 
 @dataclass(frozen=True)
@@ -66,13 +78,16 @@ class _Asked:
         return self.max_tokens == 1 and self.answers == 1
 
 
+_Waiting = tuple[_Asked, "Future[dict[str, Any]]"]
+
+
 class WeightsServer:
     """Serves until it is closed."""
 
     def __init__(self, weights: Weights, host: str = "127.0.0.1", port: int = 0, context: int = 8192) -> None:
         self._weights, self._context = weights, context
         self.model = weights.name
-        self._waiting: queue.Queue[tuple[_Asked, Future[dict[str, Any]]] | None] = queue.Queue()
+        self._waiting: queue.Queue[_Waiting | None] = queue.Queue()
         try:
             self._server = _Server((host, port), _handler(self))
         except OSError as error:
@@ -105,12 +120,18 @@ class WeightsServer:
 
     # -- asking -------------------------------------------------------------------------------------------------------
 
-    def answer(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        """The response to a request. Raises _RefusedError."""
+    def answer(self, body: Mapping[str, Any], is_gone: Callable[[], bool]) -> dict[str, Any]:
+        """The response to a request. Raises _RefusedError, and _GoneError as soon as is_gone() is true."""
         asked = self._check(body)
         waiting: Future[dict[str, Any]] = Future()
         self._waiting.put((asked, waiting))
-        return waiting.result()
+        while True:
+            try:
+                return waiting.result(_LOOK_SECONDS)
+            except TimeoutError:
+                if not waiting.done() and is_gone():
+                    waiting.cancel()
+                    raise _GoneError from None
 
     def _check(self, body: Mapping[str, Any]) -> _Asked:
         for name, neutral in _UNSUPPORTED.items():
@@ -137,28 +158,39 @@ class WeightsServer:
         return asked
 
     def _work(self) -> None:
-        """Answer the requests in the queue: those for one token together, then the others one by one."""
-        while (first := self._waiting.get()) is not None:
-            batch = [first]
-            while not self._waiting.empty() and len(batch) < 512:
-                if (more := self._waiting.get()) is None:
-                    self._waiting.put(None)
-                    break
-                batch.append(more)
-            short = [each for each in batch if each[0].is_short]
+        """Answer the requests in the queue: those for one token together, then one of the others, and so on."""
+        others: deque[_Waiting] = deque()
+        while (arrived := self._arrived(is_patient=not others)) is not None:
+            short = [each for each in arrived if each[0].is_short]
             for rows in by_length([len(asked.prompt) for asked, _ in short], BATCH_TOKENS):
-                self._settle([short[i] for i in rows], self._one_token)
-            for each in batch:
-                if not each[0].is_short:
-                    self._settle([each], lambda asked: [self._generate(asked[0])])
+                self._settle([short[i] for i in rows], lambda batch: self._one_token([asked for asked, _ in batch]))
+            others.extend(each for each in arrived if not each[0].is_short)
+            if others:
+                self._settle([others.popleft()], lambda batch: [self._generate(*each) for each in batch])
+        for _, waiting in others:
+            with suppress(InvalidStateError):
+                waiting.set_exception(_RefusedError("the server is closing"))
 
-    def _settle(self, batch: Sequence[tuple[_Asked, Future[dict[str, Any]]]], work: Any) -> None:
+    def _arrived(self, is_patient: bool) -> list[_Waiting] | None:
+        """The requests in the queue; None when the server closes. is_patient: wait for one."""
+        found: list[_Waiting] = []
+        with suppress(queue.Empty):
+            while len(found) < _MOST_TOGETHER:
+                if (one := self._waiting.get(block=is_patient and not found)) is None:
+                    self._waiting.put(None)
+                    return found or None
+                found.append(one)
+        return found
+
+    def _settle(self, batch: Sequence[_Waiting], work: Callable[[Sequence[_Waiting]], list[dict[str, Any]]]) -> None:
+        left = [each for each in batch if not each[1].cancelled()]
         try:
-            for (_, waiting), found in zip(batch, work([asked for asked, _ in batch]), strict=True):
-                waiting.set_result(found)
+            for (_, waiting), found in zip(left, work(left) if left else (), strict=True):
+                with suppress(InvalidStateError):  # its client has gone meanwhile
+                    waiting.set_result(found)
         except Exception as error:  # one bad request must not end the server
-            for _, waiting in batch:
-                if not waiting.done():
+            for _, waiting in left:
+                with suppress(InvalidStateError):
                     waiting.set_exception(error)
 
     def _one_token(self, batch: Sequence[_Asked]) -> list[dict[str, Any]]:
@@ -180,8 +212,8 @@ class WeightsServer:
         p[1:][p.cumsum(-1)[:-1] >= asked.top_p] = 0
         return int(order[torch.multinomial(p, 1, generator=generator)])
 
-    def _generate(self, asked: _Asked) -> dict[str, Any]:
-        torch, _ = import_libraries()
+    def _generate(self, asked: _Asked, waiting: Future[dict[str, Any]]) -> dict[str, Any]:
+        torch, transformers = import_libraries()
         tokenizer, model = self._weights.tokenizer, self._weights.model
         if asked.seed is not None:
             torch.manual_seed(asked.seed)
@@ -194,11 +226,16 @@ class WeightsServer:
         if asked.stop:
             chosen |= {"stop_strings": list(asked.stop), "tokenizer": tokenizer}
         end = tokenizer.eos_token_id
+
+        def is_gone(ids: Any, scores: Any) -> Any:
+            return torch.full((len(ids),), waiting.cancelled(), device=ids.device)
+
         with torch.inference_mode():
             out = model.generate(
                 input_ids=ids, attention_mask=torch.ones_like(ids), max_new_tokens=asked.max_tokens,
                 pad_token_id=tokenizer.pad_token_id if tokenizer.pad_token_id is not None else end, eos_token_id=end,
-                return_dict_in_generate=True, output_logits=asked.tells, **chosen,
+                return_dict_in_generate=True, output_logits=asked.tells,
+                stopping_criteria=transformers.StoppingCriteriaList([is_gone]), **chosen,
             )  # fmt: skip
         told = [row[len(asked.prompt) :].tolist() for row in out.sequences]
         ended = [
@@ -330,11 +367,20 @@ def _handler(server: WeightsServer) -> type[BaseHTTPRequestHandler]:
                 body = _parsed(text)
                 if not isinstance(body, dict):
                     raise _RefusedError("a request is a JSON object")
-                self._send(200, server.answer(body))
+                self._send(200, server.answer(body, self._is_gone))
+            except _GoneError:
+                self.close_connection = True
             except (_RefusedError, ValueError, RecursionError) as error:
                 self._fail(400, str(error))
             except Exception as error:
                 self._fail(500, f"{type(error).__name__}: {error}")
+
+        def _is_gone(self) -> bool:
+            try:
+                ready, _, _ = select.select([self.connection], [], [], 0)
+                return bool(ready) and not self.connection.recv(1, socket.MSG_PEEK)
+            except (OSError, ValueError):
+                return True
 
         def _fail(self, status: int, message: str) -> None:
             self._send(status, {"error": {"message": message, "type": "invalid_request_error"}})
