@@ -111,6 +111,7 @@ class Speaker(torch.nn.Module):
 
 
 def test_the_token_that_decides_counts_as_much_as_the_whole_answer() -> None:
+    pytest.importorskip("transformers", reason="needs the train extra")
     model = Speaker(12, 9)
     training = object.__new__(Training)
     training.model, training._mode = model, "spoken"
