@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import struct
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -167,6 +168,8 @@ def _with_adapter(model: Any, folder: Path, trainable: bool) -> Any:
 def import_libraries() -> tuple[Any, Any]:
     """Import torch and transformers. Raises a PresageError that says how to install them."""
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
+    if not sys.stderr.isatty():
+        os.environ.setdefault("TQDM_DISABLE", "1")  # else bars fill logs
     try:
         import torch
         import transformers
