@@ -29,8 +29,8 @@ from presage.sandbox.zygote import Zygote
 MEMORY_BYTES = min(6 << 30, machine.memory())
 FILE_BYTES = 32 << 20
 START_SECONDS = 60.0
-PATIENCE, _LOOK_SECONDS = 4.0, 0.05
-"""If processor time is limited, wall-clock time is limited to PATIENCE times as much. Processor time is read every
+WALL_SHARE, _LOOK_SECONDS = 4.0, 0.05
+"""If processor time is limited, wall-clock time is limited to WALL_SHARE times as much. Processor time is read every
 _LOOK_SECONDS."""
 STOP_SECONDS = 10.0
 SLOW_STOP_SECONDS = 1.0
@@ -174,7 +174,7 @@ class Child:
     def give(self, seconds: float) -> None:
         """Set how many seconds the child may run in total from now on. Time while it is stopped does not count."""
         self._given = self._left = seconds
-        self._wall_left = PATIENCE * seconds if self.counts_processor_time else seconds
+        self._wall_left = WALL_SHARE * seconds if self.counts_processor_time else seconds
 
     @property
     def spent(self) -> float:
@@ -249,7 +249,7 @@ class Child:
             answer = wire.receive(self._answers, self._deadline)
         except wire.SilenceError as error:
             self._left = 0.0
-            after = f"{PATIENCE * self._given:.2g}" if self.counts_processor_time else f"{self._given:g}"
+            after = f"{WALL_SHARE * self._given:.2g}" if self.counts_processor_time else f"{self._given:g}"
             raise VerdictError(Status.TIMEOUT, f"was still running after {after} s and was killed") from error
         except wire.WireError as error:
             raise VerdictError(Status.CHEATING, f"sent {error} on the harness's channel") from error

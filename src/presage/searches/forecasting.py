@@ -13,7 +13,7 @@ from random import Random
 
 from presage.core import machine
 from presage.devices.base import COMPILING
-from presage.devices.child import PATIENCE
+from presage.devices.child import WALL_SHARE
 from presage.devices.emulation.rehearser import SECONDS
 from presage.forecasters.base import Candidate, Prediction
 from presage.forecasters.faults import why_broken
@@ -77,7 +77,7 @@ def _wrong(session: Session, kernels: Sequence[Kernel]) -> dict[str, str]:
     rehearser = session.parts.rehearser
     if rehearser is None or not kernels or (seconds := session.spending.wall_left()) <= 0:
         return {}
-    found = rehearser.rehearse(session.parts.problem, kernels, min(SECONDS, seconds / PATIENCE))
+    found = rehearser.rehearse(session.parts.problem, kernels, min(SECONDS, seconds / WALL_SHARE))
     return {
         kernel.hash: f"on the CPU it computes something else: {each.reason}"
         for kernel, each in zip(kernels, found, strict=True)

@@ -12,7 +12,7 @@ from typing import Any
 
 from presage.static.trace import Step, Trace, TraceError, tensors_in
 
-_IN_PLACE_VIEWS = ("as_strided_", "squeeze_", "unsqueeze_", "transpose_", "t_", "detach_", "swapaxes_", "swapdims_")
+IN_PLACE_VIEWS = ("as_strided_", "squeeze_", "unsqueeze_", "transpose_", "t_", "detach_", "swapaxes_", "swapdims_")
 """Operators that change a tensor's metadata and not its content. torch does not declare them as views."""
 
 
@@ -29,7 +29,7 @@ def of_step(step: Step, trace: Trace) -> Trace | None:
     if step.kind != "operator" or not step.name.startswith("aten::") or not step.bytes:
         return None
     call = _alone(step, trace)
-    works = base_name(call) not in _IN_PLACE_VIEWS and any(x.device == "cuda" for x in call.tensors)
+    works = base_name(call) not in IN_PLACE_VIEWS and any(x.device == "cuda" for x in call.tensors)
     return call if works else None
 
 

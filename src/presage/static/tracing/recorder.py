@@ -21,13 +21,13 @@ from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import flop_registry
 from torch.utils.weak import WeakIdKeyDictionary
 
+from presage.static.operator_calls import IN_PLACE_VIEWS
 from presage.static.trace import GRAPHED, ITEM_SIZES, Launch, Parameter, Step, TensorSpec, Trace, tensors_in
 from presage.static.tracing import arguments, without_values
 from presage.static.tracing.arguments import UnwritableError
 
 _ALLOCATIONS = ("empty", "new_empty", "resize_", "set_")
-_VIEWS = ("detach", "alias", "lift_fresh", "_unsafe_view", "_reshape_alias", "as_strided_", "detach_", "t_",
-          "transpose_", "squeeze_", "unsqueeze_", "swapaxes_", "swapdims_")  # fmt: skip
+_VIEWS = ("detach", "alias", "lift_fresh", "_unsafe_view", "_reshape_alias", *IN_PLACE_VIEWS)
 _OVERWRITES = ("copy_", "fill_", "zero_", "normal_", "uniform_", "bernoulli_", "random_")
 """Operators that do not read what they overwrite."""
 _READ_IN_PART = ("embedding", "index_select", "gather", "index")
