@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from presage import PresageError
+from presage import PresageError, load_recording
 from presage.cli.main import main
 from presage.devices import recording
 from presage.devices.recorded import RecordedDevice
@@ -194,6 +194,17 @@ def test_questions_keep_splits_mix_anchors_and_hold_failures(written, small, tmp
     assert more[:5] == few
     with pytest.raises(PresageError, match="no questions of the test_op split"):
         questions.read(tmp_path, "test_op")
+
+
+def test_modules_without_source_are_drawn_if_they_have_reports() -> None:
+    modules = load_recording("h200_modules")
+    known = modules.columns("problem", "split", "source")
+    problem = next(p for p, split, source in zip(*known.values(), strict=True) if split == "train" and not source)
+    device = RecordedDevice(modules)
+    rows = list(device.rows(problem).values())
+    drawn = list(questions.draw(device, problem, rows, config.Questions()))
+    hidden = {row.hash for row in rows if not row.source}
+    assert any(each.kernel in hidden and "): source not shown\n" in each.text for each in drawn)
 
 
 def test_layers_are_compiled_and_nothing_else(tiny, monkeypatch: pytest.MonkeyPatch) -> None:

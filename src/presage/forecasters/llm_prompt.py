@@ -7,6 +7,7 @@ import math
 from collections.abc import Sequence
 
 from presage.core import scale
+from presage.forecasters import llm_steps
 from presage.forecasters.base import Candidate, Measured, Task
 from presage.llm.anonymise import Unreadable, anonymise, anonymise_python
 from presage.problems.base import Case, Problem
@@ -18,6 +19,9 @@ NEIGHBOURS = 4
 """The most measured neighbours in a question."""
 _LONGEST_SOURCE = 24_000
 _LONGEST_NEIGHBOUR = 6_000
+_NOT_SHOWN = "(its source is not shown)"
+_STEPS = 40
+"""The most lines for the steps of a module."""
 _OPTIONS = ("num_warps", "num_stages", "num_ctas")
 
 SYSTEM = """\
@@ -41,12 +45,12 @@ def messages(task: Task, candidate: Candidate) -> list[dict[str, str]]:
     """The question about one candidate. Raises Unreadable if its source is not valid."""
     shown = _source(task.problem, candidate, _LONGEST_SOURCE)
     parts = [
-        _problem(task.problem, task.cases),
+        _problem(task.problem, task.cases, task.anchor.reports),
         describe_hardware(task.hardware, task.kind),
         _anchor(task),
         *(_neighbour(task, number, measured) for number, measured in enumerate(task.neighbours[:NEIGHBOURS], 1)),
         f"# Candidate ({candidate.kernel.language})\n{shown}",
-        describe_reports(task.cases, candidate.reports),
+        describe_reports(task.cases, candidate.reports, task.hardware),
         "# Question\nWhat is S of the candidate over the anchor? Answer with the JSON object.",
     ]
     system = SYSTEM.format(bins="\n".join(scale.prompt_lines()))
@@ -56,14 +60,16 @@ def messages(task: Task, candidate: Candidate) -> list[dict[str, str]]:
     ]
 
 
-def _problem(problem: Problem, cases: Sequence[Case]) -> str:
+def _problem(problem: Problem, cases: Sequence[Case], reports: Sequence[StaticReport]) -> str:
     lines = [f"# Problem: {problem.name}", problem.summary]
     if not isinstance(problem, ExternalProblem):
         lines.append(f"A bare kernel is called as {problem.signature('kernel', cases[0].dtype)}.")
     elif reference := problem.files.get("reference.py"):
         lines += ["It must compute what this does:", fenced(_reference(reference), _LONGEST_SOURCE)]
-    for case in cases:
-        lines.append(f"Case {case.name}: {describe_arrays(problem, case)}")
+    traces = [report.trace for report in reports] if len(reports) == len(cases) else [None] * len(cases)
+    for case, trace in zip(cases, traces, strict=True):
+        from_trace = llm_steps.arrays(trace) if trace and not problem.inputs else ""
+        lines.append(f"Case {case.name}: {from_trace or describe_arrays(problem, case)}")
     return "\n".join(lines)
 
 
@@ -108,7 +114,7 @@ def _anchor(task: Task) -> str:
         if (time := anchor.times_ns.get(case.name)) is not None:
             lines.append(f"{case.name}: {_time(time)}{_share(task, case, time)}")
     lines.append(_source(task.problem, anchor, _LONGEST_SOURCE, or_nothing=True))
-    return "\n".join([*lines, describe_reports(task.cases, anchor.reports)]).rstrip()
+    return "\n".join([*lines, describe_reports(task.cases, anchor.reports, task.hardware)]).rstrip()
 
 
 def _share(task: Task, case: Case, time: float) -> str:
@@ -131,11 +137,13 @@ def _neighbour(task: Task, number: int, measured: Measured) -> str:
 
 
 def _source(problem: Problem, candidate: Candidate, longest: int, or_nothing: bool = False) -> str:
+    if not candidate.kernel.source and candidate.reports:
+        return _NOT_SHOWN
     try:
         return fenced(anonymise(candidate.kernel, problem.scalars), longest)
     except Unreadable:
         if or_nothing:
-            return "(its source is not shown)"
+            return _NOT_SHOWN
         raise
 
 
@@ -150,8 +158,9 @@ def fenced(source: str, longest: int) -> str:
     return f'<source id="{number}">\n{safe}\n</source id="{number}">'
 
 
-def describe_reports(cases: Sequence[Case], reports: Sequence[StaticReport]) -> str:
-    """The static reports as text, without names and compiler messages, because these quote the source."""
+def describe_reports(cases: Sequence[Case], reports: Sequence[StaticReport], hardware: Hardware | None = None) -> str:
+    """The static reports as text, without names and compiler messages, because these quote the source. hardware: the
+    GPU whose peaks say how long a module's steps take at least."""
     lines = []
     for case, report in zip(cases, reports, strict=False):
         if report.status != "ok":
@@ -159,6 +168,9 @@ def describe_reports(cases: Sequence[Case], reports: Sequence[StaticReport]) -> 
         lines += [f"{case.name}: {_launch(launch)}" for launch in report.launches]
         if calls := [f"{name} x{count}" for name, count in report.operators.items() if "::" not in name]:
             lines.append(f"{case.name}: also calls {', '.join(calls)}")  # names with :: are the author's
+        if report.trace is not None:
+            steps = "\n  ".join(llm_steps.describe(report.trace, hardware, _STEPS))
+            lines.append(f"{case.name}: one call does, in order: {steps}")
     distinct = list(dict.fromkeys(lines))
     return "\n".join(["Compiled, without running it:", *distinct]) if distinct else ""
 

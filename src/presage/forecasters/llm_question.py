@@ -2,9 +2,10 @@
 1,270 tokens, so that a small model reads hundreds of questions per second.
 
 It is the short form of `llm_prompt`: the problem, the anchor's times, the candidate's source without the author's
-words, and the static reports of both kernels. The part that all candidates share comes first. The most informative part
-comes last, where a small model uses it best. A model answers in one of two modes: *spoken*, with the JSON object that
-every endpoint is asked for, or *read out*, with one digit, whose probabilities are the forecast.
+words, and the static reports of both kernels, with the steps of a call if they are modules. The part that all
+candidates share comes first. The most informative part comes last, where a small model uses it best. A model answers in
+one of two modes: *spoken*, with the JSON object that every endpoint is asked for, or *read out*, with one digit, whose
+probabilities are the forecast.
 """
 
 from __future__ import annotations
@@ -18,11 +19,13 @@ import numpy.typing as npt
 
 from presage.core import scale
 from presage.core.forecast import Forecast
+from presage.forecasters import llm_steps
 from presage.forecasters.base import Candidate, Forecaster, Measured, Task
 from presage.forecasters.features import case_rows, floor_seconds
 from presage.forecasters.llm_prompt import fenced
 from presage.llm.anonymise import Unreadable, anonymise
 from presage.problems.base import Case
+from presage.static.trace import Trace
 
 MODES = ("spoken", "readout")
 FAILS = "0"
@@ -37,6 +40,9 @@ _LONGEST_SUMMARY = 400
 _LONGEST_SOURCE = 900
 _LONGEST_NEIGHBOUR = 200
 NEIGHBOURS = 2
+_STEPS, _ANCHOR_STEPS = 10, 6
+"""The most lines for the steps of a module, and for those of the anchor."""
+_OPTIONS = ("num_warps", "num_stages")
 _LEAST_TOLD = 1.0
 """Per cent. Bins with a lower probability are left out of the advice."""
 _UNITS = ("memory", "issue", "shared", "tensor", "atomic", "fp32", "fp16", "integer", "special")
@@ -89,7 +95,8 @@ Answer with one digit: {fails} if the candidate fails, or else {bins}."""
 
 
 def messages(task: Task, candidate: Candidate, mode: str, said: Forecast | None = None) -> list[dict[str, str]]:
-    """The question about one candidate. Raises Unreadable if its source is not valid."""
+    """The question about one candidate. Raises Unreadable if its source is not valid, not if only its reports are
+    known."""
     return conversation(text(task, candidate, said=said), mode)
 
 
@@ -123,14 +130,16 @@ def text(task: Task, candidate: Candidate, known: Known | None = None, said: For
     model that was trained with it. Raises Unreadable if the candidate's source is not valid."""
     known = {} if known is None else known
     anchor, ours = _shown(task, task.anchor, known), _shown(task, candidate, known)
-    if not ours.source:
+    is_missing = not candidate.kernel.source and bool(candidate.reports)
+    if not (ours.source or is_missing):
         raise Unreadable("the source is not valid in its language")
+    last = _advice(said) if said else _estimates(task, anchor.facts, ours.facts) or _from_steps(task, candidate)
     parts = [
-        *(_problem(task), _anchor(task)),
+        *(_problem(task), _anchor(task), _steps(task, task.anchor, _ANCHOR_STEPS)),
         *(_neighbour(task, anchor, each, known) for each in task.neighbours[:NEIGHBOURS]),
-        f"# Candidate ({candidate.kernel.language})",
-        *(fenced(ours.source, _LONGEST_SOURCE), _launches(candidate)),
-        *(_beside(anchor.facts, ours.facts), _advice(said) if said else _estimates(task, anchor.facts, ours.facts)),
+        f"# Candidate ({candidate.kernel.language}){': source not shown' * is_missing}",
+        *("" if is_missing else fenced(ours.source, _LONGEST_SOURCE), _launches(candidate)),
+        *(_steps(task, candidate, _STEPS), _beside(anchor.facts, ours.facts), last),
     ]
     return "\n".join(part for part in parts if part)
 
@@ -214,7 +223,11 @@ def from_likeliest(
 
 def _problem(task: Task) -> str:
     lines = [f"# Problem {task.problem.name}: {task.problem.summary[:_LONGEST_SUMMARY]}"]
-    lines += [f"{case.name}: {_arrays(task, case)}" for case in task.cases[:_CASES]]
+    known: Sequence[Trace | None] = _traces(task, task.anchor) or [None] * len(task.cases)
+    lines += [
+        f"{case.name}: {_arrays(task, case) if trace is None else llm_steps.arrays(trace)}"
+        for case, trace in list(zip(task.cases, known, strict=True))[:_CASES]
+    ]
     where = task.hardware.name if task.hardware else ("CPU" if task.kind == "cpu" else "GPU")
     return "\n".join([*lines, f"# On {where}"])
 
@@ -237,6 +250,18 @@ def _anchor(task: Task) -> str:
 
 def _timed(task: Task) -> list[tuple[Case, float]]:
     return [(case, task.anchor.times_ns[case.name]) for case in task.cases if case.name in task.anchor.times_ns]
+
+
+def _traces(task: Task, candidate: Candidate) -> Sequence[Trace]:
+    """A module's trace for each case; empty if one is missing. Questions about kernels of the catalogue show none."""
+    traces = [report.trace for report in candidate.reports if report.trace is not None]
+    return traces if task.problem.is_foreign and len(traces) == len(task.cases) else []
+
+
+def _steps(task: Task, candidate: Candidate, most: int) -> str:
+    """The steps of the first case."""
+    traces = _traces(task, candidate)
+    return "\n".join(llm_steps.describe(traces[0], task.hardware, most)) if traces else ""
 
 
 def _above(task: Task, case: Case, time_ns: float) -> str:
@@ -264,7 +289,8 @@ def _facts(task: Task, candidate: Candidate) -> Mapping[str, float]:
     if not candidate.reports or len(candidate.reports) != len(task.cases):
         return {}
     rows = case_rows(task, Candidate(candidate.kernel, candidate.reports))
-    names = (*(f"busy_{unit}" for unit in (*_UNITS, "most", "sum")), *_FACTS, *_LOGARITHMS, "launches", "operators")
+    units = () if task.problem.is_foreign else (*_UNITS, "most", "sum")  # a module's least time is not known
+    names = (*(f"busy_{unit}" for unit in units), *_FACTS, *_LOGARITHMS, "launches", "operators")
     return {name: sum(row[name] for row in rows) / len(rows) for name in names if all(name in row for row in rows)}
 
 
@@ -287,8 +313,21 @@ def _estimates(task: Task, anchor: Mapping[str, float], ours: Mapping[str, float
     together = sum(weight * (_size(name, anchor) - _size(name, ours)) for name, weight in _TOGETHER.items())
     told["peak"] = sum(_octaves(task, case, time) for case, time in timed) / len(timed) - ours["busy_most"]
     told["together"] = together + _PEAK * told["peak"] + _ALWAYS
+    return _rules(told)
+
+
+def _from_steps(task: Task, candidate: Candidate) -> str:
+    """Estimates of log2 S from the steps of both modules."""
+    anchor, ours = _traces(task, task.anchor), _traces(task, candidate)
+    if not (anchor and ours):
+        return ""
+    times = [task.anchor.times_ns.get(case.name) for case in task.cases]
+    return _rules(llm_steps.rules(anchor, ours, times, task.hardware))
+
+
+def _rules(told: Mapping[str, float]) -> str:
     rows = (f"{word} {_number(log2_S, '+.1f')} {digit_of(log2_S)}" for word, log2_S in told.items())
-    return f"# log2 S and its bin by: {', '.join(rows)}"
+    return f"# log2 S and its bin by: {', '.join(rows)}" if told else ""
 
 
 def _size(name: str, facts: Mapping[str, float]) -> float:
@@ -327,7 +366,9 @@ def _launches(candidate: Candidate) -> str:
     wrong = [report.status.replace("_", " ") for report in candidate.reports if report.status != "ok"]
     told = [f"compiling: {wrong[0]}"] if wrong else []
     for launch in candidate.reports[0].launches[:_CASES] if candidate.reports else ():
-        options = [f"{key[4:]} {value}" for key, value in launch.options.items() if key in ("num_warps", "num_stages")]
+        options = [
+            f"{key[4:]} {value}" for key, value in launch.options.items() if key in _OPTIONS and type(value) is int
+        ]
         shape = f"grid {'x'.join(map(str, launch.grid))} block {'x'.join(map(str, launch.block))}"
         times = [f"{launch.count} times"] if launch.count > 1 else []
         told.append(", ".join([shape, *times, f"shared {launch.shared_bytes} B", *options]))

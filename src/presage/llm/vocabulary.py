@@ -132,3 +132,36 @@ OPTION_VALUES = _words("""
     trilinear linear tanh reduce-overhead max-autotune max-autotune-no-cudagraphs default high highest medium ij xy
     channels_last -O2 -O3 --use_fast_math -use_fast_math rtne rtz
 """)
+OPERATORS = _words("""
+    abs acos acosh adaptive_avg_pool1d _adaptive_avg_pool2d _adaptive_avg_pool3d adaptive_max_pool2d add addbmm
+    addcdiv addcmul addmm _addmm_activation addmv addr all amax amin aminmax any arange argmax argmin as_strided
+    asin asinh atan atan2 atanh avg_pool1d avg_pool2d avg_pool3d baddbmm batch_norm bernoulli
+    binary_cross_entropy_with_logits bincount bitwise_and bitwise_left_shift bitwise_not bitwise_or
+    bitwise_right_shift bitwise_xor bmm bucketize cat cdist _cdist_forward ceil celu channel_shuffle clamp clamp_max
+    clamp_min clone col2im complex conj constant_pad_nd convolution copy cos cosh count_nonzero cross
+    cudnn_batch_norm _cudnn_rnn cummax cummin cumprod cumsum deg2rad diag_embed diff digamma dist div dot elu
+    embedding _embedding_bag _embedding_bag_forward_only empty_strided eq erf erfc erfinv exp exp2 expm1 exponential
+    eye _fft_c2c _fft_c2r _fft_r2c fill flip floor floor_divide fmod frac fractional_max_pool2d full full_like
+    _fused_rms_norm gather ge gelu glu grid_sampler_2d grid_sampler_3d _grouped_mm gt hardshrink hardsigmoid
+    hardswish hardtanh heaviside histc huber_loss hypot im2col index index_add index_copy index_fill index_put
+    _index_put_impl index_reduce index_select _int_mm isfinite isin isinf isnan kthvalue le leaky_relu lerp lgamma
+    linalg_cholesky_ex linalg_cross _linalg_det _linalg_eigh linalg_inv_ex linalg_lu_factor_ex linalg_qr _linalg_svd
+    linalg_vector_norm linear linspace log log10 log1p log2 log_sigmoid_forward _log_softmax logaddexp logcumsumexp
+    logical_and logical_not logical_or logical_xor logit logspace logsumexp lt masked_fill masked_scatter
+    masked_select matmul max max_pool2d_with_indices max_pool3d_with_indices max_unpool2d maximum mean median min
+    minimum miopen_batch_norm mish mm mode mse_loss mul multinomial mv mvlgamma nan_to_num nansum native_batch_norm
+    _native_batch_norm_legit _native_batch_norm_legit_functional _native_batch_norm_legit_no_training native_dropout
+    native_group_norm native_layer_norm ne neg new_full new_zeros nll_loss2d_forward nll_loss_forward nonzero norm
+    normal ones ones_like pixel_shuffle pixel_unshuffle polar pow _prelu_kernel prod put rand rand_like randint
+    randn randn_like randperm reciprocal reflection_pad1d reflection_pad2d reflection_pad3d relu remainder renorm
+    repeat repeat_interleave replication_pad1d replication_pad2d replication_pad3d roll rot90 round rrelu_with_noise
+    rsqrt rsub scalar_tensor _scaled_dot_product_cudnn_attention _scaled_dot_product_efficient_attention
+    _scaled_dot_product_flash_attention _scaled_mm scatter scatter_add scatter_reduce searchsorted segment_reduce
+    sgn sigmoid sign silu sin sinc sinh smooth_l1_loss soft_margin_loss _softmax softplus softshrink sort
+    special_erfcx sqrt square stack std std_mean sub sum take tan tanh _thnn_fused_gru_cell _thnn_fused_lstm_cell
+    threshold _to_copy topk trace triangular_solve tril tril_indices triu triu_indices trunc unfold uniform _unique2
+    unique_dim _unsafe_index upsample_bicubic2d upsample_bilinear2d upsample_linear1d upsample_nearest1d
+    upsample_nearest2d upsample_nearest3d _upsample_nearest_exact2d upsample_trilinear3d var var_mean view_as_real
+    _weight_norm_interface where xlogy zero zeros zeros_like
+""")
+"""Base names of operators in torch's namespace `aten`, without the underscore at the end of in-place ones."""

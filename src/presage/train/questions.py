@@ -81,7 +81,8 @@ def make(config: Config, recordings: Sequence[Recording], folder: Path, say: Cal
     written, said = 0, time.monotonic()
     for number, (recording, problem) in enumerate(missing, 1):
         device = RecordedDevice(recording)  # a new one for each operation, since it keeps the rows that it has read
-        rows = [row for row in device.rows(problem).values() if row.source and row.family not in _BASELINES]
+        rows = [row for row in device.rows(problem).values() if row.family not in _BASELINES]
+        rows = [row for row in rows if row.source or row.reports]
         drawn = list(draw(device, problem, rows, config.questions, advisers)) if rows else []
         lines = "".join(json.dumps(dataclasses.asdict(each)) + "\n" for each in drawn)
         write_whole(_file(folder, recording, problem), lines)
