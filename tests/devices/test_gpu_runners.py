@@ -18,6 +18,7 @@ from presage.devices.worker import gpu as gpu_side  # noqa: E402
 from presage.devices.worker import tensors  # noqa: E402
 from presage.devices.worker.gpu import Gpu, IdleRunner, TorchRunner  # noqa: E402
 from presage.devices.worker.replay import MachineCode, ReplayRunner  # noqa: E402
+from presage.static import inline_cuda  # noqa: E402
 from presage.static.tracing.recorder import current_flags, set_flags  # noqa: E402
 
 N = 64
@@ -255,7 +256,7 @@ def test_kernels_are_loaded_and_not_launched_while_they_are_held_back(monkeypatc
     captures = False
     monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: captures)
     kernels = on_gpu.LoadedKernels(driver)
-    launch: Any = (b"code", "f", (1, 1, 1), (32, 1, 1), 0, [b"1234"], 0)
+    launch: Any = (b"code", "f", inline_cuda.Configuration((1, 1, 1), (32, 1, 1)), [b"1234"])
     with kernels.held_back():
         kernels(*launch)
         assert done == ["load", "find"]

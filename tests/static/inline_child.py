@@ -23,12 +23,13 @@ class Recorder:
         self.events = []
         self.codes = {}
 
-    def launch(self, code, name, grid, block, shared, parameters, stream):
+    def launch(self, code, name, how, parameters):
         assert code.cubin[:4] == b"\x7fELF"
         assert f".entry {name}(" in code.ptx
         self.codes[name] = code
         values = [part.hex() for part in parameters]
-        self.events.append(["launch", name, list(grid), list(block), shared, values, stream])
+        together = {key: getattr(how, key) for key in ("cluster", "cooperative", "overlapping")}
+        self.events.append(["launch", name, how.grid, how.block, how.shared, values, how.stream, together])
 
     def copy(self, kind, destination, source, size):
         self.events.append(["copy", kind, destination, source, size])

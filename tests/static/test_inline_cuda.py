@@ -132,7 +132,7 @@ def test_half_and_functions_of_the_c_plus_plus_source(trace):
     cpp += "torch::Tensor both(torch::Tensor x) { return run(x, 3); }"
     done = trace(module(HALVES, cpp, ["run", "both"], "ext.both(x)"), (1000, "float16"))
     assert done["error"] is None
-    ((_, name, _, _, _, values, _),) = done["events"]
+    ((_, name, _, _, _, values, *_),) = done["events"]
     assert "c10" in name
     assert "Half" in name
     assert bytes.fromhex(values[2]) == struct.pack("<f", 3)
@@ -206,6 +206,87 @@ def test_copies_fills_waits_and_symbols(trace):
     assert copy == ["copy", "device_to_device", fill[1], source, 16]
     assert launch[1] == "_Z1kPf"
     assert sync == ["sync", "cudaDeviceSynchronize"]
+
+
+BY_POINTER = r"""
+#include <ATen/cuda/CUDAContext.h>
+#include <c10/cuda/CUDAException.h>
+#include <cooperative_groups.h>
+namespace cg = cooperative_groups;
+struct Pair { double a; int b[40]; };
+template <typename T, int N> __global__ void scale(const T* in, T* out, float by, int n) {
+    int i = blockIdx.x * N + threadIdx.x;
+    if (i < n) out[i] = static_cast<T>(by * static_cast<float>(in[i]));
+}
+__global__ void together(float* x, Pair pair, bool flag) {
+    cg::this_grid().sync();
+    if (flag) x[threadIdx.x] = pair.a + pair.b[39];
+}
+__global__ void clustered(float* x, char c) { cg::this_cluster().sync(); x[0] = c; }
+__global__ void late(float* x, double by) {
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+    x[1] = by;
+}
+__global__ void nothing() {}
+torch::Tensor run(torch::Tensor x) {
+    auto out = torch::empty_like(x);
+    const float* source = x.data_ptr<float>();
+    float *target = out.data_ptr<float>(), by = 0.5f;
+    int n = x.numel();
+    void* values[] = {&source, &target, &by, &n};
+    cudaLaunchKernel((void*)scale<float, 128>, dim3(8), dim3(128), values, 16, at::cuda::getCurrentCUDAStream());
+    auto one = n > 1 ? scale<float, 64> : scale<float, 32>;
+    ::cudaLaunchKernel(reinterpret_cast<const void*>(one), 16, 64, values);
+    C10_CUDA_CHECK(cudaLaunchKernel(nothing, 1, 1, nullptr, 0, nullptr));
+    Pair pair{2.0, {}};
+    pair.b[39] = 7;
+    bool flag = true;
+    void* others[] = {&target, &pair, &flag};
+    cudaLaunchCooperativeKernel((void*)together, dim3(2, 3), dim3(32), others, 0, nullptr);
+    cudaLaunchConfig_t config = {};
+    config.gridDim = dim3(8);
+    config.blockDim = dim3(64);
+    config.dynamicSmemBytes = 32;
+    cudaLaunchAttribute attribute[1];
+    attribute[0].id = cudaLaunchAttributeClusterDimension;
+    attribute[0].val.clusterDim.x = 4;
+    attribute[0].val.clusterDim.y = attribute[0].val.clusterDim.z = 1;
+    config.attrs = attribute;
+    config.numAttrs = 1;
+    char c = 'c';
+    void* last[] = {&target, &c};
+    cudaLaunchKernelExC(&config, (const void*)clustered, last);
+    attribute[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attribute[0].val.programmaticStreamSerializationAllowed = 1;
+    cudaLaunchKernelEx(&config, late, target, 3);
+    late<<<1, 1>>>(target, 4);
+    return out;
+}"""
+
+
+@pytest.mark.parametrize("whole", [False, True], ids=["our headers", "all headers"])
+def test_launches_by_a_pointer_to_the_kernel(trace, whole):
+    """Also with cooperation, with clusters, and with overlap."""
+    cpp = "torch::Tensor run(torch::Tensor x);"
+    cuda = BY_POINTER + ("using Layer = torch::nn::Linear;" if whole else "")
+    done = trace(module(cuda, cpp, "run"), X)
+    assert done["error"] is None
+    source, target = done["addresses"][0], done["result"][2]
+    names, grids, blocks, shared, values, together = zip(
+        *[(e[1], e[2][0], e[3][0], e[4], e[5], e[7]) for e in done["events"]], strict=True
+    )
+    scaled = [source, target, struct.pack("<f", 0.5).hex(), struct.pack("<i", 1000).hex()]
+    pair = struct.pack("<d40i", 2.0, *[0] * 39, 7).hex()
+    assert names[:3] == ("_Z5scaleIfLi128EEvPKT_PS0_fi", "_Z5scaleIfLi64EEvPKT_PS0_fi", "_Z7nothingv")
+    assert grids == (8, 16, 1, 2, 8, 8, 1)
+    assert blocks == (128, 64, 1, 32, 64, 64, 1)
+    assert shared == (16, 0, 0, 0, 32, 32, 0)
+    late = [[target, struct.pack("<d", by).hex()] for by in (3, 4)]
+    assert list(values) == [scaled, scaled, [], [target, pair, "01"], [target, b"c".hex()], *late]
+    assert done["events"][3][2] == [2, 3, 1]
+    plain = {"cluster": [1, 1, 1], "cooperative": False, "overlapping": False}
+    others = [plain | {"cooperative": True}, plain | {"cluster": [4, 1, 1]}, plain | {"overlapping": True}]
+    assert list(together) == [plain, plain, plain, *others, plain]
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,8 @@ import ctypes
 
 import pytest
 
+from presage.static.tracing.driver_launch import starting
+
 pytestmark = [pytest.mark.cuda, pytest.mark.slow]
 
 SOURCE = r"""
@@ -32,14 +34,14 @@ class Launcher:
     def __init__(self, driver):
         self._driver, self.names = driver, []
 
-    def launch(self, code, name, grid, block, shared, parameters, stream):
+    def launch(self, code, name, how, parameters):
         error, module = self._driver.cuModuleLoadData(code.cubin)
         assert not error
         error, function = self._driver.cuModuleGetFunction(module, name.encode())
         assert not error
         kept = [ctypes.create_string_buffer(value, len(value)) for value in parameters]
         pointers = (ctypes.c_void_p * len(kept))(*map(ctypes.addressof, kept))
-        (error,) = self._driver.cuLaunchKernel(function, *grid, *block, shared, stream, ctypes.addressof(pointers), 0)
+        (error,) = starting(self._driver, function, how, ctypes.addressof(pointers), how.stream)()
         assert not error
         self.names.append(name)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ctypes
 import importlib
+import math
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,7 +16,7 @@ from presage.devices.emulation.cuda_on_cpu import ENTRY, EmulationError
 from presage.sandbox import foreign
 from presage.static import inline_cuda
 from presage.static.inline_cuda.device_code import DeviceCode, Unit, plain_name
-from presage.static.inline_cuda.extension import Extensions, NotSupportedError, Size
+from presage.static.inline_cuda.extension import Configuration, Extensions, NotSupportedError
 from presage.static.inline_cuda.host_code import Text
 from presage.static.inline_cuda.lexer import text_of, tokens
 
@@ -72,12 +73,12 @@ class _OnCpu(Extensions):
         words = [token._replace(text=_HERE.get(token.text, token.text)) for token in tokens(found.source)]
         return Text(found.name, text_of(words), found.unit)
 
-    def launch(
-        self, unit: Unit, kernel: str, grid: Size, block: Size, shared: int, parameters: Sequence[bytes], stream: int
-    ) -> None:
-        threads = block[0] * block[1] * block[2]
-        if min(grid) < 1 or not 0 < threads <= 1024 or shared > cuda_on_cpu.MOST_SHARED:
-            raise RuntimeError(f"it launches {kernel} as {grid} x {block} with {shared} bytes")
+    def launch(self, unit: Unit, kernel: str, how: Configuration, parameters: Sequence[bytes]) -> None:
+        grid, block = how.grid, how.block
+        if min(grid) < 1 or not 0 < math.prod(block) <= 1024 or how.shared > cuda_on_cpu.MOST_SHARED:
+            raise RuntimeError(f"it launches {kernel} as {grid} x {block} with {how.shared} bytes")
+        if how.cooperative or how.cluster != (1, 1, 1):
+            raise NotSupportedError(f"{kernel} is launched so that blocks run together, which is not rehearsed")
         values = [ctypes.create_string_buffer(value, max(1, len(value))) for value in parameters]
         addresses = (ctypes.c_void_p * max(1, len(values)))(*map(ctypes.addressof, values))
         self._function(unit, kernel)((ctypes.c_uint * 3)(*grid), (ctypes.c_uint * 3)(*block), addresses)

@@ -28,13 +28,13 @@ from presage.static.trace import (
     tensors_in,
 )
 from presage.static.tracing import arguments
+from presage.static.tracing.driver_launch import PORTABLE_CLUSTER, starting
 from presage.static.tracing.recorder import current_flags, set_flags
 
 _OPERATOR = re.compile(r"aten::(\w+)\.(\w+)")
 _ALIGN = 256
 _HIDDEN = 2
 """How many more pointer parameters a Triton kernel may have than its trace names, for memory that it does not use."""
-_PORTABLE_CLUSTER = 8
 _KEPT = 256 << 20
 """Bytes of GPU memory that stay allocated for the next module. Asking the driver for memory takes tens of
 milliseconds."""
@@ -295,7 +295,11 @@ class MachineCode:
             for buffer, parameter in zip(buffers, launch.parameters, strict=False)
             for at, number, offset in parameter.pointers
         ]
-        start, check, kept = self._starting(function, launch, ctypes.addressof(array)), self._gpu, (buffers, array)
+        start, check, kept = (
+            starting(self._driver, function, launch, ctypes.addressof(array)),
+            self._gpu,
+            (buffers, array),
+        )
 
         def run(values: Values) -> None:
             for place, number, offset in pointers:
@@ -304,40 +308,6 @@ class MachineCode:
 
         run.kept = kept  # type: ignore[attr-defined]  # the driver has only their addresses
         return run
-
-    def _starting(self, function: Any, launch: Launch, parameters: int) -> Callable[[], Any]:
-        attributes = self._attributes(launch)
-        if not attributes:
-            plain, sizes = self._driver.cuLaunchKernel, (*launch.grid, *launch.block, launch.shared, 0)
-            return lambda: plain(function, *sizes, parameters, 0)
-        config = self._driver.CUlaunchConfig()
-        config.gridDimX, config.gridDimY, config.gridDimZ = launch.grid
-        config.blockDimX, config.blockDimY, config.blockDimZ = launch.block
-        config.sharedMemBytes, config.hStream = launch.shared, self._driver.CUstream(0)
-        config.attrs, config.numAttrs = attributes, len(attributes)
-        extended = self._driver.cuLaunchKernelEx
-        return lambda: extended(config, function, parameters, 0)
-
-    def _attributes(self, launch: Launch) -> list[Any]:
-        kinds = self._driver.CUlaunchAttributeID
-        found = []
-        if launch.cluster != (1, 1, 1):
-            cluster = self._attribute(kinds.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
-            size = cluster.value.clusterDim
-            size.x, size.y, size.z = launch.cluster
-            found.append(cluster)
-        if launch.cooperative:
-            found.append(self._attribute(kinds.CU_LAUNCH_ATTRIBUTE_COOPERATIVE))
-            found[-1].value.cooperative = 1
-        if launch.overlapping:
-            found.append(self._attribute(kinds.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION))
-            found[-1].value.programmaticStreamSerializationAllowed = 1
-        return found
-
-    def _attribute(self, kind: Any) -> Any:
-        attribute = self._driver.CUlaunchAttribute()
-        attribute.id = kind
-        return attribute
 
     def _function(self, name: str, launch: Launch) -> Any:
         key, gpu, driver = (launch.cubin, name), self._gpu, self._driver
@@ -349,7 +319,7 @@ class MachineCode:
         if launch.shared > self._shared.get(key, 0):
             self._shared[key] = launch.shared
             gpu(driver.cuFuncSetAttribute(function, gpu.dynamic_shared, launch.shared))
-        if x * y * z > _PORTABLE_CLUSTER:
+        if x * y * z > PORTABLE_CLUSTER:
             wide = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
             gpu(driver.cuFuncSetAttribute(function, wide, 1))
         return function

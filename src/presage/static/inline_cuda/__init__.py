@@ -16,10 +16,11 @@ from types import ModuleType
 from typing import Any
 
 from presage.static.inline_cuda.device_code import DeviceCode
-from presage.static.inline_cuda.extension import Extensions, Launcher
+from presage.static.inline_cuda.extension import Configuration, Extensions, Launcher
 from presage.static.inline_cuda.toolchain import environment, is_ready, precompile, programs, readable
 
 __all__ = [
+    "Configuration",
     "DeviceCode",
     "Launcher",
     "environment",

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Protocol
@@ -25,19 +26,25 @@ _DEEPEST = 8
 _DEVICE_TO_DEVICE = 3
 
 
+@dataclass(frozen=True)
+class Configuration:
+    """How a kernel is launched."""
+
+    grid: Size
+    block: Size
+    shared: int = 0
+    """Bytes of dynamic shared memory."""
+    stream: int = 0
+    cluster: Size = (1, 1, 1)
+    cooperative: bool = False
+    overlapping: bool = False
+    """Whether the kernel may start before the previous launch has ended."""
+
+
 class Launcher(Protocol):
     """Receives reports of what host code does to the device, in order."""
 
-    def launch(
-        self,
-        code: DeviceCode,
-        name: str,
-        grid: Size,
-        block: Size,
-        shared: int,
-        parameters: Sequence[bytes],
-        stream: int,
-    ) -> None:
+    def launch(self, code: DeviceCode, name: str, how: Configuration, parameters: Sequence[bytes]) -> None:
         """`name` is the kernel's name in the cubin. Each parameter is the bytes that the kernel receives."""
 
     def copy(self, kind: str, destination: int, source: int, size: int) -> None:
@@ -180,17 +187,13 @@ class Extensions:
     def _report(self, kind: str, arguments: Any) -> Any:
         return getattr(self, f"_on_{kind}")(*arguments)
 
-    def _on_launch(
-        self, unit: str, kernel: str, grid: Size, block: Size, shared: int, parameters: Sequence[bytes], stream: int
-    ) -> None:
-        self.launch(self._units[unit], kernel, grid, block, shared, parameters, stream)
+    def _on_launch(self, unit: str, kernel: str, parameters: Sequence[bytes], *how: Any) -> None:
+        self.launch(self._units[unit], kernel, Configuration(*how), parameters)
 
-    def launch(
-        self, unit: Unit, kernel: str, grid: Size, block: Size, shared: int, parameters: Sequence[bytes], stream: int
-    ) -> None:
+    def launch(self, unit: Unit, kernel: str, how: Configuration, parameters: Sequence[bytes]) -> None:
         """Compile the kernel, unless that was done before, and report the launch."""
         code, lowered = self.compiled(unit, kernel)
-        self._launcher.launch(code, lowered, grid, block, shared, parameters, stream)
+        self._launcher.launch(code, lowered, how, parameters)
 
     def compiled(self, unit: Unit, kernel: str) -> tuple[DeviceCode, str]:
         """A kernel's code, and the kernel's name in it. Raises CompileError."""

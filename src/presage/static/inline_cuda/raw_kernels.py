@@ -15,7 +15,7 @@ from typing import Any
 
 from presage.static import ptx
 from presage.static.inline_cuda.device_code import Unit, options_of
-from presage.static.inline_cuda.extension import Extensions, NotSupportedError
+from presage.static.inline_cuda.extension import Configuration, Extensions, NotSupportedError
 
 _SIZES = {"8": 1, "16": 2, "32": 4, "64": 8}
 
@@ -49,7 +49,8 @@ class _Kernel:
         # Cut or pad each value to the bytes that the kernel declares.
         values = [value[:size].ljust(size, b"\0") if size else value for value, size in zip(packed, sizes, strict=True)]
         handle = int(getattr(stream, "cuda_stream", getattr(stream, "ptr", 0)) or 0)
-        self._extensions.launch(self._unit, self._name, _three(grid), _three(block), shared, values, handle)
+        how = Configuration(_three(grid), _three(block), shared, handle)
+        self._extensions.launch(self._unit, self._name, how, values)
 
 
 def _size(kind: str) -> int:

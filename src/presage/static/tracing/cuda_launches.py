@@ -9,10 +9,10 @@ from presage.static.trace import COPY, FILL, Launch
 from presage.static.tracing.recorder import Recorder
 
 if TYPE_CHECKING:
-    from presage.static.inline_cuda import DeviceCode
+    from presage.static.inline_cuda import Configuration, DeviceCode
 
-Run = Callable[[bytes, str, tuple[int, int, int], tuple[int, int, int], int, Sequence[bytes], int], None]
-"""Launches a kernel: takes its machine code, name, grid, block, shared bytes, parameters and stream."""
+Run = Callable[[bytes, str, "Configuration", Sequence[bytes]], None]
+"""Launches a kernel: takes its machine code, name, configuration and parameters."""
 
 
 class CudaLaunches:
@@ -23,21 +23,13 @@ class CudaLaunches:
         self.texts: dict[bytes, str] = {}
         """The PTX of each piece of machine code."""
 
-    def launch(
-        self,
-        code: DeviceCode,
-        name: str,
-        grid: tuple[int, int, int],
-        block: tuple[int, int, int],
-        shared: int,
-        parameters: Sequence[bytes],
-        stream: int,
-    ) -> None:
+    def launch(self, code: DeviceCode, name: str, how: Configuration, parameters: Sequence[bytes]) -> None:
         self.texts[code.cubin] = code.ptx
         written = tuple(self._recorder.parameter(content) for content in parameters)
-        self._recorder.launch("cuda", name, Launch(0, grid, block, shared, written), code.cubin)
+        launch = Launch(0, how.grid, how.block, how.shared, written, how.cluster, how.cooperative, how.overlapping)
+        self._recorder.launch("cuda", name, launch, code.cubin)
         if self._run is not None:
-            self._run(code.cubin, name, grid, block, shared, parameters, stream)
+            self._run(code.cubin, name, how, parameters)
 
     def copy(self, kind: str, destination: int, source: int, size: int) -> None:
         self._moved(COPY, size, destination, source)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ctypes
 import importlib
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -15,6 +16,7 @@ from torch.utils.weak import WeakIdKeyDictionary
 from presage.static import inline_cuda
 from presage.static.tracing import triton_launches
 from presage.static.tracing.cuda_launches import CudaLaunches
+from presage.static.tracing.driver_launch import PORTABLE_CLUSTER, starting
 from presage.static.tracing.recorder import Recorder
 
 
@@ -123,31 +125,25 @@ class LoadedKernels:
         finally:
             self._holds = False
 
-    def __call__(
-        self,
-        code: bytes,
-        name: str,
-        grid: tuple[int, int, int],
-        block: tuple[int, int, int],
-        shared: int,
-        parameters: Sequence[bytes],
-        stream: int,
-    ) -> None:
+    def __call__(self, code: bytes, name: str, how: inline_cuda.Configuration, parameters: Sequence[bytes]) -> None:
         held = [(ctypes.c_char * len(content)).from_buffer_copy(content) for content in parameters]
         pointers = (ctypes.c_void_p * max(1, len(held)))(*(ctypes.addressof(each) for each in held))
-        function = self._function(code, name, shared)
+        function = self._function(code, name, how)
         if self._holds and not torch.cuda.is_current_stream_capturing():
             return
-        self._ask(self._driver.cuLaunchKernel(function, *grid, *block, shared, stream, ctypes.addressof(pointers), 0))
+        self._ask(starting(self._driver, function, how, ctypes.addressof(pointers), how.stream)())
 
-    def _function(self, code: bytes, name: str, shared: int) -> Any:
+    def _function(self, code: bytes, name: str, how: inline_cuda.Configuration) -> Any:
         if (code, name) not in self._functions:
             module = self._ask(self._driver.cuModuleLoadData(code))
             self._functions[code, name] = self._ask(self._driver.cuModuleGetFunction(module, name.encode()))
         function = self._functions[code, name]
-        if shared > 48 << 10:
+        if how.shared > 48 << 10:
             attribute = self._driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-            self._ask(self._driver.cuFuncSetAttribute(function, attribute, shared))
+            self._ask(self._driver.cuFuncSetAttribute(function, attribute, how.shared))
+        if math.prod(how.cluster) > PORTABLE_CLUSTER:
+            attribute = self._driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
+            self._ask(self._driver.cuFuncSetAttribute(function, attribute, 1))
         return function
 
     def _ask(self, result: Any) -> Any:

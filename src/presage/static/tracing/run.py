@@ -149,7 +149,7 @@ def _walked(
     code = base64.b64decode(document["cubins"][step["cubin"]])
     text = texts[code] if code in texts else _ptx(step["name"], code)
     x, y, z = step["grid"]
-    grid = (x // step["cluster"][0], y, z)
+    grid = (x // step["cluster"][0], y, z) if step["kind"] == "triton" else (x, y, z)  # a program is a cluster
     return walk.of_call(text, step["name"], _arguments(text, step), grid, step["block"])
 
 

@@ -11,6 +11,7 @@
 #include <torch/csrc/Exceptions.h>
 #include <torch/csrc/autograd/python_variable.h>
 
+#include "presage_configuration.h"
 #include "presage_values.h"
 #include "presage_runtime.h"
 
@@ -23,12 +24,8 @@ namespace {
 PyObject *reporter = nullptr;
 std::vector<std::unique_ptr<Functions>> modules;
 
-struct Configuration {
-  unsigned grid[3] = {1, 1, 1}, block[3] = {1, 1, 1};
-  size_t shared = 0;
-  cudaStream_t stream = nullptr;
-};
-thread_local Configuration configured;
+thread_local presage_configuration configured;
+thread_local const void *const *given_values = nullptr;
 
 [[noreturn]] void raise_python() {
   python_error error;
@@ -242,25 +239,31 @@ int64_t ask(const char *kind, const char *format, ...) {
 
 }  // namespace presage
 
-extern "C" void presage_configure(const unsigned *grid, const unsigned *block, size_t shared, cudaStream_t stream) {
-  std::copy(grid, grid + 3, configured.grid);
-  std::copy(block, block + 3, configured.block);
-  configured.shared = shared;
-  configured.stream = stream;
-}
+extern "C" void presage_configure(const presage_configuration *next) { configured = *next; }
 
 extern "C" void presage_launch(const char *unit, const char *name, int count, const void *const *values,
                                const size_t *sizes) {
   Gil held;
-  const Configuration c = configured;
+  if (given_values != nullptr) values = std::exchange(given_values, nullptr);
+  const presage_configuration c = configured;
   PyObject *parameters = PyTuple_New(count);
   for (int i = 0; i < count; ++i)
     PyTuple_SET_ITEM(parameters, i,
                      PyBytes_FromStringAndSize(static_cast<const char *>(values[i]), static_cast<Py_ssize_t>(sizes[i])));
-  PyObject *arguments = Py_BuildValue("ss(III)(III)KNK", unit, name, c.grid[0], c.grid[1], c.grid[2], c.block[0],
-                                      c.block[1], c.block[2], static_cast<unsigned long long>(c.shared), parameters,
-                                      reinterpret_cast<unsigned long long>(c.stream));
+  PyObject *arguments = Py_BuildValue(
+      "ssN(III)(III)KK(III)NN", unit, name, parameters, c.grid.x, c.grid.y, c.grid.z, c.block.x, c.block.y, c.block.z,
+      static_cast<unsigned long long>(c.shared), reinterpret_cast<unsigned long long>(c.stream), c.cluster.x,
+      c.cluster.y, c.cluster.z, PyBool_FromLong(c.cooperative), PyBool_FromLong(c.overlapping));
   Py_DECREF(presage::report("launch", arguments));
+}
+
+extern "C" void presage_launch_at(const void *stub, const void *const *values) {
+  static const void *none = nullptr;
+  given_values = values == nullptr ? &none : values;
+  // A stub only passes its parameters' addresses on, and presage_launch uses `values` for them. So it may be called
+  // without parameters, which are not known here.
+  reinterpret_cast<void (*)()>(const_cast<void *>(stub))();
+  given_values = nullptr;
 }
 
 extern "C" cudaError_t presage_symbol_copy(const char *unit, const char *symbol, const void *source, size_t size,

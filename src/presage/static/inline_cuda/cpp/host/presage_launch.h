@@ -6,8 +6,13 @@
 #include <initializer_list>
 #include <string>
 #include <type_traits>
+#include <utility>
 
-extern "C" void presage_configure(const unsigned *grid, const unsigned *block, size_t shared, cudaStream_t stream);
+#include "presage_configuration.h"
+
+extern "C" void presage_configure(const presage_configuration *next);
+// Launches a kernel whose stub has this address. Each of `values` points at one of its parameters.
+extern "C" void presage_launch_at(const void *stub, const void *const *values);
 extern "C" void presage_launch(const char *unit, const char *name, int count, const void *const *values,
                                const size_t *sizes);
 extern "C" cudaError_t presage_symbol_copy(const char *unit, const char *symbol, const void *source, size_t size,
@@ -16,8 +21,27 @@ extern "C" cudaError_t presage_symbol_copy(const char *unit, const char *symbol,
 namespace presage {
 
 inline void configure(dim3 grid, dim3 block, size_t shared = 0, cudaStream_t stream = nullptr) {
-  const unsigned sizes[] = {grid.x, grid.y, grid.z, block.x, block.y, block.z};
-  presage_configure(sizes, sizes + 3, shared, stream);
+  const presage_configuration next{grid, block, shared, stream};
+  presage_configure(&next);
+}
+
+// Attributes that only make a launch faster are left out, but for the overlap of launches.
+inline void configure(const cudaLaunchConfig_t &given) {
+  presage_configuration next{given.gridDim, given.blockDim, given.dynamicSmemBytes, given.stream};
+  for (unsigned i = 0; i < given.numAttrs; ++i) {
+    const auto &value = given.attrs[i].val;
+    switch (given.attrs[i].id) {
+      case cudaLaunchAttributeClusterDimension:
+        next.cluster = dim3(value.clusterDim.x, value.clusterDim.y, value.clusterDim.z);
+        break;
+      case cudaLaunchAttributeCooperative: next.cooperative = value.cooperative; break;
+      case cudaLaunchAttributeProgrammaticStreamSerialization:
+        next.overlapping = value.programmaticStreamSerializationAllowed;
+        break;
+      default: break;
+    }
+  }
+  presage_configure(&next);
 }
 
 template <class... Parameters>
@@ -94,6 +118,40 @@ inline cudaError_t to_symbol(const char *unit, const char *name, const void *sou
 }  // namespace presage
 #define cudaMemcpyToSymbol(symbol, ...) ::presage::to_symbol(PRESAGE_UNIT, #symbol, __VA_ARGS__)
 #define cudaMemcpyToSymbolAsync(symbol, ...) ::presage::to_symbol(PRESAGE_UNIT, #symbol, __VA_ARGS__)
+
+// The functions that launch a kernel take its stub for the kernel.
+template <class Kernel>
+inline cudaError_t presage_launch_kernel(Kernel *kernel, dim3 grid, dim3 block, void **values, size_t shared = 0,
+                                         cudaStream_t stream = nullptr) {
+  ::presage::configure(grid, block, shared, stream);
+  presage_launch_at((const void *)kernel, values);
+  return cudaSuccess;
+}
+template <class Kernel>
+inline cudaError_t presage_launch_cooperative_kernel(Kernel *kernel, dim3 grid, dim3 block, void **values,
+                                                     size_t shared = 0, cudaStream_t stream = nullptr) {
+  presage_configuration next{grid, block, shared, stream};
+  next.cooperative = true;
+  presage_configure(&next);
+  presage_launch_at((const void *)kernel, values);
+  return cudaSuccess;
+}
+inline cudaError_t presage_launch_kernel_exc(const cudaLaunchConfig_t *config, const void *kernel, void **values) {
+  ::presage::configure(*config);
+  presage_launch_at(kernel, values);
+  return cudaSuccess;
+}
+template <class... Parameters, class... Values>
+inline cudaError_t presage_launch_kernel_ex(const cudaLaunchConfig_t *config, void (*kernel)(Parameters...),
+                                            Values &&...values) {
+  ::presage::configure(*config);
+  kernel(std::forward<Values>(values)...);
+  return cudaSuccess;
+}
+#define cudaLaunchKernel presage_launch_kernel
+#define cudaLaunchCooperativeKernel presage_launch_cooperative_kernel
+#define cudaLaunchKernelExC presage_launch_kernel_exc
+#define cudaLaunchKernelEx presage_launch_kernel_ex
 
 // Kernels are functions here, whose addresses CUDA's run time takes as any pointer.
 template <class Result, class... P>
