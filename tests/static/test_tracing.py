@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from presage.static import roofline
+from presage.static import hardware, roofline
 from presage.static.trace import COMPILED, GRAPHED, SCRIPTED, Trace, tensors_in
 
 X = ((64, 128), "float32")
@@ -186,6 +186,19 @@ def custom_kernel(data):
     move[(2,)](x, y_described, BLOCK=32)
     return y
 """,
+    "recurrent": HEAD
+    + """
+def custom_kernel(data):
+    torch.backends.cudnn.allow_tf32 = True
+    x = data[0].reshape(64, 8, 16)
+    options = dict(batch_first=True, bidirectional=True, device=x.device)
+    both, _ = torch.nn.LSTM(16, 32, 2, **options)(x)
+    narrow, _ = torch.nn.LSTM(64, 32, proj_size=4, device=x.device)(both)
+    half, _ = torch.nn.GRU(4, 32, device=x.device, dtype=torch.half)(narrow.half())
+    torch.backends.cudnn.allow_tf32 = False
+    exact, _ = torch.nn.RNN(32, 16, device=x.device)(half.float())
+    return torch.nn.LSTMCell(16, 32, device=x.device)(exact[0])
+""",
     "half": HEAD
     + """
 def custom_kernel(data):
@@ -203,6 +216,24 @@ def test_operators_with_their_bytes_and_flops(traced: Any) -> None:
     product = next(step for step in trace.steps if step.name == "aten::mm.default")
     assert product.flops == 2 * 64 * 64 * 128
     assert product.bytes == 4 * (64 * 128 + 128 * 64 + 64 * 64)
+
+
+def test_recurrent_layers_multiply_all_their_weights_in_each_time_step(traced: Any) -> None:
+    trace = traced["recurrent"].trace
+    layers = [step for step in trace.steps if step.name == "aten::_cudnn_rnn.default"]
+    both = 2 * (4 * 32 * (16 + 32)) + 2 * (4 * 32 * (64 + 32))  # a layer's inputs are both directions of the last
+    narrow = 4 * 32 * (64 + 4) + 4 * 32
+    weights = [both, narrow, 3 * 32 * (4 + 32), 16 * (32 + 16)]
+    found = [roofline.operations(trace, step) for step in layers]
+    assert found == [
+        (2.0 * 64 * 8 * size, precision)
+        for size, precision in zip(weights, ("tf32", "tf32", "fp16", "fp32"), strict=True)
+    ]
+    assert [step.flags.get("cudnn_tf32") for step in layers] == [None, None, None, False]
+    least = roofline.step_ns(trace, hardware.find("T4"))[trace.steps.index(layers[0])]
+    assert least >= 1e9 * found[0][0] / hardware.find("T4").peak_flops["fp32"]
+    cell = next(step for step in trace.steps if step.name == "aten::mm.default")
+    assert cell.flops == 2 * 8 * 16 * 4 * 32, "a cell's products are operators of their own"
 
 
 def test_operators_are_those_that_torch_takes_on_a_gpu(traced: Any) -> None:

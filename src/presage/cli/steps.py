@@ -21,6 +21,7 @@ def document(trace: Trace, hardware: Hardware) -> dict[str, Any]:
     found = trace.to_document()
     for number, step in enumerate(found["steps"]):
         step["bytes"] = roofline.moved_bytes(trace, trace.steps[number])
+        step["flops"], step["precision"] = roofline.operations(trace, trace.steps[number])
         step["roofline_ns"] = times.get(number)
         step["share"] = times[number] / every if every and number in times else None
     return found | {"hash": trace.hash, "own_share": trace.own_share(times), "roofline_ns": every if times else None}
@@ -70,7 +71,8 @@ def _row(trace: Trace, key: tuple[Any, ...], numbers: Sequence[int], weight: flo
     if kind in FREE:
         return [name, kind, str(len(numbers)), shapes, "", "", "", ""]
     count = len(numbers)
-    size, flops = _amount(count * roofline.moved_bytes(trace, step), "B"), _amount(count * step.flops, "")
+    size = _amount(count * roofline.moved_bytes(trace, step), "B")
+    flops = _amount(count * roofline.operations(trace, step)[0], "")
     if kind == "host":
         return [name, kind, str(count), shapes, size, flops, "", ""]
     return [

@@ -294,7 +294,8 @@ def _steps(trace: Trace | None) -> dict[tuple[str, str], list[float]]:
     for step in trace.steps if trace else ():
         if trace and step.kind not in ("view", "allocation"):
             count, moved, flops = found.get((step.kind, step.name), [0, 0, 0])
-            found[step.kind, step.name] = [count + 1, moved + roofline.moved_bytes(trace, step), flops + step.flops]
+            moved, flops = moved + roofline.moved_bytes(trace, step), flops + roofline.operations(trace, step)[0]
+            found[step.kind, step.name] = [count + 1, moved, flops]
     return found
 
 

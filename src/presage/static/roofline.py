@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from presage.static.hardware import WARP, Hardware
 from presage.static.report import StaticReport
-from presage.static.trace import FREE, LAUNCHES, Step, Trace, tensors_in
+from presage.static.trace import FREE, LAUNCHES, PRECISIONS, Step, Trace, tensors_in
 from presage.static.warp import UNBOUNDED
 
 HOST_BANDWIDTH = 64e9
@@ -26,7 +26,7 @@ def step_ns(trace: Trace, hardware: Hardware) -> dict[int, float]:
     if not hardware.bandwidth:
         return {}
     return {
-        number: _least_ns(step, moved_bytes(trace, step), hardware, hardware.bandwidth)
+        number: _least_ns(trace, step, hardware, hardware.bandwidth)
         for number, step in enumerate(trace.steps)
         if step.kind not in FREE
     }
@@ -41,12 +41,28 @@ def moved_bytes(trace: Trace, step: Step) -> int:
     return min(step.bytes, sum(others) + others[-1]) if others else step.bytes
 
 
-def _least_ns(step: Step, size: int, hardware: Hardware, bandwidth: float) -> float:
+def operations(trace: Trace, step: Step) -> tuple[float, str]:
+    """The operations of a step, and their precision. For operators that torch has no formula for, `Step.flops` only
+    counts the elements of their results."""
+    name = step.name.removeprefix("aten::").partition(".")[0]
+    given = [trace.tensors[number] for number in tensors_in(step.arguments)]
+    if step.kind != "operator" or name != "_cudnn_rnn" or not given:
+        return step.flops, step.precision
+    rows = math.prod(given[0].shape[:-1])  # of all images and time steps; each is multiplied by all weights
+    weights = [trace.tensors[number].shape for number in tensors_in(step.arguments[1:2])]
+    is_tf32 = given[0].dtype == "float32" and step.flags.get("cudnn_tf32", True)
+    products = sum(math.prod(shape) for shape in weights if len(shape) == 2)  # the others are biases
+    return 2.0 * rows * products, "tf32" if is_tf32 else PRECISIONS.get(given[0].dtype, "fp32")
+
+
+def _least_ns(trace: Trace, step: Step, hardware: Hardware, bandwidth: float) -> float:
+    size = moved_bytes(trace, step)
     if step.kind == "copy":
         return 1e9 * size / HOST_BANDWIDTH
+    flops, precision = operations(trace, step)
     peaks = hardware.peak_flops
-    peak = peaks.get(step.precision) or _HALF_RATE.get(step.precision, 1.0) * peaks["fp32"]
-    return 1e9 * max(size / bandwidth, step.flops / peak)
+    peak = peaks.get(precision) or _HALF_RATE.get(precision, 1.0) * peaks["fp32"]
+    return 1e9 * max(size / bandwidth, flops / peak)
 
 
 def launch_flops(report: StaticReport) -> float:

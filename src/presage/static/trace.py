@@ -39,6 +39,8 @@ ITEM_SIZES = {
     **dict.fromkeys(("int64", "uint64", "float64", "complex64"), 8),
     "complex128": 16,
 }
+PRECISIONS = {"float16": "fp16", "bfloat16": "bf16", "float64": "fp64", "float32": "fp32"}
+"""The precision in which an operator computes with tensors of a dtype."""
 _VERSION = 1
 _MOST_STEPS, _MOST_TENSORS, _MOST_CUBINS, _DEPTH = 200_000, 400_000, 1_000, 8
 _LARGEST_SIZE = 1 << 48

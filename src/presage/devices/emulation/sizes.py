@@ -10,7 +10,7 @@ from presage.problems import static
 from presage.problems.base import Cost
 from presage.problems.external import GPU_MODE, ExternalProblem
 from presage.problems.smaller import smaller
-from presage.static import hardware
+from presage.static import hardware, roofline
 from presage.static.trace import Trace
 
 _TARGET = "h200"
@@ -51,4 +51,5 @@ def problem_sizes(problem: ExternalProblem) -> Sequence[Size]:
 
 
 def _cost(trace: Trace) -> Cost:
-    return Cost(sum(step.bytes for step in trace.steps), int(sum(step.flops for step in trace.steps)))
+    flops = sum(roofline.operations(trace, step)[0] for step in trace.steps)
+    return Cost(sum(step.bytes for step in trace.steps), int(flops))

@@ -278,9 +278,10 @@ def _use_cudnn() -> None:
                 both_ways: bool, batch_first: bool) -> Any:  # fmt: skip
             hidden, cell = state if mode == 2 else (state, None)
             width = (hidden if cell is None else cell).shape[2]
+            projected = hidden.shape[2] if hidden.shape[2] != width else 0
             found = torch.ops.aten._cudnn_rnn(
-                x, weights, 4 if biased else 2, None, hidden, cell, mode, width,
-                0, layers, batch_first, dropout, training, both_ways, [], None,
+                x, weights, (4 if biased else 2) + bool(projected), None, hidden, cell, mode, width,
+                projected, layers, batch_first, dropout, training, both_ways, [], None,
             )  # fmt: skip
             return found[:3] if mode == 2 else found[:2]
 

@@ -22,7 +22,7 @@ from torch.utils.flop_counter import flop_registry
 from torch.utils.weak import WeakIdKeyDictionary
 
 from presage.static.operator_calls import IN_PLACE_VIEWS
-from presage.static.trace import GRAPHED, ITEM_SIZES, Launch, Parameter, Step, TensorSpec, Trace, tensors_in
+from presage.static.trace import GRAPHED, ITEM_SIZES, PRECISIONS, Launch, Parameter, Step, TensorSpec, Trace, tensors_in
 from presage.static.tracing import arguments, without_values
 from presage.static.tracing.arguments import UnwritableError
 
@@ -34,7 +34,6 @@ _READ_IN_PART = ("embedding", "index_select", "gather", "index")
 """Operators that read as many bytes of their first tensor as they return, and their indices."""
 _MOST_SHARED = 1 << 30
 """Most bytes of a storage that constants may share. In a larger storage each constant is kept separately."""
-_PRECISIONS = {"float16": "fp16", "bfloat16": "bf16", "float64": "fp64", "float32": "fp32"}
 
 
 @dataclass
@@ -469,10 +468,17 @@ def step_of(func: Any, args: Any, kwargs: Any, result: Any, taken: Any, named: A
     if not name.startswith("aten::"):
         raise UnwritableError("what is no business of torch's own operators")
     kind = kind_of(func, args, result)
-    flags = current_flags() if func.overloadpacket in flop_registry else {}
+    flags = current_flags() if _depends_on_flags(func) else {}
     size, flops, precision = cost(func, args, kwargs, result, kind, flags)
     overload = func._schema.overload_name or "default"
     return Step(kind, f"{name}.{overload}", taken, named, results, flags, None, size, flops, precision)
+
+
+def _depends_on_flags(func: Any) -> bool:
+    """Whether a step keeps torch's settings: if it multiplies. A recurrent layer keeps them where they are not the
+    usual ones, since measured calls of it have none."""
+    is_unusual = func.overloadpacket is torch.ops.aten._cudnn_rnn and not torch.backends.cudnn.allow_tf32
+    return is_unusual or func.overloadpacket in flop_registry
 
 
 def kind_of(func: Any, args: Any, result: Any) -> str:
@@ -499,7 +505,7 @@ def cost(func: Any, args: Any, kwargs: Any, result: Any, kind: str, flags: dict[
     if name in _READ_IN_PART:
         taken = [*taken[1:], *made]
     size = sum(spec_of(tensor).bytes for tensor in (*taken, *made))
-    precision = _PRECISIONS.get(str(made[0].dtype).removeprefix("torch."), "fp32") if made else "fp32"
+    precision = PRECISIONS.get(str(made[0].dtype).removeprefix("torch."), "fp32") if made else "fp32"
     if taken and str(taken[0].dtype).startswith("torch.float8"):
         precision = "fp8"
     if func.overloadpacket in flop_registry:
