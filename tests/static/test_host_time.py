@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
 
 from presage import PresageError
+from presage.kernels.kernel import from_source
+from presage.static import hardware, reporting
+from presage.static.launch_request import Job
+from presage.static.trace import TensorSpec
 
 pytest.importorskip("torch")
 
-from presage.static.tracing.host_time import HostCodeTimeoutError, limited
+from presage.static.tracing.host_time import HostCodeTimeoutError, awaited, limited
 
 X = ((64, 128), "float32")
 BUSY = "import time\nend = time.process_time() + 0.8\nwhile time.process_time() < end: pass\n"
@@ -21,6 +26,26 @@ def test_host_code_is_stopped_and_a_compiler_is_not() -> None:
         exec(compile(BUSY, "kernel.py", "exec"))
     with limited(0.3):
         exec(compile(BUSY, "/site-packages/triton/compiler/compiler.py", "exec"))
+
+
+def test_host_code_that_sleeps_is_stopped() -> None:
+    sleep = "import time\ntime.sleep(0.8)\n"
+    with pytest.raises(HostCodeTimeoutError, match=r"after 0\.3 s; PRESAGE"), awaited(0.3):
+        exec(compile(sleep, "kernel.py", "exec"))
+    with awaited(0.3):
+        exec(compile(sleep, "/site-packages/triton/compiler/compiler.py", "exec"))
+
+
+def test_what_sleeps_in_one_case_is_not_tried_in_the_others(has_triton: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PRESAGE_TRACE_SECONDS", "0.7")
+    text = "import time\nimport torch\ndef custom_kernel(data):\n    time.sleep(100)\n"
+    kernel, gpu = from_source(text, ".py", "kernel.py").render(), hardware.find("sm_90")
+    jobs = [Job(kernel, {}, (TensorSpec((size,), "float32"),), gpu) for size in range(64, 104)]
+    began = time.monotonic()
+    found = reporting.reports(jobs)
+    assert [report.status for report in found] == ["timeout"] * len(jobs)
+    assert all("was still running after 2.1 s" in report.error for report in found)
+    assert time.monotonic() - began < 30, "each of the cases would take two seconds"
 
 
 def test_what_never_ends_is_said_to_be_still_running(

@@ -28,13 +28,16 @@ from presage.static.trace import LAUNCHES
 from presage.static.tracing import host_code, pretended_gpu
 from presage.static.tracing import recorder as recording
 from presage.static.tracing.cuda_launches import CudaLaunches
-from presage.static.tracing.host_time import HostCodeTimeoutError, limited
+from presage.static.tracing.host_time import HostCodeTimeoutError, awaited, limited
 from presage.static.tracing.recorder import Recorder
 from presage.static.tracing.triton_driver import RecordingDriver
 
 _CALLS = 2
 """Calls per case; the last is traced. In the first a module may autotune, capture, or make tensors that it keeps."""
 _TIMEOUT = "timeout"
+_PATIENCE = 3
+"""How much longer host code may take than its limit of processor time, if it sleeps or waits: to be loaded, and in
+each case."""
 _NEEDS_VALUES = ("DataDependentOutputException", "DynamicOutputShapeException", "UnsupportedFakeTensorException")
 _ASKS_FOR_ARRAY = ".numpy() is not supported for tensor subclasses"
 _NEEDS_GPU = (
@@ -80,7 +83,13 @@ def run(request: Mapping[str, Any]) -> dict[str, Any]:
     inline_cuda.install(built, target_arch=request["arch"], has_gpu=False)
     torch.set_grad_enabled(False)
     try:
-        with limited(request["host_seconds"]), fakes, recorder, pretended_gpu.WithoutGpu():
+        with (
+            awaited(_PATIENCE * request["host_seconds"]),
+            limited(request["host_seconds"]),
+            fakes,
+            recorder,
+            pretended_gpu.WithoutGpu(),
+        ):
             reference = host_code.InputMaker(request["files"]) if request["files"] else None
             call = host_code.entry(host_code.load(request["source"]), reference)
     except BaseException as error:
@@ -105,11 +114,12 @@ def _run_case(
 ) -> dict[str, Any]:
     document: dict[str, Any] = {}
     try:
-        for _ in range(_CALLS):
-            with limited(seconds), fakes, recorder, pretended_gpu.WithoutGpu():
-                data = reference.data(case["arguments"]) if reference else host_code.data_of(case)
-                recorder.begin([leaf for leaf in tree_leaves(data) if isinstance(leaf, torch.Tensor)])
-                document, _ = recorder.end(call(data))
+        with awaited(_PATIENCE * seconds):
+            for _ in range(_CALLS):
+                with limited(seconds), fakes, recorder, pretended_gpu.WithoutGpu():
+                    data = reference.data(case["arguments"]) if reference else host_code.data_of(case)
+                    recorder.begin([leaf for leaf in tree_leaves(data) if isinstance(leaf, torch.Tensor)])
+                    document, _ = recorder.end(call(data))
     except BaseException as error:
         said = str(error)
         notes = [*recorder.notes, *(why for why in inline_cuda.failures() if why.partition(": ")[2] not in said)]
