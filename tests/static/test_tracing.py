@@ -186,6 +186,19 @@ def custom_kernel(data):
     move[(2,)](x, y_described, BLOCK=32)
     return y
 """,
+    "read in part": HEAD
+    + """
+from torch.nn import functional as F
+
+def custom_kernel(data):
+    x, = data
+    places = torch.zeros(4096, dtype=torch.long, device=x.device)
+    y = torch.zeros_like(x), x * x, F.embedding(places, x), F.nll_loss(x, places[:64])
+    image = x.reshape(8, 4, 16, 16)
+    z = F.conv2d(image, torch.ones(4, 4, 1, 1, device=x.device), stride=4)
+    half = image.half()
+    return *y, z, F.scaled_dot_product_attention(half, half, half[:], is_causal=True)
+""",
     "recurrent": HEAD
     + """
 def custom_kernel(data):
@@ -234,6 +247,19 @@ def test_recurrent_layers_multiply_all_their_weights_in_each_time_step(traced: A
     assert least >= 1e9 * found[0][0] / hardware.find("T4").peak_flops["fp32"]
     cell = next(step for step in trace.steps if step.name == "aten::mm.default")
     assert cell.flops == 2 * 8 * 16 * 4 * 32, "a cell's products are operators of their own"
+
+
+def test_the_roofline_counts_what_must_be_read_and_computed(traced: Any) -> None:
+    trace = traced["read in part"].trace
+    moved = {step.name.partition(".")[0]: roofline.moved_bytes(trace, step) for step in trace.steps}
+    whole = 64 * 128 * 4
+    assert moved["aten::zeros_like"] == whole
+    assert moved["aten::mul"] == 2 * whole, "of two factors that are one tensor"
+    assert moved["aten::embedding"] == whole + 4096 * 8 + 4096 * 128 * 4
+    assert moved["aten::nll_loss_forward"] == 64 * 4 + 64 * 8 + 4 + 4
+    assert moved["aten::convolution"] == whole // 4 + 4 * 4 * 4 + 8 * 4 * 4 * 4 * 4, "of every fourth row"
+    attention = next(step for step in trace.steps if "flash_attention" in step.name)
+    assert roofline.operations(trace, attention) == (4 * 8 * 4 * 16 * (16 * 17 / 2), "fp16")
 
 
 def test_operators_are_those_that_torch_takes_on_a_gpu(traced: Any) -> None:

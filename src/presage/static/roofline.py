@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from presage.static.hardware import WARP, Hardware
 from presage.static.report import StaticReport
-from presage.static.trace import FREE, LAUNCHES, PRECISIONS, Step, Trace, tensors_in
+from presage.static.trace import FREE, ITEM_SIZES, LAUNCHES, PRECISIONS, Step, Trace, tensors_in
 from presage.static.warp import UNBOUNDED
 
 HOST_BANDWIDTH = 64e9
@@ -19,6 +21,17 @@ _HALF_RATE = {"fp64": 0.5}
 _WRITTEN_IN_PART = ("index_copy_", "index_put_", "_index_put_impl_", "index_add_", "index_reduce_", "scatter_",
                     "scatter_add_", "scatter_reduce_")  # fmt: skip
 """Operators that write as many bytes of their first tensor as their last one has."""
+_READ_IN_PART = ("embedding", "index_select", "gather", "index")
+_LOSSES = ("nll_loss_forward", "nll_loss2d_forward")
+"""Operators that read one element of their first tensor for each index in their second one."""
+_SHAPED_AS = re.compile(r"(?:new_(?:full|zeros|ones)|(?:full|zeros|ones|rand|randn|randint)_like)")
+"""Operators that do not read their first tensor."""
+_CAUSAL = {
+    "_scaled_dot_product_flash_attention": 4,
+    "_scaled_dot_product_efficient_attention": 6,
+    "_scaled_dot_product_cudnn_attention": 6,
+}
+"""Attention, with the number of the argument that says whether a query only sees the keys up to its own place."""
 
 
 def step_ns(trace: Trace, hardware: Hardware) -> dict[int, float]:
@@ -33,19 +46,51 @@ def step_ns(trace: Trace, hardware: Hardware) -> dict[int, float]:
 
 
 def moved_bytes(trace: Trace, step: Step) -> int:
-    """The bytes that a step moves. `Step.bytes` counts the whole of a tensor that is written in part."""
-    name = step.name.removeprefix("aten::").partition(".")[0]
-    if step.kind != "operator" or name not in _WRITTEN_IN_PART:
+    """The bytes that a step moves. `Step.bytes` counts the whole of a tensor that is read or written in part, and a
+    tensor that is given twice as two."""
+    given = list(tensors_in([*step.arguments, *step.named.values()]))
+    if step.kind != "operator" or not given:
         return step.bytes
-    others = [trace.tensors[number].bytes for number in tensors_in([*step.arguments, *step.named.values()])][1:]
-    return min(step.bytes, sum(others) + others[-1]) if others else step.bytes
+    name = _plain_name(step)
+    made = sum(trace.tensors[number].bytes for number in step.makes)
+    first, *others = (trace.tensors[number].bytes for number in given)
+    if name in _WRITTEN_IN_PART:
+        return min(step.bytes, sum(others) + others[-1]) if others else step.bytes
+    if _SHAPED_AS.fullmatch(name):
+        return min(step.bytes, made)
+    if name in _READ_IN_PART:
+        return min(step.bytes, first + sum(others) + made)
+    if name in _LOSSES and others:
+        source, target = (trace.tensors[number] for number in given[:2])
+        picked = math.prod(target.shape) * ITEM_SIZES[source.dtype]
+        return step.bytes - max(0, first - picked) if step.bytes >= first else step.bytes
+    if name == "convolution":
+        return step.bytes - int(first * (1.0 - _touched(trace, step, given)))
+    again = sum(
+        trace.tensors[number].bytes * (count - 1)
+        for number, count in Counter(given).items()
+        if number not in step.makes
+    )
+    return max(step.bytes - again, made)
+
+
+def _touched(trace: Trace, step: Step, given: Sequence[int]) -> float:
+    """The share of its input that a convolution reads, whose step may be larger than its window. Of a row that it
+    reads, it reads all sectors."""
+    shapes = [trace.tensors[number].shape for number in (*given[:2], *list(step.makes)[:1])]
+    if len(shapes) < 3 or len({len(shape) for shape in shapes}) > 1 or step.arguments[6:7] == (True,):
+        return 1.0
+    axes = zip(*(shape[2:-1] for shape in shapes), strict=True)
+    return math.prod(min(1.0, made * window / max(1, size)) for size, window, made in axes)
 
 
 def operations(trace: Trace, step: Step) -> tuple[float, str]:
     """The operations of a step, and their precision. For operators that torch has no formula for, `Step.flops` only
-    counts the elements of their results."""
-    name = step.name.removeprefix("aten::").partition(".")[0]
+    counts the elements of their results. For causal attention it counts all pairs of queries and keys."""
+    name = _plain_name(step)
     given = [trace.tensors[number] for number in tensors_in(step.arguments)]
+    if name in _CAUSAL and step.arguments[_CAUSAL[name] :][:1] == (True,) and len(given) > 1:
+        return step.flops * _seen(given[0].shape, given[1].shape), step.precision
     if step.kind != "operator" or name != "_cudnn_rnn" or not given:
         return step.flops, step.precision
     rows = math.prod(given[0].shape[:-1])  # of all images and time steps; each is multiplied by all weights
@@ -53,6 +98,19 @@ def operations(trace: Trace, step: Step) -> tuple[float, str]:
     is_tf32 = given[0].dtype == "float32" and step.flags.get("cudnn_tf32", True)
     products = sum(math.prod(shape) for shape in weights if len(shape) == 2)  # the others are biases
     return 2.0 * rows * products, "tf32" if is_tf32 else PRECISIONS.get(given[0].dtype, "fp32")
+
+
+def _seen(queries: Sequence[int], keys: Sequence[int]) -> float:
+    """The share of all pairs that causal attention computes: query i sees the keys 0 to i."""
+    if min(len(queries), len(keys)) < 2 or not queries[-2] * keys[-2]:
+        return 1.0
+    count, every = queries[-2], keys[-2]
+    least = min(count, every)
+    return (least * (least + 1) / 2 + (count - least) * every) / (count * every)
+
+
+def _plain_name(step: Step) -> str:
+    return step.name.removeprefix("aten::").partition(".")[0]
 
 
 def _least_ns(trace: Trace, step: Step, hardware: Hardware, bandwidth: float) -> float:
