@@ -2,13 +2,14 @@
 
     python benchmarks/train_claims.py questions --into DATA [--advised]
     python benchmarks/train_claims.py convert --base MODEL.gguf
-    python benchmarks/train_claims.py run A|B|C|D [PIECE…] --base MODEL --data DATA [--results FILE] [--minutes 9]
+    python benchmarks/train_claims.py run A|B|C|D|E [PIECE…] --base MODEL --data DATA [--results FILE] [--minutes 9]
     python benchmarks/train_claims.py list [--results FILE]
     python benchmarks/train_claims.py score NAME… --data DATA --answers FOLDER [--advised] [--json FILE]
 
 A trains a small model to be read out, with three losses and from more and more questions; B a larger one; C a model
-that speaks, with three rewards; D the small one again, with questions that say what `learned` forecasts. `questions`
-needs no GPU; it writes what is learned from, and what `presage evaluate` would ask, with --advised those of D.
+that speaks, with three rewards; D the small one again, with questions that say what `learned` forecasts; E one of
+modules and kernels. `questions` needs no GPU; it writes what is learned from, and what `presage evaluate` would ask,
+with --advised those of D, with `--recording h200_modules --splits validation,test_problem --beside DATA` those of E.
 `convert` unpacks a GGUF file once, into the work folder, where `run` keeps checkpoints, too.
 
 `run` adds a line to the results when a piece is done, and leaves out pieces that have one. A piece that was cut goes on
@@ -23,7 +24,9 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import gzip
+import itertools
 import json
+import random
 import sys
 import tempfile
 import time
@@ -55,6 +58,10 @@ CONFIG = "small"
 ASKED = ("validation", "test_op", "test_family")
 SUITES = ("accuracy", "calibration", "ranking", "selective", "failures", "parts")
 BASELINE = "learned"
+UNSURE = 0.25
+"""The share of kernels about which `learned` is called unsure: those with its widest 90 % intervals."""
+BESIDE, BESIDE_TIMES = 4000, 2
+"""Questions of another recording to learn from, too; and how many times those of the first one are there."""
 
 
 # -- questions ---------------------------------------------------------------------------------------------------------
@@ -76,8 +83,12 @@ def questions(arguments: argparse.Namespace) -> None:
             print(f"{file.name}: {pack(file, rows, 6)} questions", flush=True)
     for split in training.SPLITS:
         file = into / f"questions_{split}.jsonl.gz"
-        rows = map(dataclasses.asdict, training.read(into / "questions", split))
-        print(f"{file.name}: {pack(file, rows, 9)} questions", flush=True)
+        drawn = [dataclasses.asdict(each) for each in training.read(into / "questions", split)]
+        if arguments.beside and split == "train":
+            more = train_pieces.unpacked(arguments.beside / file.name)
+            drawn = [*drawn * BESIDE_TIMES, *itertools.islice(more, BESIDE)]
+            random.Random(0).shuffle(drawn)
+        print(f"{file.name}: {pack(file, drawn, 9)} questions", flush=True)
 
 
 def evaluation_rows(recording: Recording, split: str, is_advised: bool) -> Iterator[dict[str, Any]]:
@@ -145,7 +156,9 @@ def run(arguments: argparse.Namespace) -> None:
         raise PresageError(f"{arguments.experiment} has no piece '{unknown[0]}'; it has: {', '.join(known)}")
     results = arguments.results or arguments.work / "results.jsonl"
     data = arguments.data or arguments.work / "data"
-    sizes = TINY if arguments.tiny else dataclasses.replace(FULL, compiled=not arguments.eager)
+    sizes = TINY
+    if not arguments.tiny:
+        sizes = dataclasses.replace(FULL, compiled=not arguments.eager, pass_tokens=arguments.pass_tokens)
     place = Place(str(arguments.base), data, arguments.work, results.parent, sizes)
     for folder in (arguments.work, results.parent):
         folder.mkdir(parents=True, exist_ok=True)
@@ -266,9 +279,45 @@ def score(arguments: argparse.Namespace) -> None:
         print(split)
         print(table([row[:-1] for row in rows], header[:-1]))
         print(table(*evaluate_page.differences(compare(found, BASELINE))))
+        for name in asked:
+            print(table(*where_unsure(answered(arguments, name, split, False), recording, split)))
         if arguments.json:
             told = json.dumps([each.to_json() for each in found])
             arguments.json.with_name(f"{arguments.json.stem}_{split}.json").write_text(told)
+
+
+def where_unsure(model: Forecaster, recording: Recording, split: str) -> tuple[list[list[str]], list[str]]:
+    """Scores of kernels that work, of those about which `learned` is least sure and of the others."""
+    from presage.core import scale, scoring
+    from presage.evaluations import outcomes
+    from presage.forecasters import registry
+    from presage.forecasters.blend import BlendForecaster
+
+    learned = registry.get(BASELINE)
+    blend = BlendForecaster({BASELINE: learned, "model": model}, (0.5, 0.5), (0.5, 0.5))
+    widths: list[float] = []
+    bins: list[int] = []
+    found: dict[str, list[Any]] = {"model": [], BASELINE: [], "blend": []}
+    for pool in outcomes.pools(recording, split):
+        for question in outcomes.questions(pool, 0):
+            told = [each.forecast(question.task, question.candidates) for each in (model, learned, blend)]
+            for truth, *predictions in zip(question.truth.tolist(), *told, strict=True):
+                forecasts = [each.forecast for each in predictions if each.forecast is not None]
+                if np.isnan(truth) or len(forecasts) < len(found):
+                    continue
+                widths.append(forecasts[1].quantile(0.95) - forecasts[1].quantile(0.05))
+                bins.append(int(scale.bin_of(2.0**truth)))
+                for rows, forecast in zip(found.values(), forecasts, strict=True):
+                    rows.append(forecast.bin_probabilities())
+    is_wide = np.array(widths) >= np.quantile(widths, 1 - UNSURE)
+    rows = []
+    for label, chosen in ((f"widest {UNSURE:.0%}", is_wide), ("others", ~is_wide)):
+        right = np.array(bins)[chosen]
+        for name, all_of in found.items():
+            p = np.array(all_of)[chosen]
+            values = (scoring.exact(p, right), scoring.nll(p, right), scoring.rps(p, right))
+            rows.append([label, name, str(len(right)), *(f"{value:.3f}" for value in values)])
+    return rows, ["where learned is", "forecaster", "answers", "exact", "nll", "rps"]
 
 
 # -- the command line --------------------------------------------------------------------------------------------------
@@ -295,6 +344,7 @@ def parser() -> argparse.ArgumentParser:
     each = commands.add_parser("questions", parents=[recording, advised])
     each.add_argument("--into", type=Path, required=True, metavar="FOLDER")
     each.add_argument("--splits", type=names, default=ASKED, help="of the evaluations (default: all three)")
+    each.add_argument("--beside", type=Path, metavar="DATA", help=f"learn from {BESIDE:,} of these questions, too")
     each.set_defaults(command=questions)
     each = commands.add_parser("convert", parents=[work])
     each.add_argument("--base", type=Path, required=True, metavar="MODEL.gguf")
@@ -305,6 +355,9 @@ def parser() -> argparse.ArgumentParser:
     each.add_argument("--base", type=Path, required=True, metavar="FOLDER", help="the model, as `convert` wrote it")
     each.add_argument("--minutes", type=float, default=9.0, help="begin nothing that takes longer (default: 9)")
     each.add_argument("--eager", action="store_true", help="do not compile the model's layers")
+    each.add_argument(
+        "--pass-tokens", type=int, default=FULL.pass_tokens, metavar="N", help="of a pass of training (%(default)s)"
+    )
     each.add_argument("--tiny", action="store_true", help="a few questions and steps: to rehearse it")
     each.set_defaults(command=run)
     each = commands.add_parser("list", parents=[work, results])

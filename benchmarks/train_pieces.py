@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 ANSWERED = ("validation", "test_op", "test_family")
 """What is asked about every kernel of these splits: on the first, shares and temperatures can be fitted."""
+MODULES = ("validation", "test_problem")
+"""The same of a recording of modules."""
 LOSSES = ("rps", "log", "brier")
 REWARDS = ("correctness", "correctness+brier", "correctness+rps")
 SEEDS = (0, 1, 2)
@@ -81,7 +83,8 @@ def _of_a() -> Iterator[Piece]:
 
 
 def _of_b() -> Iterator[Piece]:
-    yield Piece("B/data4000", "read_out", 290, limit=4000, rank=16, splits=ANSWERED, is_kept=True)
+    yield Piece("B/data4000", "read_out", 240, limit=4000, loss="log", rank=16, is_kept=True)
+    yield Piece("B/small4000", "read_out", 130, limit=4000, loss="log")
 
 
 def _of_d() -> Iterator[Piece]:
@@ -94,14 +97,19 @@ def _of_d() -> Iterator[Piece]:
 
 
 def _of_c() -> Iterator[Piece]:
-    yield Piece("C/sft", "spoken", 45, limit=2000)
+    yield Piece("C/sft", "spoken", 125, limit=4000)
     yield Piece("C/cost", "cost", 30)
     for seed, reward in itertools.product(SEEDS, REWARDS):
         yield Piece(f"C/{reward}/seed{seed}", "rewarded", 140, seed=seed, reward=reward)
 
 
+def _of_e() -> Iterator[Piece]:
+    yield Piece("E/modules", "read_out", 150, limit=10_000, loss="log", splits=MODULES, is_kept=True)
+
+
 EXPERIMENTS: Mapping[str, tuple[Piece, ...]] = {
-    "A": tuple(_of_a()), "B": tuple(_of_b()), "C": tuple(_of_c()), "D": tuple(_of_d())
+    "A": tuple(_of_a()), "B": tuple(_of_b()), "C": tuple(_of_c()), "D": tuple(_of_d()),
+    "E": tuple(_of_e()),
 }  # fmt: skip
 
 
@@ -124,12 +132,12 @@ class Sizes:
     timed_tokens: tuple[int, ...] = (16_384, 65_536)
     rewarded: int = 4000
     """Questions whose second half earns rewards."""
-    rewarded_steps: int = 20
+    rewarded_steps: int = 24
     rewarded_questions: int = 8
     answers: int = 8
     answer_tokens: int = 144
-    answers_at_once: int = 8
-    spoken: int = 400
+    answers_at_once: int = 4
+    spoken: int = 800
     """Validation questions that are answered in words, and how many at once."""
     spoken_at_once: int = 200
     precision: str = ""
@@ -196,7 +204,7 @@ def config(place: Place, piece: Piece, mode: str) -> Config:
     )  # fmt: skip
     grpo = Grpo(
         reward=piece.reward, seed=piece.seed, steps=sizes.rewarded_steps, questions=sizes.rewarded_questions,
-        answers=sizes.answers, tokens=sizes.answer_tokens, learning_rate=5e-5, checkpoint_steps=5,
+        answers=sizes.answers, tokens=sizes.answer_tokens, learning_rate=1e-4, checkpoint_steps=5,
         answers_at_once=sizes.answers_at_once,
     )  # fmt: skip
     return Config(place.base, mode=mode, precision=sizes.precision, sft=sft, grpo=grpo)

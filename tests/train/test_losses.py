@@ -17,7 +17,7 @@ from presage import PresageError
 from presage.core import scoring
 from presage.llm.prompts import Prompt
 from presage.llm.readout import by_length
-from presage.train import checkpoint, readout
+from presage.train import checkpoint, readout, rewards
 from presage.train.questions import spoken_answer
 from presage.train.sft import Example, Training, first_difference, order, schedule
 
@@ -88,11 +88,16 @@ def test_the_rate_rises_and_falls() -> None:
     assert rates[10:] == sorted(rates[10:], reverse=True)
 
 
-def test_a_spoken_answer_sums_to_one() -> None:
-    for truth in range(9):
-        told = json.loads(spoken_answer(truth))
+@pytest.mark.parametrize("truth", range(9))
+def test_a_spoken_answer_is_right_with_any_confidence(truth: int) -> None:
+    answers = {spoken_answer(truth, str(key)) for key in range(300)}
+    for text in answers:
+        told = json.loads(text)
         assert sum(told[f"p{k}"] for k in range(1, 9)) == pytest.approx(1)
-        assert (told["p_fail"] > 0.5) == (truth == 0)
+        assert rewards.reward("correctness", text, truth) == 1
+    peaks = {json.loads(text)[f"p{truth}" if truth else "p_fail"] for text in answers}
+    assert len(peaks) == (5 if truth else 3)
+    assert min(peaks) < 0.55 < 0.85 < max(peaks)
 
 
 class Speaker(torch.nn.Module):

@@ -44,7 +44,7 @@ checkpoint_seconds = 0.0
 steps = 16
 questions = 8
 answers = 4
-tokens = 12
+tokens = 30
 learning_rate = 1e-3
 checkpoint_steps = 8
 answers_at_once = 32
@@ -81,6 +81,7 @@ def test_a_model_that_is_read_out_is_trained_and_forecasts(
     ask = ["forecast", "sum", "rows.c", "--target", "cpu", "--forecaster", f"llm:model={into}", "--json"]
     assert main(ask) == 0
     (forecast,) = json.loads(capsys.readouterr().out)["forecasts"]
+    assert forecast["forecast"], forecast["notes"]
     assert sum(each["probability"] for each in forecast["forecast"]["bins"]) == pytest.approx(1)
 
 
@@ -123,7 +124,7 @@ def test_a_training_that_is_killed_goes_on_to_the_same_end(
 def test_a_model_that_speaks_learns_the_form_and_then_earns_more(written, small, tmp_path: Path, losses) -> None:
     pytest.importorskip("trl", reason="needs the train extra")
     pytest.importorskip("peft", reason="needs the train extra")
-    into, chosen = tmp_path / "model", config.read(written("spoken", 0), sft__steps=60)
+    into, chosen = tmp_path / "model", config.read(written("spoken", 0), sft__steps=120)
     stages.run(chosen, [small], into, say=str)
     rewards = losses(into / "grpo", "reward")
     assert len(rewards) == 16
@@ -131,7 +132,7 @@ def test_a_model_that_speaks_learns_the_form_and_then_earns_more(written, small,
     assert np.mean(rewards[-6:]) > np.mean(rewards[:6]), rewards
     assert (into / "grpo/result/model.safetensors").exists()
     (into / "grpo/result/done").unlink()
-    stages.run(config.read(written("spoken", 0), sft__steps=60), [small], into, ["grpo"], say=str)
+    stages.run(config.read(written("spoken", 0), sft__steps=120), [small], into, ["grpo"], say=str)
     assert losses(into / "grpo", "reward") == rewards, "goes on from the last checkpoint, which is the end"
 
 
@@ -140,7 +141,7 @@ def test_reinforcement_learning_that_is_killed_goes_on_to_the_same_end(
 ) -> None:
     """In the third epoch: there are questions for three steps."""
     pytest.importorskip("trl", reason="needs the train extra")
-    changes = {"sft__steps": 60, "sft__limit": 24, "grpo__steps": 8, "grpo__checkpoint_steps": 2}
+    changes = {"sft__steps": 120, "sft__limit": 24, "grpo__steps": 8, "grpo__checkpoint_steps": 2}
     chosen = config.read(written("spoken", 0), **changes)
     whole, cut = tmp_path / "whole", tmp_path / "cut"
     stages.run(chosen, [small], whole, say=str)

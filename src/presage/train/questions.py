@@ -38,8 +38,12 @@ _BASELINES = ("eager.py", "compiled.py")
 """PyTorch's own kernels, which are not forecast."""
 _SAYS_EVERY = 10.0
 """Seconds between two lines that tell how far it is."""
-_TRUTH, _BESIDE, _ANY = 0.6, 0.15, 0.02
-"""Probabilities in the target answers of a spoken model: of the right bin, of its neighbours, and of other bins."""
+_PEAKS = (0.35, 0.5, 0.65, 0.8, 0.95)
+"""Probabilities of the right bin in the target answers of a spoken model."""
+_BESIDE = 0.35
+"""The share of the rest that each of its neighbours has."""
+_WORKS, _FAILS = (0.02, 0.1, 0.2), (0.5, 0.7, 0.9)
+"""In the same answers, the probability of failure of kernels that work and of those that fail."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +64,10 @@ class Question:
 
     def conversation(self, mode: str) -> Conversation:
         """The question and its right answer as a conversation in this mode."""
-        answer = llm_question.ANSWERS[self.truth] if mode == "readout" else spoken_answer(self.truth)
+        if mode == "readout":
+            answer = llm_question.ANSWERS[self.truth]
+        else:
+            answer = spoken_answer(self.truth, f"{self.anchor}/{self.kernel}")
         return Conversation(llm_question.conversation(self.text, mode), answer, self.problem)
 
 
@@ -154,25 +161,28 @@ def read(folder: Path, split: str, limit: int = 0, seed: int = 0) -> list[Questi
     return found[:limit] if limit else found
 
 
-def spoken_answer(truth: int) -> str:
+def spoken_answer(truth: int, key: str = "") -> str:
     """The target answer of a spoken model: a peak around the right bin. It teaches the form of an answer, not its
-    confidence. The reason names the likeliest outcome first, so that one token decides and the probabilities follow.
+    confidence: that is drawn by `key` alone, so that a model learns to say any, and reinforcement learning can reward
+    the right one. The reason names the likeliest outcome first, so that one token decides and the others follow.
 
-    >>> spoken_answer(4)[:70]
-    '{"reason":"likeliest: p4","p1":0.02,"p2":0.02,"p3":0.15,"p4":0.6,"p5":'
+    >>> spoken_answer(4)[:80]
+    '{"reason":"likeliest: p4 at 0.8, fails 0.2","p1":0.01,"p2":0.01,"p3":0.07,"p4":0'
     """
-    bins = np.full(scale.BINS, _ANY)
+    draw = random.Random(key)
+    peak, p_fail = draw.choice(_PEAKS), draw.choice(_FAILS if truth == 0 else _WORKS)
     if truth == 0:
-        bins[:] = 1 / scale.BINS
+        bins = np.full(scale.BINS, 1 / scale.BINS)
     else:
-        bins[max(0, truth - 2) : truth + 1] = _BESIDE
-        bins[truth - 1] = _TRUTH
+        bins = np.full(scale.BINS, (1 - peak) * (1 - 2 * _BESIDE) / (scale.BINS - 3))
+        bins[max(0, truth - 2) : truth + 1] = (1 - peak) * _BESIDE
+        bins[truth - 1] = peak
     cumulated = np.round(np.cumsum(bins / bins.sum()), 2)
     told = np.diff(np.concatenate(([0.0], cumulated)))
-    values = {key: round(float(p), 2) for key, p in zip(scale.KEYS, told, strict=True)}
-    reason = f"likeliest: {scale.KEYS[truth - 1] if truth else 'p_fail'}"
-    answer = {"reason": reason, **values, "p_fail": round(1 - 2 * _BESIDE, 2) if truth == 0 else _ANY}
-    return json.dumps(answer, separators=(",", ":"))
+    values = {name: round(float(p), 2) for name, p in zip(scale.KEYS, told, strict=True)}
+    best = scale.KEYS[truth - 1]
+    reason = f"likeliest: {best} at {values[best]}, fails {p_fail}" if truth else f"likeliest: p_fail at {p_fail}"
+    return json.dumps({"reason": reason, **values, "p_fail": p_fail}, separators=(",", ":"))
 
 
 def claim_for(config: Config, folder: Path, recordings: Sequence[str] = ()) -> None:

@@ -33,7 +33,7 @@ from presage.train.questions import claim
 RESULT = "result"
 LOG = "log.jsonl"
 _CLIP = 1.0
-_FEW = 20
+_FEW = 150
 """The most different answers in words of which one token decides."""
 
 
