@@ -19,7 +19,7 @@ from presage.forecasters.module_training import Example, Launched
 
 CORRECTION = Correction(0.1, {"heavy": 0.0, "long": -0.1, "small": 0.0, "thin": -1.0})
 MODEL = ModuleModel(0.05, 1.5, 0.1, -2.0, {"half precision": 1.0}, CORRECTION)
-GOOD = {"version": 2, "near": 1, "far": 1, "far_share": 0.1, "bias": 0, "weights": {}, "launches": asdict(CORRECTION)}
+GOOD = {"version": 3, "near": 1, "far": 1, "far_share": 0.1, "bias": 0, "weights": {}, "launches": asdict(CORRECTION)}
 
 
 def examples(near: float, far: float, share: float, count: int = 400) -> list[Example]:
@@ -49,7 +49,7 @@ def test_it_is_read_as_it_was_written(tmp_path: Path) -> None:
         ("{", "cannot be read"),
         ("[]", "cannot be read"),
         (json.dumps({"version": 0}), "of version 0"),
-        (json.dumps({"version": 2, "near": "x"}), "cannot be read"),
+        (json.dumps({"version": 3, "near": "x"}), "cannot be read"),
         *(
             (json.dumps(GOOD | change), "cannot be read")
             for change in (

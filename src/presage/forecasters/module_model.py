@@ -1,5 +1,9 @@
 """The model of modules that `presage train modules` makes: a correction of the times of their own kernels, the error of
-the sum of a module's steps, and a logistic regression for failures."""
+the sum of a module's steps, and a logistic regression for failures.
+
+The error has two parts: most modules follow a normal distribution, and those that are far off Student's t distribution
+with two degrees of freedom, whose tails are heavy and whose functions are simple.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +13,30 @@ from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+import numpy as np
+import numpy.typing as npt
+
 from presage.core.errors import PresageError
 from presage.forecasters.launch_times import MARKS, NO_CORRECTION, Correction
 from presage.plugins.group import MODELS
 
-VERSION = 2
+Floats = npt.NDArray[np.float64]
+
+VERSION = 3
 FILE = "modules.json"
+_HALVINGS = 30
+
+
+def densities(octaves: npt.ArrayLike, deviation: npt.ArrayLike, near: float, far: float) -> tuple[Floats, Floats]:
+    """The densities of errors of typical modules and of those that are far off.
+
+    >>> [round(float(each), 4) for each in densities(0.0, 0.0, 0.5, 1.0)]
+    [0.7979, 0.3536]
+    """
+    off, one, other = np.asarray(octaves), np.hypot(deviation, near), np.hypot(deviation, far)
+    of_near = np.exp(-((off / one) ** 2) / 2) / (one * math.sqrt(2 * math.pi))
+    of_far = 1 / (other * (2 + (off / other) ** 2) ** 1.5)
+    return np.asarray(of_near), np.asarray(of_far)
 
 
 @dataclass(frozen=True)
@@ -25,7 +47,7 @@ class ModuleModel:
     near: float
     """For most modules: the standard deviation in octaves beyond the uncertainty of their steps."""
     far: float
-    """The same for modules that are far off."""
+    """For modules that are far off: the same, as the scale of the t distribution."""
     far_share: float
     """The share of modules that are far off."""
     bias: float
@@ -37,6 +59,42 @@ class ModuleModel:
     def p_fail(self, signs: Collection[str]) -> float:
         """The probability that a module with these signs fails."""
         return 1 / (1 + math.exp(-self.bias - sum(self.weights.get(sign, 0.0) for sign in signs)))
+
+    def below(self, octaves: npt.ArrayLike, deviation: float) -> Floats:
+        """The probability that a module's error is below so many octaves. deviation: the uncertainty of its steps.
+
+        >>> round(float(ModuleModel(0.1, 0.3, 0.5, 0.0, {}).below(0.3, 0.0)), 4)
+        0.8937
+        """
+        from scipy.special import ndtr  # imported late, because it is slow to import
+
+        near, far = (np.asarray(octaves) / math.hypot(deviation, more) for more in (self.near, self.far))
+        of_far = (1 + far / np.sqrt(2 + far * far)) / 2
+        return np.asarray((1 - self.far_share) * ndtr(near) + self.far_share * of_far)
+
+    def quantiles(self, levels: npt.ArrayLike, deviation: float) -> Floats:
+        """The errors in octaves below which a module's error is with these probabilities.
+
+        >>> model = ModuleModel(0.1, 0.3, 0.5, 0.0, {})
+        >>> model.below(model.quantiles([0.05, 0.5, 0.95], 0.2), 0.2).round(6).tolist()
+        [0.05, 0.5, 0.95]
+        """
+        from scipy.special import ndtri
+
+        level = np.asarray(levels, dtype=np.float64)
+        near, far = (math.hypot(deviation, more) for more in (self.near, self.far))
+        ends = near * ndtri(level), far * (2 * level - 1) / np.sqrt(2 * level * (1 - level))
+        low, high = np.minimum(*ends), np.maximum(*ends)
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2
+            is_low = self.below(middle, deviation) < level
+            low, high = np.where(is_low, middle, low), np.where(is_low, high, middle)
+        return np.asarray((low + high) / 2)
+
+    def p_far(self, octaves: float, deviation: float) -> float:
+        """The probability that a module with this error is one of those that are far off."""
+        near, far = densities(octaves, deviation, self.near, self.far)
+        return float(self.far_share * far / ((1 - self.far_share) * near + self.far_share * far))
 
     @classmethod
     def load(cls, folder: Path | None = None) -> ModuleModel:

@@ -24,12 +24,12 @@ from presage.forecasters import module_failures, modules
 from presage.forecasters.base import Candidate, Task
 from presage.forecasters.launch_times import MARKS, NO_CORRECTION, Correction, Trees
 from presage.forecasters.learned_training import task_of
-from presage.forecasters.module_model import ModuleModel
+from presage.forecasters.module_model import ModuleModel, densities
 from presage.forecasters.operator_model import Floats
 from presage.problems.external import CONVENTIONS
 
 _NEAR = tuple(0.01 * 1.25**step for step in range(16))
-_FAR = tuple(0.2 * 1.15**step for step in range(20))
+_FAR = tuple(0.04 * 1.2**step for step in range(20))
 _SHARES = tuple(0.02 * step for step in range(1, 26))
 """The grid for `near` and `far`, in octaves, and for `far_share`."""
 _PRIOR = 1.0
@@ -168,12 +168,8 @@ def fitted(examples: Sequence[Example]) -> ModuleModel:
 
 def _likelihood(off: Floats, deviations: Floats, near: float, far: float, share: float) -> float:
     """The log-likelihood of the mixture, summed over modules."""
-    return float(np.log((1 - share) * _density(off, deviations, near) + share * _density(off, deviations, far)).sum())
-
-
-def _density(off: Floats, deviations: Floats, more: float) -> Floats:
-    wide = np.hypot(deviations, more)
-    return np.asarray(np.exp(-0.5 * (off / wide) ** 2) / wide)
+    of_near, of_far = densities(off, deviations, near, far)
+    return float(np.log((1 - share) * of_near + share * of_far).sum())
 
 
 def _regression(examples: Sequence[Example]) -> list[float]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from statistics import NormalDist, fmean, median
+from statistics import fmean, median
 
 from presage.core.forecast import Forecast
 from presage.forecasters import module_failures
@@ -24,15 +24,15 @@ from presage.static.hardware import Hardware
 from presage.static.report import StaticReport
 from presage.static.trace import COMPILED, SCRIPTED
 
-_MEASURED, _SURE_OF_SHARE, _IS_FAR = 4, 8, 0.5
+_MEASURED, _SURE_OF_SHARE = 4, 8
 """The prior's weight, in measured modules, for the shift of a problem's modules and for the share of modules that are
-far off; and the octaves from which a module counts as far off."""
+far off."""
 _TRIED = 8
 """The weight, in measured modules of the problem, of the failure probability that a module's trace gives."""
 _OWN_SHARE = 0.8
 """A module whose own kernels have a smaller share of the steps' least time is forecast as the sum of its steps."""
-_LEVELS = tuple(level / 40 for level in range(1, 40))
-_HALVINGS = 20
+_TAIL = (0.0002, 0.001, 0.005, 0.01)
+_LEVELS = (*_TAIL, *(level / 40 for level in range(1, 40)), *(1 - level for level in reversed(_TAIL)))
 SUM = "the sum of its steps, as its trace has them"
 
 
@@ -92,9 +92,12 @@ def forecast(
     times = Times(task, trees, model.launches)
     if times.of(task.anchor) is None and _measured(task.anchor) is None:
         return [Prediction(None, (f"the reference was not traced: {why_not(task, task.anchor)}",))] * len(candidates)
-    residuals = _residuals(times)
+    residuals, deviations = _residuals(times)
     middle = median(residuals) if residuals else 0.0
-    shift, far = middle * len(residuals) / (len(residuals) + _MEASURED), _far_share(model, residuals, middle)
+    shift, far = (
+        middle * len(residuals) / (len(residuals) + _MEASURED),
+        _far_share(model, residuals, deviations, middle),
+    )
     failed = sum(each.status != "ok" for each in task.neighbours)
     chances = (model.p_fail(module_failures.signs(each.reports, task.anchor.reports)) for each in candidates)
     p_fail = [(chance * _TRIED + failed) / (_TRIED + len(task.neighbours)) for chance in chances]
@@ -102,8 +105,8 @@ def forecast(
     return [_prediction(times, each, shift, model, p) for each, p in zip(candidates, p_fail, strict=True)]
 
 
-def _far_share(model: ModuleModel, residuals: Sequence[float], middle: float) -> float:
-    far = sum(abs(each - middle) > _IS_FAR for each in residuals)
+def _far_share(model: ModuleModel, residuals: Sequence[float], deviations: Sequence[float], middle: float) -> float:
+    far = sum(model.p_far(each - middle, deviation) for each, deviation in zip(residuals, deviations, strict=True))
     return (model.far_share * _SURE_OF_SHARE + far) / (_SURE_OF_SHARE + len(residuals))
 
 
@@ -113,26 +116,10 @@ def _prediction(times: Times, candidate: Candidate, shift: float, model: ModuleM
         return Prediction(None, (f"it was not traced: {why_not(times.task, candidate)}",))
     mean, deviation = log2_speedup(times, found)
     of_trace = {note for report in candidate.reports if report.trace is not None for note in report.trace.notes}
-    values = _quantiles(mean + shift, deviation, model)
+    values = mean + shift + model.quantiles(_LEVELS, deviation)
     said = _notes({case.name: time.note() for case, time in zip(times.task.cases, found, strict=False)})
     notes = (SUM, *(note for note in (COMPILED, SCRIPTED) if note in of_trace), *said)
     return Prediction(Forecast.from_quantiles(_LEVELS, values, p_fail), notes)
-
-
-def _quantiles(mean: float, deviation: float, model: ModuleModel) -> list[float]:
-    """Quantiles of a mixture of two normal distributions with one mean: of typical modules, and of those far off."""
-    near, far = (NormalDist(0.0, math.hypot(deviation, more)) for more in (model.near, model.far))
-    share = model.far_share
-
-    def quantile(level: float) -> float:
-        low, high = sorted((near.inv_cdf(level), far.inv_cdf(level)))
-        for _ in range(_HALVINGS):
-            middle = (low + high) / 2
-            below = (1 - share) * near.cdf(middle) + share * far.cdf(middle)
-            low, high = (middle, high) if below < level else (low, middle)
-        return mean + (low + high) / 2
-
-    return [quantile(level) for level in _LEVELS]
 
 
 def _notes(by_case: Mapping[str, str]) -> list[str]:
@@ -185,14 +172,17 @@ def _key(step: StepTime) -> str:
     return step.same or f"#{step.number}"
 
 
-def _residuals(times: Times) -> list[float]:
-    """The octaves by which measured modules were faster than forecast from their steps."""
-    found = []
+def _residuals(times: Times) -> tuple[list[float], list[float]]:
+    """The octaves by which measured modules were faster than forecast from their steps, and what the uncertainty of
+    the steps is."""
+    octaves, deviations = [], []
     for each in times.task.neighbours:
         S, steps = times.task.log2_speedup(each), times.of(each)
         if S is not None and steps is not None:
-            found.append(S - log2_speedup(times, steps)[0])
-    return found
+            mean, deviation = log2_speedup(times, steps)
+            octaves.append(S - mean)
+            deviations.append(deviation)
+    return octaves, deviations
 
 
 def why_not(task: Task, candidate: Candidate) -> str:
