@@ -266,3 +266,48 @@ def test_kernels_are_loaded_and_not_launched_while_they_are_held_back(monkeypatc
         captures = False
     kernels(*launch)
     assert done == ["load", "find", "launch", "launch"]
+
+
+def test_copies_to_variables_reach_all_of_a_source_s_machine_code() -> None:
+    """The values that kernels see, as the host's memory. A template's instances have machine code of their own."""
+    memory: dict[Any, Any] = {}
+
+    def allocate(key: Any, size: int) -> int:
+        return ctypes.addressof(memory.setdefault(key, ctypes.create_string_buffer(size)))
+
+    def copy(to: int, source: int, size: int, stream: int) -> Any:
+        ctypes.memmove(to, source, size)
+        return (0,)
+
+    driver = SimpleNamespace(
+        cuModuleLoadData=lambda code: (0, code),
+        cuModuleGetFunction=lambda module, name: (0, name),
+        cuModuleGetGlobal=lambda module, name: (0, allocate((module, name), 8), 8),
+        cuMemAlloc=lambda size: (0, allocate(len(memory), size)),
+        cuMemcpyAsync=copy,
+        cuLaunchKernel=lambda *_: (0,),
+    )
+    kernels = on_gpu.LoadedKernels(driver)
+    unit = inline_cuda.Unit("", "k.cu", "sm_90a")
+
+    def launch(code: bytes, name: str) -> bytes:
+        ptx = f".const .align 4 .b8 {name}[8];\n.visible .global .align 4 .u32 other;"
+        if all(each.cubin != code for each in unit.codes):
+            unit.codes.append(inline_cuda.DeviceCode(code, ptx, "", "sm_90a"))
+        kernels(code, "f", inline_cuda.Configuration((1, 1, 1), (32, 1, 1)), [])
+        return bytes(memory[code, name.encode()])
+
+    def write(values: bytes, offset: int = 0) -> None:
+        source = ctypes.create_string_buffer(values, len(values))
+        kernels.write(unit, "ns::taps", offset, ctypes.addressof(source), len(values), 0)
+
+    write(b"abcdefgh")
+    assert launch(b"first", "_ZN2ns4tapsE") == b"abcdefgh", "written before anything was loaded"
+    write(b"XY", 2)
+    assert launch(b"first", "_ZN2ns4tapsE") == b"abXYefgh"
+    assert launch(b"second", "_ZN2ns4tapsE") == b"abXYefgh", "another instance is loaded later"
+    write(b"12345678")
+    assert [launch(code, "_ZN2ns4tapsE") for code in (b"first", b"second")] == [b"12345678"] * 2
+    for unknown in ("nothing", "taps<float>"):
+        with pytest.raises(RuntimeError, match="no variable of the device is known as"):
+            kernels.write(unit, unknown, 0, 0, 8, 0)

@@ -34,6 +34,9 @@ class Recorder:
     def copy(self, kind, destination, source, size):
         self.events.append(["copy", kind, destination, source, size])
 
+    def to_variable(self, unit, name, offset, source, size, stream):
+        self.events.append(["variable", name, offset, source, size, stream])
+
     def fill(self, address, value, size):
         self.events.append(["fill", address, value, size])
 

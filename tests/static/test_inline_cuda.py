@@ -201,7 +201,7 @@ def test_copies_fills_waits_and_symbols(trace):
     assert done["result"] == 2
     source = int.from_bytes(bytes.fromhex(done["addresses"][0]), "little")
     symbol, fill, copy, launch, sync = done["events"]
-    assert symbol == ["copy", "device_to_symbol:weights", 0, source, 32]
+    assert symbol == ["variable", "weights", 0, source, 32, 0]
     assert fill[2:] == [0, 32]
     assert copy == ["copy", "device_to_device", fill[1], source, 16]
     assert launch[1] == "_Z1kPf"

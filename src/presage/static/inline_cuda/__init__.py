@@ -15,14 +15,16 @@ import sys
 from types import ModuleType
 from typing import Any
 
-from presage.static.inline_cuda.device_code import DeviceCode
-from presage.static.inline_cuda.extension import Configuration, Extensions, Launcher
+from presage.static.inline_cuda.device_code import DeviceCode, Unit
+from presage.static.inline_cuda.extension import Configuration, Extensions, Launcher, NotSupportedError
 from presage.static.inline_cuda.toolchain import environment, is_ready, precompile, programs, readable
 
 __all__ = [
     "Configuration",
     "DeviceCode",
     "Launcher",
+    "NotSupportedError",
+    "Unit",
     "environment",
     "failures",
     "install",

@@ -11,6 +11,7 @@ from presage.static import nvrtc, toolkit
 from presage.static.inline_cuda.toolchain import SOURCES
 
 _TORCH_NAMES = re.compile(r"\b(?:at|c10|torch)::|\bC10_|\bCUDA_KERNEL_|\bgpuAtomicAdd")
+_VARIABLE = re.compile(r"^[^\n/]*\.(?:const|global) \.align \d+ \.\w+ ([\w$]+)", re.MULTILINE)
 _STANDARD = re.compile(r"\bstd::")
 _NOT_IN_HALVES = (
     "-D__CUDA_NO_HALF_OPERATORS__",
@@ -31,6 +32,13 @@ class DeviceCode:
     log: str
     arch: str
 
+    def variable(self, name: str) -> str | None:
+        """The name in the machine code of a variable of the device (`ns::weights`); None if it is not there."""
+        plain = name.strip("()& ").split("::")[-1].strip()
+        known = _VARIABLE.findall(self.ptx)
+        mangled = re.compile(rf"_Z\w*?(?<!\d){len(plain)}{re.escape(plain)}E?")
+        return plain if plain in known else next(filter(mangled.fullmatch, known), None)
+
 
 @dataclass
 class Unit:
@@ -47,6 +55,8 @@ class Unit:
     """Folders of the source's own headers."""
     of_torch: bool = True
     """Whether to compile with the macros that torch sets for extensions."""
+    codes: list[DeviceCode] = field(default_factory=list)
+    """All of them."""
     _done: dict[str, tuple[DeviceCode, str]] = field(default_factory=dict)
 
     def code(self, kernel: str) -> tuple[DeviceCode, str]:
@@ -70,6 +80,7 @@ class Unit:
             wanted,
         )
         code = DeviceCode(done.cubin, done.ptx, done.log, self.arch)
+        self.codes.append(code)
         self._done |= {kernel: (code, lowered) for kernel, lowered in done.names.items()}
 
     def _with_prelude(self, wanted: Sequence[str]) -> str:

@@ -23,7 +23,6 @@ Size = tuple[int, int, int]
 _LOCAL_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"[^\n]*$', re.MULTILINE)
 _BOUND_TWICE = "error: the module is bound twice, by `functions` and by PYBIND11_MODULE"
 _DEEPEST = 8
-_DEVICE_TO_DEVICE = 3
 
 
 @dataclass(frozen=True)
@@ -48,8 +47,10 @@ class Launcher(Protocol):
         """`name` is the kernel's name in the cubin. Each parameter is the bytes that the kernel receives."""
 
     def copy(self, kind: str, destination: int, source: int, size: int) -> None:
-        """`kind` is `host_to_device` or the like. For a variable of the device it is `host_to_symbol:NAME`, and
-        `destination` is an offset in the variable. Host memory can be read during the call."""
+        """`kind` is `host_to_device` or the like. Host memory can be read during the call."""
+
+    def to_variable(self, unit: Unit, name: str, offset: int, source: int, size: int, stream: int) -> None:
+        """A copy to a variable of the device, from `offset` on. The unit may not be compiled yet."""
 
     def fill(self, address: int, value: int, size: int) -> None: ...
 
@@ -206,9 +207,8 @@ class Extensions:
     def _on_copy(self, kind: str, destination: int, source: int, size: int) -> None:
         self._launcher.copy(kind, destination, source, size)
 
-    def _on_symbol(self, unit: str, symbol: str, source: int, size: int, offset: int, kind: int) -> None:
-        origin = "device" if kind == _DEVICE_TO_DEVICE else "host"
-        self._launcher.copy(f"{origin}_to_symbol:{symbol}", offset, source, size)
+    def _on_symbol(self, unit: str, symbol: str, source: int, size: int, offset: int, stream: int) -> None:
+        self._launcher.to_variable(self._units[unit], symbol, offset, source, size, stream)
 
     def _on_fill(self, address: int, value: int, size: int) -> None:
         self._launcher.fill(address, value, size)

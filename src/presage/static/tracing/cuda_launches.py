@@ -2,29 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 from presage.static.trace import COPY, FILL, Launch
 from presage.static.tracing.recorder import Recorder
 
 if TYPE_CHECKING:
-    from presage.static.inline_cuda import Configuration, DeviceCode
+    from presage.static.inline_cuda import Configuration, DeviceCode, Unit
 
-Run = Callable[[bytes, str, "Configuration", Sequence[bytes]], None]
-"""Launches a kernel: takes its machine code, name, configuration and parameters."""
+
+class Kernels(Protocol):
+    """Does on a GPU what is recorded."""
+
+    def __call__(self, code: bytes, name: str, how: Configuration, parameters: Sequence[bytes]) -> None:
+        """Launch a kernel."""
+
+    def write(self, unit: Unit, name: str, offset: int, source: int, size: int, stream: int) -> None:
+        """Copy to a variable of the device, from `offset` on."""
 
 
 class CudaLaunches:
     """Records what the module's own CUDA code does, and launches its kernels if there is a GPU."""
 
-    def __init__(self, recorder: Recorder, run: Run | None = None) -> None:
+    def __init__(self, recorder: Recorder, run: Kernels | None = None) -> None:
         self._recorder, self._run = recorder, run
         self.texts: dict[bytes, str] = {}
         """The PTX of each piece of machine code."""
+        self._written: dict[tuple[int, str], Unit] = {}
 
     def launch(self, code: DeviceCode, name: str, how: Configuration, parameters: Sequence[bytes]) -> None:
         self.texts[code.cubin] = code.ptx
+        for (_, variable), unit in self._written.items():
+            if code in unit.codes:
+                self._recorder.lack(f"its host code writes to {variable}, a variable of the device")
         written = tuple(self._recorder.parameter(content) for content in parameters)
         launch = Launch(0, how.grid, how.block, how.shared, written, how.cluster, how.cooperative, how.overlapping)
         self._recorder.launch("cuda", name, launch, code.cubin)
@@ -33,6 +44,11 @@ class CudaLaunches:
 
     def copy(self, kind: str, destination: int, source: int, size: int) -> None:
         self._moved(COPY, size, destination, source)
+
+    def to_variable(self, unit: Unit, name: str, offset: int, source: int, size: int, stream: int) -> None:
+        self._written[id(unit), name] = unit
+        if self._run is not None:
+            self._run.write(unit, name, offset, source, size, stream)
 
     def fill(self, address: int, value: int, size: int) -> None:
         self._moved(FILL, size, address, value=value)

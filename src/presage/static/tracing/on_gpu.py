@@ -114,6 +114,10 @@ class LoadedKernels:
     def __init__(self, driver: Any) -> None:
         self._driver = driver
         self._functions: dict[tuple[bytes, str], Any] = {}
+        self._modules: dict[bytes, Any] = {}
+        self._units: dict[int, inline_cuda.Unit] = {}
+        self._written: dict[tuple[int, str, int, int], list[int]] = {}
+        """What was copied to variables: unit, name, offset and size, and a copy of it where no code was loaded yet."""
         self._holds = False
 
     @contextmanager
@@ -133,9 +137,43 @@ class LoadedKernels:
             return
         self._ask(starting(self._driver, function, how, ctypes.addressof(pointers), how.stream)())
 
+    def write(self, unit: inline_cuda.Unit, name: str, offset: int, source: int, size: int, stream: int) -> None:
+        """Copy to a variable, in each piece of the unit's machine code. What is loaded later gets it, too."""
+        places = [place + offset for code in unit.codes if (place := self._variable(code, name))]
+        if not name.strip("()& ").replace("::", "").isidentifier() or (not places and self._is_loaded(unit)):
+            raise inline_cuda.NotSupportedError(f"no variable of the device is known as {name}")
+        self._units[id(unit)] = unit
+        kept = self._written.setdefault((id(unit), name, offset, size), [])
+        if not places:
+            kept[:] = kept or [int(self._ask(self._driver.cuMemAlloc(size)))]
+        for place in places or kept:
+            self._ask(self._driver.cuMemcpyAsync(place, source, size, stream))
+
+    def _is_loaded(self, unit: inline_cuda.Unit) -> bool:
+        return any(code.cubin in self._modules for code in unit.codes)
+
+    def _variable(self, code: inline_cuda.DeviceCode, name: str) -> int:
+        """A variable's address; 0 if the code is not loaded, or does not have it."""
+        module, found = self._modules.get(code.cubin), code.variable(name)
+        if module is None or found is None:
+            return 0
+        return int(self._ask(self._driver.cuModuleGetGlobal(module, found.encode())))
+
+    def _loaded(self, code: bytes, stream: int) -> Any:
+        """The module of machine code. Its variables are given what was copied to them before it was loaded."""
+        if code in self._modules:
+            return self._modules[code]
+        self._modules[code] = self._ask(self._driver.cuModuleLoadData(code))
+        for (unit, name, offset, size), kept in self._written.items():
+            places = {each.cubin: self._variable(each, name) for each in self._units[unit].codes}
+            if place := places.pop(code, 0):
+                sources = [other + offset for other in places.values() if other] or kept
+                self._ask(self._driver.cuMemcpyAsync(place + offset, sources[0], size, stream))
+        return self._modules[code]
+
     def _function(self, code: bytes, name: str, how: inline_cuda.Configuration) -> Any:
         if (code, name) not in self._functions:
-            module = self._ask(self._driver.cuModuleLoadData(code))
+            module = self._loaded(code, how.stream)
             self._functions[code, name] = self._ask(self._driver.cuModuleGetFunction(module, name.encode()))
         function = self._functions[code, name]
         if how.shared > 48 << 10:

@@ -267,9 +267,10 @@ extern "C" void presage_launch_at(const void *stub, const void *const *values) {
 }
 
 extern "C" cudaError_t presage_symbol_copy(const char *unit, const char *symbol, const void *source, size_t size,
-                                           size_t offset, int kind) {
-  presage::tell("symbol", "(ssKKKi)", unit, symbol, reinterpret_cast<unsigned long long>(source),
-                static_cast<unsigned long long>(size), static_cast<unsigned long long>(offset), kind);
+                                           size_t offset, cudaStream_t stream) {
+  presage::tell("symbol", "(ssKKKK)", unit, symbol, reinterpret_cast<unsigned long long>(source),
+                static_cast<unsigned long long>(size), static_cast<unsigned long long>(offset),
+                reinterpret_cast<unsigned long long>(stream));
   return cudaSuccess;
 }
 

@@ -16,7 +16,7 @@ extern "C" void presage_launch_at(const void *stub, const void *const *values);
 extern "C" void presage_launch(const char *unit, const char *name, int count, const void *const *values,
                                const size_t *sizes);
 extern "C" cudaError_t presage_symbol_copy(const char *unit, const char *symbol, const void *source, size_t size,
-                                           size_t offset, int kind);
+                                           size_t offset, cudaStream_t stream);
 
 namespace presage {
 
@@ -112,8 +112,8 @@ PRESAGE_MIXED(double, float, double)
 // Variables of the device are known by their names.
 namespace presage {
 inline cudaError_t to_symbol(const char *unit, const char *name, const void *source, size_t size, size_t offset = 0,
-                             cudaMemcpyKind kind = cudaMemcpyHostToDevice, cudaStream_t = nullptr) {
-  return presage_symbol_copy(unit, name, source, size, offset, kind);
+                             cudaMemcpyKind = cudaMemcpyHostToDevice, cudaStream_t stream = nullptr) {
+  return presage_symbol_copy(unit, name, source, size, offset, stream);
 }
 }  // namespace presage
 #define cudaMemcpyToSymbol(symbol, ...) ::presage::to_symbol(PRESAGE_UNIT, #symbol, __VA_ARGS__)
