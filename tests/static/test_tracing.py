@@ -409,6 +409,11 @@ def test_a_trace_says_that_torch_compiles_what_is_called(inspect_source: Any, bo
         ('cuda.cu(2): catastrophic error: cannot open source file "curand_kernel.h"', "unknown"),
         ("Error building extension 'x': cuda.cu:6:2: error: ‘product’ was not declared in this scope", "runtime_error"),
         ("Cannot access accelerator device when none is available.", "unknown"),
+        ("Error building extension 'x': x.so: undefined symbol: cudaStreamBeginCapture", "unknown"),
+        ("Error building extension 'x': x.so: undefined symbol: cublasSgemm_v2", "unknown"),
+        ("x.so: undefined symbol: _ZN2at4cuda24getCurrentCUDABlasHandleEb", "unknown"),
+        ("x.so: undefined symbol: custom_kernel", "runtime_error"),
+        ("x.so: undefined symbol: _Z8my_cuda_kv", "runtime_error"),
         ("a cublas handle was expected", "runtime_error"),
     ],
 )
@@ -416,6 +421,15 @@ def test_what_is_not_here_is_no_fault_of_the_module(has_triton: None, message: s
     from presage.static.tracing import run
 
     assert run._status(RuntimeError(message)) == status
+
+
+def test_values_that_an_extension_copies_to_the_host_are_not_made_up(has_triton: None) -> None:
+    from presage.static.inline_cuda import NotSupportedError
+    from presage.static.tracing.cuda_launches import CudaLaunches
+    from presage.static.tracing.recorder import Recorder
+
+    with pytest.raises(NotSupportedError, match="copies values from the GPU to the host"):
+        CudaLaunches(Recorder(has_gpu=False)).copy("device_to_host", 1, 1 << 40, 16)
 
 
 def test_equal_launches_are_walked_once(has_triton: None, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
+from presage.static.inline_cuda.extension import NotSupportedError
 from presage.static.trace import COPY, FILL, Launch
 from presage.static.tracing.recorder import Recorder
 
@@ -43,6 +44,8 @@ class CudaLaunches:
             self._run(code.cubin, name, how, parameters)
 
     def copy(self, kind: str, destination: int, source: int, size: int) -> None:
+        if kind == "device_to_host":
+            raise NotSupportedError("the host code copies values from the GPU to the host; here are none")
         self._moved(COPY, size, destination, source)
 
     def to_variable(self, unit: Unit, name: str, offset: int, source: int, size: int, stream: int) -> None:

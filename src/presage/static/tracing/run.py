@@ -58,6 +58,11 @@ _NO_LIBRARY = re.compile(
     r"cannot open source file \"(cu(blas|dnn|solver|sparse|rand|fft|tlass|te/)|nccl|nvshmem)",
     re.IGNORECASE,
 )
+_NOT_HERE = re.compile(
+    r"undefined symbol: (cu(?:da)?[A-Z]\w*|(?:cu(?:blas|dnn|fft|rand|solver|sparse)|nccl|nvrtc|nvtx)\w*"
+    r"|\w*[24]cuda\d\w*)"
+)
+"""Functions of CUDA, its libraries, and torch's use of it that the replacement of the run time lacks."""
 
 
 def warm_up() -> None:
@@ -192,7 +197,7 @@ def _status(error: BaseException) -> str:
     if name == "OutOfResources":
         return "runtime_error"
     is_ours = isinstance(error, host_code.ReferenceFailedError | NotSupportedError) or _lacks_library(error)
-    if is_ours or _missing_package(error) or _needs_values(error) or _needs_gpu(error):
+    if is_ours or _NOT_HERE.search(str(error)) or _missing_package(error) or _needs_values(error) or _needs_gpu(error):
         return "unknown"
     if name == "CompileError":
         return "compile_error"
@@ -234,6 +239,8 @@ def _explain(error: BaseException) -> str:
         )
     if _lacks_library(error):
         text = f"the extension needs one of NVIDIA's libraries, which cannot be used here\n{text}"
+    if missing := _NOT_HERE.search(str(error)):
+        text = f"the extension calls {missing[1]}, which cannot be traced"
     if _needs_gpu(error):
         text = f"the host code does what torch cannot do without a GPU ({str(error).splitlines()[0][:200]})"
     if _needs_values(error):
