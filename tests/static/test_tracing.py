@@ -432,6 +432,32 @@ def test_values_that_an_extension_copies_to_the_host_are_not_made_up(has_triton:
         CudaLaunches(Recorder(has_gpu=False)).copy("device_to_host", 1, 1 << 40, 16)
 
 
+def test_a_module_that_writes_to_variables_of_the_device_is_forecast_and_not_replayed(has_triton: None) -> None:
+    import torch
+
+    from presage.static import inline_cuda
+    from presage.static.tracing.cuda_launches import CudaLaunches
+    from presage.static.tracing.recorder import Recorder
+
+    class Gpu:
+        def __call__(self, *_: Any) -> None: ...
+        def write(self, *_: Any) -> None: ...
+
+    def traced(run: Gpu | None) -> tuple[Any, Any]:
+        recorder, unit = Recorder(has_gpu=False), inline_cuda.Unit("", "k.cu", "sm_90a")
+        launches, code = CudaLaunches(recorder, run), inline_cuda.DeviceCode(b"code", "", "", "sm_90a")
+        launches.to_variable(unit, "taps", 0, 1, 8, 0)
+        unit.codes.append(code)
+        recorder.begin([])
+        launches.launch(code, "f", inline_cuda.Configuration((1, 1, 1), (32, 1, 1)), [])
+        document, _ = recorder.end(torch.zeros(1))
+        return document["lacks"], document["notes"]
+
+    why = "its host code writes to taps, a variable of the device"
+    assert traced(None) == (None, [why])
+    assert traced(Gpu()) == (why, [])
+
+
 def test_equal_launches_are_walked_once(has_triton: None, monkeypatch: pytest.MonkeyPatch) -> None:
     from presage.static.tracing import run
 

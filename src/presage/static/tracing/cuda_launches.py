@@ -36,7 +36,7 @@ class CudaLaunches:
         self.texts[code.cubin] = code.ptx
         for (_, variable), unit in self._written.items():
             if code in unit.codes:
-                self._recorder.lack(f"its host code writes to {variable}, a variable of the device")
+                self._cannot_replay(f"its host code writes to {variable}, a variable of the device")
         written = tuple(self._recorder.parameter(content) for content in parameters)
         launch = Launch(0, how.grid, how.block, how.shared, written, how.cluster, how.cooperative, how.overlapping)
         self._recorder.launch("cuda", name, launch, code.cubin)
@@ -52,6 +52,13 @@ class CudaLaunches:
         self._written[id(unit), name] = unit
         if self._run is not None:
             self._run.write(unit, name, offset, source, size, stream)
+
+    def _cannot_replay(self, why: str) -> None:
+        """Without a GPU nothing is replayed, and the steps that are known say what the call costs."""
+        if self._run is None:
+            self._recorder.notes[why] = None
+        else:
+            self._recorder.lack(why)
 
     def fill(self, address: int, value: int, size: int) -> None:
         self._moved(FILL, size, address, value=value)
