@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,7 @@ def test_a_forecast() -> None:
         (Prediction(None, (), HOSTILE), ["It cannot work", HOSTILE]),
         (Prediction(None), ["There is no forecast"]),
         (measurement(), ["2x (1.9 to 2.1) the anchor's speed", "1 ms", HOSTILE]),
+        (replace(measurement(), believed="worker", not_replayed=HOSTILE), ["not replayed", HOSTILE]),
         (measurement(Status.COMPILE_ERROR), ["compile_error", HOSTILE]),
         (kernel(HOSTILE), [HOSTILE]),
         (

@@ -10,6 +10,7 @@ from presage.cli import documents, terminal
 from presage.core.errors import PresageError
 from presage.searches.configuration import RUNS
 from presage.searches.run import Run, folders
+from presage.searches.words import in_short
 
 _ASKED = ("problem", "device", "forecaster", "policy", "strategy", "seed")
 
@@ -28,21 +29,27 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"there is no run in {arguments.folder}; 'presage search PROBLEM' makes one")
     else:
         columns = ["run", "problem", "device", "strategy", "measured", "broken", "best", "state"]
-        print(terminal.table([[_cell(each[name]) for name in columns] for each in found], columns))
+        rows = [[*(_cell(each[name]) for name in columns[:-2]), _best(each), each["state"]] for each in found]
+        print(terminal.table(rows, columns))
     return 0
 
 
 def describe(folder: Path) -> dict[str, Any]:
-    about: dict[str, Any] = {"run": str(folder), **dict.fromkeys((*_ASKED, "measured", "broken", "best"))}
+    about: dict[str, Any] = {"run": str(folder), **dict.fromkeys((*_ASKED, "measured", "broken", "best", "believed"))}
     try:
         found = Run(folder)
         about |= {name: found.configuration[name] for name in _ASKED}
         about |= {"measured": found.measurements, "broken": found.broken}
         state = "finished" if found.result else f"worked on by {found.owner}" if found.owner else "can be continued"
         best = found.best.speedup.value if found.measurements else None
+        believed = found.result["best"].get("believed") if found.result else None
     except PresageError as error:
         return about | {"state": str(error)}
-    return about | {"best": best, "state": state}
+    return about | {"best": best, "believed": believed, "state": state}
+
+
+def _best(about: dict[str, Any]) -> str:
+    return _cell(about["best"]) + in_short(about)
 
 
 def _cell(value: Any) -> str:

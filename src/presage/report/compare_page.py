@@ -21,6 +21,7 @@ from presage.report.html import Content, Html, address, join, tag
 from presage.report.page import Page, Section
 from presage.report.run_page import Standing
 from presage.report.run_view import RunView
+from presage.searches import words as said
 
 MOST = 60
 """The most runs on one page."""
@@ -38,6 +39,8 @@ class Compared:
     settings: Mapping[str, Any]
     state: str
     speedup: Interval | None
+    believed: str
+    """What stands after the speedup: whether it is a time of the kernel's own process."""
     curves: Mapping[str, tuple[list[float], list[float]]]
     """Best-so-far curves by x axis, `measured` (count) or `at` (seconds): where the best changed, and S there."""
     measured: int
@@ -51,6 +54,7 @@ class Compared:
         return cls(
             view.name, view.problem, one_line(str(view.configuration.get("device", "")), 80), view.configuration,
             run_page.state(view, standing.is_running)[0], standing.speedup,
+            said.in_short(standing.ended["best"]) if standing.ended else "",
             {x: run_page.best_so_far(view, x) for x in ("measured", "at")}, view.spent.measurements,
             len(view.kernels) - len(view.measured) - view.counts["broken"], view.clock(view.last_time),
             view.spent.device_seconds, view.spent.dollars,
@@ -152,7 +156,8 @@ def _table(runs: Sequence[Compared]) -> Html:
     for run in runs:
         S = run.speedup
         known = S is not None and S.is_known and S.low < S.high
-        best = f"{S.value:.3g}{words.TIMES}" + (f" ({S.low:.3g} to {S.high:.3g})" if known else "") if S else ""
+        reach = f" ({S.low:.3g} to {S.high:.3g})" if S and known else ""
+        best = f"{S.value:.3g}{words.TIMES}{reach}{run.believed}" if S else ""
         rows.append(
             (
                 tag("a", run.name, href=address("runs", run.name)), run.problem, run.device, run.state, best,

@@ -74,6 +74,8 @@ def _(measurement: Measurement) -> str:
         (case.case, _interval(case.median), str(len(case.samples_ns)), f"{case.floor_ns / case.median.value:.0%}")
         for case in measurement.cases
     ]
+    if measurement.believed == "worker":
+        fast += f" (timed in its own process, not replayed: {escape(measurement.not_replayed)})"
     return _block(f"<p>{head}{fast}</p>", _table(("case", "median (95 %)", "samples", "of the roofline"), rows))
 
 
@@ -120,7 +122,8 @@ def _(run: Run) -> str:
         return _block(head, "<p>nothing has been measured yet</p>")
     best, state = run.best, "finished" if run.result else "under way" if run.owner else "stopped; the same call goes on"
     told = {
-        "best": f"{_times(best.speedup) if run.result else f'{best.speedup.value:.3g}x'} the anchor's speed",
+        "best": f"{_times(best.speedup) if run.result else f'{best.speedup.value:.3g}x'} the anchor's speed"
+        + (words.in_short(run.result["best"]) if run.result else ""),
         "kernel": Path(best.kernel.name).name,
         "measured": f"{run.measurements}; {run.result['why']}" if run.result else f"{run.measurements}; {state}",
         "decisions": words.decisions(run.summary()) if run.result else "",

@@ -14,6 +14,7 @@ from presage.core.text import one_line
 from presage.report import page, words
 from presage.report.html import Content, Html, address, join, tag
 from presage.report.page import Column, Page, Section, Sorting
+from presage.searches import words as said
 from presage.store.store import Event, Store
 
 _ROWS = 200
@@ -49,6 +50,8 @@ class Summary:
     """The best speedup S, if it is known. `low` and `high` are its 95 % interval."""
     low: float | None = None
     high: float | None = None
+    believed: str = ""
+    """Whose time the best one is, once the run has finished."""
     measured: int = 0
     seconds: float = 0.0
     dollars: float = 0.0
@@ -132,7 +135,8 @@ def _best(run: Summary) -> str:
     if run.best is None:
         return ""
     known = run.low is not None and run.high is not None and 0 < run.low < run.high < math.inf
-    return f"{run.best:.3g}{words.TIMES}" + (f" ({run.low:.3g} to {run.high:.3g})" if known else "")
+    reach = f" ({run.low:.3g} to {run.high:.3g})" if known else ""
+    return f"{run.best:.3g}{words.TIMES}{reach}{said.in_short({'believed': run.believed})}"
 
 
 def to_json(run: Summary) -> dict[str, Any]:
@@ -166,6 +170,7 @@ def _ended(run: Summary, last: Event) -> Summary:
     best, spent = last.payload["best"], last.payload["spent"]
     return replace(
         run, state="finished", best=float(best["speedup"]), low=float(best["low"]), high=float(best["high"]),
+        believed=str(best.get("believed") or ""),
         measured=int(spent["measurements"]), seconds=float(spent["wall_seconds"]), dollars=float(spent["dollars"]),
     )  # fmt: skip
 

@@ -94,6 +94,15 @@ def notes(ended: Mapping[str, Any]) -> list[str]:
     return [each for each in (_finals(best, favourite), _noise(best, is_recorded), _not_replayed(best)) if each]
 
 
+def in_short(best: Mapping[str, Any]) -> str:
+    """What stands after the best speedup in a list: whether it is a time of the kernel's own process.
+
+    >>> in_short({"believed": "worker"}), in_short({"believed": "replay"}), in_short({})
+    (', not replayed', '', '')
+    """
+    return ", not replayed" if best.get("believed") == "worker" else ""
+
+
 def _not_replayed(best: Mapping[str, Any]) -> str:
     if best.get("believed") != "worker":
         return ""
