@@ -207,7 +207,19 @@ def test_a_problem_that_cannot_run_is_not_judged(tmp_path: Path) -> None:
     problem = load_problem(tmp_path / "problem.py")
     (found,) = Rehearser().rehearse(problem, [load_kernel(problem, tmp_path / "mine.py")])
     assert found.status == "untried"
-    assert found.reason
+    assert "no_such_function" in found.reason
+
+
+def test_of_the_reference_only_processor_time_is_limited(tmp_path: Path) -> None:
+    """A busy machine makes it wait as a sleep does."""
+    waits = PROBLEM.replace("import torch\n", "import time\n\nimport torch\n", 1).replace(
+        "        return torch.relu", "        time.sleep(0.6)\n        return torch.relu"
+    )
+    (tmp_path / "problem.py").write_text(waits)
+    (tmp_path / "mine.py").write_text(MODULES["torch"][0])
+    problem = load_problem(tmp_path / "problem.py")
+    (found,) = Rehearser().rehearse(problem, [load_kernel(problem, tmp_path / "mine.py")], 2.0)
+    assert found.status == "right", found.reason
 
 
 def test_an_error_is_said_once(tmp_path: Path) -> None:

@@ -13,9 +13,9 @@ import importlib.util
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import zip_longest
@@ -134,7 +134,7 @@ class Rehearser(CpuDevice):
 
         least, most = _SLOW if kernel.language == "triton" or _builds(kernel) else _FAST
         number = max((n for n, each in enumerate(posed) if each.size.costs_less(least)), default=0)
-        if not posed or not posed[number].size.costs_less(most):
+        if not posed[number].size.costs_less(most):
             return Rehearsal("untried", _NO_SMALL)
         ended = at(number)
         for _ in range(_SMALLER):
@@ -218,6 +218,12 @@ class Rehearser(CpuDevice):
 
     def _start_child(self, language: str, threads: int) -> Child:
         return Child((), threads) if language == "cuda" else Child(("numpy", "torch"), threads, self._interpreting)
+
+    @contextmanager
+    def _examiner_child(self) -> Iterator[Child]:
+        with super()._examiner_child() as child:
+            child.counts_processor_time = True
+            yield child
 
     @property
     def _interpreting(self) -> Zygote:

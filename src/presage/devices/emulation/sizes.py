@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from presage.core.errors import PresageError
 from presage.kernels.kernel import Kernel
 from presage.problems import static
 from presage.problems.base import Cost
@@ -36,18 +37,21 @@ class Size:
 
 def problem_sizes(problem: ExternalProblem) -> Sequence[Size]:
     """The sizes at which the reference works, the smallest first. A task of GPU MODE has tests of its own instead, so
-    it has a single size."""
+    it has a single size. Raises PresageError if the reference works at no size."""
     if problem.convention == GPU_MODE:
         return [Size(problem, Cost(0, 0), is_smaller=False)]
     made = list(smaller(problem))
     wanted = [(each, each.reference_kernel(), each.timed["gpu"]) for each in made]
     found = static.of_several(wanted, hardware.find(_TARGET))
     traces = [reports[0].trace for reports in found]
-    return [
+    sizes = [
         Size(each, _cost(trace), is_smaller=each is not made[-1])
         for each, trace in zip(made, traces, strict=True)
         if trace is not None
     ]
+    if not sizes:
+        raise PresageError(found[-1][0].error or "the problem's reference could not be traced")
+    return sizes
 
 
 def _cost(trace: Trace) -> Cost:
