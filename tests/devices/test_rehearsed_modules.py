@@ -222,6 +222,25 @@ def test_of_the_reference_only_processor_time_is_limited(tmp_path: Path) -> None
     assert found.status == "right", found.reason
 
 
+@pytest.mark.parametrize(
+    ("kind", "precision", "status"),
+    [("Conv1d", "half", "right"), ("ConvTranspose1d", "half", "right"), ("Conv1d", "bfloat16", "wrong")],
+)
+def test_a_convolution_may_be_as_far_off_as_tf32_on_a_gpu(
+    tmp_path: Path, kind: str, precision: str, status: str
+) -> None:
+    linear, convolution = "torch.nn.Linear(width, width)", f"torch.nn.{kind}(width, width, 25)"
+    problem_text = PROBLEM.replace(linear, convolution).replace("rand(rows, width)", "randn(rows, width, 32) * 30")
+    problem_text = problem_text.replace("4096, 128", "64, 32")
+    (tmp_path / "problem.py").write_text(problem_text)
+    text = TORCH.replace(linear, convolution) + FORWARD
+    text += f"return torch.relu(self.layer.{precision}()(x.{precision}())).float()\n"
+    (tmp_path / "mine.py").write_text(text)
+    problem = load_problem(tmp_path / "problem.py")
+    (found,) = Rehearser().rehearse(problem, [load_kernel(problem, tmp_path / "mine.py")])
+    assert found.status == status, found.reason
+
+
 def test_an_error_is_said_once(tmp_path: Path) -> None:
     (tmp_path / "problem.py").write_text(PROBLEM)
     (tmp_path / "mine.py").write_text(f"import nosuch\n{TORCH}{FORWARD}pass\n")

@@ -89,6 +89,8 @@ class ExternalProblem(Problem):
         self._tolerance = tolerance
         self.slack = 1.0
         """Factor on the tolerance; above 1 where arithmetic differs from that on a GPU."""
+        self.for_gpu = False
+        """Whether outputs that are computed elsewhere are judged as on a GPU, where the reference may use TF32."""
         self.notes: dict[str, str] = {}
         """Remarks on comparing the outputs of a case, by the case's name; set once outputs were compared."""
         self._examiner: Examiner | None = None
@@ -151,6 +153,7 @@ class ExternalProblem(Problem):
             "seed": self.seed,
             "tolerances": {name: self.slack * tolerance for name, tolerance in own.items()},
             "keeps_tolerance": self.keeps_tolerance,
+            "for_gpu": self.for_gpu,
         }
 
     # -- what is known once its code has run ---------------------------------------------------------------------------

@@ -59,8 +59,7 @@ of its own, which are slow here, and _FAST if it has none."""
 _SMALLER = 2
 """How often a smaller size is tried if one takes too long."""
 _SLACK = 10.0
-"""The errors of modules may be this many times as large as on a GPU, where the reference may compute in TF32. A CPU
-also computes sums in another order."""
+"""The errors of modules may be this many times as large as on a GPU, since a CPU computes sums in another order."""
 _NO_SMALL = "the problem has no small case that can be computed here"
 _ONLY = "it computes something else at a small size, which it may not be made for"
 _UNSOUND = "its reference is not right at a size that can be computed here either"
@@ -334,7 +333,7 @@ class _Posed:
     def problem(self) -> Problem:
         if self._problem is None:
             problem = copy.copy(self.size.problem)
-            problem.slack = _SLACK
+            problem.slack, problem.for_gpu = _SLACK, True
             self._problem = self._stack.enter_context(self._device.posed(problem, self._seconds))
         return self._problem
 

@@ -108,6 +108,7 @@ class KernelBench:
     def __init__(self, problem: dict[str, Any], device: str, torch: Any) -> None:
         self._torch, self._device, self._seed = torch, device, problem["seed"]
         self._tolerances, self._keeps = problem["tolerances"], problem["keeps_tolerance"]
+        self._for_gpu = problem["for_gpu"]
         self._module = load_reference(problem)
         self._model: Any = None
         self._bounds: dict[int, tuple[float, float]] = {}
@@ -215,8 +216,8 @@ class KernelBench:
         return None if loose and self._are_as_exact(loose, exact, outputs) else found
 
     def _may_use_tf32(self, expected: Sequence[Any]) -> bool:
-        """Whether the answers are in single precision on a GPU, where TF32 may be used instead."""
-        return all(right.is_cuda and right.dtype is self._torch.float32 for right in expected)
+        """Whether the answers are in single precision on a GPU, where TF32 may be used instead, or stand for such."""
+        return all((right.is_cuda or self._for_gpu) and right.dtype is self._torch.float32 for right in expected)
 
     def _answer_in_tf32(self, data: Any) -> list[Any]:
         """The exact answer, except for the roundings to TF32 that torch's settings allow."""

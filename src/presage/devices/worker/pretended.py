@@ -72,6 +72,20 @@ def _uncompiled(function: Any = None, *_: Any, **__: Any) -> Any:
     return _uncompiled if function is None else function
 
 
+_OPERATORS = torch.library.Library("aten", "IMPL")
+"""Keeps replaced operators alive."""
+
+
+def _convolution(*arguments: Any) -> Any:
+    """Replaces convolutions in half precision, bfloat16 included, by ones that add in single precision, as a GPU does.
+    Transposed ones add in half precision on a CPU."""
+    dtype = arguments[0].dtype
+    if dtype in (torch.float16, torch.bfloat16):
+        tensors = [None if each is None else each.float() for each in arguments[:3]]
+        return _convolution(*tensors, *arguments[3:]).to(dtype)
+    return torch.ops.aten._convolution(*arguments, False, False, False, False)  # no cuDNN
+
+
 def install() -> None:
     """Install the pretended GPU for the rest of this process. CUDA graphs are not supported: a module that makes one
     fails, and is not judged."""
@@ -98,6 +112,7 @@ def install() -> None:
     torch.autocast = torch.amp.autocast = _Autocast
     torch.cuda.amp.autocast = lambda enabled=True, dtype=None, cache=None: _Autocast("cuda", dtype, enabled, cache)
     torch.compile = _uncompiled
+    _OPERATORS.impl("convolution", _convolution, "CPU")
     torch.use_deterministic_algorithms(True, warn_only=True)  # it fills uninitialised memory with NaN
     _OnCpu().__enter__()
     with contextlib.suppress(ImportError):
