@@ -213,12 +213,12 @@ def test_a_problem_that_cannot_run_is_not_judged(tmp_path: Path) -> None:
 def test_of_the_reference_only_processor_time_is_limited(tmp_path: Path) -> None:
     """A busy machine makes it wait as a sleep does."""
     waits = PROBLEM.replace("import torch\n", "import time\n\nimport torch\n", 1).replace(
-        "        return torch.relu", "        time.sleep(0.6)\n        return torch.relu"
+        "        return torch.relu", "        time.sleep(0.35)\n        return torch.relu"
     )
     (tmp_path / "problem.py").write_text(waits)
     (tmp_path / "mine.py").write_text(MODULES["torch"][0])
     problem = load_problem(tmp_path / "problem.py")
-    (found,) = Rehearser().rehearse(problem, [load_kernel(problem, tmp_path / "mine.py")], 2.0)
+    (found,) = Rehearser().rehearse(problem, [load_kernel(problem, tmp_path / "mine.py")], 1.0)
     assert found.status == "right", found.reason
 
 
