@@ -10,12 +10,12 @@ import pytest
 
 from presage import Candidate, Measured, StaticReport, Task
 from presage.devices.rehearsal import Rehearsal
-from presage.forecasters import faults
+from presage.forecasters import faults, modules
 from presage.forecasters.learned import LearnedForecaster
 from presage.forecasters.module_time import module_time
 from presage.forecasters.operator_model import OperatorModel
 from presage.kernels.kernel import from_source
-from presage.problems import registry
+from presage.problems import registry, static
 from presage.static import hardware
 from presage.static.trace import COMPILED, Step, TensorSpec, Trace
 
@@ -179,6 +179,23 @@ def test_a_rehearsal_counts_and_says_less_of_modules_than_of_kernels(task: Task)
         assert warned.forecast is not None
         chances[status] = warned.forecast.p_fail
     assert 0.02 < chances["right"] < chances["untried"] < 0.5 < chances["wrong"]
+
+
+def test_a_module_for_the_catalogue_is_forecast_by_its_trace_where_the_anchor_was_measured() -> None:
+    problem = registry.get("vector_add")
+    naive, candidate = registry.find_kernel(problem, "naive.cu"), module(1, 1)
+    assert static.is_reported(problem, candidate.kernel)
+    times = {case.name: 1e6 for case in problem.timed["gpu"]}
+    several = replace(candidate, reports=candidate.reports * len(times))
+    (measured,), (unknown,) = (
+        LearnedForecaster().forecast(Task(problem, Measured(naive, (), known, "ok"), hardware.find("h200")), [several])
+        for known in (times, {})
+    )
+    assert modules.SUM in measured.notes
+    assert measured.forecast is not None
+    assert 2 ** measured.forecast.quantile(0.5) == pytest.approx(1e6 / (512 * MB / 4.8e12 * 1e9), rel=0.3)
+    assert unknown.forecast is not None
+    assert "made without a compiler's report: from source and launch alone" in unknown.notes
 
 
 def test_without_a_trace_there_is_no_forecast_but_the_reason(task: Task) -> None:

@@ -347,6 +347,7 @@ def custom_kernel(data):
     y = torch.empty_like(x)
     torch.cuda._compile_kernel(CODE, "add")(grid=(1, 1, 1), block=(32, 1, 1), args=[x, y, 5, 0.5])
     array = cupy.asarray(x)
+    assert not isinstance(x, cupy.ndarray), "which libraries ask of tensors"
     kernel = cupy.RawKernel(CODE, "add", options=("-std=c++11",))
     kernel((2,), (64,), (array.data_ptr(), y, numpy.int32(6), numpy.float32(2)))
     cupy.RawModule(code=CODE).get_function("add")((3,), (8,), (x, y, 7, numpy.float32(2)), shared_mem=16)

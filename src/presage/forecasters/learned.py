@@ -97,7 +97,10 @@ class LearnedForecaster(Forecaster):
         return [faults.warned(task, candidate, found[i]) for i, candidate in enumerate(candidates)]
 
     def _kind_of(self, task: Task, candidate: Candidate) -> str:
-        return _MODULE if modules.is_mixed(candidate, task.hardware) else kind_of(task, candidate)
+        if modules.is_mixed(candidate, task.hardware):
+            return _MODULE if modules.is_comparable(task) else "source"
+        is_silent = candidate.kernel.language == "torch" and not all(each.launches for each in candidate.reports)
+        return "source" if is_silent else kind_of(task, candidate)
 
     def _of_modules(self, task: Task, candidates: Sequence[Candidate]) -> list[Prediction]:
         return modules.forecast(task, candidates, self._module_model, lambda: self.model("compiled"))

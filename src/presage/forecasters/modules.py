@@ -84,13 +84,20 @@ def is_mixed(candidate: Candidate, hardware: Hardware | None) -> bool:
     return False
 
 
+def is_comparable(task: Task) -> bool:
+    """Whether the reference was measured or traced, so that the time of a module's steps can be compared with it."""
+    traces = [report.trace for report in task.anchor.reports]
+    is_traced = bool(traces) and all(trace is not None and not trace.lacks for trace in traces)
+    return is_traced or _measured(task.anchor) is not None
+
+
 def forecast(
     task: Task, candidates: Sequence[Candidate], model: ModuleModel, trees: Callable[[], Trees]
 ) -> list[Prediction]:
     """One prediction per module, without a forecast if the module or the reference could not be traced. trees: the
     model of compiled kernels."""
     times = Times(task, trees, model.launches)
-    if times.of(task.anchor) is None and _measured(task.anchor) is None:
+    if not is_comparable(task):
         return [Prediction(None, (f"the reference was not traced: {why_not(task, task.anchor)}",))] * len(candidates)
     residuals, deviations = _residuals(times)
     middle = median(residuals) if residuals else 0.0

@@ -24,9 +24,8 @@ def job(problem: Problem, kernel: Kernel, case: Case, target: Hardware) -> Job:
 
 
 def is_reported(problem: Problem, kernel: Kernel) -> bool:
-    """Whether compiling the kernel gives a report that a forecaster can use. The catalogue's kernels of torch operators
-    were recorded without a report."""
-    return kernel.language in ("cuda", "triton") or (isinstance(problem, ExternalProblem) and not kernel.is_bare)
+    """Whether compiling the kernel, or tracing its host code, gives a report that a forecaster can use."""
+    return kernel.language in ("cuda", "triton") or not kernel.is_bare
 
 
 def reports(

@@ -172,6 +172,7 @@ def _cupy(extensions: Extensions) -> dict[str, ModuleType]:
 
     module, cuda = ModuleType("cupy"), ModuleType("cupy.cuda")
     module.RawKernel, module.RawModule, module.cuda = RawKernel, RawModule, cuda  # type: ignore[attr-defined]
+    module.ndarray = type("ndarray", (), {})  # type: ignore[attr-defined]  # others ask whether a tensor is one
     module.asarray = module.from_dlpack = module.ascontiguousarray = lambda array, *_, **__: array  # type: ignore[attr-defined]
     for name, value in _scalars().items():
         setattr(module, name, value)
