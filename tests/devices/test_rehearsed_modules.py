@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from presage import load_kernel, load_problem
+from presage.devices.cpu import CpuDevice
 from presage.devices.emulation.rehearser import Rehearser
 from presage.devices.rehearsal import Rehearsal
 
@@ -210,16 +213,13 @@ def test_a_problem_that_cannot_run_is_not_judged(tmp_path: Path) -> None:
     assert "no_such_function" in found.reason
 
 
-def test_of_the_reference_only_processor_time_is_limited(tmp_path: Path) -> None:
+def test_of_the_reference_only_processor_time_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     """A busy machine makes it wait as a sleep does."""
-    waits = PROBLEM.replace("import torch\n", "import time\n\nimport torch\n", 1).replace(
-        "        return torch.relu", "        time.sleep(0.35)\n        return torch.relu"
-    )
-    (tmp_path / "problem.py").write_text(waits)
-    (tmp_path / "mine.py").write_text(MODULES["torch"][0])
-    problem = load_problem(tmp_path / "problem.py")
-    (found,) = Rehearser().rehearse(problem, [load_kernel(problem, tmp_path / "mine.py")], 1.0)
-    assert found.status == "right", found.reason
+    one = SimpleNamespace(counts_processor_time=False)
+    monkeypatch.setattr(CpuDevice, "_examiner_child", lambda self: contextlib.nullcontext(one))
+    with Rehearser()._examiner_child() as child:
+        assert child is one
+    assert one.counts_processor_time
 
 
 @pytest.mark.parametrize(
