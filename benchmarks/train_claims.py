@@ -156,9 +156,8 @@ def run(arguments: argparse.Namespace) -> None:
         raise PresageError(f"{arguments.experiment} has no piece '{unknown[0]}'; it has: {', '.join(known)}")
     results = arguments.results or arguments.work / "results.jsonl"
     data = arguments.data or arguments.work / "data"
-    sizes = TINY
-    if not arguments.tiny:
-        sizes = dataclasses.replace(FULL, compiled=not arguments.eager, pass_tokens=arguments.pass_tokens)
+    full = dataclasses.replace(FULL, compiled=not arguments.eager, pass_tokens=arguments.pass_tokens)
+    sizes = TINY if arguments.tiny else full
     place = Place(str(arguments.base), data, arguments.work, results.parent, sizes)
     for folder in (arguments.work, results.parent):
         folder.mkdir(parents=True, exist_ok=True)

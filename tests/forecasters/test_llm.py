@@ -242,8 +242,9 @@ def test_the_question_holds_what_is_known():
     ):
         assert words in told
     assert "WINNER" not in told
-    told = text(task, candidate(PLAIN, reports=[report(operators={"softmax": 2, "WINNER::mine": 1})]))
-    assert "also calls softmax x2\n" in told
+    told = text(task, candidate(PLAIN, reports=[report(operators={"_softmax": 2, "WINNER::mine": 1, "WINNER": 3})]))
+    assert "also calls _softmax x2\n" in told
+    assert "WINNER" not in told
 
 
 def test_neighbours_are_shown_with_what_they_measured():

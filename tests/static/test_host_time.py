@@ -45,7 +45,7 @@ def test_what_sleeps_in_one_case_is_not_tried_in_the_others(has_triton: None, mo
     found = reporting.reports(jobs)
     assert [report.status for report in found] == ["timeout"] * len(jobs)
     assert all("was still running after 2.1 s" in report.error for report in found)
-    assert time.monotonic() - began < 30, "each of the cases would take two seconds"
+    assert time.monotonic() - began < 2.1 * len(jobs), "each of the cases would take so long"
 
 
 def test_what_never_ends_is_said_to_be_still_running(

@@ -29,7 +29,7 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"there is no run in {arguments.folder}; 'presage search PROBLEM' makes one")
     else:
         columns = ["run", "problem", "device", "strategy", "measured", "broken", "best", "state"]
-        rows = [[*(_cell(each[name]) for name in columns[:-2]), _best(each), each["state"]] for each in found]
+        rows = [[_cell(name, each) for name in columns] for each in found]
         print(terminal.table(rows, columns))
     return 0
 
@@ -48,11 +48,8 @@ def describe(folder: Path) -> dict[str, Any]:
     return about | {"best": best, "believed": believed, "state": state}
 
 
-def _best(about: dict[str, Any]) -> str:
-    return _cell(about["best"]) + in_short(about)
-
-
-def _cell(value: Any) -> str:
-    if value is None:
-        return "–"
-    return f"{value:.3g}x" if isinstance(value, float) else str(value)
+def _cell(name: str, about: dict[str, Any]) -> str:
+    value = about[name]
+    if name == "best" and value is not None:
+        return f"{value:.3g}x{in_short(about['believed'])}"
+    return "–" if value is None else str(value)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from presage.core import scale
 from presage.forecasters import llm_steps
 from presage.forecasters.base import Candidate, Measured, Task
+from presage.llm import vocabulary
 from presage.llm.anonymise import Unreadable, anonymise, anonymise_python
 from presage.problems.base import Case, Problem
 from presage.problems.external import ExternalProblem
@@ -166,8 +167,9 @@ def describe_reports(cases: Sequence[Case], reports: Sequence[StaticReport], har
         if report.status != "ok":
             lines.append(f"{case.name}: {report.status.replace('_', ' ')}")
         lines += [f"{case.name}: {_launch(launch)}" for launch in report.launches]
-        if calls := [f"{name} x{count}" for name, count in report.operators.items() if "::" not in name]:
-            lines.append(f"{case.name}: also calls {', '.join(calls)}")  # names with :: are the author's
+        known = {name: n for name, n in report.operators.items() if name.rstrip("_") in vocabulary.OPERATORS}
+        if calls := [f"{name} x{count}" for name, count in known.items()]:
+            lines.append(f"{case.name}: also calls {', '.join(calls)}")  # other names may be the author's
         if report.trace is not None:
             steps = "\n  ".join(llm_steps.describe(report.trace, hardware, _STEPS))
             lines.append(f"{case.name}: one call does, in order: {steps}")

@@ -101,10 +101,8 @@ def forecast(
         return [Prediction(None, (f"the reference was not traced: {why_not(task, task.anchor)}",))] * len(candidates)
     residuals, deviations = _residuals(times)
     middle = median(residuals) if residuals else 0.0
-    shift, far = (
-        middle * len(residuals) / (len(residuals) + _MEASURED),
-        _far_share(model, residuals, deviations, middle),
-    )
+    shift = middle * len(residuals) / (len(residuals) + _MEASURED)
+    far = _far_share(model, residuals, deviations, middle)
     failed = sum(each.status != "ok" for each in task.neighbours)
     chances = (model.p_fail(module_failures.signs(each.reports, task.anchor.reports)) for each in candidates)
     p_fail = [(chance * _TRIED + failed) / (_TRIED + len(task.neighbours)) for chance in chances]

@@ -40,7 +40,7 @@ class Compared:
     state: str
     speedup: Interval | None
     believed: str
-    """What stands after the speedup: whether it is a time of the kernel's own process."""
+    """Whose time the best one is, once the run has finished."""
     curves: Mapping[str, tuple[list[float], list[float]]]
     """Best-so-far curves by x axis, `measured` (count) or `at` (seconds): where the best changed, and S there."""
     measured: int
@@ -54,7 +54,7 @@ class Compared:
         return cls(
             view.name, view.problem, one_line(str(view.configuration.get("device", "")), 80), view.configuration,
             run_page.state(view, standing.is_running)[0], standing.speedup,
-            said.in_short(standing.ended["best"]) if standing.ended else "",
+            str(standing.ended["best"].get("believed") or "") if standing.ended else "",
             {x: run_page.best_so_far(view, x) for x in ("measured", "at")}, view.spent.measurements,
             len(view.kernels) - len(view.measured) - view.counts["broken"], view.clock(view.last_time),
             view.spent.device_seconds, view.spent.dollars,
@@ -157,7 +157,7 @@ def _table(runs: Sequence[Compared]) -> Html:
         S = run.speedup
         known = S is not None and S.is_known and S.low < S.high
         reach = f" ({S.low:.3g} to {S.high:.3g})" if S and known else ""
-        best = f"{S.value:.3g}{words.TIMES}{reach}{run.believed}" if S else ""
+        best = f"{S.value:.3g}{words.TIMES}{reach}{said.in_short(run.believed)}" if S else ""
         rows.append(
             (
                 tag("a", run.name, href=address("runs", run.name)), run.problem, run.device, run.state, best,

@@ -123,7 +123,7 @@ def _(run: Run) -> str:
     best, state = run.best, "finished" if run.result else "under way" if run.owner else "stopped; the same call goes on"
     told = {
         "best": f"{_times(best.speedup) if run.result else f'{best.speedup.value:.3g}x'} the anchor's speed"
-        + (words.in_short(run.result["best"]) if run.result else ""),
+        + (words.in_short(run.result["best"].get("believed")) if run.result else ""),
         "kernel": Path(best.kernel.name).name,
         "measured": f"{run.measurements}; {run.result['why']}" if run.result else f"{run.measurements}; {state}",
         "decisions": words.decisions(run.summary()) if run.result else "",

@@ -136,7 +136,7 @@ def _best(run: Summary) -> str:
         return ""
     known = run.low is not None and run.high is not None and 0 < run.low < run.high < math.inf
     reach = f" ({run.low:.3g} to {run.high:.3g})" if known else ""
-    return f"{run.best:.3g}{words.TIMES}{reach}{said.in_short({'believed': run.believed})}"
+    return f"{run.best:.3g}{words.TIMES}{reach}{said.in_short(run.believed)}"
 
 
 def to_json(run: Summary) -> dict[str, Any]:

@@ -94,13 +94,13 @@ def notes(ended: Mapping[str, Any]) -> list[str]:
     return [each for each in (_finals(best, favourite), _noise(best, is_recorded), _not_replayed(best)) if each]
 
 
-def in_short(best: Mapping[str, Any]) -> str:
-    """What stands after the best speedup in a list: whether it is a time of the kernel's own process.
+def in_short(believed: str | None) -> str:
+    """What stands after a speedup in a list: whether it is of a time of the kernel's own process.
 
-    >>> in_short({"believed": "worker"}), in_short({"believed": "replay"}), in_short({})
+    >>> in_short("worker"), in_short("replay"), in_short(None)
     (', not replayed', '', '')
     """
-    return ", not replayed" if best.get("believed") == "worker" else ""
+    return ", not replayed" if believed == "worker" else ""
 
 
 def _not_replayed(best: Mapping[str, Any]) -> str:

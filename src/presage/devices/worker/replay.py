@@ -295,11 +295,8 @@ class MachineCode:
             for buffer, parameter in zip(buffers, launch.parameters, strict=False)
             for at, number, offset in parameter.pointers
         ]
-        start, check, kept = (
-            starting(self._driver, function, launch, ctypes.addressof(array)),
-            self._gpu,
-            (buffers, array),
-        )
+        start = starting(self._driver, function, launch, ctypes.addressof(array))
+        check, kept = self._gpu, (buffers, array)
 
         def run(values: Values) -> None:
             for place, number, offset in pointers:

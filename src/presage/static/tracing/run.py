@@ -35,7 +35,7 @@ from presage.static.tracing.triton_driver import RecordingDriver
 _CALLS = 2
 """Calls per case; the last is traced. In the first a module may autotune, capture, or make tensors that it keeps."""
 _TIMEOUT = "timeout"
-_PATIENCE = 3
+_WALL_SHARE = 3
 """How much longer host code may take than its limit of processor time, if it sleeps or waits: to be loaded, and in
 each case."""
 _NEEDS_VALUES = ("DataDependentOutputException", "DynamicOutputShapeException", "UnsupportedFakeTensorException")
@@ -89,7 +89,7 @@ def run(request: Mapping[str, Any]) -> dict[str, Any]:
     torch.set_grad_enabled(False)
     try:
         with (
-            awaited(_PATIENCE * request["host_seconds"]),
+            awaited(_WALL_SHARE * request["host_seconds"]),
             limited(request["host_seconds"]),
             fakes,
             recorder,
@@ -119,7 +119,7 @@ def _run_case(
 ) -> dict[str, Any]:
     document: dict[str, Any] = {}
     try:
-        with awaited(_PATIENCE * seconds):
+        with awaited(_WALL_SHARE * seconds):
             for _ in range(_CALLS):
                 with limited(seconds), fakes, recorder, pretended_gpu.WithoutGpu():
                     data = reference.data(case["arguments"]) if reference else host_code.data_of(case)
