@@ -138,10 +138,12 @@ FILES: dict[str, set[str | None]] = {
     "autotuned.py": {"replay"},
     "compiled_ahead.py": {"replay", "worker"},
     "constant_memory.py": {"worker"},
+    "copies_and_waits.py": {"replay"},
     "inline_extension.py": {"replay", "worker"},
     "joined_thread.py": {"worker"},
-    "launched_by_pointer.py": {"replay", "worker"},
+    "launched_by_pointer.py": {"replay"},
     "model_new.py": {"replay"},
+    "value_to_the_host.py": {"worker"},
     "workspace.py": {"replay"},
     "counts_its_calls.cu": {"replay"},
 }

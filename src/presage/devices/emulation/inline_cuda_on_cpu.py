@@ -57,6 +57,9 @@ class _Memory:
     def sync(self, what: str) -> None:
         return
 
+    def other(self, what: str) -> None:
+        return
+
 
 class _OnCpu(Extensions):
     """Extensions whose kernels are compiled for the CPU when they are first launched."""

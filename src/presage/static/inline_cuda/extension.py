@@ -57,6 +57,9 @@ class Launcher(Protocol):
     def sync(self, what: str) -> None:
         """Host code waits for the device."""
 
+    def other(self, what: str) -> None:
+        """Host code calls a function of CUDA's run time whose effects are not reported. Only where there is a GPU."""
+
 
 class NotSupportedError(RuntimeError):
     """Host code does something that cannot be traced."""
@@ -215,6 +218,9 @@ class Extensions:
 
     def _on_sync(self, what: str) -> None:
         self._launcher.sync(what)
+
+    def _on_other(self, what: str) -> None:
+        self._launcher.other(what)
 
     def _on_allocate(self, size: int) -> int:
         """Return an address that no tensor has."""

@@ -14,6 +14,7 @@ import hashlib
 import importlib.metadata
 import importlib.util
 import os
+import re
 import secrets
 import shutil
 import sysconfig
@@ -35,7 +36,7 @@ RUNTIME = "presage_inline_runtime"
 _HOME = "PRESAGE_INLINE_CUDA"
 _WHY_NOT = "PRESAGE_INLINE_CUDA_MISSING"
 _FLAGS = ("-std=c++20", "-w", "-O0", "-fPIC", "-pipe")
-_WITHOUT_GPU = "without_gpu"
+_WITH_GPU, _WITHOUT_GPU = "with_gpu", "without_gpu"
 _LINKER = "linker"
 """A file with the options that choose a linker: the fast one does not find every compiler's libraries."""
 _SECONDS = 600.0
@@ -120,12 +121,13 @@ def host_command(
     sources: Sequence[Path], library: Path, folders: Sequence[str], macros: Sequence[str], whole: bool, has_gpu: bool
 ) -> list[str]:
     """The command that compiles and links host code. With `whole`, torch's and pybind11's full headers are used, which
-    is slow. Without a GPU, our replacement of the CUDA runtime is linked."""
+    is slow. Without a GPU, our replacement of the CUDA runtime is linked; with one, what reports the calls of it."""
     found = torch()
     home = kept()
     before = [] if whole else ["-include", str(home / "host.h")]
     linked = [f"-l{name}" for name in ("c10", "torch_cpu", "torch", "torch_python")]
     if has_gpu:
+        linked += [str(home / f"{_WITH_GPU}.o"), *(f"-Wl,--wrap={name}" for name in _wrapped())]
         linked += ["-lc10_cuda", "-ltorch_cuda", *map(str, _cuda_runtime())]
     else:  # use ours even if torch has loaded the real one
         linked += [str(home / f"{_WITHOUT_GPU}.o"), "-Wl,-Bsymbolic"]
@@ -196,7 +198,8 @@ def _identity() -> str:
 
 def _is_whole(home: Path) -> bool:
     return all(
-        (home / name).is_file() for name in ("host.h", "host.h.gch", f"{_WITHOUT_GPU}.o", _LINKER, f"{RUNTIME}.so")
+        (home / name).is_file()
+        for name in ("host.h", "host.h.gch", f"{_WITH_GPU}.o", f"{_WITHOUT_GPU}.o", _LINKER, f"{RUNTIME}.so")
     )
 
 
@@ -221,7 +224,7 @@ def _make(home: Path) -> None:
 def _steps() -> Iterator[tuple[str, list[str]]]:
     header = [*_includes(ours_first=True), "-x", "c++-header", "host.h", "-o", "host.h.gch"]
     yield "torch's headers", [compiler(), *_FLAGS, *header]
-    for name in ("runtime", _WITHOUT_GPU):
+    for name in ("runtime", _WITH_GPU, _WITHOUT_GPU):
         yield f"{name}.cpp", [compiler(), *_FLAGS, *_includes(), "-c", str(SOURCES / f"{name}.cpp"), "-o", f"{name}.o"]
 
 
@@ -255,6 +258,13 @@ def _includes(ours_first: bool = False) -> list[str]:
     folders = [*torch().includes, *(str(folder) for folder in toolkit.host_includes()), sysconfig.get_path("include")]
     host = [f"-I{SOURCES / 'host'}"] if ours_first else ["-idirafter", str(SOURCES / "host")]
     return [*host, *(f"-I{folder}" for folder in folders), f"-I{SOURCES}", "-idirafter", str(SOURCES / "missing")]
+
+
+@cache
+def _wrapped() -> tuple[str, ...]:
+    """The functions whose calls are reported where there is a GPU."""
+    source = (SOURCES / f"{_WITH_GPU}.cpp").read_text(encoding="utf-8")
+    return tuple(re.findall(r"^PRESAGE_WRAP\w*\((\w+),", source, re.MULTILINE))
 
 
 def _cuda_runtime() -> list[Path]:

@@ -33,6 +33,12 @@ class CudaLaunches:
         self._written: dict[tuple[int, str], Unit] = {}
 
     def launch(self, code: DeviceCode, name: str, how: Configuration, parameters: Sequence[bytes]) -> None:
+        if self._recorder.is_listening:  # otherwise it must cost nothing
+            self._record(code, name, how, parameters)
+        if self._run is not None:
+            self._run(code.cubin, name, how, parameters)
+
+    def _record(self, code: DeviceCode, name: str, how: Configuration, parameters: Sequence[bytes]) -> None:
         self.texts[code.cubin] = code.ptx
         for (_, variable), unit in self._written.items():
             if code in unit.codes:
@@ -40,13 +46,14 @@ class CudaLaunches:
         written = tuple(self._recorder.parameter(content) for content in parameters)
         launch = Launch(0, how.grid, how.block, how.shared, written, how.cluster, how.cooperative, how.overlapping)
         self._recorder.launch("cuda", name, launch, code.cubin)
-        if self._run is not None:
-            self._run(code.cubin, name, how, parameters)
 
     def copy(self, kind: str, destination: int, source: int, size: int) -> None:
-        if kind == "device_to_host":
+        if kind == "device_to_host" and self._run is None:
             raise NotSupportedError("the host code copies values from the GPU to the host; here are none")
-        self._moved(COPY, size, destination, source)
+        if kind == "device_to_host":
+            self._recorder.lack("its host code copies values from the GPU to the host")
+        elif kind != "host_to_host":
+            self._moved(COPY, size, destination, source)
 
     def to_variable(self, unit: Unit, name: str, offset: int, source: int, size: int, stream: int) -> None:
         self._written[id(unit), name] = unit
@@ -66,7 +73,12 @@ class CudaLaunches:
     def sync(self, what: str) -> None:
         self._recorder.sync(what)
 
+    def other(self, what: str) -> None:
+        self._recorder.lack(f"its host code calls {what}, which is not recorded")
+
     def _moved(self, name: str, size: int, *addresses: int, value: int | None = None) -> None:
+        if not self._recorder.is_listening:
+            return
         arguments: list[Any] = [size] if value is None else [size, value]
         for address in addresses:
             place = self._recorder.at(address)

@@ -42,6 +42,7 @@ class Capture:
 
     steps: list[Step] = field(default_factory=list)
     kept: list[torch.Tensor] = field(default_factory=list)
+    lacks: str | None = None
 
 
 class Recorder(TorchDispatchMode):  # type: ignore[misc]
@@ -141,8 +142,12 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
 
     def lack(self, reason: str) -> None:
         """Note the first reason why the call cannot be replayed from its trace."""
-        if self._lacks is None and self.is_listening:
-            self._lacks = reason
+        if self._paused:
+            return
+        if self._captures:
+            self._captures[-1].lacks = self._captures[-1].lacks or reason
+        elif self._steps is not None:
+            self._lacks = self._lacks or reason
 
     @contextlib.contextmanager
     def pausing(self) -> Iterator[None]:
@@ -181,6 +186,8 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         if self._steps is None or self._paused or self._captures:
             return
         self.notes[GRAPHED] = None
+        if capture.lacks:
+            self.lack(capture.lacks)
         tensors = {self._numbers[tensor]: tensor for tensor in capture.kept}
         for step in capture.steps:
             for number in step.reads:

@@ -24,8 +24,7 @@ Word word(const void *pointer) { return reinterpret_cast<Word>(pointer); }
 int property(const char *name) { return static_cast<int>(ask("property", "(s)", name)); }
 
 cudaError_t copy(void *to, const void *from, size_t size, cudaMemcpyKind kind) {
-  static const char *const names[] = {"host_to_host", "host_to_device", "device_to_host", "device_to_device", "default"};
-  tell("copy", "(sKKK)", names[kind], word(to), word(from), static_cast<Word>(size));
+  tell("copy", "(sKKK)", presage::copy_kind(kind), word(to), word(from), static_cast<Word>(size));
   return cudaSuccess;
 }
 cudaError_t fill(void *to, int value, size_t size) {
