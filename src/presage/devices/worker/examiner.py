@@ -83,7 +83,10 @@ class ExaminerRunner:
         """Return in words that the inputs do not depend on the seed, or None."""
         try:
             _, others, _ = tensors.split(self._reference.make(case, _SEED_OF_OTHERS), self._torch)
-            pairs = [[tensors.to_bytes(x, self._torch) for x in pair] for pair in zip(inputs, others, strict=True)]
+            pairs = [
+                [tensors.to_bytes(x.to(one.device), self._torch) for x in (one, other)]
+                for one, other in zip(inputs, others, strict=True)
+            ]
         except self._torch.OutOfMemoryError:
             return None
         if not pairs or not all(self._torch.equal(*pair) for pair in pairs):

@@ -13,8 +13,8 @@ import gc
 import json
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from itertools import zip_longest
 from typing import Any
 
@@ -372,8 +372,12 @@ class TorchRunner(TensorRunner):
             self._recorder = Recorder(has_gpu=True)
             self._kernels = on_gpu.install(self._recorder, gpu.driver)
             self._recorder.__enter__()  # it must see how the module's tensors are made
-        self._load = partial(load_candidate, command, "cuda")
+        self._command, self._whole = command, tensors.completing(self._torch)
         self._function: Any = self._load()
+
+    def _load(self) -> Callable[[Any], Any]:
+        function, whole = load_candidate(self._command, "cuda"), self._whole
+        return lambda data: whole(function(data))
 
     def close(self, command: dict[str, Any]) -> None:
         self._function, self._slots = None, []

@@ -136,14 +136,8 @@ class TorchRunner(ModuleRunner):
                 importlib.import_module("presage.devices.worker.stores").watch()
         if built := command.get("builds"):
             importlib.import_module("presage.devices.emulation.inline_cuda_on_cpu").install(**built)
-        function = load_candidate(command)
-        self._function = lambda data: self._computed(function(data))
-
-    def _computed(self, output: Any) -> Any:
-        """The output with all its values in memory: torch puts off a conjugation or a change of sign."""
-        if type(output) in (tuple, list):
-            return type(output)(map(self._computed, output))
-        return output.resolve_conj().resolve_neg() if type(output) is self._torch.Tensor else output
+        function, whole = load_candidate(command), tensors.completing(torch)
+        self._function = lambda data: whole(function(data))
 
     def lay_out(self, layout: dict[str, Any]) -> None:
         self._outputs, self._any_order = [], layout.get("any_order", False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 _PLAIN = (bool, int, float, str)
@@ -51,6 +51,19 @@ def join(template: Any, tensors: Sequence[Any], torch: Any) -> Any:
             return getattr(torch, content)
         case _:
             return content
+
+
+def completing(torch: Any) -> Callable[[Any], Any]:
+    """Return a function that gives a call's output with all its values in memory. torch puts off a conjugation or a
+    change of sign until somebody reads the values."""
+    kind, base = torch.Tensor, torch._C.TensorBase
+
+    def complete(output: Any) -> Any:
+        if type(output) in (tuple, list):
+            return type(output)(map(complete, output))
+        return base.resolve_neg(base.resolve_conj(output)) if type(output) is kind else output
+
+    return complete
 
 
 def arrange(arguments: dict[str, Any], tensors: Sequence[Any], torch: Any) -> Any:
