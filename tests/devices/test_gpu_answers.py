@@ -175,7 +175,8 @@ def test_who_is_to_blame_when_a_kernel_runs_out_of_memory(
     ("held_gib", "room_gib", "status"),
     [
         pytest.param(69, 70, Status.RUNTIME_ERROR, id="it took all there was"),
-        pytest.param(4, 5, Status.RUNTIME_ERROR, id="it took all that others left"),
+        pytest.param(45, 50, Status.RUNTIME_ERROR, id="it took nearly all there was"),
+        pytest.param(4, 5, Status.DEVICE_FAULT, id="others left it little"),
         pytest.param(1, 5, Status.DEVICE_FAULT, id="others have it"),
         pytest.param(1, 70, Status.DEVICE_FAULT, id="checking needs more than there is"),
     ],

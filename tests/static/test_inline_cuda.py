@@ -253,6 +253,10 @@ torch::Tensor run(torch::Tensor x) {
     attribute[0].val.clusterDim.y = attribute[0].val.clusterDim.z = 1;
     config.attrs = attribute;
     config.numAttrs = 1;
+    int clusters = 0, blocks = 0;
+    cudaOccupancyMaxActiveClusters(&clusters, clustered, &config);
+    cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, clustered, 64, 32);
+    TORCH_CHECK(blocks > 1 && clusters == blocks * 132 / 4);
     char c = 'c';
     void* last[] = {&target, &c};
     cudaLaunchKernelExC(&config, (const void*)clustered, last);

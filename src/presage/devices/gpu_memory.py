@@ -39,11 +39,11 @@ class Shortage:
     def verdict(self, complaint: VerdictError) -> VerdictError:
         """Return the verdict. A kernel may use half of the GPU. It is not to blame if it runs out with less, because
         other processes have the rest. Nor is it if there is no memory to check its outputs, unless it held most of what
-        was free."""
+        was free, and that was at least half of the GPU."""
         held, room, total = (f"{size / GIB:.1f} GiB" for size in (self.held, self.room, self.total))
         facts = f"{complaint.reason}; it held {held}, and {room} of the GPU's {total} were free for it"
         if isinstance(complaint, CheckingError):
-            to_blame = 2 * self.held > self.room
+            to_blame = 2 * self.held > (self.room if 2 * self.room >= self.total else self.total)
         else:
             to_blame = 2 * self.room >= self.total or 2 * (self.held + asked(complaint.reason)) > self.total
         return VerdictError(Status.RUNTIME_ERROR, facts) if to_blame else CrowdedError(facts)

@@ -18,7 +18,7 @@ from presage.problems.base import Problem
 from presage.static.hardware import WARP
 from presage.static.report import LaunchReport, StaticReport
 
-_BROKEN = {"compile_error": "it does not compile", "runtime_error": "its launch would fail"}
+_BROKEN = {"compile_error": "it does not compile", "runtime_error": "it would fail"}
 _CERTAIN, _NEARLY, _DOUBTFUL = 0.99, 0.95, 0.5
 _LITTLE = 0.25
 """A kernel that writes less than this share of the output's bytes is reported. Walks look at some warps only; by their

@@ -13,8 +13,8 @@ import gc
 import json
 import sys
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from itertools import zip_longest
 from typing import Any
 
@@ -372,12 +372,8 @@ class TorchRunner(TensorRunner):
             self._recorder = Recorder(has_gpu=True)
             self._kernels = on_gpu.install(self._recorder, gpu.driver)
             self._recorder.__enter__()  # it must see how the module's tensors are made
-        self._command, self._whole = command, tensors.completing(self._torch)
+        self._load, self._whole = partial(load_candidate, command, "cuda"), tensors.completing(self._torch)
         self._function: Any = self._load()
-
-    def _load(self) -> Callable[[Any], Any]:
-        function, whole = load_candidate(self._command, "cuda"), self._whole
-        return lambda data: whole(function(data))
 
     def close(self, command: dict[str, Any]) -> None:
         self._function, self._slots = None, []
@@ -415,7 +411,7 @@ class TorchRunner(TensorRunner):
         (slot,) = self._slots
         self._recorder.begin(slot.views)
         try:
-            result = self._function(slot.data)
+            result = self._call(slot)
         except BaseException:
             self._recorder.stop()
             raise
@@ -454,7 +450,7 @@ class TorchRunner(TensorRunner):
             self._recorder = None
 
     def _call(self, slot: Slot) -> Any:
-        return self._function(slot.data)
+        return self._whole(self._function(slot.data))
 
 
 class GpuExaminer(GpuRunner, ExaminerRunner):

@@ -137,6 +137,24 @@ PRESAGE_API cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *out, 
                                                                      size_t shared) {
   return cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(out, function, threads, shared, 0);
 }
+PRESAGE_API cudaError_t cudaOccupancyMaxActiveClusters(int *out, const void *, const cudaLaunchConfig_t *how) {
+  // As many as threads and shared memory allow, as if clusters could begin anywhere.
+  int blocks = 0, cluster = 1;
+  const unsigned threads = how->blockDim.x * how->blockDim.y * how->blockDim.z;
+  cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, nullptr, static_cast<int>(threads), how->dynamicSmemBytes);
+  for (unsigned i = 0; i < how->numAttrs; i++)
+    if (how->attrs[i].id == cudaLaunchAttributeClusterDimension) {
+      const auto &size = how->attrs[i].val.clusterDim;
+      cluster = static_cast<int>(size.x * size.y * size.z);
+    }
+  *out = blocks * property("multi_processor_count") / (cluster > 0 ? cluster : 1);
+  return cudaSuccess;
+}
+PRESAGE_API cudaError_t cudaOccupancyMaxPotentialClusterSize(int *out, const void *, const cudaLaunchConfig_t *) {
+  tell("guess", "(s)", "cudaOccupancyMaxPotentialClusterSize");
+  *out = 8;  // the largest that every device with clusters has
+  return cudaSuccess;
+}
 PRESAGE_API cudaError_t cudaLaunchKernel(const void *, dim3, dim3, void **, size_t, cudaStream_t) {
   unsupported("cudaLaunchKernel");
   return cudaSuccess;
