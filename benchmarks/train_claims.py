@@ -13,10 +13,11 @@ with --advised those of D, with `--recording h200_modules --splits validation,te
 `convert` unpacks a GGUF file once, into the work folder, where `run` keeps checkpoints, too.
 
 `run` adds a line to the results when a piece is done, and leaves out pieces that have one. A piece that was cut goes on
-from its checkpoint. It stops before a piece that would not fit into the minutes. Where a piece leaves the GPU idle,
-others can run beside it, with results of their own. Answers to the test splits, NAME_SPLIT.npz, and adapters go
-beside the results; `score` tells how good those answers are beside `learned`, before and after a temperature, and
-blended. `--tiny` rehearses it all, with a small random model on a CPU.
+from its checkpoint. It stops before a piece that would not fit into the minutes. Where pieces leave the GPU idle, as
+those with rewards do, `--together N` runs N at once, each in a process with its share of the memory; their lines and
+logs are beside the results. Answers to the test splits, NAME_SPLIT.npz, and adapters go beside the results; `score`
+tells how good those answers are beside `learned`, before and after a temperature, and blended. `--tiny` rehearses it
+all, with a small random model on a CPU.
 """
 
 from __future__ import annotations
@@ -27,10 +28,13 @@ import gzip
 import itertools
 import json
 import random
+import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -156,14 +160,25 @@ def run(arguments: argparse.Namespace) -> None:
         raise PresageError(f"{arguments.experiment} has no piece '{unknown[0]}'; it has: {', '.join(known)}")
     results = arguments.results or arguments.work / "results.jsonl"
     data = arguments.data or arguments.work / "data"
-    full = dataclasses.replace(FULL, compiled=not arguments.eager, pass_tokens=arguments.pass_tokens)
+    full = dataclasses.replace(
+        FULL,
+        compiled=not arguments.eager,
+        pass_tokens=arguments.pass_tokens,
+        answers_at_once=arguments.answers_at_once,
+    )
     sizes = TINY if arguments.tiny else full
     place = Place(str(arguments.base), data, arguments.work, results.parent, sizes)
     for folder in (arguments.work, results.parent):
         folder.mkdir(parents=True, exist_ok=True)
-    for piece in pieces:
-        if piece.name in done(results) or (arguments.pieces and piece.name not in arguments.pieces):
-            continue
+    if arguments.memory < 1:
+        import torch
+
+        torch.cuda.set_per_process_memory_fraction(arguments.memory)
+    wanted = [each for each in pieces if each.name in (arguments.pieces or known) and each.name not in done(results)]
+    if arguments.together > 1 and len(wanted) > 1:
+        run_together(arguments, results, wanted)
+        return
+    for piece in wanted:
         left = 60 * arguments.minutes - (time.monotonic() - start)
         if left < piece.estimate and not arguments.tiny:
             print(f"{piece.name} would take {piece.estimate} s, and {left:.0f} s are left: stopping")
@@ -171,6 +186,43 @@ def run(arguments: argparse.Namespace) -> None:
         begun = time.monotonic()
         told = train_pieces.run(place, piece)
         tell(results, {"piece": piece.name, "seconds": round(time.monotonic() - begun, 1), **told})
+
+
+def run_together(arguments: argparse.Namespace, results: Path, pieces: Sequence[train_pieces.Piece]) -> None:
+    """Run each piece in a process, the first alone if others begin with what it trains. A piece that fails is tried
+    again with half as many answers at once, and goes on from its checkpoint."""
+    start, share, lock = time.monotonic(), 0.94 / arguments.together, threading.Lock()
+
+    def one(piece: train_pieces.Piece, memory: float = share) -> None:
+        own, at_once = results.parent / f"{piece.folder}.jsonl", arguments.answers_at_once
+        while piece.name not in done(own) and at_once:
+            left = arguments.minutes - (time.monotonic() - start) / 60
+            command = [
+                *(sys.executable, __file__, "run", arguments.experiment, piece.name, "--base", str(arguments.base)),
+                *("--work", str(arguments.work), "--results", str(own), "--minutes", str(left)),
+                *("--answers-at-once", str(at_once), "--memory", str(memory)),
+                *("--pass-tokens", str(arguments.pass_tokens)),
+                *(("--data", str(arguments.data)) if arguments.data else ()),
+                *("--eager",) * arguments.eager,
+                *("--tiny",) * arguments.tiny,
+            ]
+            with own.with_suffix(".log").open("a") as log:
+                status = subprocess.run(command, stdout=log, stderr=subprocess.STDOUT, check=False).returncode
+            if status == 0:  # it is done, or it would not fit into the minutes
+                break
+            at_once //= 2
+        lines = [json.loads(line) for line in own.read_text().splitlines()] if own.exists() else []
+        with lock:
+            for line in lines:
+                tell(results, line)
+            if not lines:
+                print(f"{piece.name} is not done: see {own.with_suffix('.log')}", flush=True)
+
+    others = list(pieces)
+    if others[0].kind == "spoken":
+        one(others.pop(0), 0.94)
+    with ThreadPoolExecutor(arguments.together) as pool:
+        list(pool.map(one, others))
 
 
 def list_pieces(arguments: argparse.Namespace) -> None:
@@ -357,6 +409,12 @@ def parser() -> argparse.ArgumentParser:
     each.add_argument(
         "--pass-tokens", type=int, default=FULL.pass_tokens, metavar="N", help="of a pass of training (%(default)s)"
     )
+    each.add_argument(
+        "--answers-at-once", type=int, default=FULL.answers_at_once, metavar="N",
+        help="of a pass of reinforcement learning (%(default)s); fewer take less memory",
+    )  # fmt: skip
+    each.add_argument("--memory", type=float, default=1.0, metavar="SHARE", help="of the GPU, at most (default: 1)")
+    each.add_argument("--together", type=int, default=1, metavar="N", help="run this many pieces at once (default: 1)")
     each.add_argument("--tiny", action="store_true", help="a few questions and steps: to rehearse it")
     each.set_defaults(command=run)
     each = commands.add_parser("list", parents=[work, results])

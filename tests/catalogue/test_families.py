@@ -1,7 +1,7 @@
 """The catalogue's families compute what they should, as far as that can be seen without a GPU.
 
 A family is shared by many operations. Here every eighth in CUDA and one of each room in Triton is rehearsed with one of
-them, in its first configuration. `benchmarks/rehearse.py` rehearses all of a problem's.
+them, in its first configuration. `benchmarks/rehearsals.py` rehearses recorded kernels of each operation.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def written_in(language: str) -> list[str]:
     return [name for name, (_, kernel) in representatives().items() if kernel.language == language]
 
 
-LONG = ("scans/sort_", "scans/scan_", "convolutions/implicit_")
+LONG = ("scans/sort_", "scans/scan_", "scans/topk_rounds", "convolutions/implicit_")
 """What an interpreter of Triton takes up to a minute for; others of these rooms take seconds."""
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from contextlib import closing
 from dataclasses import replace
@@ -158,12 +159,39 @@ def test_reinforcement_learning_that_is_killed_goes_on_to_the_same_end(
         patch.setattr(grpo.Reward, "__call__", dies)
         with pytest.raises(KilledError):
             stages.run(chosen, [small], cut, say=str)
+    assert len(losses(cut / "grpo", "reward")) == 7, "each step is in the log at once"
     told: list[str] = []
-    stages.run(chosen, [small], cut, say=told.append)
+    fewer = replace(chosen.grpo, answers_at_once=chosen.grpo.answers_at_once // 2)
+    stages.run(replace(chosen, grpo=fewer), [small], cut, say=told.append)
     assert "grpo: going on from checkpoint-6" in told
+    assert any(re.fullmatch(r"grpo: step 8 of 8, reward \d\.\d+, \d+ tokens an answer, .* s", line) for line in told)
     assert len(set(losses(whole / "grpo", "reward"))) > 4, "answers differ"
     for key in ("reward", "completions/mean_length", "grad_norm"):
         assert losses(cut / "grpo", key) == pytest.approx(losses(whole / "grpo", key), rel=1e-4, abs=1e-7)
+
+
+def test_a_training_that_runs_out_of_memory_goes_on_with_less(
+    written, small, tmp_path: Path, losses, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch = pytest.importorskip("torch", reason="needs the train extra")
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    stages.run(config.read(written(), sft__steps=8), [small], whole, say=str)
+    loss, calls = sft.Training._loss, []
+
+    def large(self, examples):
+        calls.append(len(examples))
+        if len(calls) > 5:
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
+        return loss(self, examples)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(sft.Training, "_loss", large)
+        with pytest.raises(PresageError, match=r"sft: the GPU's memory .* lower sft.pass_tokens, .*recompute"):
+            stages.run(config.read(written(), sft__steps=8), [small], cut, say=str)
+    told: list[str] = []
+    stages.run(config.read(written(), sft__steps=8, sft__pass_tokens=2048), [small], cut, say=told.append)
+    assert any("going on at step" in line for line in told)
+    assert losses(cut / "sft") == pytest.approx(losses(whole / "sft"), rel=1e-4)
 
 
 def test_stages_alone_and_other_settings(written, small, tmp_path: Path) -> None:

@@ -67,7 +67,7 @@ class GpuArena:
     def show(self) -> None:
         """Copy the inputs to the shared memory, and evict them from the cache. Returns when that is done."""
         for slot in self.slots:
-            self._copy_out(slot[: self._inputs])
+            _copy(self._shared, self._bytes, slot[: self._inputs])
         self.evict()
 
     def evict(self) -> None:
@@ -82,17 +82,8 @@ class GpuArena:
         """Copy these slots as the child has written them by now, so that they can be checked. Returns when that is
         done."""
         for slot in slots:
-            begin, end = self.slots[slot][0].offset - GUARD, self.slots[slot][-1].end
-            self._bytes[begin:end].copy_(self._shared[begin:end])
+            _copy(self._bytes, self._shared, self.slots[slot])
         torch.cuda.synchronize()
-
-    def _copy_out(self, places: Sequence[Place]) -> None:
-        """Copy by a kernel. Kernels of two processes take turns on a GPU, so nothing of the child runs meanwhile. A
-        copy by the copy engine would leave the multiprocessors to the child."""
-        if places:
-            begin, end = places[0].offset - GUARD, places[-1].end
-            into, values = (memory[begin:end].view(torch.int64) for memory in (self._shared, self._bytes))
-            torch.bitwise_or(values, 0, out=into)
 
     def write_inputs(self, slot: int, inputs: Sequence[Any]) -> None:
         for place, values in zip(self.slots[slot], inputs, strict=False):
@@ -133,3 +124,12 @@ class GpuArena:
     def _view(self, place: Place) -> Any:
         dtype = getattr(torch, place.type)
         return self._bytes[place.offset : place.offset + place.bytes].view(dtype).view(place.shape)
+
+
+def _copy(into: torch.Tensor, values: torch.Tensor, places: Sequence[Place]) -> None:
+    """Copy these neighbouring places with their guards, by a kernel. Kernels of two processes take turns on a GPU, so
+    nothing of the child runs meanwhile. A copy by the copy engine would leave the multiprocessors to the child."""
+    if places:
+        begin, end = places[0].offset - GUARD, places[-1].end
+        source, target = (memory[begin:end].view(torch.int64) for memory in (values, into))
+        torch.bitwise_or(source, 0, out=target)

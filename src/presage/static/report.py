@@ -18,7 +18,7 @@ from presage.static.sass import Mix
 from presage.static.trace import Trace
 
 STATUSES = ("ok", "compile_error", "runtime_error", "timeout", "unknown")
-"""`runtime_error`: the module's loading, its call or a launch would fail. `unknown`: its host code cannot run on tensors
+"""`runtime_error`: loading the module, its call or a launch would fail. `unknown`: its host code cannot run on tensors
 without values."""
 _MAX_BLOCK = (1024, 1024, 64)
 _MAX_GRID = (2**31 - 1, 65535, 65535)

@@ -38,6 +38,8 @@ _LEAST = {
 """The least values of settings. Other numbers may be 0."""
 _POSITIVE = ("sft.learning_rate", "grpo.learning_rate", "grpo.temperature")
 _SHARES = ("questions.neighbours", "sft.warmup", "grpo.vllm_memory")
+_AT_WILL = ("pass_tokens", "compiled", "checkpoint_seconds", "checkpoint_steps", "answers_at_once", "vllm_memory")
+"""Settings of memory and time. An interrupted stage may continue with others; results change only by rounding."""
 _KINDS = {"str": (str,), "int": (int,), "float": (int, float), "bool": (bool,)}
 
 
@@ -150,8 +152,13 @@ class Config:
         return STAGES if self.mode == "spoken" else STAGES[:2]
 
     def digest(self, *parts: str) -> str:
-        """A hash of the settings of these parts. A stage continues only with the settings that it began with."""
+        """A hash of the settings of these parts. A stage continues only with the settings that it began with, except
+        for those of memory and time."""
         told = {part: dataclasses.asdict(self)[part] for part in parts}
+        for table in told.values():
+            if isinstance(table, dict):
+                for key in _AT_WILL:
+                    table.pop(key, None)
         return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:16]
 
 

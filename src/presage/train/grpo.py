@@ -8,6 +8,7 @@ answers all earned the same are left out of the loss. A killed training resumes 
 from __future__ import annotations
 
 import json
+import math
 import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from presage.core.errors import PresageError, install
+from presage.core.files import write_whole
 from presage.forecasters import llm_question
 from presage.llm.prompts import prompt_text
 from presage.llm.weights import Weights, import_libraries, load
@@ -43,7 +45,7 @@ def train(
     last = last_checkpoint(folder)
     if last and (state := json.loads((last / _STATE).read_text()))["global_step"] >= config.grpo.steps:
         weights = _begun(config, last)  # killed after its last step: the trainer would run one step more
-        _write_log(folder, state["log_history"], say)
+        _write_log(folder, state["log_history"])
         write_result(weights.model, weights, result)
         return result
     weights = _begun(config, begin)
@@ -59,11 +61,14 @@ def train(
         ),
     )
     trainer.remove_callback(transformers.PrinterCallback)
+    trainer.add_callback(_progress_class(transformers)(folder, say))
     if last:
         say(f"grpo: going on from {last.name}")
     trainer.train(resume_from_checkpoint=str(last) if last else None)
     if trainer.accelerator.is_main_process:
-        _write_log(folder, trainer.state.log_history, say)
+        lines = _write_log(folder, trainer.state.log_history)
+        if lines:
+            say(f"grpo: reward {lines[0]['reward']:.3f} at the first step, {lines[-1]['reward']:.3f} at the last")
         write_result(trainer.accelerator.unwrap_model(trainer.model), weights, result)
     trainer.accelerator.wait_for_everyone()
     return result
@@ -175,12 +180,32 @@ def _trainer_class(trl: Any) -> Any:
     return Trainer
 
 
-def _write_log(folder: Path, history: Sequence[Mapping[str, Any]], say: Callable[[str], None]) -> None:
+def _progress_class(transformers: Any) -> Any:
+    """A callback that tells of about twenty steps, and keeps the log of every step."""
+
+    class Progress(transformers.TrainerCallback):  # type: ignore[misc]
+        def __init__(self, folder: Path, say: Callable[[str], None]) -> None:
+            self._folder, self._say = folder, say
+
+        def on_log(self, args: Any, state: Any, control: Any, logs: Mapping[str, Any] | None = None, **_: Any) -> None:
+            if not logs or "reward" not in logs or not state.is_world_process_zero:
+                return
+            _write_log(self._folder, state.log_history)
+            if state.global_step % max(1, state.max_steps // 20) == 0:
+                length, seconds = logs.get("completions/mean_length", math.nan), logs.get("step_time", math.nan)
+                self._say(
+                    f"grpo: step {state.global_step} of {state.max_steps}, reward {logs['reward']:.3f},"
+                    f" {length:.0f} tokens an answer, {seconds:.1f} s"
+                )
+
+    return Progress
+
+
+def _write_log(folder: Path, history: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Write the lines of all steps, and return them."""
     lines = [each for each in history if "reward" in each]
-    text = "".join(f"{json.dumps(each)}\n" for each in lines)
-    (folder / LOG).write_text(text)
-    if lines:
-        say(f"grpo: reward {lines[0]['reward']:.3f} at the first step, {lines[-1]['reward']:.3f} at the last")
+    write_whole(folder / LOG, "".join(f"{json.dumps(each)}\n" for each in lines))
+    return lines
 
 
 def _processes() -> int:

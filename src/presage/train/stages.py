@@ -27,6 +27,8 @@ from presage.train.questions import Question
 
 FACTS = "facts.json"
 LOCK = "lock"
+_LESS = {"sft": "sft.pass_tokens", "grpo": "grpo.answers_at_once"}
+"""The setting that decides how much memory a stage needs."""
 _MOST_ANSWERS = 20
 """The most tokens for which endpoints return probabilities."""
 
@@ -134,13 +136,20 @@ def _alone(into: Path) -> Iterator[None]:
 
 @contextmanager
 def _timed(stage: str, into: Path, facts: _Facts) -> Iterator[None]:
-    """Add the seconds of a stage to the facts, with those before an interruption."""
+    """Add the seconds of a stage to the facts, with those before an interruption. Explain a shortage of memory."""
     if (into / stage / sft.RESULT / "done").exists():
         yield
         return
     before = sft.seconds(into / stage) if stage == "sft" else grpo.seconds(into / stage)
     start = time.monotonic()
-    yield
+    torch, _ = import_libraries()
+    try:
+        yield
+    except torch.OutOfMemoryError as error:
+        raise PresageError(
+            f"{stage}: the GPU's memory does not suffice; with a lower {_LESS[stage]}, or with recompute = true, the"
+            " same command goes on from its last checkpoint"
+        ) from error
     facts.add("stages", {stage: {"seconds": round(before + time.monotonic() - start, 1)}})
 
 
