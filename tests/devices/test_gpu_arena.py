@@ -55,3 +55,30 @@ def test_what_lies_behind_an_input_cannot_be_copied_behind_an_output(
     begin, other = x.guards[1] + distance, z.guards[1] + distance
     arena._bytes[other : other + 4] = arena._bytes[begin : begin + 4].clone()
     assert arena.tampering(addition, 0, INPUTS) == "wrote outside z"
+
+
+def test_a_child_sees_the_inputs_when_they_are_shown_and_its_outputs_are_taken_when_they_are_asked_for(
+    arena: GpuArena, addition: Problem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(GpuArena, "evict", lambda self: None)
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
+    shared = arena._shared
+    shared.zero_()
+    monkeypatch.setattr(torch, "empty", lambda size, **_: torch.zeros(size, dtype=torch.uint8))  # on no GPU
+    arena.hide()
+    for slot in range(2):
+        arena.write_inputs(slot, INPUTS)
+        arena.poison(slot)
+    x, y, z = ([slot[i] for slot in arena.slots] for i in range(3))
+    assert not any(shared[place.offset : place.offset + place.bytes].any() for place in (*x, *y))
+    before = shared[z[0].offset : z[0].end].clone()
+    arena.show()
+    seen = [shared[place.offset : place.offset + place.bytes].view(torch.float32) for place in (*x, *y)]
+    assert all(torch.equal(each, INPUTS[i // 2]) for i, each in enumerate(seen))
+    assert torch.equal(shared[z[0].offset : z[0].end], before), "outputs are the child's"
+    for place in z:
+        shared[place.offset : place.offset + place.bytes].view(torch.float32).copy_(INPUTS[0] + INPUTS[1])
+    arena.take([1])
+    assert torch.equal(arena.outputs(1)[0], INPUTS[0] + INPUTS[1])
+    assert not torch.equal(arena.outputs(0)[0], INPUTS[0] + INPUTS[1]), "it was not asked for"
+    assert arena.tampering(addition, 1, INPUTS) is None
