@@ -11,7 +11,7 @@ import json
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +20,7 @@ import numpy as np
 
 if TYPE_CHECKING:
     from presage.llm.readout import ReadOut
+    from presage.llm.weights import Weights
     from presage.train.config import Config
     from presage.train.questions import Question
 
@@ -339,36 +340,46 @@ def cost(place: Place, piece: Piece) -> dict[str, Any]:
 
 def said(place: Place, piece: Piece, adapter: Path | None) -> dict[str, float]:
     """Scores of validation questions that are answered in words, once each; what cannot be read is missing."""
-    import torch
-
-    from presage.forecasters import llm_question
-    from presage.llm import prompts, weights
+    from presage.llm import weights
     from presage.train import scores
 
     sizes = place.sizes
+    held = place.questions(piece, "validation", sizes.spoken)
     loaded = weights.load(place.base, adapter)
+    start = time.monotonic()
+    texts = [each.text for each in held]
+    probabilities, tokens = answered_in_words(loaded, texts, sizes.answer_tokens, sizes.spoken_at_once)
+    seconds = time.monotonic() - start
+    found = scores.score(probabilities, held)
+    return {**found, "tokens_each": tokens / len(held), "per_second": len(held) / seconds}
+
+
+def answered_in_words(loaded: Weights, texts: Sequence[str], longest: int, at_once: int) -> tuple[Any, int]:
+    """What a model says to each question: the probabilities of failure and of each bin, NaN where its answer cannot be
+    read; and how many tokens it said in all."""
+    import torch
+
+    from presage.forecasters import llm_question
+    from presage.llm import prompts
+
     tokenizer = loaded.tokenizer
     tokenizer.padding_side = "left"
     tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token
-    held = place.questions(piece, "validation", sizes.spoken)
     probabilities, tokens = [], 0
-    start = time.monotonic()
-    for first in range(0, len(held), sizes.spoken_at_once):
-        some = [llm_question.conversation(each.text, "spoken") for each in held[first : first + sizes.spoken_at_once]]
+    for first in range(0, len(texts), at_once):
+        some = [llm_question.conversation(each, "spoken") for each in texts[first : first + at_once]]
         ids = prompts.all_prompt_ids(tokenizer, some)
         batch = tokenizer.pad({"input_ids": ids}, return_tensors="pt").to(loaded.device)
         torch.manual_seed(0)
         with torch.inference_mode():
             written = loaded.model.generate(
-                **batch, max_new_tokens=sizes.answer_tokens, do_sample=True, temperature=1.0, top_k=0, top_p=1.0,
+                **batch, max_new_tokens=longest, do_sample=True, temperature=1.0, top_k=0, top_p=1.0,
                 pad_token_id=tokenizer.pad_token_id,
             )  # fmt: skip
         for answer in written[:, batch["input_ids"].shape[1] :]:
             tokens += int((answer != tokenizer.pad_token_id).sum())
             probabilities.append(_understood(tokenizer.decode(answer, skip_special_tokens=True)))
-    seconds = time.monotonic() - start
-    found = scores.score(np.array(probabilities), held)
-    return {**found, "tokens_each": tokens / len(held), "per_second": len(held) / seconds}
+    return np.array(probabilities), tokens
 
 
 def _understood(text: str) -> Any:
