@@ -20,7 +20,7 @@ from typing import Any
 
 from presage import Case, Effort, Status
 from presage.cli.terminal import table
-from presage.devices import trial
+from presage.devices import plan
 from presage.devices.arena import Arena
 from presage.devices.child import Child
 from presage.devices.cpu import CpuDevice
@@ -90,12 +90,12 @@ def instrument() -> None:
     wrap(Child, "wait_ready", "start")
     wrap(Child, "kill", "end")
     wrap(CpuDevice, "_load", "compile and load")
-    wrap(trial.Inputs, "__getitem__", "make inputs")
+    wrap(plan.Inputs, "__getitem__", "make inputs")
     wrap(Arena, "write_inputs", "fill and poison")
     wrap(Arena, "poison", "fill and poison")
     wrap(Arena, "tampering", "compare")
-    wrap(trial, "solve", "oracle")
-    wrap(trial, "difference", "compare")
+    wrap(plan, "solve", "oracle")
+    wrap(plan, "difference", "compare")
     window = Child.window
 
     def counted(self: Child, calls: int) -> Any:

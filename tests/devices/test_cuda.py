@@ -18,10 +18,11 @@ from presage import Case, Effort, Kernel, Measurement, Problem, Status
 from presage.devices import cuda, exclusive, gpu_arenas
 from presage.devices.base import CaseTiming, speedup
 from presage.devices.child import VerdictError
+from presage.devices.conduct import clock, conduct, examine
 from presage.devices.cuda import CudaDevice
 from presage.devices.gpu_arenas import Arenas
 from presage.devices.gpu_memory import CrowdedError, NoRoomError
-from presage.devices.trial import Plan, clock, conduct, examine
+from presage.devices.plan import Plan
 from presage.problems import registry
 
 ADDITION = registry.get("vector_add")

@@ -16,7 +16,7 @@ from presage import Case, Effort, Problem, Status  # noqa: E402
 from presage.devices import module_trial  # noqa: E402
 from presage.devices.child import ChildLostError, TimingError, VerdictError, Window  # noqa: E402
 from presage.devices.module_trial import ModuleTrial, ReplayError  # noqa: E402
-from presage.devices.trial import Inputs  # noqa: E402
+from presage.devices.plan import Inputs  # noqa: E402
 from presage.kernels.kernel import from_source  # noqa: E402
 from presage.problems import registry  # noqa: E402
 

@@ -14,8 +14,8 @@ import pytest
 
 from presage import PresageError
 from presage.devices import posing as module
+from presage.devices.plan import Plan
 from presage.devices.posing import Posing
-from presage.devices.trial import Plan
 
 
 class Posed:

@@ -9,7 +9,8 @@ import pytest
 from presage import Case, Effort, Kernel, Problem, Status
 from presage.devices.child import TimingError, VerdictError, Window
 from presage.devices.observation import SURPRISES, Observation
-from presage.devices.trial import Inputs, Plan, Surprises, Trial
+from presage.devices.plan import Inputs, Plan, Surprises
+from presage.devices.trial import Trial
 
 MS = 1_000_000
 

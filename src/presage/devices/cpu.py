@@ -22,8 +22,10 @@ from presage.devices import exclusive
 from presage.devices.base import Device, Effort, Measurement, Progress
 from presage.devices.c_compiler import Compiler, trampoline_source
 from presage.devices.child import Child, ChildLostError, TimingError, VerdictError
+from presage.devices.conduct import conduct
+from presage.devices.plan import Plan
 from presage.devices.status import Status
-from presage.devices.trial import Plan, Trial, conduct, worker_settings
+from presage.devices.trial import Trial, worker_settings
 from presage.kernels.kernel import Kernel
 from presage.problems.base import Case, Problem
 from presage.problems.kernel_file import KernelProblem

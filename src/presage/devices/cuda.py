@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -17,17 +16,19 @@ from presage.core import machine
 from presage.core.errors import PresageError
 from presage.devices import exclusive, gpu_arenas
 from presage.devices.ahead import Ahead
-from presage.devices.base import CaseTiming, Device, Effort, Measurement, Progress
+from presage.devices.base import Device, Effort, Measurement, Progress
 from presage.devices.child import ChildLostError, TimingError, VerdictError
+from presage.devices.conduct import clock, conduct, examine
 from presage.devices.gpu_arenas import WORKER_BYTES, Arenas
 from presage.devices.gpu_memory import CrowdedError, NoRoomError
+from presage.devices.gpu_task import Task
 from presage.devices.nvml import Nvml
+from presage.devices.plan import Plan
 from presage.devices.posing import Posing
 from presage.devices.replayers import Replayers
 from presage.devices.status import Status
-from presage.devices.trial import Plan, clock, conduct, examine
 from presage.kernels.kernel import Kernel
-from presage.problems.base import Case, Problem
+from presage.problems.base import Problem
 from presage.problems.external import ExternalProblem
 from presage.problems.kernel_file import KernelProblem
 from presage.sandbox.rules import environment
@@ -69,59 +70,6 @@ _Stage = Callable[[Sequence[Any], Plan, Any, Effort, Progress], None]
 
 def _nothing() -> None:
     return
-
-
-@dataclass
-class _Task:
-    """A kernel to measure, with its plan and effort, and, if it is our own, with its shared inputs."""
-
-    problem: Problem
-    kernel: Kernel
-    plan: Plan
-    draws: dict[str, Any] | None
-    effort: Effort
-    trials: list[Any] = field(default_factory=list)
-    """One trial for each process in which the kernel was measured."""
-    not_replayed: str = ""
-    """Why the module is timed in its worker, once that is known."""
-    is_called_ahead: bool = True
-    """Whether the module is called on blank inputs, without launching kernels, while it is prepared."""
-
-    @property
-    def to_time(self) -> tuple[Case, ...]:
-        """The cases to time in the next process. The first process times all cases, a few more time those whose time
-        differs by process, and further ones those whose interval is still too wide."""
-        if not self.trials:
-            return self.plan.timed
-        processes, effort = len(self.trials), self.effort
-        if processes >= effort.most_processes or not all(trial.live for trial in self.trials):
-            return ()
-        differing = [case for case in self.plan.timed if self.trials[0].differs_by_process(case)]
-        if processes >= effort.processes:
-            differing = [case for case in differing if not self._is_precise(case)]
-        return tuple(differing)
-
-    def _is_precise(self, case: Case) -> bool:
-        return self.timing(case, math.nan).median.relative_half_width <= self.effort.precision
-
-    @property
-    def next(self) -> Plan:
-        """The plan for the next process. Only the first process runs the checking cases; later ones check timed calls
-        only."""
-        return Plan(() if self.trials else self.plan.checks, self.to_time)
-
-    def timing(self, case: Case, floor_ns: float) -> CaseTiming:
-        """The timing of a case with the samples of all processes."""
-        trials = [trial for trial in self.trials if trial.live and case.name in trial.observations]
-        timings: list[CaseTiming] = [trial.timing(case, floor_ns) for trial in trials]
-        if len(timings) == 1:
-            return timings[0]
-        return replace(
-            timings[0],
-            samples_ns=tuple(ns for timing in timings for ns in timing.samples_ns),
-            rounds=tuple(number for timing in timings for number in timing.rounds),
-            processes=tuple(len(timing.samples_ns) for timing in timings),
-        )
 
 
 class CudaDevice(Device):
@@ -263,7 +211,7 @@ class CudaDevice(Device):
         progress("compiling", 0.0)
         with self.posed(problem, effort.timeout) as posed, self._compiling(self.cores) as pool:
             effort = min((_effort_for(kernel, effort) for kernel in kernels), key=lambda effort: effort.processes)
-            tasks = [_Task(posed, kernel, plan, None, effort) for kernel in kernels]
+            tasks = [Task(posed, kernel, plan, None, effort) for kernel in kernels]
             while timed := [case for case in plan.timed if any(case in task.to_time for task in tasks)]:
                 going_on = [task for task in tasks if all(trial.live for trial in task.trials)]
                 process = len(going_on[0].trials)
@@ -309,7 +257,7 @@ class CudaDevice(Device):
                     child.kill()
             posing.close()
 
-    def _given_up(self, ready: tuple[_Task, Any]) -> Callable[[], tuple[_Task, Any]]:
+    def _given_up(self, ready: tuple[Task, Any]) -> Callable[[], tuple[Task, Any]]:
         """End a trial that waits for the lane, because the GPU has no room for it beside another one. Returns the
         function that prepares it again, without calling the module ahead, so that it keeps little memory."""
         task, trial = ready
@@ -345,21 +293,21 @@ class CudaDevice(Device):
 
     def _foreign(
         self, work: Iterable[tuple[Problem, Kernel]], effort: Effort, posing: Posing
-    ) -> Iterator[Callable[[], tuple[_Task, Any]]]:
+    ) -> Iterator[Callable[[], tuple[Task, Any]]]:
         """For each kernel, the function that starts to measure it in a thread."""
         for problem, kernel in work:
             self._get_ready([kernel])
             posing.announce(problem)
             yield partial(self._begun, problem, kernel, effort, posing)
 
-    def _begun(self, problem: Problem, kernel: Kernel, effort: Effort, posing: Posing) -> tuple[_Task, Any]:
+    def _begun(self, problem: Problem, kernel: Kernel, effort: Effort, posing: Posing) -> tuple[Task, Any]:
         posed, plan = posing.get(problem)
-        return self._ready(_Task(posed, kernel, plan, None, _effort_for(kernel, effort)))
+        return self._ready(Task(posed, kernel, plan, None, _effort_for(kernel, effort)))
 
-    def _ready(self, task: _Task) -> tuple[_Task, Any]:
+    def _ready(self, task: Task) -> tuple[Task, Any]:
         return task, self._prepared(task, task.next)
 
-    def _own(self, work: Iterable[tuple[Problem, Kernel]], effort: Effort) -> Iterator[Callable[[], tuple[_Task, Any]]]:
+    def _own(self, work: Iterable[tuple[Problem, Kernel]], effort: Effort) -> Iterator[Callable[[], tuple[Task, Any]]]:
         for problem, kernel in work:
             self._get_ready([kernel])
             key = f"{problem.name}/{effort.checks}"
@@ -370,7 +318,7 @@ class CudaDevice(Device):
                 few = effort.checks
                 plan = Plan.fixed(problem, self.kind, few) if few else Plan.draw(problem, self.kind)
                 self._posed[key] = plan, {}
-            yield partial(self._ready, _Task(problem, kernel, *self._posed[key], replace(effort, processes=1)))
+            yield partial(self._ready, Task(problem, kernel, *self._posed[key], replace(effort, processes=1)))
 
     @contextmanager
     def _reference_trial(self, problem: KernelProblem, seconds: float) -> Iterator[Any]:
@@ -413,7 +361,7 @@ class CudaDevice(Device):
                 raise PresageError(f"{kernel.name} is {kernel.language}; the cuda device runs {known}")
         _ = self._idle
 
-    def _prepared(self, task: _Task, plan: Plan) -> Any:
+    def _prepared(self, task: Task, plan: Plan) -> Any:
         """A trial whose kernel is loaded and compiled, and waits for the lane. If calling it ahead fails, it is
         prepared again without that."""
         from presage.devices.gpu_trial import CalledAheadError
@@ -424,7 +372,7 @@ class CudaDevice(Device):
         task.is_called_ahead = False
         return self._prepared_trial(task, plan)
 
-    def _prepared_trial(self, task: _Task, plan: Plan) -> Any:
+    def _prepared_trial(self, task: Task, plan: Plan) -> Any:
         from presage.devices.gpu_trial import GpuTrial
         from presage.devices.module_trial import ModuleTrial
 
@@ -471,7 +419,7 @@ class CudaDevice(Device):
     def _equip(self, trial: Any) -> None:
         trial.replayer = self._replayers.take()
 
-    def _settled(self, trial: Any, task: _Task, plan: Plan, spare: Callable[[], None] = _nothing) -> Any:
+    def _settled(self, trial: Any, task: Task, plan: Plan, spare: Callable[[], None] = _nothing) -> Any:
         """The trial, or a second trial that runs alone. There is a second one if the machine may have disturbed the
         times, the worker was lost, other processes used the memory that the kernel needed, or its replay failed."""
         from presage.devices.module_trial import ReplayError
@@ -572,7 +520,7 @@ class CudaDevice(Device):
         else:  # it runs nothing on the GPU, so its end need not be awaited
             self._undertaker.submit(child.kill)
 
-    def _measurement(self, task: _Task) -> Measurement:
+    def _measurement(self, task: Task) -> Measurement:
         """The result of a task: that of the first process, with the times of all. If the kernel failed by its own fault
         in any process, that failure counts."""
         to_blame = [t for t in task.trials if t.verdict and t.verdict.status is not Status.DEVICE_FAULT]
@@ -592,7 +540,7 @@ def _effort_for(kernel: Kernel, effort: Effort) -> Effort:
     return replace(effort, processes=1) if kernel.compiles_by_torch else effort
 
 
-def _parted(task: _Task, trial: Any) -> tuple[_Task, Any]:
+def _parted(task: Task, trial: Any) -> tuple[Task, Any]:
     trial.attempt(trial.part)
     return task, trial
 

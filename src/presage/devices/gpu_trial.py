@@ -24,8 +24,9 @@ from presage.devices.gpu_observation import (
     OwnObservation,
 )
 from presage.devices.observation import CLOCK_SLACK, Observation
+from presage.devices.plan import Inputs, Plan
 from presage.devices.status import Status
-from presage.devices.trial import Inputs, Plan, Roof, Trial, worker_settings
+from presage.devices.trial import Roof, Trial, worker_settings
 from presage.devices.worker.tensors import is_dense
 from presage.kernels import expression
 from presage.kernels.kernel import Kernel

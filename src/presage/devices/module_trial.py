@@ -20,6 +20,7 @@ from presage.core.statistics import median_interval
 from presage.devices import recorded_call
 from presage.devices.base import CaseTiming, Effort
 from presage.devices.child import Child, ChildLostError, TimingError, VerdictError, Window
+from presage.devices.conduct import PATIENCE
 from presage.devices.examiner import CheckingError
 from presage.devices.gpu_memory import CrowdedError
 from presage.devices.gpu_observation import (
@@ -31,9 +32,9 @@ from presage.devices.gpu_observation import (
     clocked_calls,
 )
 from presage.devices.gpu_trial import NOTHING, GpuTrial
+from presage.devices.plan import Inputs, Surprises
 from presage.devices.recorded_call import NotReplayedError
 from presage.devices.status import Status
-from presage.devices.trial import PATIENCE, Inputs, Surprises
 from presage.kernels.kernel import Kernel
 from presage.problems.base import Case, Problem
 from presage.static import roofline

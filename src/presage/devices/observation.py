@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 from dataclasses import dataclass, field
@@ -25,6 +26,9 @@ LIE_SHARE, BLIND_LIE_SHARE = 0.25, 0.9
 report how long threads wait for a processor. Fewer windows gain nothing, since they count at the parent's time."""
 
 _secret = random.SystemRandom()
+
+round_numbers = itertools.count()
+"""Numbers every round uniquely, so that only samples taken side by side are compared as such."""
 
 
 @dataclass

@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 
 from presage.core.errors import PresageError
-from presage.devices.trial import Plan
+from presage.devices.plan import Plan
 from presage.problems.base import Problem
 
 MOST_OPEN = 8

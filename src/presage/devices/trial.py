@@ -7,15 +7,10 @@ counts.
 
 from __future__ import annotations
 
-import itertools
 import math
 import random
 import re
-import secrets
-import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from statistics import median
 from typing import Any, ClassVar, Protocol
 
@@ -23,33 +18,28 @@ import numpy as np
 
 from presage.core.statistics import median_interval
 from presage.devices.arena import ARENA_BYTES, SLOT_BUDGET
-from presage.devices.base import CaseTiming, Effort, Measurement, Progress
+from presage.devices.base import CaseTiming, Effort, Measurement
 from presage.devices.child import Child, TimingError, VerdictError, Window
-from presage.devices.observation import Observation
+from presage.devices.observation import Observation, round_numbers
+from presage.devices.plan import Inputs
 from presage.devices.status import Status
 from presage.kernels.kernel import Kernel
 from presage.problems.backend import NUMPY, Backend
 from presage.problems.base import Array, Case, Problem, storage
-from presage.problems.compare import Answer, difference, solve
 from presage.problems.external import ExternalProblem
-from presage.problems.sampler import Sampler
 
 WINDOW_NS = 3_000_000
 TALKS = 40
 """Short calls run in windows of about WINDOW_NS, so that the cost of stopping and resuming the child is negligible, or
 of TALKS times that cost if the machine is busy and this is longer. In a shorter window a lie of the child's clock could
 hide."""
-FRESH_CHECKS = 4
-"""The number of checking cases that are drawn at random for every measurement."""
 MAX_CALLS, MAX_MODULE_CALLS = 512, 128
 """The most calls of a window. A module has fewer, since every output that it returns must be described in the
 answer."""
-SURPRISING_CALLS, SURPRISING_INPUTS = 3, 6
-"""In a window on inputs of other styles: the number of calls that are checked, and the number of different inputs."""
+SURPRISING_CALLS = 3
+"""The number of calls that are checked in a window on inputs of other styles."""
 MOST_SPANNED = 1 << 30
 """The most bytes from the first element of an output to its last. Between elements there may be gaps."""
-PATIENCE = 3
-"""If the clocks do not agree because the machine is busy, continue for this many times the rounds and the time cap."""
 STEADY = 1.5
 """The witness was not disturbed if its median time is within this factor of its minimum."""
 _SLEEP_NS = 20_000_000
@@ -81,97 +71,6 @@ class Roof(Protocol):
     def witness_ns(self, problem: Problem, case: Case) -> float:
         """Run our own code that moves the case's bytes or does its operations, whichever takes longer, and return its
         time. If it is faster than the peaks allow, they were measured too low, and are raised."""
-
-
-class Inputs:
-    """The inputs of one round. They are made once per slot and shared by all kernels. The right answers are computed on
-    demand."""
-
-    def __init__(self, problem: Problem, case: Case, backend: Backend) -> None:
-        self._problem, self._case, self._backend = problem, case, backend
-        self._inputs: list[tuple[Any, ...]] = []
-        self._answers: dict[int, Answer] = {}
-
-    def case(self, slot: int) -> Case:
-        return self._case
-
-    def __getitem__(self, slot: int) -> tuple[Any, ...]:
-        while len(self._inputs) <= slot:
-            case = self.case(len(self._inputs))
-            self._inputs.append(self._problem.make_inputs(case, self._sampler(case)))
-        return self._inputs[slot]
-
-    def _sampler(self, case: Case) -> Sampler:
-        sampler: Sampler = self._backend.sampler(secrets.randbits(63), case.values)
-        return sampler
-
-    def reserve(self, slots: int) -> None:
-        """Make the inputs of this many slots together, if the problem makes several inputs faster than one by one."""
-        if isinstance(self._problem, ExternalProblem) and (missing := slots - len(self._inputs)) > 0:
-            samplers = [self._sampler(self._case) for _ in range(missing)]
-            self._inputs += self._problem.make_several(self._case, samplers)
-
-    def answer(self, slot: int) -> Answer:
-        if slot not in self._answers:
-            self._answers[slot] = solve(self._problem, self.case(slot), self[slot], self._backend.xp)
-        return self._answers[slot]
-
-    @cached_property
-    def surprises(self) -> Inputs:
-        """Inputs of the same round in other styles. They, too, are shared by all kernels."""
-        return Surprises(self._problem, self._case, self._backend)
-
-    def difference(self, slot: int, outputs: tuple[Any, ...]) -> str | None:
-        """Return why these outputs of a slot are wrong, or None."""
-        if isinstance(self._problem, ExternalProblem):
-            return self._problem.difference(self._case, self[slot], outputs)
-        return difference(self._problem, self.case(slot), self.answer(slot), outputs, self._backend.xp)
-
-
-class Surprises(Inputs):
-    """Inputs of a timed case's size in other styles. The slots share SURPRISING_INPUTS inputs in turn, which does no
-    harm because these windows are not timed."""
-
-    def __init__(self, problem: Problem, case: Case, backend: Backend) -> None:
-        super().__init__(problem, case, backend)
-        self._styled = problem.restyled(case)
-        self._drawn: dict[int, Case] = {}
-
-    def case(self, slot: int) -> Case:
-        return self._drawn.setdefault(slot % SURPRISING_INPUTS, _secret.choice(self._styled))
-
-    def __getitem__(self, slot: int) -> tuple[Any, ...]:
-        return super().__getitem__(slot % SURPRISING_INPUTS)
-
-    def answer(self, slot: int) -> Answer:
-        return super().answer(slot % SURPRISING_INPUTS)
-
-
-@dataclass(frozen=True)
-class Plan:
-    """The cases of one measurement: the checks, which are the problem's own and some drawn at random, shuffled; and the
-    cases to be timed."""
-
-    checks: tuple[Case, ...]
-    timed: tuple[Case, ...]
-
-    @classmethod
-    def draw(cls, problem: Problem, kind: str) -> Plan:
-        """All checks, including the timed sizes in every style, in an unpredictable order."""
-        styled = [case for timed in problem.timed[kind] for case in problem.restyled(timed)]
-        return cls._drawn(problem, kind, _secret, styled)
-
-    @classmethod
-    def fixed(cls, problem: Problem, kind: str, checks: int) -> Plan:
-        """The same `checks` cases every time. For our own kernels, which are compared on the same checks."""
-        drawn = cls._drawn(problem, kind, random.Random(problem.name))
-        return cls(drawn.checks[:checks], drawn.timed)
-
-    @classmethod
-    def _drawn(cls, problem: Problem, kind: str, rng: random.Random, more: Sequence[Case] = ()) -> Plan:
-        every = [*problem.checks, *(problem.draw_case(rng) for _ in range(FRESH_CHECKS)), *more]
-        rng.shuffle(every)
-        return cls(tuple(every), problem.timed[kind])
 
 
 class Trial:
@@ -484,7 +383,7 @@ class Trial:
         witness = []
         for _ in range(self.effort.rounds):
             witness.append(roof.witness_ns(self.problem, case))
-            self._take(case, observation, self.draw(case), next(_rounds))
+            self._take(case, observation, self.draw(case), next(round_numbers))
         typical, floor = observation.typical_ns(), roof.floor_ns(self.problem, case)
         if typical >= roof.impossible_ns(self.problem, case):
             return
@@ -556,56 +455,6 @@ def _forget_frames(error: BaseException | None) -> None:
     """Drop the tracebacks of an error. Their frames keep local variables alive, on a GPU gigabytes of inputs."""
     while error is not None:
         error.__traceback__, error = None, error.__cause__ or error.__context__
-
-
-def conduct(trials: Sequence[Trial], plan: Plan, roof: Roof, effort: Effort, progress: Progress) -> None:
-    """Check every kernel on every checking case, then time the survivors side by side, round by round."""
-    examine(trials, plan, roof, effort, progress)
-    for trial in trials:
-        trial.attempt(trial.part)
-    clock(trials, plan, roof, effort, progress)
-
-
-def examine(trials: Sequence[Trial], plan: Plan, roof: Roof, effort: Effort, progress: Progress) -> None:
-    """The first half of `conduct`: check the kernels, and decide how to time them."""
-    for done, case in enumerate(plan.checks):
-        progress("checking", done / (len(plan.checks) + len(plan.timed)))
-        inputs = trials[0].draw(case)
-        for trial in trials:
-            trial.attempt(trial.check, case, inputs)
-    for trial in trials:
-        trial.attempt(trial.settle, plan.timed)
-
-
-def clock(trials: Sequence[Trial], plan: Plan, roof: Roof, effort: Effort, progress: Progress) -> None:
-    """The second half of `conduct`: time the kernels, and judge the times."""
-    for done, case in enumerate(plan.timed, start=len(plan.checks)):
-        progress(f"timing {case.name}", done / (len(plan.checks) + len(plan.timed)))
-        _time_case([trial for trial in trials if trial.live], case, effort)
-        for trial in trials:
-            trial.attempt(trial.judge, case, roof)
-    progress("done", 1.0)
-
-
-_rounds = itertools.count()
-"""Numbers every round uniquely, so that only samples taken side by side are compared as such."""
-
-
-def _time_case(trials: Sequence[Trial], case: Case, effort: Effort) -> None:
-    for trial in trials:
-        trial.attempt(trial.warm_up, case)
-    start = time.monotonic()
-    while live := [trial for trial in trials if trial.live]:
-        elapsed = time.monotonic() - start
-        enough = not any(trial.disturbed(case) for trial in live)
-        patience = 1 if enough else PATIENCE
-        tried = all(trial.windows(case) >= patience * effort.rounds for trial in live)
-        late = tried and elapsed > patience * effort.case_seconds
-        if late or all(trial.precise(case) for trial in live):
-            return
-        inputs, number = live[0].draw(case), next(_rounds)
-        for trial in _secret.sample(live, len(live)):
-            trial.attempt(trial.sample, case, inputs, number)
 
 
 def worker_settings(problem: Problem, folder: str) -> dict[str, Any]:
