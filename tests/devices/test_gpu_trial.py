@@ -249,6 +249,34 @@ def test_calls_that_are_queued_in_time_are_samples(queued_us: list[int], samples
     assert list(observed([Window(0, 0, 0, 4, answer)]).samples().values()) == [us * US for us in samples]
 
 
+@pytest.mark.parametrize(
+    ("calls_us", "queued_us", "typical_us"),
+    [
+        pytest.param([765, 5, 5, 5, 5, 5, 5, 5], 10, 100, id="the first call does the work of all"),
+        pytest.param([16_000] + [2_000] * 7, 15_900, 3_687.5, id="and fills the GPU's queue, so that it is late"),
+        pytest.param([290, 5, 5] * 3, 10, 100, id="every third call does the work of three"),
+        pytest.param([195, 5] * 4, 10, 100, id="every other call"),
+        pytest.param([112, 100, 100, 100, 100, 100, 100, 100], 10, 100, id="the first call is a little slower"),
+        pytest.param([250, 100, 100, 100, 100, 100, 100, 100], 170, 100, id="the first call waits for the host"),
+    ],
+)
+def test_work_on_later_calls_counts(calls_us: list[float], queued_us: float, typical_us: float) -> None:
+    """A kernel on the GPU finds the inputs of the window's other calls, which lie beside its own."""
+    answer = {"samples_ns": [us * US for us in calls_us], "tails_ns": [0] * len(calls_us), "hold_ns": 20 * US}
+    answer["queued_ns"] = [queued_us * US] + [10 * US] * (len(calls_us) - 1)
+    seen = observed([Window(0, 0, 0, len(calls_us), answer)] * ROUNDS)
+    assert seen.typical_ns() == pytest.approx(typical_us * US, rel=0.01)
+    assert len(set(seen.samples())) == len(seen.samples()) >= ROUNDS
+
+
+def test_one_window_that_something_disturbed_does_not_matter() -> None:
+    late = window()
+    late.answer["samples_ns"] = [5_000 * US] + [100 * US] * (CALLS - 1)
+    seen = observed([HONEST] * (ROUNDS - 1) + [late])
+    assert seen.typical_ns() == 100 * US
+    assert len(seen.samples()) == ROUNDS * CALLS
+
+
 def test_a_call_that_waits_for_the_gpu_is_not_held_up() -> None:
     hold = Hold()
     for _ in range(4):

@@ -15,13 +15,16 @@ LEAST_HOLD_NS, MOST_HOLD_NS = 20_000, 50_000_000
 code cannot use that time."""
 LATE_SHARE = 0.01
 """A call that was queued after the hold had ended still counts if it was late by at most this share of its time."""
+MOST_LATE_NS = 500_000
+"""A late call has waited for the host for at most so long. One that fills the GPU's queue waits for the GPU."""
 CLOCKED_NS, SPREADS = 3_000_000, 30
 """A window by the parent's clock takes CLOCKED_NS, or SPREADS times the spread of empty windows if that is longer. The
 uncertainty of subtracting an empty window is then under 3 % of it."""
 MOST_CALLS = 512
 AGREES = 0.02
 """Times by events that are less than the parent's clock says by at most this share are believed, since the clock is no
-more exact."""
+more exact. Times of typical calls that are less than the means of their windows by at most this share are believed,
+too."""
 
 
 @dataclass
@@ -30,6 +33,8 @@ class GpuObservation(Observation):
     events."""
 
     doubted: ClassVar[bool] = False
+    may_work_ahead: ClassVar[bool] = True
+    """Whether a call might do the work of later calls of its window, whose inputs the GPU can already read."""
 
     @property
     def whole(self) -> int:
@@ -56,14 +61,29 @@ class GpuObservation(Observation):
 
     def samples(self) -> dict[int, float]:
         """Nanoseconds of each call, by a number for each call. A call that something else on the GPU delayed is an
-        outlier and does not affect other calls. Calls that were not queued in time count only if no call was."""
+        outlier and does not affect other calls. Calls that were not queued in time count only if no call was.
+
+        If typical calls take less than the mean of their window, some call may do the work of others. Then the samples
+        are the means."""
         calls = [
             (number * WINDOW_CALLS + call, float(ns), is_late)
             for number, window in zip(self.rounds, self.windows, strict=True)
             for call, (ns, is_late) in enumerate(zip(window.answer["samples_ns"], are_late(window.answer), strict=True))
         ]
         in_time = {key: ns for key, ns, is_late in calls if not is_late}
-        return in_time or {key: ns for key, ns, _ in calls}
+        found = in_time or {key: ns for key, ns, _ in calls}
+        if not self.may_work_ahead or not found:
+            return found
+        means = self._means()
+        return means if median(found.values()) < (1 - AGREES) * median(means.values()) else found
+
+    def _means(self) -> dict[int, float]:
+        """Nanoseconds per call of each window, by a number for each window. A late call counts without the time that it
+        may have waited for the host."""
+        return {
+            number * WINDOW_CALLS: sum(_worked_ns(window.answer)) / max(1, len(window.answer["samples_ns"]))
+            for number, window in zip(self.rounds, self.windows, strict=True)
+        }
 
     def tail_ns(self) -> float:
         """The median nanoseconds for which the GPU goes on after a call's own stream has finished."""
@@ -74,6 +94,8 @@ class GpuObservation(Observation):
 class OwnObservation(GpuObservation):
     """The observation of one of our own kernels, whose behaviour does not change, so that only its first window is
     checked."""
+
+    may_work_ahead: ClassVar[bool] = False
 
     def checks(self) -> int:
         return 0 if self.windows else 1
@@ -110,6 +132,12 @@ def are_late(answer: Mapping[str, Any]) -> list[bool]:
     for the host."""
     calls = zip(answer["queued_ns"], answer["samples_ns"], strict=True)
     return [queued - answer["hold_ns"] > LATE_SHARE * ns for queued, ns in calls]
+
+
+def _worked_ns(answer: Mapping[str, Any]) -> list[float]:
+    """For each call of a window, the least nanoseconds that the GPU can have worked on it."""
+    waited = [min(MOST_LATE_NS, max(0.0, queued - answer["hold_ns"])) for queued in answer["queued_ns"]]
+    return [max(0.0, ns - lost) for ns, lost in zip(answer["samples_ns"], waited, strict=True)]
 
 
 @dataclass
