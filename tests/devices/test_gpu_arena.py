@@ -72,7 +72,12 @@ def test_a_child_sees_the_inputs_when_they_are_shown_and_its_outputs_are_taken_w
     x, y, z = ([slot[i] for slot in arena.slots] for i in range(3))
     assert not any(shared[place.offset : place.offset + place.bytes].any() for place in (*x, *y))
     before = shared[z[0].offset : z[0].end].clone()
+    launched, copy = list[int](), torch.bitwise_or
+    monkeypatch.setattr(
+        torch, "bitwise_or", lambda x, *rest, **named: launched.append(x.numel()) or copy(x, *rest, **named)
+    )
     arena.show()
+    assert len(launched) == 1, "a kernel that waits for the first inputs would have time until the last are there"
     seen = [shared[place.offset : place.offset + place.bytes].view(torch.float32) for place in (*x, *y)]
     assert all(torch.equal(each, INPUTS[i // 2]) for i, each in enumerate(seen))
     assert torch.equal(shared[z[0].offset : z[0].end], before), "outputs are the child's"
