@@ -15,8 +15,9 @@ torch = pytest.importorskip("torch")
 from presage import Case, Effort, Problem, Status  # noqa: E402
 from presage.devices import module_trial  # noqa: E402
 from presage.devices.child import ChildLostError, TimingError, VerdictError, Window  # noqa: E402
+from presage.devices.conduct import clock as module_clock  # noqa: E402
 from presage.devices.module_trial import ModuleTrial, ReplayError  # noqa: E402
-from presage.devices.plan import Inputs  # noqa: E402
+from presage.devices.plan import Inputs, Plan  # noqa: E402
 from presage.kernels.kernel import from_source  # noqa: E402
 from presage.problems import registry  # noqa: E402
 
@@ -253,9 +254,88 @@ def test_by_the_parents_clock_the_last_output_is_waited_for(settled: Callable[..
         trial._child.arena.slots = [[]] * 20
         trial._looked_at = trial._choose(range(20), checked)
         assert len(set(trial._looked_at)) == checked
-        assert trial._taken_at_once[0] == 19
+        assert trial._taken_at_once(trial._child.arena)[0] == 19
     others = {tuple(trial._choose(range(20), 3)[1:]) for _ in range(20)}
     assert len(others) > 1
+
+
+class Slowed(FakeProcess):
+    """An idle worker that something on the GPU slows for as long as another process lives."""
+
+    def __init__(self, idle: FakeProcess, other: FakeProcess, slower_us: float) -> None:
+        super().__init__(idle.arena, Path(idle.scratch), call_us=0)
+        self.other, self.slower_us = other, slower_us
+
+    def window(self, calls: int, **details: Any) -> Window:
+        if "hold_ns" not in details and not self.other.is_dead:
+            clock.now += int(calls * details.get("repeats", 1) * self.slower_us * US)
+        return super().window(calls, **details)
+
+
+@pytest.mark.parametrize("slower_us", [0, 30, 90])
+def test_work_that_a_stopped_module_left_on_the_gpu_gains_nothing(
+    settled: Callable[..., ModuleTrial], slower_us: float
+) -> None:
+    """It slows the control calls, with which the module's calls are compared, until its process ends."""
+    trial = settled(trace={"version": 0})
+    worker = trial.child
+    trial.idle = Slowed(trial.idle, worker, slower_us)  # type: ignore[arg-type, assignment]
+    trial.attempt(trial.warm_up, CASE)
+    for number in range(ROUNDS):
+        trial.attempt(trial.sample, CASE, trial.draw(CASE), number)
+    observation = trial.observations[CASE.name]
+    for window in observation.windows:
+        window.answer["samples_ns"] = [10 * US] * len(window.answer["samples_ns"])  # forged
+    assert observation.typical_ns() == pytest.approx((100 - slower_us) * US, rel=0.01)
+    trial.attempt(trial.conclude)
+    assert trial.live, trial.verdict
+    assert worker.is_dead  # type: ignore[union-attr]
+    assert observation.typical_ns() == pytest.approx(100 * US, rel=0.01)
+
+
+class Timed:
+    """A kernel that is timed alone or beside others, and what happened."""
+
+    live = True
+
+    def __init__(self, name: str, alone: bool, events: list[str]) -> None:
+        self.name, self.is_timed_alone, self.events = name, alone, events
+
+    def attempt(self, action: Callable[..., None], *arguments: Any) -> None:
+        action(*arguments)
+
+    def _happened(self, *arguments: Any) -> None:
+        self.events.append(self.name)
+
+    warm_up = judge = _happened
+
+    def conclude(self) -> None:
+        self.events.append(f"{self.name} ends")
+
+    def disturbed(self, case: Case) -> bool:
+        return False
+
+    def precise(self, case: Case) -> bool:
+        return True
+
+    def windows(self, case: Case) -> int:
+        return 1
+
+
+def test_what_might_slow_others_has_ended_before_they_are_timed() -> None:
+    events = list[str]()
+    trials = [Timed("a", False, events), Timed("b", True, events), Timed("c", False, events), Timed("d", True, events)]
+    plan = Plan((), (CASE, CASE))
+    module_clock(trials, plan, None, Effort(), lambda doing, share: None)  # type: ignore[arg-type]
+    order = [*["b"] * 4, "b ends", *["d"] * 4, "d ends", *["a", "c"] * 4, "a ends", "c ends"]
+    assert events == order
+
+
+def test_a_module_in_the_fall_back_is_timed_alone(settled: Callable[..., ModuleTrial]) -> None:
+    trial = settled()
+    assert not trial.is_timed_alone
+    trial.not_replayed = "it reads a value"
+    assert trial.is_timed_alone
 
 
 def test_a_module_that_is_wrong_itself_is_to_blame(settled: Callable[..., ModuleTrial]) -> None:

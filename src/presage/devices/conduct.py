@@ -38,12 +38,17 @@ def examine(trials: Sequence[Trial], plan: Plan, roof: Roof, effort: Effort, pro
 
 
 def clock(trials: Sequence[Trial], plan: Plan, roof: Roof, effort: Effort, progress: Progress) -> None:
-    """The second half of `conduct`: time the kernels, and judge the times."""
-    for done, case in enumerate(plan.timed, start=len(plan.checks)):
-        progress(f"timing {case.name}", done / (len(plan.checks) + len(plan.timed)))
-        _time_case([trial for trial in trials if trial.live], case, effort)
-        for trial in trials:
-            trial.attempt(trial.judge, case, roof)
+    """The second half of `conduct`: time the kernels, side by side unless one might slow the others, and judge the
+    times."""
+    alone, together = ([t for t in trials if t.is_timed_alone == is_alone] for is_alone in (True, False))
+    for group in filter(None, (*([trial] for trial in alone), together)):
+        for done, case in enumerate(plan.timed, start=len(plan.checks)):
+            progress(f"timing {case.name}", done / (len(plan.checks) + len(plan.timed)))
+            _time_case([trial for trial in group if trial.live], case, effort)
+            for trial in group:
+                trial.attempt(trial.judge, case, roof)
+        for trial in group:
+            trial.attempt(trial.conclude)
     progress("done", 1.0)
 
 

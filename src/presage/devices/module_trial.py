@@ -7,11 +7,12 @@ its worker, and no time below what the parent's clock says is believed.
 
 from __future__ import annotations
 
+import math
 import re
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -53,6 +54,9 @@ LEAST_WITNESSED, MOST_WITNESSED, WITNESSED_WIDTH, WITNESSED_NS = 5, 15, 0.015, 3
 """How many windows by the parent's clock give the least time that is believed: LEAST_WITNESSED, and up to
 MOST_WITNESSED until the relative half-width of their median is at most WITNESSED_WIDTH, if there is time. Each takes
 WITNESSED_NS if there is room."""
+SLOWED_SHARE = 0.01
+"""Windows of control calls that take longer than after the module's process has ended, by more than this share of the
+module's windows, were slowed by it."""
 CHECKED_CALLS, TAKEN_SHARE = 8, 0.1
 """The number of checked calls in each of these windows, and the share of a window that copying outputs may take."""
 LEAST_CONTROL_NS, MOST_CONTROL_NS, CONTROL_BYTES = 5_000, 1_000_000, 64 << 20
@@ -71,6 +75,25 @@ _COMPILES = re.compile(
 )
 """Finds modules that use torch.compile. While torch is recorded it compiles no function, and it never compiles later
 what it once left uncompiled."""
+
+
+@dataclass
+class Witnessed:
+    """Windows of one case by the parent's clock."""
+
+    case: Case
+    calls: int
+    control: dict[str, Any]
+    """The layout of the control calls."""
+    windows: list[int] = field(default_factory=list)
+    """Nanoseconds of the module's windows."""
+    beyond_ns: float = math.inf
+    """Nanoseconds that a window of control calls takes beyond these calls."""
+
+    @property
+    def call_ns(self) -> tuple[float, ...]:
+        """Nanoseconds per call, one value per window."""
+        return tuple(max(1.0, (ns - self.beyond_ns) / self.calls) for ns in self.windows)
 
 
 class ReplayError(VerdictError):
@@ -93,7 +116,7 @@ class ModuleTrial(GpuTrial):
         self.waits_ns: dict[str, float] = {}
         """For each case, nanoseconds that a call takes in the module's own process, including host code."""
         self._replaying, self._paced, self._witnessed = False, False, False
-        self._clocked_ns: dict[str, tuple[float, ...]] = {}
+        self._clocked_by: dict[str, Witnessed] = {}
         self._taken = TAKEN_AT_ONCE
         self._empties: list[float] = []
         self._hold, self._other_hold = Hold(), Hold()
@@ -265,11 +288,11 @@ class ModuleTrial(GpuTrial):
             arena.write_inputs(slot, inputs[slot])
             arena.poison(slot)
 
-    def _clocked(self, child: Child, calls: int, collects: bool = True, repeats: int = 1) -> Window:
+    def _clocked(self, child: Child, calls: int, collects: bool = True, repeats: int = 1, arena: Any = None) -> Window:
         """Run one window by the parent's clock alone, from before the child gets the inputs until its outputs are
         copied. All work on them happens in between, on whatever stream and whatever it waits for. If outputs are not
         collected, the inputs are there before the clock starts, since a module then gains nothing by a short time."""
-        arena, trusted = self._child.arena, child.trusted
+        arena, trusted = arena or self._child.arena, child.trusted
         child.trusted = False  # every child is stopped and resumed alike
         if not collects:
             arena.show()
@@ -280,26 +303,26 @@ class ModuleTrial(GpuTrial):
                 arena.show()
             window = child.window(calls, paced=False, collects=collects, repeats=repeats)
             if collects:
-                arena.take(self._taken_at_once)
+                arena.take(self._taken_at_once(arena))
         finally:
             child.trusted = trusted
         ended = time.perf_counter_ns()
-        if collects and child is self._child:
+        if collects and child is not self._idle:
             arena.take(self._looked_at)
         return replace(window, parent_ns=ended - start, calls=calls * repeats)
 
-    @property
-    def _taken_at_once(self) -> list[int]:
+    def _taken_at_once(self, arena: Any) -> list[int]:
         """The slots whose outputs are copied while the clock runs, the same number in each window. The child does not
         know which. An output that is not ready by then is wrong."""
-        slots = len(self._child.arena.slots)
+        slots = len(arena.slots)
         chosen = dict.fromkeys([slot for slot in self._looked_at if slot < slots] + list(range(slots)))
         return list(chosen)[: self._taken]
 
-    def _lay_out_idle(self, layout: dict[str, Any]) -> None:
-        wanted = self._child.arena.handle, layout
+    def _lay_out_idle(self, layout: dict[str, Any], arena: Any = None) -> None:
+        handle = (arena or self._child.arena).handle
+        wanted = handle, layout
         if wanted != self._idle.laid_out:
-            self._idle.command("open arena", handle=self._child.arena.handle)
+            self._idle.command("open arena", handle=handle)
             self._idle.command("lay out", **layout)
             self._idle.laid_out = wanted
 
@@ -355,41 +378,67 @@ class ModuleTrial(GpuTrial):
         latest_ns = self.run(case, self.draw(case), checked=1, timed=False).parent_ns
         call_ns = self._throughput(case, latest_ns)
         self.waits_ns[case.name] = wait_ns = self._throughput(case, call_ns)
-        self._clocked_ns[case.name] = self._witness(case, wait_ns)
+        self._witness(case, wait_ns)
         self._begin(case, self._calls_for(case, wait_ns))
 
     def _begin(self, case: Case, calls: int) -> None:
         super()._begin(case, calls)
         observation = self.observations[case.name]
         if isinstance(observation, WorkerObservation):
-            observation.clocked_ns = self._clocked_ns[case.name]
+            observation.clocked_ns = self._clocked_by[case.name].call_ns
 
-    def _witness(self, case: Case, call_ns: float) -> tuple[float, ...]:
-        """Nanoseconds per call by the parent's clock, one value per window. They are the known length of our own
-        control calls, plus the difference between the module's windows and windows of control calls. Control calls have
-        as many inputs to wait for and as many outputs to copy."""
+    def _witness(self, case: Case, call_ns: float) -> None:
+        """Find out the nanoseconds per call by the parent's clock: those of the module's windows, less what windows of
+        our own control calls take beyond these calls, whose length is known. Control calls have as many inputs to wait
+        for and as many outputs to copy."""
         calls = self._clocked_calls(case, call_ns)
         self.lay_out(case, calls)
-        control_ns = self._lay_out_control(case, call_ns)
+        control_ns, control = self._lay_out_control(case, call_ns)
         self._child.arena.hide()
-        controls, windows, found = [], [], [call_ns]
+        seen = self._clocked_by[case.name] = Witnessed(case, calls, control)
+        controls = []
         self._witnessed, start = True, time.monotonic()
         try:
             for number in range(1, MOST_WITNESSED + 1 if calls * call_ns < LONG_NS else 2):
                 controls.append(self._clocked(self._idle, calls).parent_ns)
-                windows.append(self.run(case, self.draw(case), CHECKED_CALLS, timed=True).parent_ns)
-                found = [max(1.0, control_ns + (ns - median(controls)) / calls) for ns in windows]
+                seen.windows.append(self.run(case, self.draw(case), CHECKED_CALLS, timed=True).parent_ns)
+                seen.beyond_ns = median(controls) - calls * control_ns
                 late = time.monotonic() - start > PATIENCE * self.effort.case_seconds
-                precise = median_interval(found).relative_half_width <= WITNESSED_WIDTH
+                precise = median_interval(seen.call_ns).relative_half_width <= WITNESSED_WIDTH
                 if number >= LEAST_WITNESSED and (precise or late):
                     break
         finally:
             self._witnessed = False
-        return tuple(found)
 
-    def _lay_out_control(self, case: Case, call_ns: float) -> float:
+    @property
+    def is_timed_alone(self) -> bool:
+        """Work that a module left on the GPU goes on while its process is stopped and others are timed."""
+        return bool(self.not_replayed)
+
+    def conclude(self) -> None:
+        """End the module's process if its times were witnessed, and calibrate again. Until then, work that it left on
+        the GPU may have slowed the control calls, while the process itself was stopped."""
+        if not self._clocked_by:
+            return
+        arena = self._child.arena
+        self._end_worker()
+        for name, seen in self._clocked_by.items():
+            arena.lay_out(self.problem, seen.case, seen.calls)
+            self._lay_out_idle(seen.control, arena)
+            control_ns = self._control_call_ns()
+            arena.hide()
+            windows = min(len(seen.windows), LEAST_WITNESSED)
+            controls = [self._clocked(self._idle, seen.calls, arena=arena).parent_ns for _ in range(windows)]
+            beyond_ns = median(controls) - seen.calls * control_ns
+            if seen.beyond_ns - beyond_ns > SLOWED_SHARE * median(seen.windows):
+                seen.beyond_ns = beyond_ns
+            observation = self.observations[name]
+            assert isinstance(observation, WorkerObservation)
+            observation.clocked_ns = seen.call_ns
+
+    def _lay_out_control(self, case: Case, call_ns: float) -> tuple[float, dict[str, Any]]:
         """Lay out control calls in the idle worker that take about as long as the module's calls. Returns their
-        nanoseconds."""
+        nanoseconds and their layout."""
         layout = self._layout(case)
         wanted = min(max(call_ns, LEAST_CONTROL_NS), MOST_CONTROL_NS)
         nothing, something = (self._control_ns(layout, size) for size in (0, CONTROL_BYTES))
@@ -398,10 +447,14 @@ class ModuleTrial(GpuTrial):
         window_ns = len(self._child.arena.slots) * call_ns
         self._taken = min(CHECKED_CALLS, int(TAKEN_SHARE * window_ns * bytes_per_ns / max(1, 2 * output)))
         self._taken = max(TAKEN_AT_ONCE, self._taken)
-        return self._control_ns(layout, int(bytes_per_ns * max(0.0, wanted - nothing)))
+        size = int(bytes_per_ns * max(0.0, wanted - nothing))
+        return self._control_ns(layout, size), layout | {"writes": size}
 
     def _control_ns(self, layout: dict[str, Any], size: int) -> float:
         self._lay_out_idle(layout | {"writes": size})
+        return self._control_call_ns()
+
+    def _control_call_ns(self) -> float:
         return float(median(self._idle.window(1, hold_ns=self._hold.ns).answer["samples_ns"]))
 
     def run(self, case: Case, inputs: Inputs, checked: int, timed: bool) -> Window:

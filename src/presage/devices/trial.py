@@ -353,6 +353,14 @@ class Trial:
     def part(self) -> None:
         """Release, after `settle`, what timing does not need. This may take a while and does not need the device."""
 
+    @property
+    def is_timed_alone(self) -> bool:
+        """Whether the kernel is timed before those that it is measured with, since it might slow them."""
+        return False
+
+    def conclude(self) -> None:
+        """Finish after all cases are timed and judged. By default there is nothing to do."""
+
     def windows(self, case: Case) -> int:
         return len(self.observations[case.name].windows)
 
