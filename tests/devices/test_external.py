@@ -244,6 +244,29 @@ def test_what_has_nothing_to_do_with_the_inputs_does_not_pass(device: Device, tm
         assert keeps or "relative to the output's scale" in measured[name].reason
 
 
+MEAN = "(x * x).mean()"
+AVERAGES = {
+    "other order": ("(x.t() * x.t()).mean()", Status.OK),
+    "constant": ("torch.full((), 100.01)", Status.WRONG_RESULT),
+    "first half": ("(x[:32] * x[:32]).mean()", Status.WRONG_RESULT),
+    "every fourth": ("(x[:, ::4] * x[:, ::4]).mean()", Status.WRONG_RESULT),
+}
+
+
+@needs_torch
+def test_an_average_of_many_values_is_asked_for_where_it_is_another(device: Device, tmp_path: Path) -> None:
+    """All inputs that the file makes have nearly the same average, which a kernel need not compute to be right."""
+    path = tmp_path / "mean.py"
+    like = WIDE.replace("torch.rand(4, {columns})", "10 + 0.001 * torch.rand(64, 16384)")
+    path.write_text(like.replace("{result}", MEAN))
+    sources = {name: MODEL_NEW.replace("{result}", result) for name, (result, _) in AVERAGES.items()}
+    measured = measure(device, path, sources)
+    assert {name: measured[name].status for name in AVERAGES} == {
+        name: status for name, (_, status) in AVERAGES.items()
+    }
+    assert "case thinned: output[] is" in measured["constant"].reason
+
+
 REACHABLE = {
     "a small part of a large value": ("7 + 1e-4 * x", "(70000 + x) / 10000", "torch.full_like(x, 7.00005)"),
     "zeros that are right": ("x - x", "0 * x", "1e-4 * x"),

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from presage.core.errors import PresageError
 from presage.devices.child import Child, VerdictError
 from presage.devices.status import Status
 from presage.problems.base import Case
-from presage.problems.external import ExternalProblem, Layout
+from presage.problems.external import THINNED, ExternalProblem, Layout
 from presage.static.trace import TensorSpec
 
 TOGETHER, TOGETHER_BYTES = 64, 64 << 20
@@ -81,7 +82,8 @@ class ChildExaminer:
         for begin in range(0, len(seeds), room):
             some = list(seeds[begin : begin + room])
             arena.lay_out(self._problem, case, len(some), outputs=True)
-            self._ask("make", case=dict(case.dims), seeds=some, **self._tensors(case, outputs=False))
+            details = self._tensors(case, outputs=False) | {"thinned": case.values == THINNED}
+            self._ask("make", case=dict(case.dims), seeds=some, **details)
             found += [arena.inputs(slot) for slot in range(len(some))]
         return found
 
@@ -92,14 +94,17 @@ class ChildExaminer:
         arena.settle()
         details = self._tensors(case, outputs=True)
         answer = self._ask("check", case=dict(case.dims), **details | {"offsets": details["offsets"][0]})
+        name = replace(case, values="uniform").name
         if answer.get("note"):
-            self._problem.notes[case.name] = str(answer["note"])
+            self._problem.notes[name] = str(answer["note"])
+        if answer.get("thins"):
+            self._problem.thinned.add(name)
         wrong = answer["wrong"]
         return None if wrong is None else str(wrong)
 
     def _tensors(self, case: Case, outputs: bool) -> dict[str, Any]:
         """The description of a case's tensors for the child, and their offsets in the arena."""
-        layout, problem = self._problem.layouts[case.name], self._problem
+        layout, problem = self._problem.layout(case), self._problem
         count = None if outputs else len(layout.inputs)
         found = {
             "data": layout.data,

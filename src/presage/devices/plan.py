@@ -69,7 +69,8 @@ class Inputs:
         return self._inputs[slot]
 
     def _sampler(self, case: Case) -> Sampler:
-        sampler: Sampler = self._backend.sampler(secrets.randbits(63), case.values)
+        style = "uniform" if isinstance(self._problem, ExternalProblem) else case.values  # it only draws seeds
+        sampler: Sampler = self._backend.sampler(secrets.randbits(63), style)
         return sampler
 
     def reserve(self, slots: int) -> None:
@@ -103,6 +104,9 @@ class Surprises(Inputs):
         super().__init__(problem, case, backend)
         self._styled = problem.restyled(case)
         self._drawn: dict[int, Case] = {}
+
+    def reserve(self, slots: int) -> None:
+        """Do nothing: there are few, and each may be of another style."""
 
     def case(self, slot: int) -> Case:
         return self._drawn.setdefault(slot % SURPRISING_INPUTS, _secret.choice(self._styled))

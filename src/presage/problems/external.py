@@ -35,6 +35,8 @@ _DEFINES = {
 TOLERANCES = {"float64": 1e-4, "float32": 1e-4, "float16": 1e-2, "bfloat16": 1e-2}
 """KernelBench's tolerances by the output's dtype, both absolute and relative to the reference's value. A one-file
 problem has the same ones unless it sets its own."""
+THINNED = "thinned"
+"""A style of inputs: those of the file, of which parts are scaled down."""
 _MAX_BYTES = 4 << 20
 _SEEDS = 2**31 - 1
 """Seeds are below this value, since references may use numpy's generator, whose seed must fit into 32 bits."""
@@ -93,6 +95,9 @@ class ExternalProblem(Problem):
         """Whether outputs that are computed elsewhere are judged as on a GPU, where the reference may use TF32."""
         self.notes: dict[str, str] = {}
         """Remarks on comparing the outputs of a case, by the case's name; set once outputs were compared."""
+        self.thinned: set[str] = set()
+        """The names of the cases for which an output that does not depend on the inputs would be right, unless parts of
+        the inputs are scaled down; filled once outputs were compared."""
         self._examiner: Examiner | None = None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -175,13 +180,17 @@ class ExternalProblem(Problem):
             raise PresageError(f"{self.path}: its cases have different numbers of tensors, which cannot be measured")
         ((names, outputs),) = kinds
         known = copy.copy(self)
-        known.layouts, known._examiner, known.notes = layouts, examiner, {}
+        known.layouts, known._examiner, known.notes, known.thinned = layouts, examiner, {}, set()
         known.inputs = tuple(Array(name, "", "", i in written) for i, name in enumerate(names))
         known.outputs = tuple(Array(f"output {i}" if outputs > 1 else "output", "", "") for i in range(outputs))
         return known
 
+    def layout(self, case: Case) -> Layout:
+        """The data of a case, which is alike for inputs of any style."""
+        return self.layouts[replace(case, values="uniform").name]
+
     def _tensor(self, array: Array, case: Case) -> TensorSpec:
-        layout = self.layouts[case.name]
+        layout = self.layout(case)
         if array in self.inputs:
             return layout.inputs[self.inputs.index(array)]
         return layout.outputs[self.outputs.index(array)]
@@ -193,7 +202,7 @@ class ExternalProblem(Problem):
         return self._tensor(array, case).dtype
 
     def arguments(self, case: Case) -> dict[str, Any]:
-        layout = self.layouts[case.name]
+        layout = self.layout(case)
         inputs = [tensor.layout | {"written": a.written} for tensor, a in zip(layout.inputs, self.inputs, strict=True)]
         return {"inputs": inputs, "data": layout.data, "any_order": True}
 
@@ -248,8 +257,8 @@ class ExternalProblem(Problem):
         return 0
 
     def restyled(self, case: Case) -> tuple[Case, ...]:
-        """No other styles, since the file defines how inputs look."""
-        return ()
+        """No other styles, since the file defines how inputs look, unless all such inputs have nearly the same answer."""
+        return (replace(case, values=THINNED),) if case.name in self.thinned else ()
 
     def draw_case(self, rng: random.Random) -> Case:
         """Choose one of the file's cases. Only its seed is new."""

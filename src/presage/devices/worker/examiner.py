@@ -30,6 +30,7 @@ class ExaminerRunner:
         conventions: dict[str, Any] = {"KernelBench": KernelBench, "GPU MODE": GpuMode, "one-file": OneFile}
         self._reference = conventions[command["problem"]["convention"]](command["problem"], device, torch)
         self._notes: dict[str, str | None] = {}
+        self._thins: set[str] = set()
 
     def describe(self, command: dict[str, Any]) -> dict[str, Any]:
         """Shapes and types of every case's tensors, and which inputs of the first case are only memory for an
@@ -54,14 +55,16 @@ class ExaminerRunner:
             template, inputs, _ = tensors.split(data, self._torch)
             if template != command["data"] or [tensors.describe(tensor) for tensor in inputs] != command["inputs"]:
                 raise ValueError("its inputs have other shapes, types or numbers in them when the seed is another")
+            if command.get("thinned"):
+                inputs = [swallowed.thinned(tensor, seed, self._torch) for tensor in inputs]
             for offset, tensor in zip(offsets, inputs, strict=True):
                 memory = tensors.to_bytes(tensor, self._torch)
                 self._memory(offset, memory.numel()).copy_(memory)
         self._settle()
 
     def check(self, command: dict[str, Any]) -> dict[str, Any]:
-        """Return why these outputs are wrong for these inputs, or None, and a note on a weakness of the comparison, or
-        None."""
+        """Return why these outputs are wrong for these inputs, or None; a note on a weakness of the comparison, or
+        None; and whether inputs of which parts are scaled down help."""
         arrays = [*command["inputs"], *command["outputs"]]
         found = [
             tensors.over(self._memory(offset, tensors.size_of(array, self._torch)), array, self._torch)
@@ -74,10 +77,16 @@ class ExaminerRunner:
         if key not in self._notes:
             notes = (self._sameness(case, inputs), self._reference.examine(case, data, _SEED_OF_OTHERS))
             self._notes[key] = "; ".join(filter(None, notes)) or None
+            thinner = tensors.join(
+                command["data"], [swallowed.thinned(x, _SEED_OF_OTHERS, self._torch) for x in inputs], self._torch
+            )
+            if self._reference.is_moved(data, thinner):
+                self._thins.add(key)
+                self._notes[key] = f"{self._notes[key]}; so inputs of which parts are scaled down are tried, too"
         wrong = self._reference.difference(case, data, outputs)
         if self._torch.cuda.is_available() and self._torch.cuda.memory_reserved() > _HOARD:
             self._torch.cuda.empty_cache()  # the candidate needs it
-        return {"wrong": wrong, "note": self._notes[key]}
+        return {"wrong": wrong, "note": self._notes[key], "thins": key in self._thins}
 
     def _sameness(self, case: dict[str, Any], inputs: Sequence[Any]) -> str | None:
         """Return in words that the inputs do not depend on the seed, or None."""
@@ -117,6 +126,8 @@ class KernelBench:
         self._bounds: dict[int, tuple[float, float]] = {}
         """For outputs that KernelBench's tolerance would swallow, by number, the error that is allowed instead:
         absolute, and as a share of each value."""
+        self._passable: list[int] = []
+        """The outputs of the case examined last that need not depend on its inputs, whatever is allowed."""
 
     def _build(self, device: str) -> Any:
         init = initial_inputs(self._module, self._seed, device)
@@ -165,6 +176,7 @@ class KernelBench:
         exact = self._answer_in_double(data)
         others = self._answer_to_others(case, seed)
         notes = []
+        self._passable = []
         for number, right in enumerate(expected):
             passing = self._passing(number, right, others[number] if others else None)
             if not passing:
@@ -184,9 +196,24 @@ class KernelBench:
                         break
                 note += f"; errors above {allowed:.2g} are wrong here"
                 if still:
+                    self._passable.append(number)
                     note += f", and {swallowed.words(still)} would still pass: rounding errors are as large"
             notes.append(note)
         return "; ".join(notes) or None
+
+    def is_moved(self, data: Any, others: Any) -> bool:
+        """Whether the answer to other data differs in outputs that need not depend on the inputs of the case examined
+        last."""
+        if not self._passable:
+            return False
+        try:
+            right, moved = self._answer(data), self._answer(others)
+        except Exception:  # the reference may not be made for such data
+            return False
+        return any(
+            bool(moved[number].isfinite().all()) and not bool(self._close(number, right[number], moved[number]).all())
+            for number in self._passable
+        )
 
     def _passing(self, number: int, right: Any, other: Any) -> list[str]:
         found = swallowed.strangers(right, other, self._torch)
@@ -293,6 +320,9 @@ class OneFile(KernelBench):
 
 class GpuMode:
     """`generate_input` makes data, `ref_kernel` answers, and `check_implementation` judges."""
+
+    def is_moved(self, data: Any, others: Any) -> bool:
+        return False  # the task judges by itself
 
     def __init__(self, problem: dict[str, Any], device: str, torch: Any) -> None:
         self._torch = torch

@@ -6,6 +6,7 @@ of such a size passes.
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 NOISE, ROUNDINGS = 16.0, 4.0
@@ -41,6 +42,22 @@ def bound(right: Any, exact: Any, share: float) -> float:
     error = (right.double() - exact.double()).abs()
     error = error[error.isfinite()]
     return max(share * spread(right), NOISE * float(error.max()) if error.numel() else 0.0)
+
+
+_PARTS = ("float16", "bfloat16", "float32", "float64")
+
+
+def thinned(tensor: Any, seed: int, torch: Any) -> Any:
+    """A copy of a dense tensor of floats, of which parts that depend on the seed are scaled down: a stretch of its
+    memory, and every few values. No value gets larger or changes its sign."""
+    if str(tensor.dtype).removeprefix("torch.") not in _PARTS or tensor.numel() < 2:
+        return tensor
+    made, draw, count = tensor.clone(), random.Random(seed), tensor.numel()
+    flat = made.as_strided((count,), (1,), made.storage_offset())
+    begin, step = draw.randrange(count), draw.randint(2, 8)
+    flat[begin : begin + count // 4 + 1] *= 0.25
+    flat[draw.randrange(step) :: step] *= 0.5
+    return made
 
 
 def largest(right: Any) -> float:
