@@ -244,27 +244,38 @@ def test_what_has_nothing_to_do_with_the_inputs_does_not_pass(device: Device, tm
         assert keeps or "relative to the output's scale" in measured[name].reason
 
 
-MEAN = "(x * x).mean()"
-AVERAGES = {
-    "other order": ("(x.t() * x.t()).mean()", Status.OK),
-    "constant": ("torch.full((), 100.01)", Status.WRONG_RESULT),
-    "first half": ("(x[:32] * x[:32]).mean()", Status.WRONG_RESULT),
-    "every fourth": ("(x[:, ::4] * x[:, ::4]).mean()", Status.WRONG_RESULT),
+AVERAGES: dict[str, tuple[str, str, Mapping[str, str]]] = {
+    "an average": (
+        "(x * x).mean()",
+        "(x.t() * x.t()).mean()",
+        {
+            "constant": "torch.full((), 100.01)",
+            "first half": "(x[:32] * x[:32]).mean()",
+            "every fourth": "(x[:, ::4] * x[:, ::4]).mean()",
+        },
+    ),
+    "what is divided by one": (
+        "x / (x * x).sum()",
+        "x * (1 / (x.t() * x.t()).sum())",
+        {"by what it always is": "x / (100.01 * x.numel())"},
+    ),
 }
 
 
 @needs_torch
-def test_an_average_of_many_values_is_asked_for_where_it_is_another(device: Device, tmp_path: Path) -> None:
-    """All inputs that the file makes have nearly the same average, which a kernel need not compute to be right."""
+@pytest.mark.parametrize(("model", "right", "wrong"), AVERAGES.values(), ids=AVERAGES)
+def test_what_is_the_same_for_all_inputs_that_the_file_makes_has_to_be_computed(
+    device: Device, tmp_path: Path, model: str, right: str, wrong: Mapping[str, str]
+) -> None:
     path = tmp_path / "mean.py"
     like = WIDE.replace("torch.rand(4, {columns})", "10 + 0.001 * torch.rand(64, 16384)")
-    path.write_text(like.replace("{result}", MEAN))
-    sources = {name: MODEL_NEW.replace("{result}", result) for name, (result, _) in AVERAGES.items()}
+    path.write_text(like.replace("{result}", model))
+    sources = {name: MODEL_NEW.replace("{result}", result) for name, result in {"right": right, **wrong}.items()}
     measured = measure(device, path, sources)
-    assert {name: measured[name].status for name in AVERAGES} == {
-        name: status for name, (_, status) in AVERAGES.items()
-    }
-    assert "case thinned: output[] is" in measured["constant"].reason
+    assert (measured["right"].status, measured["right"].reason) == (Status.OK, "")
+    for name in wrong:
+        assert measured[name].status is Status.WRONG_RESULT, name
+        assert "case thinned: output[" in measured[name].reason
 
 
 REACHABLE = {

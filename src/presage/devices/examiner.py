@@ -93,7 +93,8 @@ class ChildExaminer:
         arena.write_inputs(0, (*inputs, *outputs))
         arena.settle()
         details = self._tensors(case, outputs=True)
-        answer = self._ask("check", case=dict(case.dims), **details | {"offsets": details["offsets"][0]})
+        details |= {"offsets": details["offsets"][0], "thinned": case.values == THINNED}
+        answer = self._ask("check", case=dict(case.dims), **details)
         name = replace(case, values="uniform").name
         if answer.get("note"):
             self._problem.notes[name] = str(answer["note"])

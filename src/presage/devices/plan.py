@@ -92,7 +92,7 @@ class Inputs:
     def difference(self, slot: int, outputs: tuple[Any, ...]) -> str | None:
         """Return why these outputs of a slot are wrong, or None."""
         if isinstance(self._problem, ExternalProblem):
-            return self._problem.difference(self._case, self[slot], outputs)
+            return self._problem.difference(self.case(slot), self[slot], outputs)
         return difference(self._problem, self.case(slot), self.answer(slot), outputs, self._backend.xp)
 
 

@@ -257,7 +257,7 @@ class ExternalProblem(Problem):
         return 0
 
     def restyled(self, case: Case) -> tuple[Case, ...]:
-        """No other styles, since the file defines how inputs look, unless all such inputs have nearly the same answer."""
+        """No other styles, since the file defines how inputs look, unless all such inputs have about one answer."""
         return (replace(case, values=THINNED),) if case.name in self.thinned else ()
 
     def draw_case(self, rng: random.Random) -> Case:

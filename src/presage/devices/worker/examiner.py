@@ -77,16 +77,18 @@ class ExaminerRunner:
         if key not in self._notes:
             notes = (self._sameness(case, inputs), self._reference.examine(case, data, _SEED_OF_OTHERS))
             self._notes[key] = "; ".join(filter(None, notes)) or None
-            thinner = tensors.join(
-                command["data"], [swallowed.thinned(x, _SEED_OF_OTHERS, self._torch) for x in inputs], self._torch
-            )
-            if self._reference.is_moved(data, thinner):
+            if self._reference.is_moved(data, lambda: self._thinned(command["data"], inputs)):
                 self._thins.add(key)
                 self._notes[key] = f"{self._notes[key]}; so inputs of which parts are scaled down are tried, too"
-        wrong = self._reference.difference(case, data, outputs)
+        wrong = self._reference.difference(case, data, outputs, command.get("thinned") is True)
         if self._torch.cuda.is_available() and self._torch.cuda.memory_reserved() > _HOARD:
             self._torch.cuda.empty_cache()  # the candidate needs it
         return {"wrong": wrong, "note": self._notes[key], "thins": key in self._thins}
+
+    def _thinned(self, template: Any, inputs: Sequence[Any]) -> Any:
+        return tensors.join(
+            template, [swallowed.thinned(tensor, _SEED_OF_OTHERS, self._torch) for tensor in inputs], self._torch
+        )
 
     def _sameness(self, case: dict[str, Any], inputs: Sequence[Any]) -> str | None:
         """Return in words that the inputs do not depend on the seed, or None."""
@@ -127,7 +129,7 @@ class KernelBench:
         """For outputs that KernelBench's tolerance would swallow, by number, the error that is allowed instead:
         absolute, and as a share of each value."""
         self._passable: list[int] = []
-        """The outputs of the case examined last that need not depend on its inputs, whatever is allowed."""
+        """The outputs of the case examined last that KernelBench's tolerance would swallow."""
 
     def _build(self, device: str) -> Any:
         init = initial_inputs(self._module, self._seed, device)
@@ -188,6 +190,7 @@ class KernelBench:
                 f" {swallowed.spread(right):.2g}"
             )
             if not self._keeps and exact and right.is_floating_point():
+                self._passable.append(number)
                 allowed = swallowed.bound(right, exact[number], self._tolerance(right))
                 for share in (self._tolerance(right), swallowed.ROUNDINGS * self._torch.finfo(right.dtype).eps):
                     self._bounds[number] = allowed, share
@@ -196,22 +199,23 @@ class KernelBench:
                         break
                 note += f"; errors above {allowed:.2g} are wrong here"
                 if still:
-                    self._passable.append(number)
                     note += f", and {swallowed.words(still)} would still pass: rounding errors are as large"
             notes.append(note)
         return "; ".join(notes) or None
 
-    def is_moved(self, data: Any, others: Any) -> bool:
-        """Whether the answer to other data differs in outputs that need not depend on the inputs of the case examined
-        last."""
+    def is_moved(self, data: Any, make_others: Callable[[], Any]) -> bool:
+        """Whether the answer to other data differs, by more than rounding errors, in an output that the tolerance would
+        swallow for the case examined last."""
         if not self._passable:
             return False
         try:
-            right, moved = self._answer(data), self._answer(others)
+            others = make_others()
+            right, moved, exact = self._answer(data), self._answer(others), self._answer_in_double(others)
         except Exception:  # the reference may not be made for such data
             return False
-        return any(
-            bool(moved[number].isfinite().all()) and not bool(self._close(number, right[number], moved[number]).all())
+        return bool(exact) and any(
+            bool(self._close_enough(exact[number], moved[number]).all())
+            and not bool(self._close_enough(moved[number], right[number]).all())
             for number in self._passable
         )
 
@@ -229,11 +233,16 @@ class KernelBench:
     def _tolerance(self, right: Any) -> float:
         return float(self._tolerances.get(str(right.dtype).removeprefix("torch."), 0.0))
 
-    def difference(self, case: dict[str, Any], data: Any, outputs: Sequence[Any]) -> str | None:
+    def difference(
+        self, case: dict[str, Any], data: Any, outputs: Sequence[Any], is_thinned: bool = False
+    ) -> str | None:
         """Return why outputs are wrong, or None. Outputs are right if they are close to the reference's answer, or to
         its answer in double precision. They are also right if they are about as far from the latter as the reference
-        is, or as the reference would be in TF32 if its settings allow TF32."""
+        is, or as the reference would be in TF32 if its settings allow TF32. For thinned inputs, whose answer should
+        only be another one, the tolerance is wider."""
         expected = self._answer(data)
+        if is_thinned:
+            return self._compare(expected, outputs, lambda number, right, output: self._close_enough(right, output))
         found = self._compare(expected, outputs)
         if found is None:
             return None
@@ -279,14 +288,14 @@ class KernelBench:
     def _in_double(self) -> Any:
         return copy.deepcopy(self._model).double()
 
-    def _compare(self, expected: Sequence[Any], outputs: Sequence[Any]) -> str | None:
+    def _compare(self, expected: Sequence[Any], outputs: Sequence[Any], closeness: Any = None) -> str | None:
         for number, (right, output) in enumerate(zip(expected, outputs, strict=True)):
             name = f"output {number}" if len(outputs) > 1 else "output"
             if right.shape != output.shape:
                 return f"{name} has shape {list(output.shape)}, not {list(right.shape)}"
-            close = self._close(number, right, output)
+            close = (closeness or self._close)(number, right, output)
             if not bool(close.all()):
-                bound = self._bounds.get(number)
+                bound = None if closeness else self._bounds.get(number)
                 why = f" by more than {bound[0]:.2g}, which is relative to the output's scale" if bound else ""
                 return _report(name, right, output, close) + why
         return None
@@ -301,6 +310,14 @@ class KernelBench:
             return close
         absolute, share = self._bounds[number]  # in doubles, since a GPU flushes the smallest floats to zero
         return close & self._torch.isclose(wide.double(), right.double(), rtol=share, atol=absolute, equal_nan=True)
+
+    def _close_enough(self, right: Any, output: Any) -> Any:
+        """Which values are about the same, relative to the output's scale."""
+        if not self._tolerance(output):
+            return output == right
+        share = max(swallowed.THINNED_SHARE, self._tolerance(output))
+        absolute = share * swallowed.spread(right)
+        return self._torch.isclose(output.double(), right.double(), rtol=share, atol=absolute, equal_nan=True)
 
 
 class OneFile(KernelBench):
@@ -321,7 +338,7 @@ class OneFile(KernelBench):
 class GpuMode:
     """`generate_input` makes data, `ref_kernel` answers, and `check_implementation` judges."""
 
-    def is_moved(self, data: Any, others: Any) -> bool:
+    def is_moved(self, data: Any, make_others: Callable[[], Any]) -> bool:
         return False  # the task judges by itself
 
     def __init__(self, problem: dict[str, Any], device: str, torch: Any) -> None:
@@ -387,7 +404,9 @@ class GpuMode:
             return self._judged(self._copy(data), outputs) is None
         return False
 
-    def difference(self, case: dict[str, Any], data: Any, outputs: Sequence[Any]) -> str | None:
+    def difference(
+        self, case: dict[str, Any], data: Any, outputs: Sequence[Any], is_thinned: bool = False
+    ) -> str | None:
         return self._judged(data, outputs)
 
     def _judged(self, data: Any, outputs: Sequence[Any]) -> str | None:

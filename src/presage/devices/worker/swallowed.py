@@ -44,6 +44,8 @@ def bound(right: Any, exact: Any, share: float) -> float:
     return max(share * spread(right), NOISE * float(error.max()) if error.numel() else 0.0)
 
 
+THINNED_SHARE = 0.01
+"""The error that is allowed on thinned inputs, of each value and of the spread of all."""
 _PARTS = ("float16", "bfloat16", "float32", "float64")
 
 
