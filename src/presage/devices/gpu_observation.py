@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from statistics import median, quantiles
 from typing import Any, ClassVar
 
+from presage.devices.child import Window
 from presage.devices.observation import Observation
 
 WINDOW_CALLS = 8
@@ -63,27 +64,20 @@ class GpuObservation(Observation):
         """Nanoseconds of each call, by a number for each call. A call that something else on the GPU delayed is an
         outlier and does not affect other calls. Calls that were not queued in time count only if no call was.
 
-        If typical calls take less than the mean of their window, some call may do the work of others. Then the samples
-        are the means."""
+        If typical calls take less than the mean of their window, some call may do the work of others. Then all are
+        made longer by this factor."""
         calls = [
             (number * WINDOW_CALLS + call, float(ns), is_late)
             for number, window in zip(self.rounds, self.windows, strict=True)
             for call, (ns, is_late) in enumerate(zip(window.answer["samples_ns"], are_late(window.answer), strict=True))
         ]
-        in_time = {key: ns for key, ns, is_late in calls if not is_late}
-        found = in_time or {key: ns for key, ns, _ in calls}
+        found = {key: ns for key, ns, is_late in calls if not is_late} or {key: ns for key, ns, _ in calls}
         if not self.may_work_ahead or not found:
             return found
-        means = self._means()
-        return means if median(found.values()) < (1 - AGREES) * median(means.values()) else found
-
-    def _means(self) -> dict[int, float]:
-        """Nanoseconds per call of each window, by a number for each window. A late call counts without the time that it
-        may have waited for the host."""
-        return {
-            number * WINDOW_CALLS: sum(_worked_ns(window.answer)) / max(1, len(window.answer["samples_ns"]))
-            for number, window in zip(self.rounds, self.windows, strict=True)
-        }
+        typical, mean = median(found.values()), median(map(_mean_ns, self.windows))
+        if typical >= (1 - AGREES) * mean:
+            return found
+        return {key: ns * mean / max(1.0, typical) for key, ns in found.items()}
 
     def tail_ns(self) -> float:
         """The median nanoseconds for which the GPU goes on after a call's own stream has finished."""
@@ -134,10 +128,12 @@ def are_late(answer: Mapping[str, Any]) -> list[bool]:
     return [queued - answer["hold_ns"] > LATE_SHARE * ns for queued, ns in calls]
 
 
-def _worked_ns(answer: Mapping[str, Any]) -> list[float]:
-    """For each call of a window, the least nanoseconds that the GPU can have worked on it."""
+def _mean_ns(window: Window) -> float:
+    """Nanoseconds per call of a window. A late call counts without the time that it may have waited for the host."""
+    answer = window.answer
     waited = [min(MOST_LATE_NS, max(0.0, queued - answer["hold_ns"])) for queued in answer["queued_ns"]]
-    return [max(0.0, ns - lost) for ns, lost in zip(answer["samples_ns"], waited, strict=True)]
+    worked = [max(0.0, ns - lost) for ns, lost in zip(answer["samples_ns"], waited, strict=True)]
+    return float(sum(worked)) / max(1, len(worked))
 
 
 @dataclass
