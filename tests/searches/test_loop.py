@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -397,3 +397,19 @@ def test_a_fault_of_the_machine_teaches_the_policy_nothing(folder: Path, make_pa
     assert faults
     assert len(observed) == len(of_kind(folder, "measured")) - len(faults) - 1
     assert search.state.spent.measurements <= 64
+
+
+def test_without_a_limit_of_time_the_device_gets_all_chosen_kernels_at_once(
+    folder: Path, make_parts: MakeParts, toy: Recording
+) -> None:
+    given: list[int] = []
+
+    class Counting(RecordedDevice):
+        def measure_each(self, work: Iterable[tuple[Problem, Kernel]], *effort: Any) -> Iterator[Measurement]:
+            pairs = list(work)
+            given.append(len(pairs))
+            return super().measure_each(pairs, *effort)
+
+    search = finish(folder, make_parts(device=Counting(toy), policy="always"), Budget(18), batch=4)
+    assert given == [4, 4, 4, 2]
+    assert search.state.spent.measurements == 18

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
 from collections.abc import Callable, Sequence
@@ -44,11 +45,8 @@ def measure_anchor(session: Session) -> None:
 def measure_waiting(session: Session, is_enough: Callable[[], object]) -> None:
     """Measure the waiting kernels, as far as the budget allows. Each result is stored at once. Stops when `is_enough`
     returns a true value."""
-    seconds, left = session.spending.seconds_left(), session.spending.measurements_left()
-    affordable = min(max(1.0, seconds // EFFORT.timeout), math.inf if left is None else left)
-    waiting = [session.store.kernel(hash) for hash in session.state.waiting]
-    kernels = waiting[: int(min(affordable, len(waiting)))]
     usual, foreign = effort(session)
+    kernels = [session.store.kernel(hash) for hash in itertools.islice(session.state.waiting, _affordable(session))]
     start = time.monotonic()
     work = ((session.parts.problem, kernel) for kernel in kernels)
     for measurement in session.parts.device.measure_each(work, usual, foreign):
@@ -56,6 +54,13 @@ def measure_waiting(session: Session, is_enough: Callable[[], object]) -> None:
         start = time.monotonic()
         if is_enough():
             break
+
+
+def _affordable(session: Session) -> int | None:
+    """How many kernels the budget covers, even if each takes as long as it may; None without a limit."""
+    seconds, left = session.spending.seconds_left(), session.spending.measurements_left()
+    in_time = None if math.isinf(seconds) else max(1, int(seconds // EFFORT.timeout))
+    return min((each for each in (in_time, left) if each is not None), default=None)
 
 
 def effort(session: Session) -> tuple[Effort, bool]:
