@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
 import zlib
 from dataclasses import replace
@@ -107,6 +109,16 @@ def test_a_killed_process_leaves_nothing_locked_and_what_it_appended(tmp_path: P
         child.send_signal(signal.SIGKILL)
     with Store(tmp_path) as store:
         assert [event.payload["i"] for event in store.events()] == list(range(5))
+
+
+def test_a_look_at_the_lock_does_not_keep_a_search_from_beginning(tmp_path: Path) -> None:
+    Lock(tmp_path / "lock").close()
+    with (tmp_path / "lock").open() as looked_at:
+        fcntl.flock(looked_at, fcntl.LOCK_SH)  # as `owner` does for a moment
+        end = threading.Timer(0.05, fcntl.flock, (looked_at, fcntl.LOCK_UN))
+        end.start()
+        Lock(tmp_path / "lock").close()
+        end.join()
 
 
 def test_the_lock_tells_when_its_holder_was_last_alive(tmp_path: Path) -> None:

@@ -9,11 +9,13 @@ import fcntl
 import os
 import stat
 import threading
+import time
 from pathlib import Path
 
 from presage.core.errors import PresageError
 
 _LONGEST = 32
+_TRIES, _PAUSE = 50, 0.02
 _HEARTBEAT = 1.0
 """Seconds between two updates of the file's modification time. The end of a killed process is known this precisely."""
 
@@ -26,12 +28,10 @@ class Lock:
 
     def __init__(self, file: Path) -> None:
         self._file = os.fdopen(_opened(file, os.O_RDWR | os.O_CREAT), "r+")
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            holder = owner(file) or "another process"
+        if not _taken(self._file.fileno(), file):
             self._file.close()
-            raise PresageError(f"{holder} is working on {file.parent}; wait for it, or name another folder") from error
+            holder = owner(file) or "another process"
+            raise PresageError(f"{holder} is working on {file.parent}; wait for it, or name another folder")
         self.last_alive = os.fstat(self._file.fileno()).st_mtime
         """When the previous holder was last alive, in seconds since the epoch."""
         self._file.truncate(0)
@@ -48,6 +48,19 @@ class Lock:
         while not self._closed.wait(_HEARTBEAT):
             with contextlib.suppress(OSError, ValueError):  # the file has been closed in the meantime
                 os.utime(self._file.fileno())
+
+
+def _taken(handle: int, file: Path) -> bool:
+    """Take the lock, and return whether that succeeded. `owner` holds it for a moment, too; that is waited for."""
+    for _ in range(_TRIES):
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        except BlockingIOError:
+            if owner(file):
+                return False
+            time.sleep(_PAUSE)
+    return False
 
 
 def owner(file: Path) -> str | None:
