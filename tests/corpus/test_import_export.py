@@ -158,6 +158,8 @@ def test_research_pairs_are_labelled_with_our_scale(tmp_path: Path) -> None:
     pyarrow.parquet.write_table(pyarrow.Table.from_pylist(records), table)
     for path in (lines, table):
         assert [pair.bin for pair in read_pairs(path)] == [1, 3, 6]
+    lines.write_text(json.dumps({**records[0], "candidate_code": "a\u2028b\x85"}, ensure_ascii=False))
+    assert [pair.candidate for pair in read_pairs(lines)] == ["a\u2028b\x85"]  # these end no line of JSON
     lines.write_text(json.dumps({"anchor_code": "a"}))
     with pytest.raises(PresageError, match="has no column 'candidate_code'"):
         read_pairs(lines)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ import pyarrow.parquet
 import pytest
 
 from presage import Effort, PresageError, Recording, Status
-from presage.corpus.check import check
+from presage.corpus.check import card, check
 from presage.devices import recorded, recording
 from presage.devices import registry as devices
 from presage.devices.base import speedup
@@ -75,6 +76,24 @@ def test_a_recording_of_an_earlier_version_may_lack_newer_fields_of_reports(smal
     pyarrow.parquet.write_table(pyarrow.Table.from_pylist(table.to_pylist(), older), tmp_path / "older.parquet")
     problems = check(open_recording(tmp_path / "older.parquet"), hashes=False)["problems"]
     assert not [problem for problem in problems if "column" in problem]
+
+
+def test_a_check_names_kernels_with_other_cases_than_their_anchors(small: Recording, tmp_path: Path) -> None:
+    changed = small.rows()
+    anchor, at, *_ = (i for i, row in enumerate(changed) if row.cases and row.problem == "gelu")
+    changed[at] = replace(changed[at], cases=changed[at].cases[:1], anchor=changed[anchor].hash)
+    found = check(recording.write(tmp_path / "changed.parquet", changed, small.facts), hashes=False)
+    assert f"gelu {changed[at].hash} has other cases than its anchor" in found["problems"]
+
+
+def test_operations_without_a_kernel_that_works_do_not_count_as_searched(small: Recording, tmp_path: Path) -> None:
+    known = small.rows()
+    failed = [replace(row, problem="other", status=Status.TIMEOUT, reason="late", cases=()) for row in known[:9]]
+    of_torch = [replace(row, problem="third", language="torch") for row in known if row.problem == "gelu"]
+    for rows in (known, [*known, *failed, *of_torch]):
+        found = recording.write(tmp_path / f"{len(rows)}.parquet", rows, small.facts)
+        assert card(found, rows)["near_best"] == card(small, known)["near_best"]
+    assert card(found, failed)["near_best"] is None
 
 
 def test_a_recording_that_cannot_be_written_leaves_the_old_one(

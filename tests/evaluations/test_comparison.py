@@ -5,15 +5,19 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from presage import Candidate, Evaluation, Forecast, Forecaster, Kernel, Prediction, PresageError, Recording, Task
+from presage.cli import documents
 from presage.core.scoring import sign_flip_p
 from presage.evaluations.comparison import compare
 from presage.evaluations.evaluation import evaluate
 from presage.forecasters.uniform import UniformForecaster
+from presage.report import evaluate_page
 
 SCORES = {"exact", "rps", "nll", "spearman", "recovery 0.05"}
 
@@ -84,6 +88,21 @@ def test_it_is_plain_json(judged: Callable[..., Evaluation]) -> None:
     assert set(json.loads(json.dumps(documents))[0]) == {
         "forecaster", "baseline", "score", "difference", "p", "operations", "verdict",
     }  # fmt: skip
+
+
+def test_a_score_that_no_operation_has_is_read_back(judged: Callable[..., Evaluation], tmp_path: Path) -> None:
+    """Where each operation has one kernel beside its anchor, nothing can be ranked."""
+    one, other = judged(Knows(), "one"), judged(Knows(), "other")
+    alone = one.outcomes and one.outcomes.where(np.arange(one.n) == np.flatnonzero(one.outcomes.seeded)[0])
+    alike = [replace(each, outcomes=alone) for each in (one, other)]
+    (ranked,) = [each for each in compare(alike) if each.score == "spearman"]
+    assert math.isnan(ranked.p)
+    document = {
+        "recording": "made up", "operations": 1, "evaluations": [one.to_json()], "comparisons": [ranked.to_json()]
+    }  # fmt: skip
+    (tmp_path / "evaluation.json").write_text(documents.text("evaluate", document))
+    (read,) = evaluate_page.load(tmp_path / "evaluation.json")[1]
+    assert math.isnan(read.p)
 
 
 def test_other_questions_cannot_be_compared(judged: Callable[..., Evaluation]) -> None:

@@ -216,3 +216,13 @@ def test_the_document_has_the_promised_names(truth: Recording, oracle: Say) -> N
     for name in ("recovery", "recovery_vs_random", "recovery_random"):
         assert list(document["metrics"][name]) == list(SHARES)
         assert all(set(each) == {"value", "low", "high"} for each in document["metrics"][name].values())
+
+
+def test_a_forecaster_that_crashes_is_not_asked_about_nothing(truth: Recording) -> None:
+    class Crashes(Forecaster):
+        def forecast(self, task: Task, candidates: Sequence[Candidate]) -> list[Prediction]:
+            raise ValueError(len(candidates))
+
+    (pool, *_) = outcomes.pools(truth, "test_op")
+    task = next(outcomes.questions(pool, 0)).task
+    assert outcomes.ask(Crashes(), task, []) == []

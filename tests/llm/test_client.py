@@ -12,6 +12,7 @@ from email.utils import format_datetime
 import fake_endpoint as fake
 import pytest
 
+from presage.llm.cache import Entry
 from presage.llm.client import NoAnswerError, RefusedError
 from presage.llm.cost import Price, Usage
 
@@ -291,6 +292,11 @@ def test_an_altered_entry_is_a_miss(endpoint, make_client, tmp_path):
     file.write_text(file.read_text().replace("bound by memory", "bound by lies"))
     make_client().ask(QUESTION, SCHEMA)
     assert len(endpoint.requests) == 2
+
+
+def test_an_answer_that_cannot_be_kept_is_an_answer():
+    with open("/dev/full", "r+b", buffering=0) as full:
+        Entry(full, "question").write([{"text": "paid for"}])
 
 
 def test_two_who_ask_at_once_pay_once(endpoint, make_client):

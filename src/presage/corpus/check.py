@@ -103,6 +103,8 @@ def _speedups(rows: Sequence[Row]) -> Iterator[str]:
         anchor = by_key.get((row.problem, row.anchor))
         if row.anchor and anchor is None:
             yield f"{row.problem} {row.hash} is relative to {row.anchor}, which is not there"
+        elif anchor is not None and row.cases and [c.case for c in row.cases] != [c.case for c in anchor.cases]:
+            yield f"{row.problem} {row.hash} has other cases than its anchor"
         elif anchor is not None and row.cases:
             again = _ratio(anchor, row)
             if row.speedup is None or not math.isclose(again, row.speedup.value, rel_tol=1e-6):
@@ -212,6 +214,7 @@ def card(found: Recording, rows: Sequence[Row]) -> dict[str, Any]:
         by_problem[row.problem].append(row)
     languages = {name: {row.language for row in each} for name, each in by_problem.items()}
     failures = sum(row.status is not Status.OK for row in rows)
+    near = [share for each in by_problem.values() if (share := _near_best(each)) is not None]
     return {
         "hardware": found.facts.get("hardware"),
         "kernels": len(rows),
@@ -236,7 +239,7 @@ def card(found: Recording, rows: Sequence[Row]) -> dict[str, Any]:
         "with_reports": sum(bool(row.reports) for row in rows),
         "noise": _noise(found, rows),
         "spread": {name: spread(each) for name, each in sorted(by_problem.items())},
-        "near_best": median([_near_best(each) for each in by_problem.values()] or [math.nan]),
+        "near_best": median(near) if near else None,
         "bytes": found.path.stat().st_size,
         "digest": hashlib.sha256(found.path.read_bytes()).hexdigest()[:16],
         "device_seconds": sum(run.get("seconds") or 0.0 for run in found.facts.get("runs", ())),
@@ -274,7 +277,8 @@ def spread(rows: Sequence[Row]) -> dict[str, float | None]:
     }
 
 
-def _near_best(rows: Sequence[Row]) -> float:
-    """The share of an operation's kernels within 5 % of its best."""
+def _near_best(rows: Sequence[Row]) -> float | None:
+    """The share of an operation's kernels within 5 % of its best; None if none works."""
     times = [row.total_ns for row in rows if row.language != "torch"]
-    return sum(time <= 1.05 * min(times) for time in times) / len(times) if times else math.nan
+    best = min(times, default=math.inf)
+    return sum(time <= 1.05 * best for time in times) / len(times) if math.isfinite(best) else None

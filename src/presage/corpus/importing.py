@@ -413,7 +413,7 @@ def _table(path: Path) -> list[dict[str, Any]]:
 
 def _lines(path: Path) -> list[dict[str, Any]]:
     records = []
-    for number, line in enumerate(_text(path).splitlines(), start=1):
+    for number, line in enumerate(_text(path).split("\n"), start=1):  # other ends of lines may stand in a text
         if line.strip():
             try:
                 records.append(dict(json.loads(line)))

@@ -49,12 +49,14 @@ class Comparison:
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Comparison:
         """The inverse of `to_json`. Raises KeyError, TypeError or ValueError for other documents."""
-        ends = (document["difference"][end] for end in Interval._fields)
-        difference = Interval(*(math.nan if end is None else float(end) for end in ends))
+        *ends, p = (
+            math.nan if number is None else float(number)
+            for number in (*(document["difference"][end] for end in Interval._fields), document["p"])
+        )
         forecaster, baseline, score, verdict = (
             str(document[name]) for name in ("forecaster", "baseline", "score", "verdict")
         )
-        return cls(forecaster, baseline, score, difference, float(document["p"]), int(document["operations"]), verdict)
+        return cls(forecaster, baseline, score, Interval(*ends), p, int(document["operations"]), verdict)
 
 
 @dataclass(frozen=True)

@@ -132,6 +132,8 @@ def ask(forecaster: Forecaster, task: Task, candidates: Sequence[Candidate]) -> 
     """A forecast for each candidate, or None. A candidate without a forecast that compiling shows to be broken gets
     `FAILS`. If the forecaster crashes, the candidates are asked again in halves, so that only the one that causes the
     crash gets None. A PresageError, which the caller must fix (such as missing settings), is raised."""
+    if not candidates:
+        return []
     try:
         predictions: Sequence[Prediction] = forecaster.forecast(task, candidates)
         if len(predictions) != len(candidates):

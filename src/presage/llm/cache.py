@@ -8,7 +8,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -49,7 +49,8 @@ class Entry:
         return answers if whole and fits else []
 
     def write(self, answers: list[dict[str, Any]]) -> None:
-        """Replace the answers. An interrupted write leaves a damaged entry, which counts as a miss."""
+        """Replace the answers. A write that is interrupted, or for which there is no room, leaves a damaged entry,
+        which counts as a miss. It is no error, because the caller has the answers."""
         if self._file is None:
             return
         document = {
@@ -57,10 +58,10 @@ class Entry:
             "check": _check(json.dumps(answers, sort_keys=True)),
             "answers": answers,
         }
-        self._file.seek(0)
-        self._file.truncate()
-        self._file.write(json.dumps(document).encode())
-        self._file.flush()
+        with suppress(OSError):
+            self._file.seek(0)
+            self._file.truncate()
+            self._file.write(json.dumps(document).encode())
 
 
 class Cache:
@@ -78,7 +79,7 @@ class Cache:
         path = self._folder / name[:2] / f"{name[2:]}.json"
         try:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600), "r+b")
+            file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600), "r+b", buffering=0)
         except OSError as error:
             raise PresageError(
                 f"cannot keep answers in {self._folder}: {error.strerror}; set PRESAGE_CACHE_DIR to a folder of yours"

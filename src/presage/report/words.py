@@ -18,14 +18,15 @@ def times(log2_S: float) -> str:
 
 def duration(seconds: float) -> str:
     """
-    >>> [duration(seconds) for seconds in (0.04, 59.6, 200, 10_000)]
-    ['0.04 s', '60 s', '3 min 20 s', '2 h 47 min']
+    >>> [duration(seconds) for seconds in (0.04, 59.6, 200, 7_190, 10_000)]
+    ['0.04 s', '60 s', '3 min 20 s', '2 h 0 min', '2 h 47 min']
     """
     if seconds < 60:
         return f"{seconds:.2g} s" if seconds < 9.5 else f"{seconds:.0f} s"
     if seconds < 3600:
         return f"{int(seconds // 60)} min {int(seconds % 60)} s"
-    return f"{int(seconds // 3600)} h {round(seconds % 3600 / 60)} min"
+    hours, minutes = divmod(round(seconds / 60), 60)
+    return f"{hours} h {minutes} min"
 
 
 def nanoseconds(ns: float) -> str:
