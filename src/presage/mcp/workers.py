@@ -59,7 +59,9 @@ class Worker:
         with contextlib.suppress(BrokenPipeError):
             self._process.stdin.write(json.dumps(request).encode() + b"\n")
             self._process.stdin.flush()
-        return map(json.loads, self._process.stdout)
+        for line in self._process.stdout:
+            if line.endswith(b"\n"):  # else the worker was killed while it wrote
+                yield json.loads(line)
 
     def interrupt(self) -> None:
         """Send SIGTERM to the worker. Return at once."""

@@ -24,8 +24,8 @@ GIVEN = "given"
 async def call(session: Session, asked: dict[str, Any], tell: Tell) -> dict[str, Any]:
     refuse_models(asked.get("forecaster"))
     run = asked.get("run")
-    if run and session.is_going_on(run):
-        raise PresageError(f"the run {run} goes on already; follow_search follows it")
+    if run:
+        _refuse_going_on(session, run)
     if run and session.folder(run).exists():
         return await _continue(session, run, asked, tell)
     if "problem" not in asked:
@@ -53,9 +53,15 @@ async def _continue(session: Session, run: str, asked: dict[str, Any], tell: Tel
     request = {"folder": str(session.folder(run)), **asked}
     needs = await session.work("read_run", {**request, "needs": True}, tell)
     session.check_device(needs["device"])
+    _refuse_going_on(session, run)  # another call may have begun to go on with it meanwhile
     reserved = Amounts(needs["measurements"], needs["device_seconds"], 1)
     session.allowance.take(reserved)
     return progress(session, await session.begin(run, request, reserved), 0)
+
+
+def _refuse_going_on(session: Session, run: str) -> None:
+    if session.is_going_on(run):
+        raise PresageError(f"the run {run} goes on already; follow_search follows it")
 
 
 def work(request: dict[str, Any], say: Say) -> dict[str, Any]:
