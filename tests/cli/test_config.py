@@ -71,7 +71,7 @@ def test_an_option_that_is_required_may_come_from_the_file(own: Path) -> None:
         ("[serch]\nbudget = 3", "presage.toml: [serch] there is no command 'serch'; did you mean search?"),
         ("[search]\nbugdet = 3", "presage.toml: [search] search has no option 'bugdet'; did you mean budget"),
         ("[search]\nzzz = 3", "search has no option 'zzz'; it has: problem, only, device, forecaster"),
-        ("[search]\nbudget = 0", "presage.toml: [search] budget: '0' is not a whole number above 0"),
+        ("[search]\nbudget = 0", "presage.toml: [search] budget: '0' is not a whole number, 1 or more"),
         ("[search]\nbudget = [1]", "presage.toml: [search] budget must be text or a number"),
         ("[search]\nuntil = true", "presage.toml: [search] until must be text or a number"),
         ("[search]\njson = true", "search has no option 'json'"),

@@ -330,7 +330,7 @@ def test_a_name_of_any_length_is_answered_in_a_line(
     ("arguments", "complaint"),
     [
         ("search", "name a problem, or a kernel file to tune"),
-        ("search add --device recorded:gpu.parquet --budget 0", "'0' is not a whole number above 0"),
+        ("search add --device recorded:gpu.parquet --budget 0", "'0' is not a whole number, 1 or more"),
         ("search add --device recorded:gpu.parquet --wall x", "'x' is not a positive number"),
         ("search add --device recorded:nosuch", "there is no recording 'nosuch'"),
         ("search nosuch --device recorded:gpu.parquet", "has no recorded kernel of 'nosuch'"),

@@ -80,3 +80,18 @@ def test_an_ascii_terminal_shows_signs_as_they_are_typed() -> None:
     environment = ENVIRONMENT | {"PYTHONIOENCODING": "ascii"}
     done = subprocess.run(command, capture_output=True, timeout=120, env=environment)
     assert done.stdout == b"+-46 % ... - \\u221a\\xe9+-\n"
+
+
+@pytest.mark.parametrize(
+    ("typed", "complaint"),
+    [
+        ("corpus collect --into x --per-problem -1", "'-1' is not a whole number, 1 or more"),
+        ("corpus collect --into x --chunk 0", "'0' is not a whole number, 1 or more"),
+        ("corpus ls cpu -n ²", "'²' is not a whole number, 1 or more"),
+        ("llm serve --port 70000", "'70000' is not a port: 0 to 65535"),
+        ("train learned --lora-rank 0", "--lora-rank is for 'presage train llm'"),
+    ],
+)
+def test_a_number_that_cannot_be_is_refused(typed: str, complaint: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--no-config", *typed.split()]) == 2
+    assert complaint in capsys.readouterr().err

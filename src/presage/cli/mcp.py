@@ -27,17 +27,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     limits = parser.add_argument_group("budgets of the server, which are never exceeded, whoever connects")
     limits.add_argument(
-        "--max-measurements", type=_count, default=200, metavar="N", help="measurements (default: %(default)s)"
+        "--max-measurements",
+        type=terminal.whole(0),
+        default=200,
+        metavar="N",
+        help="measurements (default: %(default)s)",
     )
     limits.add_argument(
         "--max-device-seconds", type=terminal.positive, default=1800.0, metavar="S",
         help="seconds on devices (default: %(default)s)",
     )  # fmt: skip
-    limits.add_argument("--max-searches", type=_count, default=8, metavar="N", help="searches (default: %(default)s)")
+    limits.add_argument(
+        "--max-searches", type=terminal.whole(0), default=8, metavar="N", help="searches (default: %(default)s)"
+    )
     web = parser.add_argument_group("HTTP, in place of stdin and stdout")
     web.add_argument("--http", action="store_true", help="serve streamable HTTP, at the path /mcp")
     web.add_argument("--host", default="127.0.0.1", help="the address (default: %(default)s)")
-    web.add_argument("--port", type=_port, default=8765, help="the port; 0 takes a free one (default: %(default)s)")
+    web.add_argument(
+        "--port", type=terminal.port, default=8765, metavar="PORT",
+        help="the port; 0 takes a free one (default: %(default)s)",
+    )  # fmt: skip
     web.add_argument(
         "--allow-host", action="append", default=[], metavar="NAME",
         help="a name by which clients may call this computer, beside its own; can be repeated",
@@ -61,15 +70,3 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         transports.serve_pipes(settings)
     return 0
-
-
-def _count(text: str) -> int:
-    if not text.isdigit():
-        raise argparse.ArgumentTypeError(f"'{text}' is not a whole number")
-    return int(text)
-
-
-def _port(text: str) -> int:
-    if not text.isdigit() or int(text) > 65535:
-        raise argparse.ArgumentTypeError(f"'{text}' is not a port; name one from 0 to 65535")
-    return int(text)

@@ -67,14 +67,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     limits = parser.add_argument_group("budgets, which are never exceeded; a larger one continues a finished run")
     limits.add_argument(
-        "--budget", type=_count, metavar="N",
+        "--budget", type=terminal.whole(1), metavar="N",
         help=f"measurements (default: {default.budget}, or fewer, as --until says)",
     )  # fmt: skip
     limits.add_argument("--device-seconds", type=terminal.positive, metavar="S", help="seconds on the device")
     limits.add_argument(
         "--wall", type=terminal.positive, metavar="S", help="seconds in total, over every time the run is continued"
     )
-    limits.add_argument("--tokens", type=_count, metavar="N", help="tokens of language models")
+    limits.add_argument("--tokens", type=terminal.whole(1), metavar="N", help="tokens of language models")
     limits.add_argument(
         "--dollars", type=terminal.positive, metavar="D", help="dollars for language models; needs their prices"
     )
@@ -100,7 +100,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the longest that a case of a kernel is timed (default: 1, and 3 for the anchor and the best)",
     )  # fmt: skip
     parser.add_argument(
-        "--batch", type=_count, metavar="N", help="candidates per step (default: depends on the proposer)"
+        "--batch", type=terminal.whole(1), metavar="N", help="candidates per step (default: depends on the proposer)"
     )
     parser.add_argument(
         "--seed", type=int, default=default.seed, help="seed of all random choices (default: %(default)s)"
@@ -218,13 +218,6 @@ def _say_stopped(folder: Path | None, as_json: bool) -> None:
     ]
     for name, text in rows:
         print(f"{name:10} {text}", flush=True)
-
-
-def _count(text: str) -> int:
-    """Parse an argument that is a whole number above 0."""
-    if not text.isdigit() or int(text) == 0:
-        raise argparse.ArgumentTypeError(f"'{text}' is not a whole number above 0")
-    return int(text)
 
 
 def _print(found: Run, worked: bool) -> None:

@@ -8,7 +8,7 @@ import math
 import os
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
@@ -119,6 +119,24 @@ def positive(text: str) -> float:
     if not 0 < value < 1e6:
         raise argparse.ArgumentTypeError(f"'{text}' is not a positive number")
     return value
+
+
+def whole(least: int) -> Callable[[str], int]:
+    """Return the parser of an argument that is a whole number, `least` or more."""
+
+    def parse(text: str) -> int:
+        if not (text.isascii() and text.isdigit() and int(text) >= least):
+            raise argparse.ArgumentTypeError(f"'{text}' is not a whole number, {least} or more")
+        return int(text)
+
+    return parse
+
+
+def port(text: str) -> int:
+    """Parse an argument that is a port; 0 stands for any that is free."""
+    if not (text.isascii() and text.isdigit() and int(text) < 65536):
+        raise argparse.ArgumentTypeError(f"'{text}' is not a port: 0 to 65535")
+    return int(text)
 
 
 class ProgressLine:

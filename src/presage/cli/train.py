@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from presage.cli import documents
+from presage.cli import documents, terminal
 from presage.core.errors import PresageError
 
 
@@ -41,8 +41,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     llm.add_argument("--model", metavar="MODEL", help="begin with this folder, GGUF file or name at a hub")
     llm.add_argument("--mode", choices=["spoken", "readout"], help="how the model answers")
-    llm.add_argument("--steps", type=_whole, metavar="N", help="steps of each stage")
-    llm.add_argument("--limit", type=_whole, metavar="N", help="learn from so many questions")
+    llm.add_argument("--steps", type=terminal.whole(1), metavar="N", help="steps of each stage")
+    llm.add_argument("--limit", type=terminal.whole(1), metavar="N", help="learn from so many questions")
     llm.add_argument("--loss", choices=["log", "brier", "rps"], help="of a model that is read out")
     llm.add_argument("--reward", choices=_REWARDS, help="of a model that speaks")
     llm.add_argument("--lora-rank", type=int, metavar="N", help="0 trains all weights")
@@ -68,19 +68,12 @@ _ONLY_LLM = (
 )
 
 
-def _whole(text: str) -> int:
-    """Parse an argument that is a whole number, 1 or more."""
-    if not (text.isascii() and text.isdigit() and int(text)):
-        raise argparse.ArgumentTypeError(f"'{text}' is not a whole number, 1 or more")
-    return int(text)
-
-
 def run(arguments: argparse.Namespace) -> int:
     if arguments.list:
         return _list(arguments)
     if arguments.forecaster != "llm":
         for name in _ONLY_LLM:
-            if getattr(arguments, name):
+            if (given := getattr(arguments, name)) not in (None, []) and given is not False:
                 raise PresageError(f"--{name.replace('_', '-')} is for 'presage train llm'")
     lines: list[str] = []
     say = lines.append if arguments.json else print
@@ -108,7 +101,6 @@ def _files(into: Path) -> list[Path]:
 
 
 def _list(arguments: argparse.Namespace) -> int:
-    from presage.cli import terminal
     from presage.train import config
 
     found = {name: config.read(name) for name in config.names()}

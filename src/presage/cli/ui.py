@@ -8,7 +8,7 @@ import webbrowser
 from importlib.util import find_spec
 from pathlib import Path
 
-from presage.cli import documents
+from presage.cli import documents, terminal
 from presage.core.errors import PresageError, install
 from presage.searches.configuration import RUNS
 
@@ -24,7 +24,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--host", default="127.0.0.1", help="the address to listen on; others than this machine's own let others read"
         " the runs (default: %(default)s)",
     )  # fmt: skip
-    parser.add_argument("--port", type=_port, default=_PORT, help="0 for any that is free (default: %(default)s)")
+    parser.add_argument(
+        "--port",
+        type=terminal.port,
+        default=_PORT,
+        metavar="PORT",
+        help="0 for any that is free (default: %(default)s)",
+    )
     parser.add_argument("--open", action="store_true", help="open the page in a browser")
 
 
@@ -49,9 +55,3 @@ def run(arguments: argparse.Namespace) -> int:
             webbrowser.open(address)
 
     serving.serve(arguments.folder, arguments.host, arguments.port, started)
-
-
-def _port(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and int(text) < 65536):
-        raise argparse.ArgumentTypeError(f"'{text}' is not a port: 0 to 65535")
-    return int(text)
