@@ -287,7 +287,8 @@ def test_the_time_in_the_panel_goes_on_while_nothing_happens(
     monkeypatch.setattr(search, "_TICK_SECONDS", 0.01)
     view, state, shown = search.View(), State(), ""
     configuration = asdict(Configuration("add", device="recorded:gpu.parquet", forecaster="none", policy="always"))
-    event = Event(1, time.time() - 100, "begun", {"configuration": configuration})
+    older = {"early_stop": False}  # a setting of an older version
+    event = Event(1, time.time() - 100, "begun", {"configuration": configuration | older})
     state.apply(event)
     state.session_start = time.time() - 100
     view(event, state)

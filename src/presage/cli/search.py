@@ -18,7 +18,7 @@ from presage.plugins.group import ACQUISITIONS, FORECASTERS, POLICIES, PROPOSERS
 from presage.plugins.summaries import summaries
 from presage.searches import words
 from presage.searches.budget import Amounts, Budget
-from presage.searches.configuration import RUNS, UNTIL, Configuration
+from presage.searches.configuration import RUNS, UNTIL, Configuration, limits_of, modern
 from presage.searches.run import REPORT, Run, search, write_best
 from presage.searches.state import State
 from presage.store.store import Event
@@ -265,7 +265,7 @@ class View:
         """The folder of the run; None before the run has begun."""
         if self._state is None or self._state.configuration is None:
             return None
-        return Path(named) if named else Configuration(**self._state.configuration).folder
+        return Path(named) if named else Configuration(**modern(self._state.configuration)).folder
 
     def __call__(self, event: Event, state: State) -> None:
         with self._drawing:
@@ -310,7 +310,7 @@ class View:
             f"  decided   {decided or 'nothing yet'}",
             f"  seen      {counts['forecasts']} forecasts, {counts['failed']} failures, {counts['duplicates']} repeats",
             f"  left      {', '.join(_left(asked, state))}",
-            f"  time      {_time(Configuration(**asked).limits, state)}",
+            f"  time      {_time(limits_of(asked), state)}",
             f"  {self._last}",
         ]
         width = shutil.get_terminal_size().columns - 1
@@ -354,7 +354,7 @@ def _beginning(state: State) -> str:
 
 
 def _left(asked: dict[str, Any], state: State) -> list[str]:
-    limits = Configuration(**asked).limits
+    limits = limits_of(asked)
     spent = _spent(state)
     return [f"{limits.left(name, spent):.4g} {_WORDS.get(name, name)}" for name in limits.limits()]
 

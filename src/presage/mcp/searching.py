@@ -13,7 +13,7 @@ from presage.mcp.tool import Say
 from presage.problems import registry as problems
 from presage.problems.external import ExternalProblem
 from presage.searches.budget import Amounts
-from presage.searches.configuration import LIMITS, NO_FORECASTER, UNTIL, Configuration, modern
+from presage.searches.configuration import LIMITS, NO_FORECASTER, UNTIL, Configuration, limits_of, modern
 from presage.searches.run import Run
 from presage.searches.state import State
 from presage.store.store import Event, Store
@@ -36,7 +36,7 @@ class Watch:
         spent = state.spent
         if self._before is None:
             self._before = spent.measurements, spent.device_seconds
-        limit = Configuration(**(state.configuration or {})).limits.measurements
+        limit = limits_of(state.configuration or {}).measurements
         self._say(
             command.line_of(event, state),
             0.0,

@@ -26,6 +26,7 @@ from presage.core.statistics import Interval, speedup_interval
 from presage.core.text import excerpt, one_line
 from presage.devices.status import Status
 from presage.searches.budget import Amounts, Budget
+from presage.searches.configuration import limits_of
 from presage.store.store import Event, Store
 
 _LARGEST = 1000
@@ -191,8 +192,7 @@ class RunView:
 
     @property
     def budget(self) -> Budget:
-        asked = self.configuration
-        return Budget(*(asked.get(name) for name in ("budget", "device_seconds", "wall", "tokens", "dollars")))
+        return limits_of(self.configuration)
 
     @property
     def judged(self) -> list[Judged]:

@@ -31,7 +31,7 @@ NO_FORECASTER = "none"
 NO_POLICY = "always"
 """The policy of a search without a forecaster."""
 LIMITS = ("budget", "device_seconds", "wall", "tokens", "dollars")
-"""The settings that can be increased when a run resumes."""
+"""The settings that can be increased when a run resumes, in the order of the fields of Budget."""
 UNTIL = 0.05
 """The default of `until` if the user limits neither measurements nor time."""
 _BATCH = {"knobs": 32, "pool": 256, "llm": 8}
@@ -90,7 +90,7 @@ class Configuration:
     @property
     def limits(self) -> Budget:
         """The budget that these settings give."""
-        return Budget(self.budget, self.device_seconds, self.wall, self.tokens, self.dollars)
+        return limits_of(vars(self))
 
     @property
     def folder(self) -> Path:
@@ -245,6 +245,11 @@ def with_until(settings: Mapping[str, Any]) -> dict[str, Any]:
     has_end = "budget" in settings or any(settings.get(name) is not None for name in ("device_seconds", "wall"))
     until = settings.get("until")
     return {**settings, "until": UNTIL if until is None and not has_end else until}
+
+
+def limits_of(stored: Mapping[str, Any]) -> Budget:
+    """The budget of a stored configuration, also one of an older version."""
+    return Budget(*(stored.get(name) for name in LIMITS))
 
 
 def extend(was: Mapping[str, Any], now: Configuration, folder: Path) -> dict[str, Any]:
