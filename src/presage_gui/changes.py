@@ -209,11 +209,12 @@ def loop_of_no_effect(entries: Sequence[Entry], least: int = 2) -> int:
 
 def same(a: Action, b: Action) -> bool:
     """Whether two actions are the same. Their points may differ by up to 4 pixels in x and y."""
-    if a.kind is not b.kind:
-        return False
-    if a.at and b.at and (abs(a.at.x - b.at.x) > 4 or abs(a.at.y - b.at.y) > 4):
-        return False
-    return (a.text, a.keys, a.dx, a.dy) == (b.text, b.keys, b.dx, b.dy)
+    for one, other in ((a.at, b.at), (a.to, b.to)):
+        if one and other and (abs(one.x - other.x) > 4 or abs(one.y - other.y) > 4):
+            return False
+    return all(
+        getattr(a, name) == getattr(b, name) for name in ("kind", "text", "keys", "dx", "dy", "seconds", "success")
+    )
 
 
 def _is_caret(box: Box) -> bool:

@@ -138,12 +138,7 @@ class Episode:
 
     def keep(self, screen: Screen) -> str:
         """Store a screen unless it is stored already, and return its digest."""
-        file = self.folder / "screens" / f"{screen.digest}.png"
-        if not file.exists():
-            part = file.with_suffix(".part")
-            part.write_bytes(screen.png)
-            part.replace(file)
-        return screen.digest
+        return screen.keep(self.folder)
 
     def history(self) -> History:
         return history_of(self.folder, self.state.dispatched)

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from presage import PresageError
+from presage.core.files import write_whole
 
 Pixels = npt.NDArray[np.uint8]
 LARGEST = 16_384
@@ -117,6 +118,14 @@ class Screen:
         file = io.BytesIO()
         Image.fromarray(self.pixels).save(file, "png", optimize=False)
         return file.getvalue()
+
+    def keep(self, folder: Path) -> str:
+        """Store the screen as screens/DIGEST.png in a folder, unless it is there already. Return the digest."""
+        file = folder / "screens" / f"{self.digest}.png"
+        if not file.exists():
+            file.parent.mkdir(exist_ok=True)
+            write_whole(file, self.png)
+        return self.digest
 
     @classmethod
     def from_png(cls, content: bytes) -> Screen:

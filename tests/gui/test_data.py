@@ -112,8 +112,7 @@ def test_questions_for_a_vision_model(tmp_path: Path, capsys: pytest.CaptureFixt
 def test_a_set_is_packed_again(tmp_path: Path) -> None:
     state = next(iter(load("train")))
     (tmp_path / "train").mkdir()
-    (tmp_path / "screens").mkdir()
-    (tmp_path / "screens" / f"{state.digest}.png").write_bytes(state.screen.png)
+    assert state.screen.keep(tmp_path) == state.digest
     kept = {
         "task": state.task, "family": state.family, "split": "train", "seed": 0, "phase": "task", "goal": state.goal,
         "screen": state.digest, "history": [], "right": [each.to_json() for each in state.right], "proposals": [],
@@ -123,3 +122,33 @@ def test_a_set_is_packed_again(tmp_path: Path) -> None:
     (again,) = islice(load("train", tmp_path / "small.zip"), 2)
     assert again.screen == state.screen
     assert again.right == state.right
+
+
+def test_a_screen_is_kept_whole_or_not_at_all(
+    states: list[State], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A recorder that is killed while it writes a screen would else take the part for the whole ever after."""
+
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("os.replace", killed)
+        with pytest.raises(KeyboardInterrupt):
+            states[0].screen.keep(tmp_path)
+    states[0].screen.keep(tmp_path)
+    (kept,) = (tmp_path / "screens").iterdir()
+    assert Screen.from_file(kept) == states[0].screen
+
+
+def test_files_that_cannot_be_read_or_written_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").touch()
+    assert main(["export", "train", "--out", str(tmp_path / "file"), "--most", "1"]) == 2
+    assert capsys.readouterr().err == f"presage-gui: {tmp_path / 'file' / 'images'}: Not a directory\n"
+    (tmp_path / "train").mkdir()
+    (tmp_path / "train" / "a.jsonl").write_text(json.dumps({"seed": 0, "screen": "0" * 32, "history": []}))
+    assert main(["pack", str(tmp_path), "--out", str(tmp_path / "small.zip")]) == 2
+    assert f"{'0' * 32}.png: No such file or directory" in capsys.readouterr().err
+    assert main(["pack", str(tmp_path / "nothing"), "--out", str(tmp_path / "small.zip")]) == 2
+    assert f"there are no states in {tmp_path / 'nothing'}" in capsys.readouterr().err
+    assert not (tmp_path / "small.zip").exists()

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from presage_gui import Action, Box, Effect, History, Screen, Step
-from presage_gui.changes import Watcher, loop_of_no_effect
+from presage_gui.changes import Watcher, loop_of_no_effect, same
 from presage_gui.macros import fold, told
 
 SIZE = (200, 160)
@@ -109,6 +109,15 @@ def test_who_can_read_names_clicks_that_fell_elsewhere(doing: str, intent: str, 
     entry = Watcher(reader=Reads()).entry(step(doing, intent), screen(), screen(TICK))
     assert entry.effect is effect
     assert ("'Save' is elsewhere" in entry.note) == (effect is Effect.OTHER)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("drag(5, 5, 50, 5)", "drag(5, 5, 5, 50)"), ("wait(1)", "wait(5)"), ("terminate(True)", "terminate(False)")],
+)
+def test_actions_are_the_same_only_in_all_their_parts(one: str, other: str) -> None:
+    assert same(Action.parse(one), Action.parse(one))
+    assert not same(Action.parse(one), Action.parse(other))
 
 
 def test_sizes_may_change() -> None:

@@ -12,13 +12,14 @@ from pathlib import Path
 _GZIP = 16 + zlib.MAX_WBITS
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Write a text file atomically, in UTF-8. An existing file or link at `path` is replaced. Raises OSError."""
+def write_whole(path: Path, content: str | bytes) -> None:
+    """Write a file atomically, a text in UTF-8. An existing file or link at `path` is replaced. Raises OSError."""
+    data = content if isinstance(content, bytes) else content.encode(errors="backslashreplace")
     part = path.with_name(f".{path.name[:60]}.{secrets.token_hex(8)}.part")
     handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
     try:
-        with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
-            file.write(text)
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
         os.replace(part, path)
     finally:
         with contextlib.suppress(FileNotFoundError):

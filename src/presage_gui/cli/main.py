@@ -46,6 +46,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     except PresageError as error:
         print(f"presage-gui: {error}", file=sys.stderr)
         return 2
+    except OSError as error:
+        if error.filename is None:
+            raise
+        print(f"presage-gui: {error.filename}: {error.strerror}", file=sys.stderr)
+        return 2
     except KeyboardInterrupt as stopped:
         print("presage-gui: stopped", file=sys.stderr)
         return 128 + (signal.SIGTERM if isinstance(stopped, _StoppedError) else signal.SIGINT)

@@ -8,6 +8,8 @@ import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
+from presage import PresageError
+from presage.core.files import write_whole
 from presage_gui.data.splits import SPLITS, Split
 from presage_gui.screen import Screen
 
@@ -16,10 +18,13 @@ _WHEN = (2026, 1, 1, 0, 0, 0)
 
 
 def pack(folder: Path, file: Path, seeds: Mapping[Split, int]) -> int:
-    """Pack the first `seeds[split]` episodes of each task of each split. Return the number of states."""
+    """Pack the first `seeds[split]` episodes of each task of each split. Return the number of states.
+
+    Raises PresageError if there are none."""
     screens: set[str] = set()
     count = 0
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as packed:
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as packed:
         for split in SPLITS:
             for source in sorted((folder / split).glob("*.jsonl")):
                 kept = [json.loads(line) for line in source.read_text().splitlines()]
@@ -33,6 +38,9 @@ def pack(folder: Path, file: Path, seeds: Mapping[Split, int]) -> int:
         for digest in sorted(screens):
             screen = Screen.from_file(folder / "screens" / f"{digest}.png")
             _add(packed, f"screens/{digest}.webp", _webp(screen), zipfile.ZIP_STORED)
+    if not count:
+        raise PresageError(f"there are no states in {folder}; 'presage-gui record' makes them")
+    write_whole(file, content.getvalue())
     return count
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from presage.core.files import write_whole
 from presage_gui.action import Action, ActionError, Kind
 from presage_gui.critic import ErrorClass
 from presage_gui.data.injection import INJECTORS, Proposed, Situation, good
@@ -59,9 +60,7 @@ class Recorder:
             episode = _Recorded(self, task, seed, mistakes if seed % 2 else 0.0)
             states += list(episode.states())
             successes += episode.success
-        part = self.folder / split / f"{task}.part"
-        part.write_text("".join(json.dumps(state) + "\n" for state in states))
-        part.replace(part.with_suffix(".jsonl"))
+        write_whole(self.folder / split / f"{task}.jsonl", "".join(json.dumps(state) + "\n" for state in states))
         return len(seeds), successes, len(states)
 
     def knows(self, task: str) -> bool:
@@ -71,12 +70,6 @@ class Recorder:
         oracle = Oracle(self.environment)
         oracle.ready()
         return oracle.known
-
-    def keep(self, screen: Screen) -> str:
-        file = self.folder / "screens" / f"{screen.digest}.png"
-        if not file.exists():
-            file.write_bytes(screen.png)
-        return screen.digest
 
 
 class _Recorded:
@@ -123,7 +116,7 @@ class _Recorded:
         situation = self._situation(right, phase, covered)
         return {
             "task": self.task, "family": family, "split": split, "seed": self.seed, "phase": phase, "goal": self.goal,
-            "screen": self.recorder.keep(screen), "history": list(self.history),
+            "screen": screen.keep(self.recorder.folder), "history": list(self.history),
             "right": [each.to_json() for each in right],
             "proposals": [self._told(each, right) for each in self._proposals(situation)],
         }  # fmt: skip
@@ -178,8 +171,8 @@ class _Recorded:
         astray = wrong and step.error in ASTRAY
         changed = "nothing" if after == before else "other" if astray else "expected"
         self.history.append({
-            "action": step.action.to_json(), "intent": step.intent, "before": self.recorder.keep(before),
-            "after": self.recorder.keep(after), "good": not wrong, "effect": changed,
+            "action": step.action.to_json(), "intent": step.intent, "before": before.keep(self.recorder.folder),
+            "after": after.keep(self.recorder.folder), "good": not wrong, "effect": changed,
             "error": str(step.error) if wrong else None,
         })  # fmt: skip
         if wrong:
