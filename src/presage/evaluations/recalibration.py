@@ -10,7 +10,7 @@ import numpy as np
 
 from presage.core import scoring
 from presage.core.errors import PresageError
-from presage.core.recalibrate import Isotonic, Temperature
+from presage.core.recalibration import Isotonic, Temperature
 from presage.core.statistics import Interval
 from presage.evaluations.outcomes import Floats, Outcomes
 from presage.evaluations.suites import Findings

@@ -56,15 +56,6 @@ def percent(share: float, digits: int = 0) -> str:
     return f"{100 * share:.{digits}f} %"
 
 
-def early_stop(ended: Mapping[str, Any]) -> str:
-    """Whether the run stopped early, and what that saved or why not. Empty for a run of a version without early
-    stopping."""
-    told = ended["early_stop"]
-    if told is None:
-        return ""
-    return f"no: {told['why_not']}" if told["why_not"] else ", ".join(filter(None, ["yes", saved(told)]))
-
-
 def saved(stop: Mapping[str, Any]) -> str:
     """The measurements that stopping early saved; empty if there are none, or if the number is not known."""
     count, limit = stop.get("saved"), stop.get("limit")

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from presage.core import scoring
-from presage.core.recalibrate import Temperature
+from presage.core.recalibration import Temperature
 from presage.core.scale import LOG2_KNOTS
 from presage.train.questions import Question
 

@@ -1,4 +1,4 @@
-"""Parse the wording of a goal or an intent: quoted names, roles, verbs and directions."""
+"""Parse the wording of a goal or an intent: quoted names, roles and verbs."""
 
 from __future__ import annotations
 
@@ -70,7 +70,6 @@ FINISHING = word_set("""
     submit ok done search go send save login confirm finish apply continue buy book order next
 """)
 """Names of buttons that are pressed last, after the rest of a form is filled in."""
-DIRECTIONS = ("up", "down", "left", "right", "top", "bottom")
 WAITING = ("loading", "please wait", "processing", "in progress", "working", "one moment")
 
 
@@ -112,10 +111,6 @@ class Wording:
         return frozenset(
             kind for kind, names in ROLES.items() if any(re.search(rf"\b{name}s?\b", outside) for name in names)
         )
-
-    @cached_property
-    def directions(self) -> frozenset[str]:
-        return frozenset(word for word in self.words if word in DIRECTIONS)
 
     def fits(self, kind: Kind) -> bool:
         """Whether a word outside quotes is a verb for this kind of action."""

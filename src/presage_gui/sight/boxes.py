@@ -17,7 +17,6 @@ _FILLED = 0.4
 """A contour must fill at least this share of its bounding box. A triangle does, a line does not."""
 _SAME = 3
 """Two boxes whose sides all differ by at most this many pixels are the same box."""
-_BRIGHT = 225
 
 
 def find_boxes(pixels: Pixels) -> list[Box]:

@@ -6,7 +6,6 @@ import math
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 
 from presage_gui.screen import Box, Screen
 from presage_gui.sight.boxes import Surface, find_boxes, is_field, is_small_square, surface_at
@@ -59,12 +58,6 @@ class Scene:
         there = [each for each in self.elements if each.area.holds(x, y)]
         return min(there, key=lambda each: each.area.area, default=None)
 
-    def box_at(self, x: float, y: float) -> Box | None:
-        return next((box for box in self.boxes if box.holds(x, y)), None)
-
-    def line_at(self, x: float, y: float) -> Line | None:
-        return next((line for line in self.lines if line.box.holds(x, y)), None)
-
     def surface(self, x: float, y: float) -> Surface:
         key = int(x), int(y)
         if key not in self._surfaces:
@@ -98,10 +91,6 @@ class Scene:
                 area = Box(run[0].box.left, line.box.top, run[-1].box.right, line.box.bottom)
                 found.append(Match(0.98 * score, area, element))
         return found
-
-    @cached_property
-    def is_empty(self) -> bool:
-        return not self.elements
 
 
 class Viewer:
