@@ -580,6 +580,30 @@ def test_without_torch_it_is_said_what_is_missing(
             cpu.measure(problem, [kernel], PATIENT, lambda doing, share: None)
 
 
+VIEWS = {
+    "repeated": ("x.repeat(50, 1)", {"(x + 0).expand(50, -1)": Status.WRONG_RESULT, "torch.cat([x] * 50)": Status.OK}),
+    "expanded": ("(x + 1).expand(50, -1)", {"(1 + x).expand(50, -1)": Status.OK}),
+    "a view": ("x.t()", {"x.t()": Status.OK, "x.t().contiguous()": Status.OK, "x.t() + 1": Status.WRONG_RESULT}),
+    "an input beside": ("(x + 1, x)", {"(1 + x, x)": Status.OK, "(x, x + 1)": Status.WRONG_RESULT}),
+}
+
+
+@needs_torch
+@pytest.mark.parametrize(("reference", "candidates"), VIEWS.values(), ids=VIEWS)
+def test_a_view_is_right_where_the_reference_returns_one(
+    device: Device, tmp_path: Path, reference: str, candidates: Mapping[str, Status]
+) -> None:
+    path = tmp_path / "view.py"
+    path.write_text(
+        f"import torch\ndef reference(x):\n    return {reference}\ndef inputs():\n    return torch.rand(1, 4096)\n"
+    )
+    sources = {
+        text: f"import torch\ndef custom_kernel(data):\n    (x,) = data\n    return {text}\n" for text in candidates
+    }
+    measured = measure(device, path, sources)
+    assert {text: measured[text].status for text in measured} == {"reference": Status.OK, **candidates}, measured
+
+
 # -- tensors on the catalogue's problems ------------------------------------------------------------------------------
 
 TORCH = {

@@ -21,7 +21,7 @@ def runner(expected: dict[str, Any]) -> tuple[TorchRunner, list[tuple[int, int, 
     made._base, made._plainly = torch._C.TensorBase, torch._C.DisableTorchFunction
     made._gpu = type("Gpu", (), {"arena": 1 << 20, "__call__": lambda self, result: None})()  # type: ignore[assignment]
     made._copy = lambda to, source, size, stream: copied.append((to, source, size))
-    made._outputs, made._described = [expected], []
+    made._outputs, made._overlapping, made._described = [expected], [], []
     return made, copied
 
 
@@ -59,6 +59,18 @@ def test_an_output_with_gaps_is_copied_without_them_where_that_is_allowed() -> N
     assert described == [[HERE | {"is_input": False, "stride": [3, 1]}]]
     assert source != gaps.data_ptr()
     assert size == 48
+
+
+def test_rows_that_share_memory_are_copied_only_where_the_reference_has_such() -> None:
+    """To write them out is the kernel's work."""
+    repeated = torch.rand(3).expand(4, 3)
+    for may, copies in ((False, 0), (True, 1)):
+        made, copied = runner(HERE)
+        made._any_order, made._overlapping = True, [may]
+        made._collect(repeated, Slot((), [], [256], []))
+        assert len(copied) == copies
+        ((described,),) = made._described
+        assert described["contiguous"] is may
 
 
 @pytest.mark.parametrize(

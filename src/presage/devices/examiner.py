@@ -140,6 +140,7 @@ def _layout(found: dict[str, Any]) -> Layout:
         tuple(_tensor(tensor) for tensor in found["outputs"]),
         tuple(found["names"]),
         found["data"],
+        tuple(each is True for each in found["passed_on"]),
     )
 
 

@@ -27,6 +27,7 @@ from presage.kernels.kernel import Kernel
 from presage.problems.backend import NUMPY, Backend
 from presage.problems.base import Array, Case, Problem, storage
 from presage.problems.external import ExternalProblem
+from presage.static.trace import overlaps
 
 WINDOW_NS = 3_000_000
 TALKS = 40
@@ -234,8 +235,12 @@ class Trial:
         dtype = storage(name)
         self._refuse_unlike(array, part, shape, dtype.str if self.kernel.language == "numpy" else name)
         address, order = int(part["address"]), self._order(array, shape, part)
-        if timed:
+        if timed and not self._is_passed_on(array, case):
             self._refuse_aliases(array.name, index, slot, address, described)
+        if order and overlaps(shape, order) and not self._may_overlap(array, case):
+            raise VerdictError(
+                Status.WRONG_RESULT, f"returned {array.name} as a view whose elements share memory; each needs its own"
+            )
         if not order:
             return self._child.read_memory(address, math.prod(shape) * dtype.itemsize).view(dtype).reshape(shape)
         span = 1 + sum((size - 1) * step for size, step in zip(shape, order, strict=True)) if math.prod(shape) else 0
@@ -269,6 +274,12 @@ class Trial:
         """View flat data as an array of this shape with these strides."""
         strides = [step * data.itemsize for step in order]
         return np.lib.stride_tricks.as_strided(data, shape, strides)
+
+    def _is_passed_on(self, array: Array, case: Case) -> bool:
+        return isinstance(self.problem, ExternalProblem) and self.problem.is_passed_on(array, case)
+
+    def _may_overlap(self, array: Array, case: Case) -> bool:
+        return isinstance(self.problem, ExternalProblem) and self.problem.may_overlap(array, case)
 
     def _refuse_aliases(self, name: str, index: int, slot: int, address: int, described: list[Any]) -> None:
         start = self._child.arena_address

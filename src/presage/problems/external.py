@@ -52,6 +52,8 @@ class Layout:
     """The position of each input in the data, as a Python expression."""
     data: Any
     """The structure from which `worker.tensors.join` builds the data."""
+    passed_on: tuple[bool, ...] = ()
+    """For each output, whether the reference returns an input, or a view of one."""
 
 
 class Examiner(Protocol):
@@ -201,10 +203,20 @@ class ExternalProblem(Problem):
     def dtype(self, array: Array, case: Case) -> str:
         return self._tensor(array, case).dtype
 
+    def is_passed_on(self, array: Array, case: Case) -> bool:
+        """Whether the reference returns an input, or a view of one, as this output. Then kernels may, too."""
+        passed_on = self.layout(case).passed_on
+        return bool(passed_on) and passed_on[self.outputs.index(array)]
+
+    def may_overlap(self, array: Array, case: Case) -> bool:
+        """Whether elements of this output may share memory, since those of the reference's do."""
+        return self.layout(case).outputs[self.outputs.index(array)].overlaps
+
     def arguments(self, case: Case) -> dict[str, Any]:
         layout = self.layout(case)
         inputs = [tensor.layout | {"written": a.written} for tensor, a in zip(layout.inputs, self.inputs, strict=True)]
-        return {"inputs": inputs, "data": layout.data, "any_order": True}
+        overlapping = [self.may_overlap(array, case) for array in self.outputs]
+        return {"inputs": inputs, "data": layout.data, "any_order": True, "overlapping": overlapping}
 
     def make_inputs(self, case: Case, sampler: Sampler) -> tuple[Any, ...]:
         return self.make_several(case, [sampler])[0]
@@ -250,7 +262,8 @@ class ExternalProblem(Problem):
     def cost(self, case: Case) -> Cost:
         """Only the outputs' bytes, which every module must write. A module need only read the inputs that the outputs
         depend on, such as some rows of a table, or the filled part of a cache."""
-        return Cost(sum(self.array_bytes(array, case) for array in self.outputs), 0)
+        written = [a for a in self.outputs if not self.is_passed_on(a, case) and not self.may_overlap(a, case)]
+        return Cost(sum(self.array_bytes(array, case) for array in written), 0)
 
     def flops(self, case: Case) -> int:
         """0, since the operations are not known: the roofline is that of the bytes alone."""

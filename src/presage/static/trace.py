@@ -81,10 +81,29 @@ class TensorSpec:
         return {"shape": self.shape, "dtype": self.dtype, "stride": self.stride}
 
     @property
+    def overlaps(self) -> bool:
+        """Whether elements share memory."""
+        return bool(self.stride) and overlaps(self.shape, self.stride)
+
+    @property
     def bytes(self) -> int:
         """The bytes of its distinct elements: a row that is repeated (with stride 0) counts once."""
         distinct = [size for size, step in zip(self.shape, self.stride or self.shape, strict=True) if step or not size]
         return math.prod(distinct) * ITEM_SIZES[self.dtype]
+
+
+def overlaps(shape: Sequence[int], stride: Sequence[int]) -> bool:
+    """Whether elements share memory.
+
+    >>> overlaps((2, 3), (3, 1)), overlaps((2, 3), (8, 2)), overlaps((2, 3), (0, 1)), overlaps((2, 3), (1, 1))
+    (False, False, True, True)
+    """
+    reach = 0
+    for distance, size in sorted((d, s) for d, s in zip(stride, shape, strict=True) if s > 1):
+        if distance <= reach:
+            return 0 not in shape
+        reach += distance * (size - 1)
+    return False
 
 
 @dataclass(frozen=True)

@@ -46,6 +46,7 @@ class ExaminerRunner:
             "names": names,
             "inputs": [tensors.describe(tensor) for tensor in inputs],
             "outputs": [tensors.describe(tensor) for tensor in outputs],
+            "passed_on": [any(tensors.share_memory(one, other) for one in inputs) for other in outputs],
         }
 
     def make(self, command: dict[str, Any]) -> None:

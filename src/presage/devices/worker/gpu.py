@@ -22,6 +22,7 @@ from presage.devices.worker import tensors
 from presage.devices.worker.examiner import ExaminerRunner
 from presage.devices.worker.module import load_candidate
 from presage.devices.worker.triton_launches import NoLaunches
+from presage.static.trace import overlaps
 
 _PERSISTING_L2_LIMIT = 0x06  # CU_LIMIT_PERSISTING_L2_CACHE_SIZE
 _MAX_DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
@@ -273,7 +274,7 @@ class TensorRunner(GpuRunner):
 
     def lay_out(self, layout: dict[str, Any]) -> None:
         self._outputs, inputs = layout["outputs"], layout["inputs"]
-        self._any_order = layout.get("any_order", False)
+        self._any_order, self._overlapping = layout.get("any_order", False), layout.get("overlapping", [])
         self._described: list[Any] = []
         self._slots = []
         for slot in layout["slots"]:
@@ -300,9 +301,11 @@ class TensorRunner(GpuRunner):
         parts = list(result) if type(result) in (tuple, list) else [result]
         described = []
         with self._plainly():
-            for part, expected, offset in zip_longest(parts, self._outputs, slot.offsets):
+            for part, expected, offset, may_overlap in zip_longest(
+                parts, self._outputs, slot.offsets, self._overlapping
+            ):
                 description, whole = self._describe(part), part
-                if self._any_order and description.get("contiguous") is False:
+                if description.get("contiguous") is False and self._may_have_gaps(part, may_overlap):
                     whole, description["contiguous"] = self._base.contiguous(part), True
                 if description == expected:
                     size = self._base.nbytes.__get__(whole)
@@ -312,6 +315,11 @@ class TensorRunner(GpuRunner):
                     description["stride"] = list(self._base.stride(whole))
                 described.append(description)
         self._described.append(described[: len(parts)])
+
+    def _may_have_gaps(self, part: Any, may_overlap: bool) -> bool:
+        """Whether a tensor that is not dense is accepted. One whose elements share memory has still to be written."""
+        shape, stride = list(self._base.shape.__get__(part)), self._base.stride(part)
+        return self._any_order and (may_overlap or not overlaps(shape, stride))
 
     def _describe(self, part: Any) -> dict[str, Any]:
         """Describe a returned object. The properties are read through torch's base class. A module cannot override them

@@ -91,6 +91,11 @@ def is_dense(shape: Sequence[int], stride: Sequence[int]) -> bool:
     return True
 
 
+def share_memory(one: Any, other: Any) -> bool:
+    """Whether two tensors are views of one storage, also if they have no values."""
+    return bool(one.untyped_storage()._cdata == other.untyped_storage()._cdata)
+
+
 def to_bytes(tensor: Any, torch: Any) -> Any:
     """The memory of a dense tensor as a flat tensor of bytes."""
     return tensor.as_strided((tensor.numel(),), (1,), tensor.storage_offset()).view(torch.uint8)
