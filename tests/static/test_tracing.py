@@ -113,6 +113,14 @@ def custom_kernel(data):
 """,
     "waits": HEAD
     + "def custom_kernel(data):\n    x, = data\n    y = x.cpu().cuda()\n    torch.cuda.synchronize()\n    return y\n",
+    "settings by their new names": HEAD
+    + """
+def custom_kernel(data):
+    x, = data
+    torch.backends.cudnn.conv.fp32_precision = "ieee"
+    torch.backends.cuda.matmul.fp32_precision = "tf32"
+    return x @ x.t()
+""",
     "in place": HEAD
     + """
 buffer = torch.zeros(64, 128, device="cuda")
@@ -221,6 +229,13 @@ def custom_kernel(data):
         return x @ x.t()
 """,
 }
+
+
+def test_settings_by_their_new_names_are_known(traced: Any) -> None:
+    """torch refuses to tell by their old names what was set by the new ones."""
+    steps = traced["settings by their new names"].trace.steps
+    product = next(step for step in steps if step.name == "aten::mm.default")
+    assert (product.precision, product.flags["matmul_tf32"], product.flags["cudnn_tf32"]) == ("tf32", True, False)
 
 
 def test_operators_with_their_bytes_and_flops(traced: Any) -> None:

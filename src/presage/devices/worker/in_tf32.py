@@ -11,6 +11,8 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from presage.static.tracing.recorder import allows_tf32
+
 _aten = torch.ops.aten
 _CONVOLUTIONS = {_aten.convolution: (0, 1)}
 _PRODUCTS = {_aten.mm: (0, 1), _aten.bmm: (0, 1), _aten.addmm: (1, 2), _aten.baddbmm: (1, 2)}
@@ -34,8 +36,8 @@ class InTf32(TorchDispatchMode):  # type: ignore[misc]
 
     def __init__(self) -> None:
         super().__init__()
-        self._factors = (_CONVOLUTIONS if torch.backends.cudnn.allow_tf32 else {}) | (
-            _PRODUCTS if torch.backends.cuda.matmul.allow_tf32 else {}
+        self._factors = (_CONVOLUTIONS if allows_tf32(torch.backends.cudnn) else {}) | (
+            _PRODUCTS if allows_tf32(torch.backends.cuda.matmul) else {}
         )
 
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

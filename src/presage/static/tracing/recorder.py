@@ -447,12 +447,21 @@ def span_of(tensor: torch.Tensor) -> int:
     return 1 + sum(steps) if tensor.numel() else 0
 
 
+def allows_tf32(backend: Any) -> bool:
+    """Whether products (of `torch.backends.cuda.matmul`) or convolutions (of `torch.backends.cudnn`) may use TF32. Once
+    a module has used the newer name of the setting, torch may refuse to tell it by the older one."""
+    try:
+        return bool(backend.allow_tf32)
+    except RuntimeError:
+        return bool(getattr(backend, "conv", backend).fp32_precision == "tf32")
+
+
 def current_flags() -> dict[str, bool]:
     """The settings of torch that decide, beside its arguments, how an operator computes."""
     matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
     return {
-        "matmul_tf32": bool(matmul.allow_tf32),
-        "cudnn_tf32": bool(cudnn.allow_tf32),
+        "matmul_tf32": allows_tf32(matmul),
+        "cudnn_tf32": allows_tf32(cudnn),
         "cudnn_benchmark": bool(cudnn.benchmark),
         "cudnn_deterministic": bool(cudnn.deterministic),
         "fp16_reduction": bool(matmul.allow_fp16_reduced_precision_reduction),
@@ -484,7 +493,7 @@ def step_of(func: Any, args: Any, kwargs: Any, result: Any, taken: Any, named: A
 def _depends_on_flags(func: Any) -> bool:
     """Whether a step keeps torch's settings: if it multiplies. A recurrent layer keeps them where they are not the
     usual ones, since measured calls of it have none."""
-    is_unusual = func.overloadpacket is torch.ops.aten._cudnn_rnn and not torch.backends.cudnn.allow_tf32
+    is_unusual = func.overloadpacket is torch.ops.aten._cudnn_rnn and not allows_tf32(torch.backends.cudnn)
     return is_unusual or func.overloadpacket in flop_registry
 
 
