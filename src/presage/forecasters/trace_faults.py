@@ -11,8 +11,18 @@ from presage.static.trace import COPY, FILL, LAUNCHES, Step, TensorSpec, Trace, 
 _EMPTY = re.compile(r"aten::(new_)?empty(_like|_strided|_permuted)?\.")
 _BLIND = re.compile(r"aten::(\w+_like|new_\w+|empty\w*|zeros|ones|full|sym_\w+|size|stride)\.")
 """Operators that read a tensor's shape, not its values."""
-_OVERWRITES = frozenset(("zero_", "fill_", "copy_", "normal_", "uniform_", "random_", "exponential_", "bernoulli_"))
+_OVERWRITES = frozenset(
+    ("zero_", "fill_", "copy_", "normal_", "uniform_", "random_", "exponential_", "bernoulli_", "log_normal_", "cauchy_",
+     "geometric_", "_foreach_zero_", "_foreach_copy_")
+)  # fmt: skip
 """Operators that write their first argument without reading it."""
+_PLACES = frozenset(("index_put_", "_index_put_impl_", "index_copy_", "scatter_", "put_"))
+"""Operators that write some places of their first argument, and read it only if they are told to add to it. Whether all
+places get a value (`inverse[order] = arange(n)`) is not known here."""
+_SCALED = frozenset(("addmm", "baddbmm", "addbmm", "addmv", "addr", "_addmm_activation"))
+"""Operators that multiply their first argument by `beta`, and do not read it if that is 0."""
+_INTO_NAMED = re.compile(r"out|.*_out|out_.*|(dim_)?(values|max|min)|values_stable")
+"""Overloads that write their named arguments. torch names some of them after their first result."""
 
 
 def shapes(trace: Trace, expected: Sequence[tuple[tuple[int, ...], str]]) -> str:
@@ -85,10 +95,12 @@ class _Flow:
         if step.name in (COPY, FILL):
             into, *read = tensors_in(step.arguments)
             written = [into]
-        elif "out" in overload.split("_") or overload.startswith("out"):
+        elif _INTO_NAMED.fullmatch(overload):
             written, read = named, first + rest
         elif operator.endswith("_") and not operator.endswith("__"):
-            written, read = first, (rest if operator in _OVERWRITES else first + rest) + named
+            written = first
+        if _overwrites(operator, step):
+            read = [each for each in read if each in (*rest, *named)]
         if _BLIND.match(step.name):
             read = []
         return {self._memory[each] for each in written}, {self._memory[each] for each in read}
@@ -104,6 +116,14 @@ class _Flow:
     @property
     def _outputs(self) -> list[int]:
         return [self._memory[each] for each in tensors_in([self._trace.outputs])]
+
+
+def _overwrites(operator: str, step: Step) -> bool:
+    """Whether an operator does not use what its first argument holds."""
+    if operator.rstrip("_") in _SCALED:
+        return step.named.get("beta", 1) == 0
+    adds = step.arguments[3:4] == (True,) or step.named.get("accumulate") or "reduce" in step.named
+    return operator in _OVERWRITES or (operator in _PLACES and not adds)
 
 
 def _written(spec: TensorSpec) -> str:
