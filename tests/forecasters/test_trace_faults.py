@@ -59,8 +59,22 @@ RELU = operator("relu.default", t(0), makes=1)
         [empty(3), empty(2), operator("topk.values", t(0), 2, values=t(3), indices=t(2), makes=3)],
         [empty(3), operator("_foreach_copy_.default", {"list": [t(3)]}, {"list": [t(0)]})],
     ],
-    ids=["operator", "launch", "views", "copy", "zero, then add", "out", "bytes", "like", "view of a result",
-         "beta of zero", "inverse permutation", "scatter", "values", "list of copies"],
+    ids=[
+        "operator",
+        "launch",
+        "views",
+        "copy",
+        "zero, then add",
+        "out",
+        "bytes",
+        "like",
+        "view of a result",
+        "beta of zero",
+        "inverse permutation",
+        "scatter",
+        "values",
+        "list of copies",
+    ],
 )
 def test_what_is_written_before_it_is_used_is_right(steps: list[Step]) -> None:
     found = trace(*steps, output=3)
@@ -76,7 +90,10 @@ def test_what_is_written_before_it_is_used_is_right(steps: list[Step]) -> None:
         ([empty(2), operator("add.Tensor", t(0), t(2), makes=3)], "aten::add.Tensor reads memory"),
         ([empty(3), operator("add_.Tensor", t(3), t(0), makes=3)], "aten::add_.Tensor reads memory"),
         ([empty(1), operator("addmm.default", t(1), t(0), t(0), makes=3)], "aten::addmm.default reads memory"),
-        ([empty(3), operator("index_put_.default", t(3), {"list": [t(0)]}, t(0), True, makes=3)], "index_put_.default reads"),
+        (
+            [empty(3), operator("index_put_.default", t(3), {"list": [t(0)]}, t(0), True, makes=3)],
+            "index_put_.default reads",
+        ),
         ([empty(1), operator("topk.values", t(1), 2, values=t(3), makes=3)], "aten::topk.values reads memory"),
         ([empty(1), view(1, 2), operator("sum.default", t(2), makes=3)], "aten::sum.default reads memory"),
     ],

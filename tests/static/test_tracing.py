@@ -191,7 +191,7 @@ def move(x, y, BLOCK: tl.constexpr):
 def custom_kernel(data):
     x, = data
     y = torch.empty_like(x)
-    x, y_described = (TensorDescriptor.from_tensor(each, [32, 64]) for each in (x, y))
+    x, y_described = (TensorDescriptor.from_tensor(each, [32, 128]) for each in (x, y))
     move[(2,)](x, y_described, BLOCK=32)
     return y
 """,
@@ -357,8 +357,12 @@ def test_what_changes_a_part_moves_a_part(traced: Any) -> None:
 
 def test_a_launch_with_descriptors_moves_their_tensors(traced: Any) -> None:
     trace = traced["described"].trace
-    assert [step.bytes for step in trace.steps if step.kind == "triton"] == [2 * 64 * 128 * 4]
-    assert "tensordesc" in str(trace.lacks)
+    (step,) = (step for step in trace.steps if step.kind == "triton")
+    assert step.bytes == 2 * 64 * 128 * 4
+    assert [len(each.content) for each in step.launch.parameters] == 2 * [128, 4, 4, 8, 8]
+    assert (trace.lacks, ["tensordesc" in note for note in trace.notes]) == (None, [True]), "it is forecast"
+    moved = [traced["described"].launches[0].executed[f"{way}_sectors"] for way in ("load", "store")]
+    assert [4 * 2 * 32 * each for each in moved] == [64 * 128 * 4] * 2, "by four warps of two blocks"
 
 
 def test_aliases_are_kept(traced: Any) -> None:

@@ -255,3 +255,44 @@ def test_rounds_of_two_loops_that_look_alike_by_chance() -> None:
     assert counts["global_load"] == 2 * 16 * 1536
     assert [depth for depth, _ in walk.rounds(counts)] == [0, 1, 2]
     assert [often for _, often in walk.rounds(counts)][:2] == [4, 16]
+
+
+COPIES = """
+.version 8.0
+.target sm_90a
+.visible .entry copies(.param .u32 copies_param_0)
+{
+    ld.param.u32 %r1, [copies_param_0];
+    mov.u32 %r2, %tid.x;
+    setp.eq.s32 %p1, %r2, 0;
+$AGAIN:
+    @%p1 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r3], 4096;
+    { .reg .pred complete; waitLoop: mbarrier.try_wait.parity.shared::cta.b64 complete, [%r3], %r4;
+    @!complete bra.uni waitLoop; }
+    wmma.mma.sync.aligned.row.row.m16n16k16.f32.f32 {%f1, %f2}, {%r5}, {%r6}, {%f1, %f2};
+    sub.s32 %r1, %r1, 1;
+    setp.gt.s32 %p2, %r1, 0;
+    @%p2 bra $AGAIN;
+    {
+    waitLoop:
+    mbarrier.try_wait.parity.shared::cta.b64 complete, [%r3], %r4;
+    @!complete bra.uni waitLoop;
+    }
+    ret;
+}
+"""
+"""Waits for copies, in a loop and after it, as Triton writes it: with one label in two pairs of braces."""
+
+
+def test_bytes_that_a_block_waits_for_are_read_by_it() -> None:
+    counts = walk.of_call(COPIES, "copies", [50], (1, 1, 1), (128, 1, 1))
+    assert counts is not None
+    assert walk.parted(counts)[1] == {}, "waiting is no loop whose length is unknown"
+    assert counts["load_sectors"] * 4 == 50 * 4096 / 32, "of all four warps, though one thread announces them"
+
+
+def test_matrix_products_of_a_module_are_counted_however_they_are_written() -> None:
+    counts = walk.of_call(COPIES, "copies", [50], (1, 1, 1), (128, 1, 1))
+    assert counts is not None
+    assert counts["tensor_flops"] == 50 * 2 * 16**3
+    assert not any("flops" in kind for kind in walked(COPIES, "copies", 50)), "bare kernels' forecasts do not change"

@@ -12,8 +12,8 @@ _EMPTY = re.compile(r"aten::(new_)?empty(_like|_strided|_permuted)?\.")
 _BLIND = re.compile(r"aten::(\w+_like|new_\w+|empty\w*|zeros|ones|full|sym_\w+|size|stride)\.")
 """Operators that read a tensor's shape, not its values."""
 _OVERWRITES = frozenset(
-    ("zero_", "fill_", "copy_", "normal_", "uniform_", "random_", "exponential_", "bernoulli_", "log_normal_", "cauchy_",
-     "geometric_", "_foreach_zero_", "_foreach_copy_")
+    ("zero_", "fill_", "copy_", "normal_", "uniform_", "random_", "exponential_", "bernoulli_", "log_normal_",
+     "cauchy_", "geometric_", "_foreach_zero_", "_foreach_copy_")
 )  # fmt: skip
 """Operators that write their first argument without reading it."""
 _PLACES = frozenset(("index_put_", "_index_put_impl_", "index_copy_", "scatter_", "put_"))
@@ -121,7 +121,7 @@ class _Flow:
 def _overwrites(operator: str, step: Step) -> bool:
     """Whether an operator does not use what its first argument holds."""
     if operator.rstrip("_") in _SCALED:
-        return step.named.get("beta", 1) == 0
+        return bool(step.named.get("beta", 1) == 0)
     adds = step.arguments[3:4] == (True,) or step.named.get("accumulate") or "reduce" in step.named
     return operator in _OVERWRITES or (operator in _PLACES and not adds)
 

@@ -16,7 +16,7 @@ from presage.static.ptx import Instruction
 
 Lanes = npt.NDArray[np.int64]
 WARP = 32
-_SECTOR, _BANKS = 32, 32
+SECTOR, _BANKS = 32, 32
 _SHARED_WINDOW = 1 << 38
 """Start of shared memory in the generic address space. It is not 0, since 0 is the null pointer."""
 FLOATS = {
@@ -174,7 +174,7 @@ def operation(instruction: Instruction) -> Callable[..., Lanes] | None:
 def sectors(addresses: Lanes, width: int) -> int:
     """The number of 32-byte sectors that the lanes touch together."""
     ends = addresses + (width - 1)
-    return len(set((addresses // _SECTOR).tolist()) | set((ends // _SECTOR).tolist()))
+    return len(set((addresses // SECTOR).tolist()) | set((ends // SECTOR).tolist()))
 
 
 def shared_passes(addresses: Lanes, width: int) -> int:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -21,6 +23,9 @@ _STATEMENT = re.compile(
     )""",
     re.VERBOSE,
 )
+_LABEL = re.compile(r"^[ \t]*([\w$.]+):(?!:)", re.MULTILINE)
+_SCOPE = re.compile(r"\{(?:[^{}]++|\{[^{}]*+\})*+\}")
+"""A block in braces, as inline assembly has, with operands in braces."""
 _TARGET = re.compile(r"\bbra[.\w]*\s+([\w$.]+)")
 _OPERAND = re.compile(r"\[[^\[\]]*+\]|\{[^{}]*+\}|\([^()]*+\)|[^,\s|]+")
 _LONGEST = 64 << 20
@@ -97,7 +102,7 @@ def parse(text: str, name: str) -> Entry | None:
     body = _body(text, found.end())
     if body is None:
         return None
-    blocks, labels = _blocks(body)
+    blocks, labels = _blocks(_with_own_labels(body))
     return Entry(name, dict(_parameters(found[2])), tuple(blocks), labels, _shared(text))
 
 
@@ -120,6 +125,25 @@ def _body(text: str, start: int) -> str | None:
         if depth == 0:
             return text[opened : brace.start()]
     return None
+
+
+def _with_own_labels(body: str) -> str:
+    """The body with a name of its own for each label. The same inline assembly in several places, such as Triton's
+    loop that waits for a copy, has the same label in each, which is only known between its braces."""
+    counts = Counter(_LABEL.findall(body))
+    again = {label for label, count in counts.items() if count > 1}
+    if not again:
+        return body
+    numbers = itertools.count()
+
+    def renamed(scope: re.Match[str]) -> str:
+        inside = again.intersection(_LABEL.findall(scope[0]))
+        if not inside:
+            return scope[0]
+        names, number = "|".join(map(re.escape, inside)), next(numbers)
+        return re.sub(rf"(?<![\w$.%])({names})(?![\w$.])", rf"\1${number}", scope[0])
+
+    return _SCOPE.sub(renamed, body)
 
 
 def _shared(text: str) -> dict[str, int]:

@@ -39,10 +39,13 @@ from presage.static.warp import (
     Ready,
     Warp,
     accessing,
+    arriving,
     comparing,
     computing,
+    copying_out,
     either,
     forgetting,
+    laying_out,
     loading,
 )
 
@@ -69,31 +72,46 @@ _ROOTS = {
     "cp": "async_copy",
 }  # fmt: skip
 _SHAPE = re.compile(r"m(\d{1,4})n(\d{1,4})k(\d{1,4})")
+_COPY_OUT = re.compile(r"cp\.(reduce\.)?async\.bulk\.(tensor\.\dd\.)?global\.")
 _BITS = {"8": 1, "16": 2, "32": 4, "64": 8, "128": 16}
 _ADDRESS = re.compile(r"\[\s*([^\s+\]]+)\s*(?:\+\s*(-?\w+))?\s*\]")
+_ONE = np.ones(WARP, dtype=np.int64)
 _NUMBER = re.compile(r"-?(?:0x[0-9a-fA-F]{1,16}|0|[1-9]\d{0,19})U?$", re.ASCII)
 
 
 def of_launch(
     text: str, name: str, integers: Sequence[int], grid: Sequence[int], block: Sequence[int]
 ) -> dict[str, float] | None:
-    """Counts of what a warp of this launch executes, or None if the code cannot be followed to its end. `integers` are
-    the values of the 32-bit parameters, in order."""
+    """Counts of what a warp of a bare kernel's launch executes, or None if the code cannot be followed to its end.
+    `integers` are the values of the 32-bit parameters, in order."""
     entry = ptx.parse(text, name)
     rest = iter(integers)
     kinds = entry.parameters.values() if entry else ()
-    return of_call(text, name, [None if kind.endswith("64") else next(rest, 0) for kind in kinds], grid, block)
+    arguments = [None if kind.endswith("64") else next(rest, 0) for kind in kinds]
+    return _followed(entry, arguments, grid, block, wmma=0)
 
 
 def of_call(
     text: str, name: str, arguments: Sequence[Argument], grid: Sequence[int], block: Sequence[int]
 ) -> dict[str, float] | None:
-    """The same, with an argument for every parameter."""
-    entry = ptx.parse(text, name)
+    """The same for a module's launch, with an argument for every parameter. Here `wmma` counts among the tensor cores'
+    flops. For bare kernels it does not, since the trees of `learned` were trained on such counts."""
+    return _followed(ptx.parse(text, name), arguments, grid, block, wmma=1)
+
+
+def _followed(
+    entry: Entry | None, arguments: Sequence[Argument], grid: Sequence[int], block: Sequence[int], wmma: int
+) -> dict[str, float] | None:
     try:
-        return walk(entry, arguments, tuple(grid), tuple(block)) if entry else None  # type: ignore[arg-type]
+        counts = walk(entry, arguments, tuple(grid), tuple(block)) if entry else None  # type: ignore[arg-type]
     except (ArithmeticError, LookupError, RecursionError, TypeError, ValueError):
         return None  # PTX that no compiler has written
+    if counts is None:
+        return None
+    for prefix in ("", UNBOUNDED):
+        if flops := wmma * counts.pop(f"{prefix}wmma_flops", 0.0):
+            counts[f"{prefix}tensor_flops"] = counts.get(f"{prefix}tensor_flops", 0.0) + flops
+    return counts
 
 
 def walk(
@@ -178,6 +196,7 @@ class _Program:
         """By struct parameter: the members that are read, by register name, as their first byte and the byte after."""
         self.loops = [f"{_LOOP}{number}_{depth}" for number, depth in enumerate(ptx.depths(entry.loops))]
         self._shared = _shared_pointers(entry)
+        self._copies_out = any(_copies_out(each) for block in entry.blocks for each in block.instructions)
         needed = _needed(entry)
         self.blocks = [self._block(block.instructions, needed) for block in entry.blocks]
         for number, (start, _) in enumerate(entry.loops):
@@ -194,11 +213,14 @@ class _Program:
             ready.counts[AT["instructions"]] += 1
             ready.counts[AT[kind]] += 1
             if kind == "tensor":
-                ready.counts[AT["tensor_flops"]] += _tensor_flops(instruction.opcode)
+                flops = "wmma_flops" if instruction.root == "wmma" else "tensor_flops"
+                ready.counts[AT[flops]] += _tensor_flops(instruction)
             if kind == "branch":
                 self._end(ready, instruction)
             elif kind in _ACCESSES:
                 self._access(ready, instruction, kind)
+            if "expect_tx" in instruction.parts:
+                ready.actions.append(self._arrival(instruction))
             if any(name in needed for name in _written(instruction)):
                 ready.actions.append(self._computation(instruction))
                 if any(name in self._shared for name in _written(instruction)):
@@ -220,6 +242,10 @@ class _Program:
         addresses = [each for each in instruction.operands if each.startswith("[")]
         guard = self._guard(instruction.guard) if instruction.guard else None
         width = _width(instruction)
+        if self._copies_out and kind == "shared_store":
+            ready.actions.append(laying_out(width, guard))
+        if _copies_out(instruction):
+            ready.actions.append(copying_out(AT["store_sectors"]))
         for number, text in enumerate(addresses[:2] if kind == "async_copy" else addresses[:1]):
             found = _ADDRESS.match(text)
             if found is None or "bulk" in instruction.opcode:
@@ -236,6 +262,12 @@ class _Program:
                 ready.actions.append(either(self.register(found[1]), in_shared, elsewhere))
             else:
                 ready.actions.append(elsewhere)
+
+    def _arrival(self, instruction: Instruction) -> Callable[[Warp, Lanes], None]:
+        """Make the action that counts the bytes which copies by the tensor memory accelerator will bring, and which one
+        thread of the block announces to a barrier. The copies themselves do not say how much they move."""
+        guard = self._guard(instruction.guard) if instruction.guard else None
+        return arriving(self._source(instruction.operands[-1]), guard, AT["load_sectors"])
 
     def _source(self, text: str) -> int | Lanes | None:
         """The index of a register, or the value of a constant; None if the operand is not known."""
@@ -307,6 +339,8 @@ class _Program:
         targets = [self.register(name) for name in _written(instruction)]
         guard = self._guard(instruction.guard) if instruction.guard else None
         root, kind = instruction.root, instruction.parts[-1] if instruction.parts else ""
+        if root == "mbarrier" and {"try_wait", "test_wait"}.intersection(instruction.parts):
+            return computing(targets[0], [_ONE], first, wrap(instruction), None)  # what it waits for is there
         sources = [self._source(text) for text in instruction.operands[1:]]
         compute = operation(instruction)
         if root == "ld" and "param" in instruction.parts:
@@ -323,6 +357,11 @@ class _Program:
         return computing(targets[0], sources, compute, wrap(instruction), guard)
 
 
+def _copies_out(instruction: Instruction) -> bool:
+    """Whether an instruction makes the tensor memory accelerator copy a tile from shared memory."""
+    return _COPY_OUT.match(instruction.opcode) is not None
+
+
 def _needed(entry: Entry) -> set[str]:
     """The registers that branches and addresses depend on, directly or indirectly."""
     written: dict[str, list[Instruction]] = {}
@@ -332,8 +371,11 @@ def _needed(entry: Entry) -> set[str]:
             for name in _written(instruction):
                 written.setdefault(name, []).append(instruction)
             kind = classify(instruction)
-            if kind == "branch" or kind in _ACCESSES:
+            announces = "expect_tx" in instruction.parts
+            if kind == "branch" or kind in _ACCESSES or announces:
                 wanted += [instruction.guard.removeprefix("!")] if instruction.guard else []
+            if announces:
+                wanted += _names(instruction.operands[-1])
             if kind in _ACCESSES:
                 wanted += [each for text in instruction.operands if text[0] == "[" for each in _names(text)]
     needed: set[str] = set()
@@ -409,13 +451,14 @@ def classify(instruction: Instruction) -> str:
     return kinds[-1] if kinds else "integer" if root in KNOWN else "other"
 
 
-def _tensor_flops(opcode: str) -> float:
+def _tensor_flops(instruction: Instruction) -> float:
     """The flops of one matrix multiplication per warp. Four warps share a `wgmma`."""
-    shape = _SHAPE.search(opcode)
-    if shape is None or not re.match(r"(wg)?mma", opcode):
+    shape = _SHAPE.search(instruction.opcode)
+    multiplies = instruction.root == "mma" or {"mma", "mma_async"}.intersection(instruction.parts)
+    if shape is None or not multiplies:
         return 0.0
     m, n, k = map(int, shape.groups())
-    return 2.0 * m * n * k / (4 if opcode.startswith("wgmma") else 1)
+    return 2.0 * m * n * k / (4 if instruction.root == "wgmma" else 1)
 
 
 def _width(instruction: Instruction) -> int:

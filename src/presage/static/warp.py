@@ -7,6 +7,7 @@ reaches the instruction.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -14,16 +15,16 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from presage.static.lane_integers import WARP, Lanes, same, sectors, unsigned32
+from presage.static.lane_integers import SECTOR, WARP, Lanes, same, sectors, unsigned32
 
 KINDS = (
     "instructions", "integer", "fp32", "fp16", "fp64", "special", "convert", "move", "shuffle", "barrier", "atomic",
     "branch", "global_load", "global_store", "shared_load", "shared_store", "local", "async_copy", "tensor", "other",
-    "lanes", "tensor_flops", "load_sectors", "store_sectors", "atomic_sectors", "shared_wavefronts",
+    "lanes", "tensor_flops", "wmma_flops", "load_sectors", "store_sectors", "atomic_sectors", "shared_wavefronts",
 )  # fmt: skip
 """The quantities counted per warp: instructions, in total and by kind; then active lanes summed over instructions,
-flops of tensor cores, 32-byte sectors that global accesses touch, and passes of shared accesses, including bank
-conflicts."""
+flops of tensor cores (those of `wmma` apart), 32-byte sectors that global accesses touch, and passes of shared
+accesses, including bank conflicts."""
 MOST_STEPS = 10_000
 """Limit of the basic blocks that are walked one by one."""
 _PERIODS = (1, 2, 3, 4)
@@ -156,6 +157,41 @@ def accessing(
     return action
 
 
+def arriving(source: Source, guard: tuple[int, bool] | None, at: int) -> Callable[[Warp, Lanes], None]:
+    """Make the action that counts the sectors of bytes that one thread announces for its block."""
+
+    def action(warp: Warp, mask: Lanes) -> None:
+        active = mask if guard is None else warp.admitted(mask, guard)
+        found = warp.read([source])
+        if found is not None and active.any():
+            size = warp.share * float(found[0][0].max())
+            warp.counts[at] += size / SECTOR
+            warp.arrived += size
+
+    return action
+
+
+def laying_out(width: int, guard: tuple[int, bool] | None) -> Callable[[Warp, Lanes], None]:
+    """Make the action that remembers what the warp stores to shared memory."""
+
+    def action(warp: Warp, mask: Lanes) -> None:
+        active = mask if guard is None else warp.admitted(mask, guard)
+        warp.laid_out += width * int(np.count_nonzero(active))
+
+    return action
+
+
+def copying_out(at: int) -> Callable[[Warp, Lanes], None]:
+    """Make the action of a copy from shared memory by the tensor memory accelerator, which does not say how much it
+    moves: what the warp has stored there since the last one, or else what other copies have brought."""
+
+    def action(warp: Warp, mask: Lanes) -> None:
+        warp.counts[at] += (warp.laid_out or warp.arrived) / SECTOR
+        warp.laid_out = warp.arrived = 0
+
+    return action
+
+
 def either(
     register: int, in_shared: Callable[[Warp, Lanes], None], elsewhere: Callable[[Warp, Lanes], None]
 ) -> Callable[[Warp, Lanes], None]:
@@ -210,6 +246,12 @@ class Warp:
             for name, value in (("tid", ids[i]), ("ctaid", place[i]), ("ntid", block[i]), ("nctaid", grid[i])):
                 given[f"%{name}.{axis}"] = np.broadcast_to(value, WARP)
         given |= {name: np.full(WARP, value, dtype=np.int64) for name, value in parameters.items()}
+        warps = -(-math.prod(block) // WARP)
+        self.share = min(2, warps) / warps
+        """How much of what one warp does for its block counts for this warp. At most two warps stand for all."""
+        self.laid_out = self.arrived = 0.0
+        """Bytes that the warp has stored to shared memory since the last copy from there, and its share of those that
+        copies to there have brought."""
         self._program = program
         self.registers = np.zeros((len(program.registers), WARP), dtype=np.int64)
         self._rows = list(self.registers)

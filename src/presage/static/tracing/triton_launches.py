@@ -16,6 +16,7 @@ from presage.static.trace import Launch, Parameter
 from presage.static.tracing.recorder import Recorder
 
 _INTEGERS = {"i1": 1, "i8": 1, "i16": 2, "i32": 4, "i64": 8, "u1": 1, "u8": 1, "u16": 2, "u32": 4, "u64": 8}
+_MAP_BYTES = 128
 _FLOATS = {"fp16": "<e", "f16": "<e", "fp32": "<f", "f32": "<f", "fp64": "<d", "f64": "<d"}
 
 
@@ -73,8 +74,13 @@ def _parameters(
     kinds = list(source.signature.values())
     if len(rest) < len(kinds):
         raise UnknownArgumentError("more arguments than are passed")
+    described = iter(getattr(metadata, "tensordesc_meta", None) or ())
     for kind, value in _flat(kinds, rest[-len(kinds) :]):
-        yield _parameter(recorder, str(kind), value)
+        if str(kind).startswith("tensordesc") and not recorder.has_gpu:
+            recorder.notes[f"{metadata.name} takes an argument of type {str(kind)[:60]}"] = None
+            yield from _descriptor(recorder, value, next(described, None))
+        else:
+            yield _parameter(recorder, str(kind), value)
     if size := int(getattr(metadata, "global_scratch_size", 0) or 0):
         size *= int(metadata.num_ctas) * grid[0] * grid[1] * grid[2]
         named = {"dtype": torch.uint8, "device": torch.device("cuda")}
@@ -107,6 +113,26 @@ def _parameter(recorder: Recorder, kind: str, value: Any) -> Parameter:
     if kind == "bf16":
         return Parameter(struct.pack("<f", float(value))[2:])
     raise UnknownArgumentError(f"an argument of type {kind[:60]}")
+
+
+def _descriptor(recorder: Recorder, value: Any, map_of: Any) -> Iterator[Parameter]:
+    """The parameters that a tensor descriptor becomes: a map for the tensor memory accelerator, or the tensor's address
+    where there is none; then the tensor's shape and strides. What is in the map is not known without a GPU. The numbers
+    are, and decide how often loops run."""
+    place = recorder.pointer(value.base)
+    shape, strides = ([int(size) for size in sizes] for sizes in (value.shape, value.strides))
+    if map_of is None:
+        yield place
+        yield from map(_wide, (*shape, *strides))
+        yield from [Parameter(bytes(1))] * 2
+    else:
+        yield Parameter(bytes(_MAP_BYTES), place.pointers)
+    yield from (Parameter(size.to_bytes(4, "little")) for size in shape)
+    yield from map(_wide, strides)
+
+
+def _wide(number: int) -> Parameter:
+    return Parameter(number.to_bytes(8, "little"))
 
 
 def _constants(source: Any) -> dict[str, Any]:
