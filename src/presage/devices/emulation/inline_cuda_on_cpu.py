@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ctypes
 import importlib
+import itertools
 import math
 import tempfile
 from collections.abc import Sequence
@@ -21,8 +22,18 @@ from presage.static.inline_cuda.host_code import Text
 from presage.static.inline_cuda.lexer import text_of, tokens
 
 _ARCH = "sm_90"
-_HERE = {"is_cuda": "is_cpu", "kCUDA": "kCPU"}
-"""Replacements in host code: what it checks of tensors, and where it makes them."""
+_HERE = {"is_cuda": "is_cpu", "kCUDA": "kCPU", "CUDA": "CPU"}
+"""Replacements in host code: what it checks of tensors, where it makes them, and for which it registers operators."""
+_GUARDS = frozenset(("CUDAGuard", "OptionalCUDAGuard", "CUDAStreamGuard", "OptionalCUDAStreamGuard"))
+"""Objects that choose a GPU or a stream while they live. torch's own refuse tensors on the CPU."""
+_GUARD = """namespace c10::cuda {{ struct {name} {{
+    template <class... Given> {name}(Given &&...) {{}}
+    template <class... Given> void set_device(Given &&...) {{}}
+    template <class... Given> void set_index(Given &&...) {{}}
+    template <class... Given> void reset_stream(Given &&...) {{}}
+}}; }}
+#line 1 "{file}"
+"""
 _LAUNCHER = """
 extern "C" void {entry}(const unsigned *grid, const unsigned *block, void **arguments) {{
     presage::backwards = !presage::backwards;
@@ -69,13 +80,18 @@ class _OnCpu(Extensions):
         self._home, self._compiler = home, compiler
         self._functions: dict[tuple[int, str], Any] = {}
         self._held: list[Any] = []
+        self._guards = itertools.count()
 
     def _text(
         self, name: str, file: str, source: str, is_cuda: bool, options: Sequence[str], folders: Sequence[str]
     ) -> Text:
         found = super()._text(name, file, source, is_cuda, options, folders)
-        words = [token._replace(text=_HERE.get(token.text, token.text)) for token in tokens(found.source)]
-        return Text(found.name, text_of(words), found.unit)
+        guard = f"presage_guard{next(self._guards)}"
+        here = _HERE | dict.fromkeys(_GUARDS, guard)
+        words = [token._replace(text=here.get(token.text, token.text)) for token in tokens(found.source)]
+        is_guarded = any(token.text == guard for token in words)
+        before = _GUARD.format(name=guard, file=found.name) if is_guarded else ""
+        return Text(found.name, before + text_of(words), found.unit)
 
     def launch(self, unit: Unit, kernel: str, how: Configuration, parameters: Sequence[bytes]) -> None:
         grid, block = how.grid, how.block

@@ -16,7 +16,14 @@ from types import ModuleType
 from typing import Any
 
 from presage.static.inline_cuda.device_code import DeviceCode, Unit
-from presage.static.inline_cuda.extension import Configuration, Extensions, Launcher, NotSupportedError
+from presage.static.inline_cuda.extension import (
+    Configuration,
+    Extensions,
+    Launcher,
+    NotSupportedError,
+    has_runtime,
+    place_tensors,
+)
 from presage.static.inline_cuda.toolchain import environment, is_ready, precompile, programs, readable
 
 __all__ = [
@@ -27,10 +34,12 @@ __all__ = [
     "Unit",
     "environment",
     "failures",
+    "has_runtime",
     "install",
     "is_mentioned",
     "is_ready",
     "notes",
+    "place_tensors",
     "precompile",
     "programs",
     "readable",
@@ -137,13 +146,12 @@ def _place_new_tensors() -> None:
     from torch._subclasses.fake_tensor import FakeTensor
 
     import presage.static.inline_cuda.extension as extension
-    import presage.static.inline_cuda.toolchain as toolchain
 
     make = FakeTensor.__new__
 
     def placed(cls: Any, *given: Any, **named: Any) -> Any:
         made = make(cls, *given, **named)
-        if toolchain.RUNTIME in sys.modules:
+        if has_runtime():
             extension.place(made)
         return made
 

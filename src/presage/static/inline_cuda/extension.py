@@ -4,6 +4,7 @@ with precompiled headers, and device code is compiled when it is launched."""
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -77,7 +78,7 @@ class Extensions:
         self._launcher, self.arch, self._properties = launcher, arch, properties
         self._has_gpu = has_gpu
         self._units: dict[str, Unit] = {}
-        self._built: dict[tuple[Any, ...], ModuleType | Exception] = {}
+        self._built: dict[tuple[Any, ...], ModuleType | str | Exception] = {}
         self._memory = 1 << 60
         self.failures: list[str] = []
         self.notes: dict[str, None] = {}
@@ -93,6 +94,7 @@ class Extensions:
         extra_ldflags: Sequence[str] | None = None,
         extra_include_paths: Any = None,
         *_: Any,
+        is_python_module: bool = True,
         **__: Any,
     ) -> Any:
         """Like torch's. Raises RuntimeError where torch's does, or if the source cannot be built here."""
@@ -104,7 +106,8 @@ class Extensions:
         if bindings and "PYBIND11_MODULE" in _words(cpp) | _words(cuda):
             raise self._failed(name, ValueError(_BOUND_TWICE))
         sources = [("main.cpp", cpp + bindings, False), *([("cuda.cu", cuda, True)] if cuda.strip() else [])]
-        return self._load(name, sources, extra_cflags, extra_cuda_cflags, _strings(extra_include_paths))
+        folders = _strings(extra_include_paths)
+        return self._load(name, sources, extra_cflags, extra_cuda_cflags, folders, is_python_module)
 
     def load(
         self,
@@ -115,12 +118,13 @@ class Extensions:
         extra_ldflags: Sequence[str] | None = None,
         extra_include_paths: Any = None,
         *_: Any,
+        is_python_module: bool = True,
         **__: Any,
     ) -> Any:
         places = [Path(place) for place in _strings(sources)]
         folders = [*_strings(extra_include_paths), *dict.fromkeys(str(place.parent.absolute()) for place in places)]
         texts = [(place.name, _with_local_headers(place, folders), place.suffix in (".cu", ".cuh")) for place in places]
-        return self._load(name, texts, extra_cflags, extra_cuda_cflags, folders)
+        return self._load(name, texts, extra_cflags, extra_cuda_cflags, folders, is_python_module)
 
     def _load(
         self,
@@ -129,11 +133,12 @@ class Extensions:
         cflags: Sequence[str] | None,
         cuda_flags: Sequence[str] | None,
         folders: Sequence[str],
+        is_module: bool,
     ) -> Any:
-        """Return an extension. Like torch, build it only once."""
-        asked = (name, *sources, *(cflags or ()), *(cuda_flags or ()), *folders)
+        """Return an extension, or the path of a library that is no Python module. Like torch, build it only once."""
+        asked = (name, *sources, *(cflags or ()), *(cuda_flags or ()), *folders, is_module)
         if asked not in self._built:
-            self._built[asked] = self._build(name, sources, cflags or (), cuda_flags or (), folders)
+            self._built[asked] = self._build(name, sources, cflags or (), cuda_flags or (), folders, is_module)
         if isinstance(found := self._built[asked], Exception):
             raise self._failed(name, found) from found
         return found
@@ -145,7 +150,8 @@ class Extensions:
         cflags: Sequence[str],
         cuda_flags: Sequence[str],
         folders: Sequence[str],
-    ) -> ModuleType | Exception:
+        is_module: bool,
+    ) -> ModuleType | str | Exception:
         """Build an extension. Return it, or the error if it cannot be built."""
         macros = [flag for flag in cflags if re.fullmatch(r"-[DU]\w.*", flag)]
         of_cuda = [flag for flag in cuda_flags if re.fullmatch(r"-[DU](?!__CUDA_NO_)\w.*", flag)]
@@ -156,6 +162,8 @@ class Extensions:
             settings = Settings(folders, [*macros, *of_cuda], self._has_gpu)
             library, whole = host_code.build(name, texts, settings)
             host_code.runtime().set_reporter(self._report)
+            if not is_module:
+                return host_code.load_operators(library)
             return host_code.load(name, library, whole, _nothing if self._has_gpu else place_tensors)
         except (host_code.BuildError, SplitError, ImportError, OSError, PresageError) as error:
             return error
@@ -236,6 +244,11 @@ class Extensions:
     def _on_unsupported(self, what: str) -> None:
         self.failures.append(f"host code calls {what}, which is not supported")
         raise NotSupportedError(self.failures[-1])
+
+
+def has_runtime() -> bool:
+    """Whether an extension was built in this process, so that the run time for host code is loaded."""
+    return toolchain.RUNTIME in sys.modules
 
 
 def place_tensors(values: Any) -> None:

@@ -16,11 +16,13 @@ import presage.static.inline_cuda.toolchain as toolchain
 from presage.sandbox import foreign
 
 _NEEDS_WHOLE = re.compile(
-    r"\bTORCH_LIBRARY|\bPyObject\b|\bm\.attr\b|\bhandle_scope\b"
+    r"\bPyObject\b|\bm\.attr\b|\bhandle_scope\b"
     r"|\b(?:py|pybind11)::(?!(?:arg|none|gil_\w+|call_guard|module_?|return_value_policy|kw_only|literals)\b)"
     r"|\btorch::(?:nn|autograd|optim|data|jit|serialize|python)::"
 )
 """Code that needs more than our few bindings and our selection of torch's headers."""
+_REGISTERS = re.compile(r"\bTORCH_LIBRARY")
+"""Code that registers operators, which needs one more of torch's headers."""
 _MAY_NEED_WHOLE = re.compile(
     r"is not a member of .(?:torch|at|c10|pybind11|py)\b|presage::Box<|class pybind11::module_."
 )
@@ -90,6 +92,8 @@ def _compiled(folder: Path, name: str, groups: Sequence[Sequence[Text]], setting
 def _together(name: str, texts: Sequence[Text], whole: bool) -> str:
     """Join sources into one. Messages of the compiler name the author's files and lines."""
     lines = ["#include <torch/extension.h>", "#include <presage_launch.h>"] if whole else []
+    if any(_REGISTERS.search(text.source) for text in texts):
+        lines.append(f'#include "{toolchain.torch().includes[0]}/torch/library.h"')
     lines.append(f"#define TORCH_EXTENSION_NAME {name}")
     for text in texts:
         lines += ["#undef PRESAGE_UNIT", f'#define PRESAGE_UNIT "{text.unit}"', f'#line 1 "{text.name}"', text.source]
@@ -129,6 +133,14 @@ def load(name: str, library: Path, whole: bool, before_call: Callable[[Any], Non
     for function, text in functions:
         setattr(module, function, _bound(found.call, number, function, text, before_call))
     return module
+
+
+def load_operators(library: Path) -> str:
+    """Load a library that is no Python module, but registers operators with torch. Return its path, as torch does."""
+    import torch
+
+    torch.ops.load_library(str(library))
+    return str(library)
 
 
 def _bound(call: Any, number: int, function: str, text: str, before_call: Callable[[Any], None]) -> Callable[..., Any]:

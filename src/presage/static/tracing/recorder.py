@@ -21,6 +21,7 @@ from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import flop_registry
 from torch.utils.weak import WeakIdKeyDictionary
 
+from presage.static import inline_cuda
 from presage.static.operator_calls import IN_PLACE_VIEWS
 from presage.static.trace import GRAPHED, ITEM_SIZES, PRECISIONS, Launch, Parameter, Step, TensorSpec, Trace, tensors_in
 from presage.static.tracing import arguments, without_values
@@ -333,6 +334,8 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
             if known is not NotImplemented:
                 return known
             args, kwargs = without_values.forget((args, kwargs))
+            if _is_of_an_extension(func):
+                return self._run_own(func, args, kwargs)
         if self.is_listening:
             return self._recorded(func, args, kwargs)
         result = self._value_of(*args) if func is _ITEM else func(*args, **kwargs)
@@ -368,6 +371,13 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         except UnwritableError as error:
             self.lack(f"{name} returns {error}")
         return result
+
+    def _run_own(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """Run the function that an extension has registered as an operator (`TORCH_LIBRARY`). What it does is recorded,
+        as it is of functions that Python calls directly."""
+        inline_cuda.place_tensors((args, kwargs))
+        with self:
+            return func.redispatch(torch._C.DispatchKeySet(torch._C.DispatchKey.CUDA), *args, **kwargs)
 
     def _has_kernel(self, func: Any, args: Any) -> bool:
         """Whether torch has a kernel on this device for an operator that it could also decompose into others."""
@@ -411,8 +421,15 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
                     self.number(leaf)
 
 
+_TORCH_S = ("aten::", "prim::", "prims::", "profiler::", "inductor::", "quantized::", "_c10d_functional::")
 _LEAST_ADDRESS = 1 << 20
 _ITEM = torch.ops.aten._local_scalar_dense.default
+
+
+def _is_of_an_extension(func: Any) -> bool:
+    """Whether an operator is none of torch's own, and has a function for the GPU."""
+    is_own = not func._schema.name.startswith(_TORCH_S) and inline_cuda.has_runtime()
+    return is_own and torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), "CUDA")
 
 
 def warm_up() -> None:
