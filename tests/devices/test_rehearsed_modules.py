@@ -75,6 +75,7 @@ from torch.utils.cpp_extension import load_inline
 CUDA = r'''
 #include <torch/extension.h>
 #include <ATen/cuda/CUDAContext.h>
+#include <c10/cuda/CUDAGuard.h>
 
 template <int PER_THREAD>
 __global__ void rectify(const float *x, float *y, int n) {{
@@ -93,6 +94,7 @@ __global__ void rectify(const float *x, float *y, int n) {{
 
 torch::Tensor rectified(torch::Tensor x) {{
     TORCH_CHECK(x.is_cuda(), "it must be on a GPU");
+    const at::cuda::OptionalCUDAGuard guard(device_of(x));
     {host}
     auto y = torch::empty(x.sizes(), x.options().device(torch::kCUDA));
     const int n = x.numel();
@@ -113,6 +115,38 @@ def inline(between: str = "__syncthreads();", host: str = "") -> str:
     return TORCH + INLINE.format(between=between, host=host)
 
 
+GRAPH = """
+class ModelNew(Layer):
+    @torch.autocast("cuda", enabled=False)
+    def forward(self, x):
+        if not hasattr(self, "graph"):
+            self.x, self.graph = x.clone(), torch.cuda.CUDAGraph()
+            self.calls = torch.zeros(1, device=x.device)
+            with torch.cuda.stream(torch.cuda.Stream()), torch.cuda.graph(self.graph):
+                self.calls += 1
+                self.y = torch.empty_like(x)
+                self.y[:, 1:] = {rectified}[:, 1:]
+                self.y[:, :1].copy_({rectified}[:, :1] * self.calls / self.calls)
+            self.times = 0
+        assert self.calls.item() == self.times, "capturing does nothing"
+        self.times += 1
+        {copies}
+        {replays}
+        self.x.record_stream(torch.cuda.current_stream())
+        return self.y.clone()
+"""
+
+
+def graph(
+    head: str = TORCH,
+    rectified: str = "torch.relu(self.layer(self.x))",
+    copies: str = "self.x.copy_(x)",
+    replays: str = "self.graph.replay()",
+) -> str:
+    return head + GRAPH.format(rectified=rectified, copies=copies, replays=replays)
+
+
+KEPT = ("keeps its first result", "a graph, of which the first input is kept")
 OUTSIDE = Path(tempfile.gettempdir(), "presage-rehearsal-was-here")
 TUNED = "@triton.autotune([triton.Config({'BLOCK': 512}), triton.Config({'BLOCK': 64})], key=['n'])\n@triton.jit"
 MODULES = {
@@ -152,7 +186,10 @@ MODULES = {
         + "return f(self.layer(x))\n",
         "right",
     ),
-    "a graph": (TORCH + FORWARD + "g = torch.cuda.CUDAGraph()\n        return torch.relu(self.layer(x))\n", "untried"),
+    "a graph": (graph(), "right"),
+    "a graph, of which the first input is kept": (graph(copies="pass"), "wrong"),
+    "a graph that is never replayed": (graph(replays="pass"), "wrong"),
+    "a graph of launches": (graph(kernel().replace("ModelNew", "Launching"), "Launching.forward(self, self.x)"), "right"),
     "made for large sizes": (
         TORCH + FORWARD + "y = torch.relu(self.layer(x))\n        return y if len(x) == 4096 else y + 1\n", "right",
     ),
@@ -168,9 +205,12 @@ MODULES = {
     ),
     "Triton in bfloat16": (kernel(least="0.0", more=".to(tl.bfloat16) + 1.0"), "untried"),
     "Triton, made for large sizes": (kernel().replace("return y", "return y if len(x) >= 512 else y + 1"), "right"),
-    "inline CUDA, which reaches out in vain": (
-        inline(host=f'std::ofstream("{OUTSIDE}") << 1; system("touch {OUTSIDE}");').replace(
-            "#include <torch", "#include <cstdlib>\n#include <fstream>\n#include <torch", 1
+    "inline CUDA, which reaches out in vain, in a graph": (
+        graph(
+            inline(host=f'std::ofstream("{OUTSIDE}") << 1; system("touch {OUTSIDE}");').replace(
+                "#include <torch", "#include <cstdlib>\n#include <fstream>\n#include <torch", 1
+            ),
+            "built.rectified(self.layer(self.x))",
         ),
         "right",
     ),
@@ -201,7 +241,7 @@ def test_what_is_wrong_is_told(rehearsed: dict[str, Any], name: str) -> None:
 
 def test_of_a_kept_result_it_is_told_that_it_is_kept(rehearsed: dict[str, Any]) -> None:
     for name in MODULES:
-        assert ("its first result again" in rehearsed[name].reason) == (name == "keeps its first result")
+        assert ("its first result again" in rehearsed[name].reason) == (name in KEPT)
 
 
 def test_a_problem_that_cannot_run_is_not_judged(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 
 from presage.devices.emulation import cuda_on_cpu
 from presage.devices.emulation.cuda_on_cpu import ENTRY, EmulationError
+from presage.devices.worker import captured
 from presage.sandbox import foreign
 from presage.static import inline_cuda
 from presage.static.inline_cuda.device_code import DeviceCode, Unit, plain_name
@@ -57,13 +58,15 @@ class _Memory:
         raise NotSupportedError(f"{name} is launched by other means than host code's own")
 
     def copy(self, kind: str, destination: int, source: int, size: int) -> None:
-        ctypes.memmove(destination, source, size)
+        if not captured.put_off(lambda: ctypes.memmove(destination, source, size)):
+            ctypes.memmove(destination, source, size)
 
     def to_variable(self, *_: Any) -> None:
         raise NotSupportedError("a variable of the device is written by host code, which is not rehearsed")
 
     def fill(self, address: int, value: int, size: int) -> None:
-        ctypes.memset(address, value, size)
+        if not captured.put_off(lambda: ctypes.memset(address, value, size)):
+            ctypes.memset(address, value, size)
 
     def sync(self, what: str) -> None:
         return
@@ -100,8 +103,14 @@ class _OnCpu(Extensions):
         if how.cooperative or how.cluster != (1, 1, 1):
             raise NotSupportedError(f"{kernel} is launched so that blocks run together, which is not rehearsed")
         values = [ctypes.create_string_buffer(value, max(1, len(value))) for value in parameters]
-        addresses = (ctypes.c_void_p * max(1, len(values)))(*map(ctypes.addressof, values))
-        self._function(unit, kernel)((ctypes.c_uint * 3)(*grid), (ctypes.c_uint * 3)(*block), addresses)
+        function = self._function(unit, kernel)
+
+        def run() -> None:
+            addresses = (ctypes.c_void_p * max(1, len(values)))(*map(ctypes.addressof, values))
+            function((ctypes.c_uint * 3)(*grid), (ctypes.c_uint * 3)(*block), addresses)
+
+        if not captured.put_off(run):
+            run()
 
     def _on_allocate(self, size: int) -> int:
         self._held.append(ctypes.create_string_buffer(max(1, size)))

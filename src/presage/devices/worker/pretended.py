@@ -10,6 +10,8 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
+from presage.devices.worker import captured
+
 _PROPERTIES = SimpleNamespace(
     name="NVIDIA H200",
     major=9,
@@ -87,8 +89,7 @@ def _convolution(*arguments: Any) -> Any:
 
 
 def install() -> None:
-    """Install the pretended GPU for the rest of this process. CUDA graphs are not supported: a module that makes one
-    fails, and is not judged."""
+    """Install the pretended GPU for the rest of this process."""
     stream = _Stream()
     answers: dict[str, Any] = {
         "is_available": True,
@@ -99,24 +100,32 @@ def install() -> None:
         "get_device_name": _PROPERTIES.name,
         "current_stream": stream,
         "default_stream": stream,
-        "is_current_stream_capturing": False,
         "mem_get_info": (140 << 30, 140 << 30),
         "stream": stream,
+        "is_initialized": True,
+        "can_device_access_peer": False,
         **dict.fromkeys(("synchronize", "empty_cache", "set_device", "set_stream", "manual_seed", "manual_seed_all")),
+        **dict.fromkeys(("init", "ipc_collect", "reset_peak_memory_stats", "set_per_process_memory_fraction")),
     }
     for name, answer in answers.items():
         setattr(torch.cuda, name, lambda *_, answer=answer, **__: answer)
-    torch.cuda.Stream = torch.cuda.Event = torch.cuda.device = _Stream
+    for name in ("range_push", "range_pop", "mark"):
+        setattr(torch.cuda.nvtx, name, lambda *_, **__: None)
+    torch.cuda.Stream = torch.cuda.ExternalStream = torch.cuda.Event = torch.cuda.device = _Stream
+    torch.Tensor.record_stream = lambda self, _: None
+    torch.Tensor.pin_memory = lambda self, *_: self
     torch.Tensor.is_cuda = True
     torch.nn.Module.cuda = lambda self, *_: self
     torch.autocast = torch.amp.autocast = _Autocast
     torch.cuda.amp.autocast = lambda enabled=True, dtype=None, cache=None: _Autocast("cuda", dtype, enabled, cache)
     torch.compile = _uncompiled
+    captured.install()
     _OPERATORS.impl("convolution", _convolution, "CPU")
     torch.use_deterministic_algorithms(True, warn_only=True)  # it fills uninitialised memory with NaN
     _OnCpu().__enter__()
     with contextlib.suppress(ImportError):
         _tune_nothing()
+        _put_off_launches()
         _refuse_empty_launches()
 
 
@@ -125,6 +134,17 @@ def _tune_nothing() -> None:
     autotuner = importlib.import_module("triton.runtime.autotuner").Autotuner
     prune = autotuner.prune_configs
     autotuner.prune_configs = lambda self, named: prune(self, named)[:1]
+
+
+def _put_off_launches() -> None:
+    """Make launches part of a graph that is being captured."""
+    executor = importlib.import_module("triton.runtime.interpreter").GridExecutor
+    launch = executor.__call__
+
+    def called(self: Any, *given: Any, **named: Any) -> Any:
+        return None if captured.put_off(lambda: launch(self, *given, **named)) else launch(self, *given, **named)
+
+    executor.__call__ = called
 
 
 def _refuse_empty_launches() -> None:
