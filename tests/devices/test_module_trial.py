@@ -293,6 +293,32 @@ def test_work_that_a_stopped_module_left_on_the_gpu_gains_nothing(
     assert observation.typical_ns() == pytest.approx(100 * US, rel=0.01)
 
 
+class Dawdler(FakeProcess):
+    """Takes long as long as its outputs are not asked for, which is when it is found out how many calls make a
+    window."""
+
+    def window(self, calls: int, **details: Any) -> Window:
+        if details.get("collects") is False:
+            clock.now += int(calls * details["repeats"] * 1_000_000 * US)
+        return super().window(calls, **details)
+
+
+@pytest.mark.parametrize("call_us", [100, 40_000])
+def test_a_module_cannot_have_itself_timed_in_short_windows(
+    settled: Callable[..., ModuleTrial], call_us: float
+) -> None:
+    """What it gains by starting early would be a large part of them."""
+    trial = settled({"call_us": call_us}, trace={"version": 0})
+    worker = trial._child
+    trial.child = Dawdler(worker.arena, Path(worker.scratch), call_us=call_us)  # type: ignore[assignment]
+    trial.attempt(trial.warm_up, CASE)
+    assert trial.live, trial.verdict
+    seen = trial._clocked_by[CASE.name]
+    assert seen.calls * call_us * US >= module_trial.WITNESSED_NS
+    assert len(seen.windows) >= module_trial.LEAST_WITNESSED
+    assert seen.call_ns[0] == pytest.approx(call_us * US, rel=0.01)
+
+
 class Timed:
     """A kernel that is timed alone or beside others, and what happened."""
 

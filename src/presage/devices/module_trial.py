@@ -388,14 +388,25 @@ class ModuleTrial(GpuTrial):
             observation.clocked_ns = self._clocked_by[case.name].call_ns
 
     def _witness(self, case: Case, call_ns: float) -> None:
-        """Find out the nanoseconds per call by the parent's clock: those of the module's windows, less what windows of
-        our own control calls take beyond these calls, whose length is known. Control calls have as many inputs to wait
-        for and as many outputs to copy."""
+        """Find out the nanoseconds per call by the parent's clock. If calls turn out to take far less than `call_ns`,
+        repeat that with longer windows, since little can be gained in a long one."""
+        while True:
+            seen = self._clocked_windows(case, call_ns)
+            call_ns = median(seen.call_ns)
+            is_brief = len(seen.windows) < LEAST_WITNESSED and seen.calls * call_ns < LONG_NS
+            if not is_brief and self._clocked_calls(case, call_ns) < 2 * seen.calls:
+                self._clocked_by[case.name] = seen
+                return
+
+    def _clocked_windows(self, case: Case, call_ns: float) -> Witnessed:
+        """The times of the module's windows by the parent's clock, and what windows of our own control calls take
+        beyond these calls, whose length is known. Control calls have as many inputs to wait for and as many outputs to
+        copy."""
         calls = self._clocked_calls(case, call_ns)
         self.lay_out(case, calls)
         control_ns, control = self._lay_out_control(case, call_ns)
         self._child.arena.hide()
-        seen = self._clocked_by[case.name] = Witnessed(case, calls, control)
+        seen = Witnessed(case, calls, control)
         controls = []
         self._witnessed, start = True, time.monotonic()
         try:
@@ -409,6 +420,7 @@ class ModuleTrial(GpuTrial):
                     break
         finally:
             self._witnessed = False
+        return seen
 
     @property
     def is_timed_alone(self) -> bool:
