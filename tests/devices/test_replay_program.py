@@ -338,6 +338,23 @@ def test_a_launch_gets_the_addresses_of_its_own_tensors() -> None:
     assert int.from_bytes(driver.launched[1][2][0], "little") == Y.data_ptr() + 8
 
 
+def test_a_kernel_gets_no_memory_of_the_host() -> None:
+    """It could leave something there for the next call, which the host would work on while the GPU is held."""
+    run, driver, _ = launched([8, 8, 8], [{"hex": "00" * 8, "pointers": [[0, 0, 0]]}])
+    with pytest.raises(TraceError, match="memory of the host"):
+        run([torch.empty(4, device="meta")])  # on a machine without a GPU, whatever is not the device's
+    assert driver.launched == []
+
+
+def test_nothing_is_copied_to_the_host_while_the_host_goes_on() -> None:
+    steps = [
+        step("aten::empty.memory_format", {"list": [4]}, results=at(1), kind="allocation", pin_memory=True),
+        step("aten::copy_.default", at(1), at(0), True, results=at(1)),
+    ]
+    with pytest.raises(TraceError, match="memory of the host"):
+        program(document(2, [0], steps, at(1)))
+
+
 def test_parameters_that_triton_adds_are_nothing() -> None:
     run, driver, _ = launched([8, 8, 8], [{"hex": "00" * 8, "pointers": [[0, 0, 0]]}])
     run([X])

@@ -105,7 +105,17 @@ class Program:
     def _launch(self, step: Step) -> Action:
         if self._launcher is None or step.launch is None:
             raise TraceError("a kernel cannot be launched here")
-        return self._launcher(step.name, step.launch)
+        run = self._launcher(step.name, step.launch)
+        given, looked = [*step.reads], False
+
+        def launch(values: Values) -> None:
+            nonlocal looked
+            if not looked and any(values[number].device.type != self._device for number in given):
+                raise TraceError("a kernel is given memory of the host, where the host could go on with what it writes")
+            looked = True
+            run(values)
+
+        return launch
 
     def _memory(self, step: Step) -> Action:
         """An action that copies bytes of a tensor to another one, or fills them with one value."""
@@ -134,6 +144,8 @@ class Program:
         return fill
 
     def _operator(self, step: Step) -> Action:
+        if step.named.get("pin_memory"):
+            raise TraceError("it asks for memory of the host that the GPU writes to while the host goes on")
         function, build, store = operator(step.name, self._torch), self._builder(step.arguments), _storing(step.results)
         if not step.named:
 
