@@ -346,6 +346,26 @@ def test_a_kernel_gets_no_memory_of_the_host() -> None:
     assert driver.launched == []
 
 
+def test_on_the_host_a_replay_runs_only_operators_that_stay_inside_their_tensors() -> None:
+    """Some of torch's own write wherever an index says, here into the process that times the replay."""
+    pool = step(
+        "aten::max_pool2d_with_indices_backward.default", at(1), at(2), {"list": [2, 2]}, {"list": [2, 2]},
+        {"list": [0, 0]}, {"list": [1, 1]}, False, at(3), results=at(4),
+    )  # fmt: skip
+    trace = Trace.from_document(document(5, [0], [pool], at(0), given=[1, 2, 3]))
+    host = (torch.ones(1, 1, 1, 1), torch.ones(1, 1, 2, 2), torch.full((1, 1, 1, 1), 10**9))
+    gpu = torch.empty(4, device="meta")  # stands for one
+    with pytest.raises(TraceError, match="max_pool2d_with_indices_backward on tensors of the host"):
+        Program(trace, host, torch, device="meta")([gpu])
+    steps = [
+        step("aten::arange.default", 4, results=at(1)),
+        step("aten::mul.Tensor", at(1), 0.5, results=at(2)),
+        step("aten::_to_copy.default", at(2), results=at(3), device={"device": "cuda"}, kind="copy"),
+    ]
+    trace = Trace.from_document(document(4, [0], steps, at(3)))
+    assert Program(trace, [], torch, device="meta")([gpu]).device.type == "meta"
+
+
 def test_nothing_is_copied_to_the_host_while_the_host_goes_on() -> None:
     steps = [
         step("aten::empty.memory_format", {"list": [4]}, results=at(1), kind="allocation", pin_memory=True),

@@ -32,6 +32,19 @@ from presage.static.tracing.driver_launch import PORTABLE_CLUSTER, starting
 from presage.static.tracing.recorder import current_flags, set_flags
 
 _OPERATOR = re.compile(r"aten::(\w+)\.(\w+)")
+_SAFE = """
+    _softmax _to_copy _unsafe_view abs add add_ addmm alias all amax amin any arange as_strided bitwise_and
+    bitwise_not bitwise_or bmm cat ceil clamp clamp_max clamp_min clone complex copy_ cos cumsum detach div div_
+    empty_like eq erf exp exp_ expand expm1 fill_ flip floor floor_divide fmod full_like ge gt le lift_fresh
+    linalg_vector_norm log log1p logical_and logical_not logical_or lt masked_fill maximum mean minimum mm mul
+    mul_ ne neg new_empty new_empty_strided new_full new_ones new_zeros normal_ ones_like permute polar pow prod
+    real reciprocal remainder repeat round rsqrt rsub scalar_tensor select sigmoid sign sin slice split
+    split_with_sizes sqrt squeeze std sub sub_ sum t tan tanh transpose tril triu unbind uniform_ unsqueeze var
+    view view_as_complex view_as_real where zero_ zeros_like
+"""
+_SAFE_ON_HOST = frozenset(_SAFE.split())
+"""Operators that a replay may run on tensors of the host. They are what host code prepares small tensors with. Some
+others of torch's read or write wherever an index says, without a check."""
 _ALIGN = 256
 _HIDDEN = 2
 """How many more pointer parameters a Triton kernel may have than its trace names, for memory that it does not use."""
@@ -147,18 +160,39 @@ class Program:
         if step.named.get("pin_memory"):
             raise TraceError("it asks for memory of the host that the GPU writes to while the host goes on")
         function, build, store = operator(step.name, self._torch), self._builder(step.arguments), _storing(step.results)
+        look = self._looking(step)
         if not step.named:
 
             def call(values: Values) -> None:
+                if look is not None:
+                    look(values)
                 store(values, function(*build(values)))
 
             return call
         names, others = tuple(step.named), self._builder(tuple(step.named.values()))
 
         def call_named(values: Values) -> None:
+            if look is not None:
+                look(values)
             store(values, function(*build(values), **dict(zip(names, others(values), strict=True))))
 
         return call_named
+
+    def _looking(self, step: Step) -> Action | None:
+        """An action that raises TraceError, the first time, if an operator computes on the host what it might not do
+        safely there; None if it may run anywhere."""
+        name, given = step.name.partition("::")[2].partition(".")[0], [*step.reads]
+        if self._device == "cpu" or not given or name in _SAFE_ON_HOST:
+            return None
+        looked = False
+
+        def look(values: Values) -> None:
+            nonlocal looked
+            if not looked and values[given[0]].device.type == "cpu":
+                raise TraceError(f"it runs {name} on tensors of the host")
+            looked = True
+
+        return look
 
     def _builder(self, codes: Sequence[Any]) -> Callable[[Values], list[Any]]:
         """A function that makes a list of arguments from a call's values. Arguments that do not change are made
