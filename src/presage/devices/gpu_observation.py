@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from statistics import median, quantiles
 from typing import Any, ClassVar
 
-from presage.devices.child import Window
 from presage.devices.observation import Observation
 
 WINDOW_CALLS = 8
@@ -24,8 +23,7 @@ uncertainty of subtracting an empty window is then under 3 % of it."""
 MOST_CALLS = 512
 AGREES = 0.02
 """Times by events that are less than the parent's clock says by at most this share are believed, since the clock is no
-more exact. Times of typical calls that are less than the means of their windows by at most this share are believed,
-too."""
+more exact. Times of typical calls that are less than the mean of a window by at most this share are believed, too."""
 
 
 @dataclass
@@ -64,20 +62,27 @@ class GpuObservation(Observation):
         """Nanoseconds of each call, by a number for each call. A call that something else on the GPU delayed is an
         outlier and does not affect other calls. Calls that were not queued in time count only if no call was.
 
-        If typical calls take less than the mean of their window, some call may do the work of others. Then all are
-        made longer by this factor."""
+        If typical calls take less than the mean of a window, some call may do the work of others. Then no sample is
+        less than that mean."""
         calls = [
             (number * WINDOW_CALLS + call, float(ns), is_late)
             for number, window in zip(self.rounds, self.windows, strict=True)
             for call, (ns, is_late) in enumerate(zip(window.answer["samples_ns"], are_late(window.answer), strict=True))
         ]
-        found = {key: ns for key, ns, is_late in calls if not is_late} or {key: ns for key, ns, _ in calls}
+        in_time = {key: ns for key, ns, is_late in calls if not is_late}
+        found = in_time or {key: ns for key, ns, _ in calls}
         if not self.may_work_ahead or not found:
             return found
-        typical, mean = median(found.values()), median(map(_mean_ns, self.windows))
-        if typical >= (1 - AGREES) * mean:
+        least = self._mean_ns()
+        if median(found.values()) >= (1 - AGREES) * least:
             return found
-        return {key: ns * mean / max(1.0, typical) for key, ns in found.items()}
+        return {key: max(ns, least) for key, ns in found.items()}
+
+    def _mean_ns(self) -> float:
+        """Nanoseconds per call of a window that nothing else on the GPU has disturbed: the lower quartile over windows.
+        A late call counts without the time that it may have waited for the host."""
+        means = sorted(sum(worked) / len(worked) for window in self.windows if (worked := _worked_ns(window.answer)))
+        return means[(len(means) - 1) // 4] if means else 0.0
 
     def tail_ns(self) -> float:
         """The median nanoseconds for which the GPU goes on after a call's own stream has finished."""
@@ -128,12 +133,10 @@ def are_late(answer: Mapping[str, Any]) -> list[bool]:
     return [queued - answer["hold_ns"] > LATE_SHARE * ns for queued, ns in calls]
 
 
-def _mean_ns(window: Window) -> float:
-    """Nanoseconds per call of a window. A late call counts without the time that it may have waited for the host."""
-    answer = window.answer
+def _worked_ns(answer: Mapping[str, Any]) -> list[float]:
+    """For each call of a window, the least nanoseconds that the GPU can have worked on it."""
     waited = [min(MOST_LATE_NS, max(0.0, queued - answer["hold_ns"])) for queued in answer["queued_ns"]]
-    worked = [max(0.0, ns - lost) for ns, lost in zip(answer["samples_ns"], waited, strict=True)]
-    return float(sum(worked)) / max(1, len(worked))
+    return [max(0.0, ns - lost) for ns, lost in zip(answer["samples_ns"], waited, strict=True)]
 
 
 @dataclass
