@@ -57,7 +57,7 @@ class ExaminerRunner:
             if template != command["data"] or [tensors.describe(tensor) for tensor in inputs] != command["inputs"]:
                 raise ValueError("its inputs have other shapes, types or numbers in them when the seed is another")
             if command.get("thinned"):
-                inputs = [swallowed.thinned(tensor, seed, self._torch) for tensor in inputs]
+                inputs = self._thinned(inputs, seed)
             for offset, tensor in zip(offsets, inputs, strict=True):
                 memory = tensors.to_bytes(tensor, self._torch)
                 self._memory(offset, memory.numel()).copy_(memory)
@@ -78,7 +78,9 @@ class ExaminerRunner:
         if key not in self._notes:
             notes = (self._sameness(case, inputs), self._reference.examine(case, data, _SEED_OF_OTHERS))
             self._notes[key] = "; ".join(filter(None, notes)) or None
-            if self._reference.is_moved(data, lambda: self._thinned(command["data"], inputs)):
+            if self._reference.is_moved(
+                data, lambda: tensors.join(command["data"], self._thinned(inputs, _SEED_OF_OTHERS), self._torch)
+            ):
                 self._thins.add(key)
                 self._notes[key] = f"{self._notes[key]}; so inputs of which parts are scaled down are tried, too"
         wrong = self._reference.difference(case, data, outputs, command.get("thinned") is True)
@@ -86,10 +88,9 @@ class ExaminerRunner:
             self._torch.cuda.empty_cache()  # the candidate needs it
         return {"wrong": wrong, "note": self._notes[key], "thins": key in self._thins}
 
-    def _thinned(self, template: Any, inputs: Sequence[Any]) -> Any:
-        return tensors.join(
-            template, [swallowed.thinned(tensor, _SEED_OF_OTHERS, self._torch) for tensor in inputs], self._torch
-        )
+    def _thinned(self, inputs: Sequence[Any], seed: int) -> list[Any]:
+        """The inputs with other parts of each scaled down."""
+        return [swallowed.thinned(tensor, seed + at, self._torch) for at, tensor in enumerate(inputs)]
 
     def _sameness(self, case: dict[str, Any], inputs: Sequence[Any]) -> str | None:
         """Return in words that the inputs do not depend on the seed, or None."""
