@@ -251,7 +251,6 @@ AVERAGES: dict[str, tuple[str, str, Mapping[str, str]]] = {
         {
             "constant": "torch.full((), 100.01)",
             "first half": "(x[:32] * x[:32]).mean()",
-            "every fourth": "(x[:, ::4] * x[:, ::4]).mean()",
         },
     ),
     "what is divided by one": (
@@ -268,7 +267,7 @@ def test_what_is_the_same_for_all_inputs_that_the_file_makes_has_to_be_computed(
     device: Device, tmp_path: Path, model: str, right: str, wrong: Mapping[str, str]
 ) -> None:
     path = tmp_path / "mean.py"
-    like = WIDE.replace("torch.rand(4, {columns})", "10 + 0.001 * torch.rand(64, 16384)")
+    like = WIDE.replace("torch.rand(4, {columns})", "10 + 0.001 * torch.rand(64, 1024)")
     path.write_text(like.replace("{result}", model))
     sources = {name: MODEL_NEW.replace("{result}", result) for name, result in {"right": right, **wrong}.items()}
     measured = measure(device, path, sources)
@@ -582,9 +581,7 @@ def test_without_torch_it_is_said_what_is_missing(
 
 VIEWS = {
     "repeated": ("x.repeat(50, 1)", {"(x + 0).expand(50, -1)": Status.WRONG_RESULT, "torch.cat([x] * 50)": Status.OK}),
-    "expanded": ("(x + 1).expand(50, -1)", {"(1 + x).expand(50, -1)": Status.OK}),
-    "a view": ("x.t()", {"x.t()": Status.OK, "x.t().contiguous()": Status.OK, "x.t() + 1": Status.WRONG_RESULT}),
-    "an input beside": ("(x + 1, x)", {"(1 + x, x)": Status.OK, "(x, x + 1)": Status.WRONG_RESULT}),
+    "views": ("((x + 1).expand(50, -1), x.t())", {"((1 + x).expand(50, -1), x.t())": Status.OK}),
 }
 
 
