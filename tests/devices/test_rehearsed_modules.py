@@ -182,14 +182,16 @@ MODULES = {
         TORCH + FORWARD + "return torch.relu(self.layer.half()(x.half())).float()\n", "right",
     ),
     "compiled": (
-        TORCH + "@torch.compile(mode='max-autotune')\ndef f(x):\n    return torch.relu(x)\n\n" + FORWARD
-        + "return f(self.layer(x))\n",
+        TORCH + "from task import input_t, output_t\n@torch.compile(mode='max-autotune')\ndef f(x):\n"
+        "    return torch.relu(x)\n\n" + FORWARD + "return f(self.layer(x))\n",
         "right",
     ),
     "a graph": (graph(), "right"),
     "a graph, of which the first input is kept": (graph(copies="pass"), "wrong"),
     "a graph that is never replayed": (graph(replays="pass"), "wrong"),
-    "a graph of launches": (graph(kernel().replace("ModelNew", "Launching"), "Launching.forward(self, self.x)"), "right"),
+    "a graph of launches": (
+        graph(kernel().replace("ModelNew", "Launching"), "Launching.forward(self, self.x)"), "right",
+    ),
     "made for large sizes": (
         TORCH + FORWARD + "y = torch.relu(self.layer(x))\n        return y if len(x) == 4096 else y + 1\n", "right",
     ),
@@ -204,7 +206,7 @@ MODULES = {
         kernel().replace("triton.cdiv(x.numel(), 1024) - 0,", "len(x) // 4096,"), "untried",
     ),
     "Triton in bfloat16": (kernel(least="0.0", more=".to(tl.bfloat16) + 1.0"), "untried"),
-    "Triton, made for large sizes": (kernel().replace("return y", "return y if len(x) >= 512 else y + 1"), "right"),
+    "Triton, made for large sizes": (kernel().replace("return y", "return y if len(x) == 4096 else y + 1"), "right"),
     "inline CUDA, which reaches out in vain, in a graph": (
         graph(
             inline(host=f'std::ofstream("{OUTSIDE}") << 1; system("touch {OUTSIDE}");').replace(

@@ -19,6 +19,10 @@ CAPS = (8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
 tile."""
 
 
+_WINDOW = 16
+"""Odd numbers up to this stay as they are, since many are sizes of windows."""
+
+
 def smaller(problem: ExternalProblem) -> Iterator[ExternalProblem]:
     """Yield the problem at smaller sizes, the smallest first and the original one last, each with one case. The
     reference may fail at some of these sizes; nothing is run here."""
@@ -61,10 +65,15 @@ def _capped(problem: ExternalProblem, cap: int | None) -> ExternalProblem:
 
 
 def halved(value: Any, cap: int | None) -> Any:
-    """Halve an integer while it is above the cap and even. Any other value is returned unchanged."""
+    """Halve an integer while it is above the cap. An odd one stays odd, so that tiles leave a rest. Any other value is
+    returned unchanged.
+
+    >>> halved(4096, 256), halved(4095, 256), halved(11, 8)
+    (256, 255, 11)
+    """
     if type(value) is int and cap is not None:
-        while value > cap and value % 2 == 0:
-            value //= 2
+        while value > cap and (value % 2 == 0 or value > _WINDOW):
+            value = value // 2 | value % 2
     return value
 
 

@@ -56,8 +56,8 @@ _SLOW, _FAST = (
 )
 """Costs of a module's reference: a cheap one, and one that is never exceeded. _SLOW applies if the module has kernels
 of its own, which are slow here, and _FAST if it has none."""
-_SMALLER = 2
-"""How often a smaller size is tried if one takes too long."""
+_SHARES = (0.25, 0.35, 0.7)
+"""Shares of the time that is left for the first size, and for each smaller one that is tried if one takes too long."""
 _SLACK = 10.0
 """The errors of modules may be this many times as large as on a GPU, since a CPU computes sums in another order."""
 _NO_SMALL = "the problem has no small case that can be computed here"
@@ -122,28 +122,38 @@ class Rehearser(CpuDevice):
 
     def _module(self, posed: Sequence[_Posed], kernel: Kernel, seconds: float) -> Rehearsal:
         """Rehearse a module at the largest cheap size, or at a smaller one if that takes too long. A module may be made
-        for larger sizes, so it is wrong only if it is wrong at two sizes, or at the problem's own size."""
+        for larger sizes, so it is wrong only if it is wrong at two sizes, or at the problem's own size. Kernels of its
+        own may be made for whole tiles, so for them the second size is the largest that can be computed here."""
         left = seconds
 
-        def at(number: int, share: float = 0.5) -> _Ended:
+        def at(number: int, share: float) -> _Ended:
             nonlocal left
             ended = self._rehearsal_at(posed[number], kernel, Effort(timeout=max(1.0, left * share)))
             left -= ended.spent
             return ended
 
-        least, most = _SLOW if kernel.language == "triton" or _builds(kernel) else _FAST
+        has_kernels = kernel.language == "triton" or _builds(kernel)
+        least, most = _SLOW if has_kernels else _FAST
         number = max((n for n, each in enumerate(posed) if each.size.costs_less(least)), default=0)
         if not posed[number].size.costs_less(most):
             return Rehearsal("untried", _NO_SMALL)
-        ended = at(number)
-        for _ in range(_SMALLER):
+        ended = at(number, _SHARES[0])
+        late = [len(posed)]
+        for share in _SHARES[1:]:
             if ended.is_late and number > 0:
+                late.append(number)
                 number //= 2
-                ended = at(number)
+                ended = at(number, share)
         if ended.told.status != "wrong" or number + 1 == len(posed):
             return ended.told
-        again = at(number + 1, 1.0).told if posed[number + 1].size.costs_less(most) else Rehearsal("untried")
-        return again if again.status != "untried" else Rehearsal("untried", f"{_ONLY}: {ended.told.reason}")
+        larger = [n for n in range(number + 1, late[-1]) if posed[n].size.costs_less(most)] or late[1:][-1:]
+        told = Rehearsal("untried")
+        for n in dict.fromkeys([larger[-1], larger[0]] if has_kernels and larger else larger[:1]):
+            again = at(n, 1.0 if n == larger[0] else 0.5)
+            told = again.told
+            if not again.is_late:
+                break
+        return told if told.status != "untried" else Rehearsal("untried", f"{_ONLY}: {ended.told.reason}")
 
     def _rehearsal_at(self, posed: _Posed, kernel: Kernel, effort: Effort) -> _Ended:
         try:

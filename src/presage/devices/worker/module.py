@@ -27,6 +27,7 @@ def load_candidate(command: dict[str, Any], device: str = "cpu") -> Callable[[An
         foreign.provide_types()
         return entry_point(_loaded(command), device)
     reference = load_reference(problem)
+    foreign.provide_types()  # unless the problem has its own
     if problem["convention"] != "KernelBench":
         return entry_point(_loaded(command), device)
     init = initial_inputs(reference, problem["seed"], device)
