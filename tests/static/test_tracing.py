@@ -155,7 +155,7 @@ def custom_kernel(data):
     with torch.cuda.device_of(x):
         y = graphed(x)[:, [2, 0]].sum()
     torch.cuda.nvtx.range_pop()
-    return cell(x) + y
+    return cell(x) + y + torch.bincount(x[0].long(), minlength=8)
 """,
     "custom operator": HEAD
     + """
@@ -339,9 +339,11 @@ def test_the_host_waits_for_streams_and_events_too(traced: Any) -> None:
 def test_what_torch_cannot_do_without_a_gpu_is_pretended(traced: Any) -> None:
     trace = traced["helpers of torch.cuda"].trace
     assert steps(trace, "operator", "copy") == [
-        "addmm", "_to_copy", "index", "sum", "zeros", "mm", "mm", "_thnn_fused_gru_cell", "add",
+        "addmm", "_to_copy", "index", "sum", "zeros", "mm", "mm", "_thnn_fused_gru_cell", "add", "_to_copy", "bincount",
+        "add",
     ]  # fmt: skip
     assert GRAPHED in trace.notes
+    assert "bincount" in steps(trace, "sync"), "torch looks for the largest value"
 
 
 def test_a_custom_operator_is_called_by_its_name(traced: Any) -> None:

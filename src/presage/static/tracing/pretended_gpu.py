@@ -255,6 +255,7 @@ def pretend(request: Mapping[str, Any], recorder: Recorder, driver: RecordingDri
     torch.nn.Module._apply = _move_parameters
     torch.library.custom_op = torch.library.triton_op = _plain_operator
     torch.library.wrap_triton = lambda kernel: kernel
+    _describe_bincount(recorder)
     _leave_uncompiled(recorder)
     _use_cudnn()
     _use_fused_attention()
@@ -303,6 +304,22 @@ def _describe_gru_cell() -> None:
             return torch.empty_like(state), state.new_empty(state.shape[0], 5 * state.shape[1])
 
     fake_impls.register_op_impl(torch.ops.aten._thnn_fused_gru_cell.default)(described)
+
+
+def _describe_bincount(recorder: Recorder) -> None:
+    """Tell torch the shape of what bincount returns if the caller names the least one. The largest value may make it
+    longer; for a number of experts or classes it does not. torch looks for that value, so the host waits."""
+
+    def described(mode: Any, func: Any, x: Any, weights: Any = None, minlength: int = 0) -> Any:
+        if minlength == 0:
+            raise fake_tensor.DynamicOutputShapeException(func)
+        recorder.notes[f"bincount is taken to return {minlength} numbers, its minlength"] = None
+        recorder.sync("bincount")
+        dtype = torch.int64 if weights is None else weights.dtype if weights.dtype is torch.float32 else torch.float64
+        with mode:
+            return torch.empty(minlength, dtype=dtype, device=x.device)
+
+    fake_impls.op_implementations_dict[torch.ops.aten.bincount.default] = described
 
 
 def _batch_norm(original: Callable[..., Any]) -> Callable[..., Any]:
