@@ -124,7 +124,7 @@ def test_the_first_error_is_told_and_not_a_warning_before_it() -> None:
     log = "k.cu(2): warning #177-D: unused\nk.cu(3): error: no \x1b[31msuch thing\nmore"
     said = faults.why_broken([report(), report(status="compile_error", error=log)])
     assert said == "it does not compile: k.cu(3): error: no  [31msuch thing"
-    assert faults.why_broken([report(status="runtime_error")]) == "it would fail: no reason is given"
+    assert faults.why_broken([report(status="runtime_error")]) == "it ends in an error: no reason is given"
     assert faults.why_broken([report(status="unknown"), report()]) == ""
 
 

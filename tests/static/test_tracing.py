@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from presage.static import hardware, roofline
-from presage.static.trace import COMPILED, GRAPHED, SCRIPTED, Trace, tensors_in
+from presage.static.trace import COMPILED, GRAPHED, KEPT, SCRIPTED, Trace, tensors_in
 
 X = ((64, 128), "float32")
 
@@ -165,6 +165,16 @@ def twice(x: torch.Tensor) -> torch.Tensor:
 
 def custom_kernel(data):
     return torch.ops.ours.twice(data[0]) + torch.ops.ours.twice.default(data[0])
+""",
+    "kept from the first call": HEAD
+    + """
+kept = None
+
+def custom_kernel(data):
+    global kept
+    if kept is None:
+        kept = torch.relu(data[0])
+    return kept
 """,
     "changed in part": HEAD
     + """
@@ -324,6 +334,11 @@ def test_what_a_graph_captures_is_done_when_it_is_replayed(traced: Any) -> None:
     trace = traced["graph"].trace
     assert steps(trace, "operator") == ["copy_", "exp", "add", "clone"]
     assert GRAPHED in trace.notes
+    assert KEPT not in trace.notes, "the graph computes it again"
+
+
+def test_a_result_of_an_earlier_call_is_told(traced: Any) -> None:
+    assert traced["kept from the first call"].trace.notes == (KEPT,)
 
 
 def test_copies_between_host_and_gpu_and_waits(traced: Any) -> None:
@@ -443,6 +458,29 @@ def test_what_is_not_here_is_no_fault_of_the_module(has_triton: None, message: s
     from presage.static.tracing import run
 
     assert run._status(RuntimeError(message)) == status
+
+
+@pytest.mark.parametrize(
+    ("reason", "is_unknown", "says"),
+    [
+        ("Block pointers have been removed in favor of descriptors", True, "lacks what it uses: Block pointers have"),
+        ("input and other must have equal ranks", False, "CompilationError: input and other must"),
+    ],
+)
+def test_of_what_triton_s_compiler_says_the_reason_comes_first(
+    has_triton: None, reason: str, is_unknown: bool, says: str
+) -> None:
+    import ast
+
+    from triton.compiler.errors import CompilationError
+
+    from presage.static.tracing import run
+
+    error = CompilationError("x = tl.dot(a, b)", ast.parse("x = 1").body[0], reason)
+    told = run._explain(error).splitlines()
+    assert says in told[0]
+    assert told[1] == "at 1:0:"
+    assert (run._status(error) == "unknown") is is_unknown
 
 
 def test_values_that_an_extension_copies_to_the_host_are_not_made_up(has_triton: None) -> None:

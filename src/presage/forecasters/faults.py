@@ -17,8 +17,9 @@ from presage.kernels.kernel import Kernel
 from presage.problems.base import Problem
 from presage.static.hardware import WARP
 from presage.static.report import LaunchReport, StaticReport
+from presage.static.trace import KEPT
 
-_BROKEN = {"compile_error": "it does not compile", "runtime_error": "it would fail"}
+_BROKEN = {"compile_error": "it does not compile", "runtime_error": "it ends in an error"}
 _CERTAIN, _NEARLY, _DOUBTFUL = 0.99, 0.95, 0.5
 _LITTLE = 0.25
 """A kernel that writes less than this share of the output's bytes is reported. Walks look at some warps only; by their
@@ -129,7 +130,9 @@ def _traced(task: Task, candidate: Candidate) -> Fault | None:
         if wrong := trace_faults.unwritten(trace):
             return Fault(_NEARLY, wrong)
         if trace_faults.is_constant(trace):
-            return Fault(_DOUBTFUL, "what it returns does not depend on its inputs")
+            kept = KEPT in trace.notes
+            said = f"what it returns does not depend on its inputs{f'; {KEPT}' if kept else ''}"
+            return Fault(_NEARLY if kept else _DOUBTFUL, said)
     return None
 
 

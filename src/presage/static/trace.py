@@ -30,6 +30,7 @@ FREE = ("sync", "view", "allocation")
 COMPILED = "torch compiles its functions; the steps are what they do before that"
 SCRIPTED = "torch.jit scripts its functions; the steps are what they do before that"
 GRAPHED = "a CUDA graph has its steps, or some of them: those do not wait for the host"
+KEPT = "it uses what an earlier call computed from its inputs"
 """Notes that a trace may carry."""
 ITEM_SIZES = {
     **dict.fromkeys(("bool", "uint8", "int8", "float8_e4m3fn", "float8_e5m2", "float8_e8m0fnu"), 1),

@@ -23,7 +23,18 @@ from torch.utils.weak import WeakIdKeyDictionary
 
 from presage.static import inline_cuda
 from presage.static.operator_calls import IN_PLACE_VIEWS
-from presage.static.trace import GRAPHED, ITEM_SIZES, PRECISIONS, Launch, Parameter, Step, TensorSpec, Trace, tensors_in
+from presage.static.trace import (
+    GRAPHED,
+    ITEM_SIZES,
+    KEPT,
+    PRECISIONS,
+    Launch,
+    Parameter,
+    Step,
+    TensorSpec,
+    Trace,
+    tensors_in,
+)
 from presage.static.tracing import arguments, without_values
 from presage.static.tracing.arguments import UnwritableError
 
@@ -66,6 +77,8 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         self._wholes: dict[tuple[int, torch.dtype], torch.Tensor] = {}
         """By the first address of a storage that several tensors share, and a dtype: a tensor over all of it."""
         self._paused = self._calls = 0
+        self._earlier: set[int] = set()
+        """Tensors that earlier calls made of their inputs' values."""
         self._noted: dict[str, None] = {}
         self._reset()
 
@@ -108,6 +121,9 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         used = dict.fromkeys([*self._inputs, *taken, *tensors_in([outputs])])
         order = {number: at for at, number in enumerate(used)}
         constants = [number for number in self._constants if number in order]
+        if self._earlier.intersection(constants) and not self._tainted.intersection(tensors_in([outputs])):
+            self.notes[KEPT] = None
+        self._earlier |= self._tainted.difference(self._inputs, constants)
         codes = sorted({step.launch.cubin for step in steps if step.launch})
         trace = Trace(
             tensors=tuple(self._specs[number] for number in order),

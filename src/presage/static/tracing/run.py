@@ -20,6 +20,7 @@ import torch
 import triton
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._pytree import tree_leaves
+from triton.compiler.errors import CompilationError
 
 from presage.core.text import one_line
 from presage.static import inline_cuda, modules, ptx, walk
@@ -58,6 +59,8 @@ _NO_LIBRARY = re.compile(
     r"cannot open source file \"(cu(blas|dnn|solver|sparse|rand|fft|tlass|te/)|nccl|nvshmem)",
     re.IGNORECASE,
 )
+_REMOVED = re.compile(r"\b(?:has|have) been removed\b|\bno longer supported\b")
+"""What Triton says of parts of its language that older versions have."""
 _NOT_HERE = re.compile(
     r"undefined symbol: (cu(?:da)?[A-Z]\w*|(?:cu(?:blas|dnn|fft|rand|solver|sparse)|nccl|nvrtc|nvtx)\w*"
     r"|\w*[24]cuda\d\w*)"
@@ -199,6 +202,8 @@ def _status(error: BaseException) -> str:
     is_ours = isinstance(error, host_code.ReferenceFailedError | NotSupportedError) or _lacks_library(error)
     if is_ours or _NOT_HERE.search(str(error)) or _missing_package(error) or _needs_values(error) or _needs_gpu(error):
         return "unknown"
+    if _REMOVED.search(_reason(error)):
+        return "unknown"
     if name == "CompileError":
         return "compile_error"
     files = [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
@@ -228,10 +233,22 @@ def _needs_gpu(error: BaseException) -> bool:
     return any(sign in said for sign in _NEEDS_GPU)
 
 
+def _reason(error: BaseException) -> str:
+    """What Triton's compiler says beside the place in the source, or the error that caused it says; empty for other
+    errors."""
+    if not isinstance(error, CompilationError):
+        return ""
+    return str(error.error_message or error.__cause__ or "")
+
+
 def _explain(error: BaseException) -> str:
     text = f"{type(error).__name__}: {error}".replace("'FakeTensor'", "'Tensor'")  # as the module's author knows it
     if isinstance(error, host_code.ReferenceFailedError):
         return str(error)
+    if reason := _reason(error):
+        lacks = f"Triton {triton.__version__} here lacks what it uses"
+        first = lacks if _REMOVED.search(reason) else type(error).__name__
+        text = f"{first}: {reason}\n{str(error).removesuffix(reason).rstrip()}"
     if package := _missing_package(error):
         text = (
             f"{package} is not installed in {sys.executable}; if you know and trust this package, install it there, and"
