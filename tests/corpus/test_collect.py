@@ -108,13 +108,13 @@ def test_garbage_in_a_journal_is_left_out(small: Recording, tmp_path: Path) -> N
     run(Replay(small), tmp_path)
     (tmp_path / "0.jsonl").write_bytes(b'\x00\xff{]\n[1]\n{"kind": "kernel"}\n{"kind": "family"}\n')
     state = journal.read(tmp_path)
-    assert (len(state.kernels), state.damaged) == (30, 3)
+    assert (len(state.kernels), state.damaged) == (30, 4)
 
 
 def test_a_full_disk_is_said_and_nothing_is_lost(
     small: Recording, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    written = journal.Journal._write
+    written = journal.Journal.write
     lines = 0
 
     def fill_up(self: journal.Journal, record: Any) -> None:
@@ -125,8 +125,8 @@ def test_a_full_disk_is_said_and_nothing_is_lost(
             self._file = open("/dev/full", "ab", buffering=0)  # noqa: SIM115
         written(self, record)
 
-    monkeypatch.setattr(journal.Journal, "_write", fill_up)
-    with pytest.raises(PresageError, match="what was collected before is safe; make room"):
+    monkeypatch.setattr(journal.Journal, "write", fill_up)
+    with pytest.raises(PresageError, match="what was written before is safe; make room"):
         run(Replay(small), tmp_path)
     monkeypatch.undo()
     assert len(journal.read(tmp_path).kernels) > 5

@@ -1,23 +1,17 @@
-"""Journal: the collected measurements, one JSON line each, in append-only files.
-
-A folder holds one file per run, so folders from several machines can be merged by copying files. A line that was cut
-short by a kill or a full disk is ignored when the folder is read.
-"""
+"""Journal: the collected measurements, one line each (see lines.py)."""
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
-import json
-import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from presage.core.errors import PresageError
+from presage.corpus.lines import Lines, read_lines
 from presage.devices.base import Measurement
 from presage.devices.recording import RecordedCase
 from presage.devices.status import Status
@@ -88,27 +82,17 @@ class State:
         return family, kernel
 
 
-class Journal:
+class Journal(Lines):
     """The journal file of this run. Every line is written before the next kernel is measured. The methods raise
     PresageError if the file cannot be written."""
 
     def __init__(self, folder: Path, about: Mapping[str, Any]) -> None:
-        now = datetime.now(UTC)
-        self.run = f"{now:%Y%m%dT%H%M%S}-{os.getpid()}"
         self._families: set[str] = set()
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            self._file = (folder / f"{self.run}.jsonl").open("ab", buffering=0)
-        except OSError as error:
-            raise PresageError(f"cannot write to {folder}: {error.strerror}") from error
-        self._write({"kind": "run", "run": self.run, "date": f"{now:%Y-%m-%d}", **about})
-
-    def close(self) -> None:
-        self._file.close()
+        super().__init__(folder, about)
 
     def add_problem(self, problem: str, room: str, reference: str) -> None:
         """Write the facts about an external problem that cannot be looked up later."""
-        self._write({"kind": "problem", "problem": problem, "room": room, "reference": reference})
+        self.write({"kind": "problem", "problem": problem, "room": room, "reference": reference})
 
     def add(self, family: Kernel, measurement: Measurement, seconds: float, repeat: bool = False) -> None:
         """Write the measurement of a kernel of this family."""
@@ -117,7 +101,7 @@ class Journal:
             for c in measurement.cases
         ]
         waits = {c.case: round(c.wait_ns, 1) for c in measurement.cases if c.wait_ns is not None}
-        self._write(
+        self.write(
             self._about(measurement.problem, family, measurement.kernel)
             | {
                 "kind": "repeat" if repeat else "kernel",
@@ -135,14 +119,14 @@ class Journal:
 
     def add_reports(self, problem: str, hash: str, reports: list[StaticReport]) -> None:
         """Write the static reports of a kernel."""
-        self._write({"kind": "reports", "problem": problem, "hash": hash, "reports": [r.to_json() for r in reports]})
+        self.write({"kind": "reports", "problem": problem, "hash": hash, "reports": [r.to_json() for r in reports]})
 
     def _about(self, problem: str, family: Kernel, kernel: Kernel) -> dict[str, Any]:
         key = family_key(problem, family)
         if key not in self._families:
             self._families.add(key)
             name = Path(family.name).name
-            self._write({"kind": "family", "family": key, "name": name, "source": family.source, "problem": problem})
+            self.write({"kind": "family", "family": key, "name": name, "source": family.source, "problem": problem})
         return {
             "problem": problem,
             "hash": kernel.hash,
@@ -150,17 +134,6 @@ class Journal:
             "values": dict(kernel.values),
             "language": kernel.language,
         }
-
-    def _write(self, record: Mapping[str, Any]) -> None:
-        line = json.dumps(record, separators=(",", ":"), default=str).encode() + b"\n"
-        try:
-            if self._file.write(line) != len(line):
-                raise OSError(0, "the disk is full")
-        except OSError as error:
-            raise PresageError(
-                f"cannot write to {self._file.name}: {error.strerror}; what was collected before is safe; make room and"
-                " run the same command again"
-            ) from error
 
 
 def family_key(problem: str, family: Kernel) -> str:
@@ -175,27 +148,12 @@ def read(folder: Path) -> State:
     """Read all journals of a folder. An empty or missing folder gives an empty state."""
     state = State()
     for file in sorted(folder.glob("*.jsonl")):
-        for record in _records(file, state):
+        for record in read_lines(file):
             try:
                 _take(state, record)
             except (LookupError, ValueError, TypeError, AttributeError, OverflowError):
                 state.damaged += 1
     return state
-
-
-def _records(file: Path, state: State) -> Iterator[dict[str, Any]]:
-    try:
-        with file.open("rb") as lines:
-            for line in lines:
-                try:
-                    record = json.loads(line)
-                except (ValueError, RecursionError):
-                    state.damaged += 1
-                    continue
-                if isinstance(record, dict):
-                    yield record
-    except OSError as error:
-        raise PresageError(f"cannot read {file}: {error.strerror}") from error
 
 
 def _take(state: State, record: dict[str, Any]) -> None:

@@ -1,26 +1,25 @@
 """Measure calls of torch's operators on a device, and pack the measurements into an operator recording.
 
-A folder holds the list of calls and one journal per run, as append-only JSON lines. Running the same command again
-continues where the last run ended.
+A folder holds the list of calls and the journals of all runs (see lines.py). Running the same command again continues
+where the last run ended.
 """
 
 from __future__ import annotations
 
 import json
 import math
-import os
 import statistics
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from presage.core.errors import PresageError
 from presage.core.text import one_line
 from presage.corpus import operator_list
+from presage.corpus.lines import Lines, read_lines
 from presage.devices import operator_recording
 from presage.devices.operator_timing import DeviceLostError, OperatorTimer, OperatorTiming, TooLargeError
 
@@ -50,14 +49,10 @@ def read(folder: Path) -> State:
     state = State()
     for file in sorted(folder.glob("*.jsonl")):
         names: list[str] = []
-        try:
-            lines = file.read_bytes().splitlines()
-        except OSError as error:
-            raise PresageError(f"cannot read {file}: {error.strerror}") from error
-        for line in lines:
+        for record in read_lines(file):
             try:
-                _take(state, names, json.loads(line))
-            except (LookupError, RecursionError, TypeError, ValueError):
+                _take(state, names, record)
+            except (LookupError, TypeError, ValueError):
                 state.damaged += 1
     return state
 
@@ -79,23 +74,16 @@ def _take(state: State, names: list[str], record: dict[str, Any]) -> None:
             state.begun[str(record["hash"])] -= 1
 
 
-class Journal:
+class Journal(Lines):
     """The journal file of this run. The methods raise PresageError if the file cannot be written."""
 
     def __init__(self, folder: Path, about: Mapping[str, Any]) -> None:
-        now = datetime.now(UTC)
-        self.run = f"{now:%Y%m%dT%H%M%S}-{os.getpid()}"
         self._names: dict[str, int] = {}
         self._synced = time.monotonic()
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            self._file = (folder / f"{self.run}.jsonl").open("ab", buffering=0)
-        except OSError as error:
-            raise PresageError(f"cannot write to {folder}: {error.strerror}") from error
-        self._write({"kind": "run", "run": self.run, "date": f"{now:%Y-%m-%d}", **about})
+        super().__init__(folder, about)
 
     def begin(self, hash: str) -> None:
-        self._write({"kind": "begin", "hash": hash})
+        self.write({"kind": "begin", "hash": hash})
 
     def end(self, hash: str, status: str, reason: str = "", timing: OperatorTiming | None = None) -> None:
         """Write the result of the call that `begin` named."""
@@ -107,31 +95,17 @@ class Journal:
             record["host_ns"], record["waits"] = round(timing.host_ns, 1), timing.waits
             if timing.launches is not None:
                 record["launches"] = [{**each, "name": self._name(each["name"])} for each in timing.launches]
-        self._write(record)
+        self.write(record)
         if time.monotonic() - self._synced > _SYNC_SECONDS:
-            os.fsync(self._file.fileno())
+            self.sync()
             self._synced = time.monotonic()
 
     def _name(self, name: str) -> int:
         """The number of a kernel's name. Names are long, so each is written only once."""
         if name not in self._names:
             self._names[name] = len(self._names)
-            self._write({"kind": "name", "name": name})
+            self.write({"kind": "name", "name": name})
         return self._names[name]
-
-    def close(self) -> None:
-        self._file.close()
-
-    def _write(self, record: Mapping[str, Any]) -> None:
-        line = json.dumps(record, separators=(",", ":"), default=str).encode() + b"\n"
-        try:
-            if self._file.write(line) != len(line):
-                raise OSError(0, "the disk is full")
-        except OSError as error:
-            raise PresageError(
-                f"cannot write to {self._file.name}: {error.strerror}; what was measured before is safe; make room and"
-                " run the same command again"
-            ) from error
 
 
 def measure(
