@@ -95,6 +95,18 @@ def test_a_second_writer_is_refused_by_name_and_a_reader_is_not(tmp_path: Path) 
     Store(tmp_path).close()
 
 
+def test_a_run_is_read_where_nothing_can_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SQLite would write two files beside a database to read it, and fail, as in the folder of another user."""
+    with Store(tmp_path) as store:
+        store.append("begun", {})
+        monkeypatch.setattr(os, "access", lambda *_: False)
+        with Store(tmp_path, writes=False) as reader:  # beside the files of who is writing
+            assert len(reader) == 1
+    with Store(tmp_path, writes=False) as reader:
+        assert [event.kind for event in reader.events()] == ["begun"]
+        assert sorted(file.name for file in tmp_path.iterdir()) == [FILE, LOCK]
+
+
 def test_a_killed_process_leaves_nothing_locked_and_what_it_appended(tmp_path: Path) -> None:
     program = (
         "import sys, time; from pathlib import Path; from presage.store.store import Store\n"

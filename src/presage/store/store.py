@@ -245,7 +245,8 @@ class Store:
         if not writes and not self._path.exists():
             raise PresageError(f"{self.folder} holds no run")
         # Quote the path: ?, # and % have a special meaning in a URI.
-        where = f"file:{quote(os.fsencode(self._path.absolute()))}?mode={'rwc' if writes else 'ro'}"
+        how = "mode=rwc" if writes else "mode=ro&immutable=1" if self._cannot_change() else "mode=ro"
+        where = f"file:{quote(os.fsencode(self._path.absolute()))}?{how}"
         database = sqlite3.connect(where, uri=True, check_same_thread=False)
         database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LARGEST)
         database.execute("PRAGMA trusted_schema = OFF")
@@ -270,6 +271,11 @@ class Store:
             marks = f"PRAGMA application_id = {_APPLICATION}; PRAGMA user_version = {_VERSION};"
             database.executescript(f"BEGIN; {marks} {_SCHEMA} COMMIT;")
         return database
+
+    def _cannot_change(self) -> bool:
+        """Whether to read without the files that SQLite keeps beside an open database, because nobody has it open and
+        this process could not write them."""
+        return not os.access(self.folder, os.W_OK) and not (self.folder / f"{FILE}-wal").exists()
 
     def _row(self, query: str, hash: str) -> tuple[Any, ...]:
         with self._explained():
