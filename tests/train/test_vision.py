@@ -201,6 +201,7 @@ def test_unlike_pictures_are_padded_with_zeros() -> None:
     ("line", "message"),
     [
         ("{", "line 1"),
+        ("[" * 100_000, "line 1"),
         ('{"messages": []}', "line 1"),
         ('{"messages": [{"role": "user", "content": "a"}]}', "the last message is not the assistant's"),
         ('{"messages": [{"role": "assistant", "content": "1"}]}', "nothing is asked"),

@@ -305,17 +305,22 @@ def _most(tried: int, won: int, others: int) -> int:
 
 def _fewest(seen: int, odds: float) -> int:
     """The lower end of the 95 % interval for the number of unseen winners, given that `seen` winners were seen and that
-    the odds of a winner being unseen are `odds`."""
-    chance = 1 / (1 + odds)
-    low = 0
-    while 1 - _at_most(seen - 1, seen + low, chance) < _TAIL:
-        low += 1
-    return low
+    the odds of a winner being unseen are `odds`.
+
+    >>> _fewest(seen=5, odds=0.3), _fewest(seen=30, odds=2.0), _fewest(seen=400, odds=9.0)
+    (0, 36, 3237)
+    """
+
+    def is_likely(unseen: int) -> bool:
+        return 1 - _at_most(seen - 1, seen + unseen, odds) >= _TAIL
+
+    return bisect.bisect_left(range(math.ceil(seen * odds) + 1), True, key=is_likely)
 
 
-def _at_most(k: int, n: int, p: float) -> float:
-    """P(X <= k), X ~ Binomial(n, p)."""
-    return math.fsum(math.comb(n, i) * p**i * (1 - p) ** (n - i) for i in range(k + 1))
+def _at_most(k: int, n: int, odds: float) -> float:
+    """P(X <= k), X ~ Binomial(n, 1 / (1 + odds))."""
+    log_odds, log_whole = math.log(odds), n * math.log1p(odds)
+    return math.fsum(math.exp(_log_ways(n, i) + (n - i) * log_odds - log_whole) for i in range(k + 1))
 
 
 def _drawn_at_most(k: int, draws: int, winners: int, total: int) -> float:

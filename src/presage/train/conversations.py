@@ -50,7 +50,7 @@ def read(folder: Path, split: str, limit: int = 0, seed: int = 0) -> list[Conver
     for number, line in enumerate(lines, 1):
         try:
             found.append(_conversation(json.loads(line), folder, f"{split}:{number}"))
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise PresageError(
                 f"{file}, line {number}: {one_line(str(error), 200)}; each line is a JSON object with the list "
                 "'messages', of which the last is the assistant's"
