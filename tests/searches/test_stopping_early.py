@@ -47,7 +47,7 @@ def test_a_search_ends_when_nothing_left_is_likely_to_win(folder: Path, make_par
     assert stop["left"] == 60 - measured
     assert measured > 8
     assert stop["saved"] == 64 - finished["spent"]["measurements"] > 24
-    assert words.saved(stop) == f"{stop['saved']} of 64 measurements were not needed"
+    assert words.early_stop(stop) == f"it stopped early: {stop['saved']} of 64 measurements were not needed"
     assert words.missed(finished, 0.05).startswith("probably nothing: the chance that any of the ")
 
 
@@ -69,6 +69,7 @@ def test_where_the_promise_cannot_be_kept_it_goes_on_and_says_why(
     assert finished["spent"]["measurements"] == budget
     assert not finished["early_stop"]["stopped"]
     assert finished["early_stop"]["why_not"].startswith(why)
+    assert words.early_stop(finished["early_stop"]).startswith(f"it did not stop early: {why}" if until else "")
 
 
 def test_where_more_can_be_proposed_it_looks_at_some_of_that_first(

@@ -175,8 +175,8 @@ def _saved(view: RunView, standing: Standing) -> Content:
         )
     if view.counts["broken"]:
         parts.append(tag("p", f"{view.counts['broken']:,} did not compile or could not launch, and were not tried."))
-    if standing.ended and (stop := said.saved(standing.ended["early_stop"] or {})):
-        parts.append(tag("p", f"It stopped early: {stop}."))
+    if standing.ended and (stop := said.early_stop(standing.ended["early_stop"])):
+        parts.append(tag("p", _sentence(stop)))
     return parts
 
 

@@ -56,6 +56,15 @@ def percent(share: float, digits: int = 0) -> str:
     return f"{100 * share:.{digits}f} %"
 
 
+def early_stop(told: Mapping[str, Any] | None) -> str:
+    """What stopping early saved, or why a search that was asked to did not stop early; empty for any other search."""
+    if not told:
+        return ""
+    if told["stopped"]:
+        return f"it stopped early: {saved(told)}" if saved(told) else ""
+    return "" if told.get("until") is None else f"it did not stop early: {told['why_not']}"
+
+
 def saved(stop: Mapping[str, Any]) -> str:
     """The measurements that stopping early saved; empty if there are none, or if the number is not known."""
     count, limit = stop.get("saved"), stop.get("limit")
