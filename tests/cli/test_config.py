@@ -90,13 +90,17 @@ def test_a_mistake_in_a_file_is_one_line(text: str, said: str, capsys: pytest.Ca
 
 
 @pytest.mark.parametrize(
-    ("command", "option"),
-    [("measure", "cc"), ("llm.check", "base-url"), ("evaluate", "html"), ("train", "into"), ("corpus.pack", "output")],
-)
+    ("command", "option", "value"),
+    [
+        ("measure", "cc", "x"), ("llm.check", "base-url", "x"), ("evaluate", "html", "x"), ("train", "into", "x"),
+        ("corpus.pack", "output", "x"), ("corpus.import", "modules", "x"),
+        ("search", "device", "ray:cuda@example.org:6379,only=H200"), ("corpus.collect", "device", "ray@10.0.0.1:6379"),
+    ],
+)  # fmt: skip
 def test_a_file_that_came_with_a_folder_chooses_no_program_no_address_and_no_file_to_write(
-    command: str, option: str, own: Path, capsys: pytest.CaptureFixture[str]
+    command: str, option: str, value: str, own: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    write(f"[{command}]\n{option} = 'x'\n")
+    write(f"[{command}]\n{option} = '{value}'\n")
     assert main(["config"]) == 2
     assert f"'{option}' can be set only in your own file, {own}, or on the command line" in capsys.readouterr().err
     Path("presage.toml").rename(own)

@@ -17,6 +17,8 @@ from presage.core.errors import PresageError, hint
 
 LOCAL = Path("presage.toml")
 _USERS_OWN = {"cc", "base-url", "config", "weights", "host", "html", "into", "output", "run"}
+_WRITES = {("corpus import", "modules")}
+"""Options that name a file or a folder to write, as those in `_USERS_OWN` do, but of these commands alone."""
 _USERS_OWN_COMMANDS = {"mcp"}
 """Commands whose options `presage.toml` must not set. The options of `mcp` limit agents, and agents can write files."""
 _NOT_DEFAULTS = {"help", "json", "no-config", "version"}
@@ -125,9 +127,17 @@ def _action(parser: argparse.ArgumentParser, setting: Setting) -> argparse.Actio
     if setting.option not in known:
         listed = f"it has: {', '.join(known) or 'none'}"
         _refuse(setting, f"{setting.command} has no option '{setting.option}'; {hint(setting.option, known, listed)}")
-    if setting.file == LOCAL and (setting.option in _USERS_OWN or setting.command in _USERS_OWN_COMMANDS):
+    if setting.file == LOCAL and _is_users_own(setting):
         _refuse(setting, f"'{setting.option}' can be set only in your own file, {files()[0]}, or on the command line")
     return known[setting.option]
+
+
+def _is_users_own(setting: Setting) -> bool:
+    """Whether a setting chooses a program, an address, a file to write, or what agents may do."""
+    if setting.option in _USERS_OWN or setting.command in _USERS_OWN_COMMANDS:
+        return True
+    has_address = str(setting.value).startswith("ray") and "@" in str(setting.value)
+    return has_address or (setting.command, setting.option) in _WRITES
 
 
 def _value(parser: argparse.ArgumentParser, action: argparse.Action, setting: Setting) -> Any:
