@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import socket
+import time
 import urllib.error
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
@@ -88,8 +89,14 @@ def test_a_request_whose_client_has_gone_is_dropped(served) -> None:
     assert post(served, question("and on") | {"max_tokens": 2})[0] == 200
 
 
-def test_short_requests_do_not_wait_for_all_long_ones(served) -> None:
+def test_short_requests_do_not_wait_for_all_long_ones(served, monkeypatch: pytest.MonkeyPatch) -> None:
     order = []
+
+    def slowly(asked, waiting) -> dict:
+        time.sleep(0.3)
+        return served._one_token([asked])[0]
+
+    monkeypatch.setattr(served, "_generate", slowly)
 
     def ask(name: str, more: dict) -> None:
         assert post(served, question(name) | more)[0] == 200

@@ -122,31 +122,38 @@ def test_a_training_that_is_killed_goes_on_to_the_same_end(
     assert facts[0]["before recalibration"]["rps"] == pytest.approx(facts[1]["before recalibration"]["rps"], rel=1e-4)
 
 
-def test_a_model_that_speaks_learns_the_form_and_then_earns_more(written, small, tmp_path: Path, losses) -> None:
+@pytest.fixture(scope="module")
+def spoken(tiny: Path, small, tmp_path_factory: pytest.TempPathFactory) -> tuple[config.Config, Path]:
+    """A model that speaks, after all stages, and its configuration. There are questions for three steps of the last."""
     pytest.importorskip("trl", reason="needs the train extra")
     pytest.importorskip("peft", reason="needs the train extra")
-    into, chosen = tmp_path / "model", config.read(written("spoken", 0), sft__steps=120)
-    stages.run(chosen, [small], into, say=str)
+    folder = tmp_path_factory.mktemp("spoken")
+    (folder / "spoken.toml").write_text(CONFIG.format(model=tiny, mode="spoken", rank=0))
+    changes = {"sft__steps": 120, "sft__limit": 24, "grpo__steps": 8, "grpo__checkpoint_steps": 2}
+    chosen = config.read(str(folder / "spoken.toml"), **changes)
+    stages.run(chosen, [small], folder / "model", say=str)
+    return chosen, folder / "model"
+
+
+def test_a_model_that_speaks_learns_the_form_and_then_earns_more(spoken, small, tmp_path: Path, losses) -> None:
+    chosen, whole = spoken
+    into = shutil.copytree(whole, tmp_path / "model")
     rewards = losses(into / "grpo", "reward")
-    assert len(rewards) == 16
+    assert len(rewards) == 8
     assert "llm:model=" not in (into / "README.md").read_text(), "a model that speaks is asked at an endpoint"
-    assert np.mean(rewards[-6:]) > np.mean(rewards[:6]), rewards
+    assert np.mean(rewards[-3:]) > np.mean(rewards[:3]), rewards
     assert (into / "grpo/result/model.safetensors").exists()
     (into / "grpo/result/done").unlink()
-    stages.run(config.read(written("spoken", 0), sft__steps=120), [small], into, ["grpo"], say=str)
+    stages.run(chosen, [small], into, ["grpo"], say=str)
     assert losses(into / "grpo", "reward") == rewards, "goes on from the last checkpoint, which is the end"
 
 
 def test_reinforcement_learning_that_is_killed_goes_on_to_the_same_end(
-    written, small, tmp_path: Path, losses, monkeypatch: pytest.MonkeyPatch
+    spoken, small, tmp_path: Path, losses, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In the third epoch: there are questions for three steps."""
-    pytest.importorskip("trl", reason="needs the train extra")
-    changes = {"sft__steps": 120, "sft__limit": 24, "grpo__steps": 8, "grpo__checkpoint_steps": 2}
-    chosen = config.read(written("spoken", 0), **changes)
-    whole, cut = tmp_path / "whole", tmp_path / "cut"
-    stages.run(chosen, [small], whole, say=str)
-    shutil.copytree(whole, cut, ignore=shutil.ignore_patterns("grpo"))
+    """In the third epoch."""
+    chosen, whole = spoken
+    cut = shutil.copytree(whole, tmp_path / "cut", ignore=shutil.ignore_patterns("grpo"))
     calls, reward = [], grpo.Reward.__call__
 
     def dies(self, *arguments, **more):
