@@ -26,6 +26,8 @@ from presage_gui import (
     Verdict,
 )
 from presage_gui.baselines import Nothing, Unchanged
+from presage_gui.cli.main import build
+from presage_gui.cli.run import _configuration
 from presage_gui.deciding import Threshold
 from presage_gui.episode import Choice, Episode, history_of, read_events
 from presage_gui.loop import Limits, Loop, Person, Result
@@ -193,6 +195,14 @@ def test_an_episode_goes_on_where_it_was_stopped(tmp_path: Path) -> None:
     again = run(tmp_path, Told(), Nothing(), lamps=lamps)
     assert again == result
     assert len(lamps.done) == 3  # a finished one is not run again
+
+
+def test_an_episode_does_not_go_on_with_another_share_of_bad_steps(tmp_path: Path) -> None:
+    asked = [build("run").parse_args(["run", "--env", "x:y", "--risk", risk]) for risk in ("0.1", "0.2")]
+    first, other = (_configuration(each, 0) for each in asked)
+    Episode(tmp_path, first).close()
+    with pytest.raises(PresageError, match=r"has risk 0\.1, not 0\.2"):
+        Episode(tmp_path, other)
 
 
 def test_a_folder_is_for_one_configuration_and_one_process(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from contextlib import closing
 from pathlib import Path
 
 from presage_gui.cli.parts import add_critic, critic_of, gate_of
@@ -66,8 +67,11 @@ def run(arguments: argparse.Namespace) -> int:
     people = {"refuse": None, "allow": lambda step, verdict: True, "person": _ask, "insist": None}
     person, insist = people[arguments.ask], arguments.ask == "insist"
     results = []
-    with make(ENVIRONMENTS, arguments.env) as environment:
-        agent = make(AGENTS, arguments.agent, environment)
+    with (
+        closing(critic),
+        make(ENVIRONMENTS, arguments.env) as environment,
+        closing(make(AGENTS, arguments.agent, environment)) as agent,
+    ):
         for seed in range(arguments.seed, arguments.seed + arguments.episodes):
             folder = arguments.out / f"{arguments.env.replace(':', '-').replace('/', '-')}-{seed}"
             with Episode(folder, _configuration(arguments, seed)) as episode:
@@ -79,8 +83,6 @@ def run(arguments: argparse.Namespace) -> int:
             write_page(folder)
             results.append(result)
             _print(result, goal, seed, folder, arguments.json)
-    critic.close()
-    agent.close()
     if arguments.episodes > 1 and not arguments.json:
         print(f"{sum(each.success for each in results)} of {len(results)} episodes succeeded")
     return 0 if all(each.success for each in results) else 1
@@ -88,7 +90,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _configuration(arguments: argparse.Namespace, seed: int) -> dict[str, object]:
     """Return the settings that must not change when an episode is continued. Other budgets may grow."""
-    names = ("env", "agent", "critic", "threshold", "strict", "revisions", "no_fixes")
+    names = ("env", "agent", "critic", "threshold", "strict", "risk", "revisions", "no_fixes")
     return {name: getattr(arguments, name) for name in names} | {"seed": seed}
 
 
