@@ -108,6 +108,25 @@ class Configuration:
 
         Raises PresageError for unknown names, invalid values, and combinations that cannot work."""
         given = objects or {}
+        self._check_values()
+        device = self.device or self._default_device(given)
+        is_recorded = isinstance(given.get("device"), RecordedDevice) or device.startswith("recorded:")
+        proposer = self.proposer or self._default_proposer(is_recorded)
+        self._refuse_unrecorded(device, is_recorded)
+        self._refuse_unfit(proposer, given.get("proposer"), device, is_recorded)
+        forecaster = self.forecaster or self._default_forecaster(device, is_recorded, given)
+        policy = self.policy or (NO_POLICY if forecaster == NO_FORECASTER else policies.DEFAULT)
+        measures_all = policy == NO_POLICY or forecaster == NO_FORECASTER
+        batch = _BATCH_MEASURED if measures_all else _BATCH.get(_name(proposer), _BATCH["knobs"])
+        completed = replace(
+            self, device=device, proposer=proposer, forecaster=forecaster, policy=policy, batch=self.batch or batch,
+            acquisition=self.acquisition or acquisitions.DEFAULT,
+        )._canonical(given)  # fmt: skip
+        completed.limits  # noqa: B018  a budget that cannot be is refused here
+        return completed
+
+    def _check_values(self) -> None:
+        """Raise PresageError for a value that no search can have."""
         if not self.problem.strip():
             raise PresageError("name a problem: 'presage problems' lists the catalogue's")
         self._check_numbers()
@@ -120,37 +139,6 @@ class Configuration:
             raise PresageError(f"a case is timed for more than 0 seconds, not {self.seconds}")
         if self.batch is not None and self.batch < 1:
             raise PresageError(f"a step proposes 1 candidate or more, not {self.batch}")
-        device = self.device or self._default_device(given)
-        is_recorded = isinstance(given.get("device"), RecordedDevice) or device.startswith("recorded:")
-        proposer = self.proposer or self._default_proposer(is_recorded)
-        self._refuse_unrecorded(device, is_recorded)
-        if "proposer" in given:
-            if is_recorded and not _may_draw(given["proposer"]):
-                raise PresageError(
-                    f"{device} can measure only what was recorded, and {proposer} writes kernels; leave out the"
-                    " proposer, or set is_list = True in its class if it draws from the device's pool"
-                )
-        else:
-            if self.kernels and _name(proposer) != "knobs":
-                raise PresageError(
-                    f"kernels that are named are searched by knobs; leave out --proposer {proposer}, or write"
-                    f" --anchor {self.kernels[0]} to have it start from that one"
-                )
-            if is_recorded and proposer != "pool":
-                raise PresageError(
-                    f"{device} can measure only what was recorded; leave out --proposer, or write 'pool'"
-                )
-            PROPOSERS.load(_name(proposer))
-        forecaster = self.forecaster or self._default_forecaster(device, is_recorded, given)
-        policy = self.policy or (NO_POLICY if forecaster == NO_FORECASTER else policies.DEFAULT)
-        measures_all = policy == NO_POLICY or forecaster == NO_FORECASTER
-        batch = _BATCH_MEASURED if measures_all else _BATCH.get(_name(proposer), _BATCH["knobs"])
-        completed = replace(
-            self, device=device, proposer=proposer, forecaster=forecaster, policy=policy, batch=self.batch or batch,
-            acquisition=self.acquisition or acquisitions.DEFAULT,
-        )._canonical(given)  # fmt: skip
-        completed.limits  # noqa: B018  a budget that cannot be is refused here
-        return completed
 
     def _check_numbers(self) -> None:
         for names, wanted, kinds in ((_WHOLE, "a whole number", int), (_NUMBERS, "a number", (int, float))):
@@ -195,6 +183,24 @@ class Configuration:
                 f"{device} can measure only what was recorded, and not {what}; name a device that can run it: --device"
                 " cuda, or --device cpu"
             )
+
+    def _refuse_unfit(self, proposer: str, given: Any, device: str, is_recorded: bool) -> None:
+        """Raise PresageError for a proposer that cannot work here. given: the object, if `proposer` describes one."""
+        if given is not None:
+            if is_recorded and not _may_draw(given):
+                raise PresageError(
+                    f"{device} can measure only what was recorded, and {proposer} writes kernels; leave out the"
+                    " proposer, or set is_list = True in its class if it draws from the device's pool"
+                )
+            return
+        if self.kernels and _name(proposer) != "knobs":
+            raise PresageError(
+                f"kernels that are named are searched by knobs; leave out --proposer {proposer}, or write"
+                f" --anchor {self.kernels[0]} to have it start from that one"
+            )
+        if is_recorded and proposer != "pool":
+            raise PresageError(f"{device} can measure only what was recorded; leave out --proposer, or write 'pool'")
+        PROPOSERS.load(_name(proposer))
 
     def _default_forecaster(self, device: str, is_recorded: bool, objects: Mapping[str, Any]) -> str:
         """`learned`, if its model is installed and covers the problem; it covers modules on a GPU only. Else, on a
