@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 from collections.abc import Callable, Sequence
@@ -37,8 +38,12 @@ def _value(kernel: Kernel) -> float:
 
 @pytest.fixture(scope="module")
 def judged(truth: Recording) -> Callable[..., Evaluation]:
+    @functools.cache
+    def judged_once(kind: type[Forecaster], split: str, seed: int) -> Evaluation:
+        return evaluate(kind(), truth, split, ("accuracy", "ranking"), seed)
+
     def judge(forecaster: Forecaster, name: str, split: str = "all", seed: int = 0) -> Evaluation:
-        return evaluate(forecaster, truth, split, ("accuracy", "ranking"), seed, name=name)
+        return replace(judged_once(type(forecaster), split, seed), forecaster=name)
 
     return judge
 

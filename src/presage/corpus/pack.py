@@ -18,7 +18,7 @@ from presage.devices.recorded import RecordedDevice
 from presage.devices.recording import RecordedCase, Recording, Row, open_recording
 from presage.devices.status import Status
 from presage.forecasters.faults import OTHER_COMPILER
-from presage.kernels.kernel import read
+from presage.kernels.kernel import Kernel, read
 from presage.problems import external, registry, splits, static
 from presage.problems.base import Problem
 from presage.problems.external import ExternalProblem
@@ -92,6 +92,7 @@ def add_reports_to(
     if target is None:
         raise PresageError(f"nothing is known of the GPU that {path} was measured on; name it with --target")
     rows = found.rows()
+    texts: dict[str, Kernel] = {}
     if modules:
         foreign = {name: problem for name in found.counts if (problem := _stated(name, modules))}
         texts = {kernel.hash: kernel for problem in foreign.values() for kernel in problem.with_modules()}
@@ -99,7 +100,6 @@ def add_reports_to(
         waiting = [i for i, row in enumerate(rows) if row.problem in stated and row.hash in texts]
     else:
         stated = {name: own for name in found.counts if (own := device.problem(name)).inputs}
-        texts = {}
         waiting = [i for i, row in enumerate(rows) if not row.reports and row.problem in stated]
     if not stated:
         raise PresageError(
@@ -174,28 +174,29 @@ def pack(
     references = {row.problem: row.anchor for row in before if row.room in external.CONVENTIONS}
     references |= {problem: each["reference"] for problem, each in state.problems.items()}
     rows = _with_speedups(_joined(before, rows), _ANCHORS[kind], references)
+    about = {"name": name, "kind": kind, **_about(state, runs, earlier.facts if earlier else {}, hardware)}
+    return recording.write(path, rows, about)
+
+
+def _about(
+    state: State, runs: Sequence[Mapping[str, Any]], known: Mapping[str, Any], hardware: str | None
+) -> dict[str, Any]:
+    """The facts of a recording of these runs. known: those of an earlier recording that is continued."""
     facts = runs[-1].get("facts", {})
-    known: Mapping[str, Any] = earlier.facts if earlier else {}
     dates = [*str(known.get("recorded") or runs[0]["date"]).split(" to "), runs[-1]["date"]]
-    return recording.write(
-        path,
-        rows,
-        {
-            "name": name,
-            "kind": kind,
-            "hardware": hardware or facts.get("hardware") or facts.get("processor") or "unknown",
-            "toolchain": facts.get("toolchain") or facts.get("compiler") or "unknown",
-            "facts": facts,
-            "recorded": " to ".join(sorted({min(dates), max(dates)})),
-            "runs": [
-                *known.get("runs", ()),
-                *({key: run.get(key) for key in ("run", "date", "seconds")} for run in runs),
-            ],
-            "between_runs": [*known.get("between_runs", ()), *_between_runs(state.kernels.values())],
-            "left_out": known.get("left_out", 0) + sum(each.status is None for each in state.kernels.values()),
-            "unreadable_lines": state.damaged,
-        },
-    )
+    return {
+        "hardware": hardware or facts.get("hardware") or facts.get("processor") or "unknown",
+        "toolchain": facts.get("toolchain") or facts.get("compiler") or "unknown",
+        "facts": facts,
+        "recorded": " to ".join(sorted({min(dates), max(dates)})),
+        "runs": [
+            *known.get("runs", ()),
+            *({key: run.get(key) for key in ("run", "date", "seconds")} for run in runs),
+        ],
+        "between_runs": [*known.get("between_runs", ()), *_between_runs(state.kernels.values())],
+        "left_out": known.get("left_out", 0) + sum(each.status is None for each in state.kernels.values()),
+        "unreadable_lines": state.damaged,
+    }
 
 
 def _joined(before: Sequence[Row], rows: Sequence[Row]) -> list[Row]:
