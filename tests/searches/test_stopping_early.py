@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +13,11 @@ from searching import MakeParts, events, interrupted, of_kind
 from presage import (
     Candidate,
     Forecast,
+    Kernel,
     Prediction,
+    Problem,
 )
+from presage.devices.rehearsal import Rehearsal
 from presage.searches import words
 from presage.searches.budget import Budget
 from presage.searches.loop import Search
@@ -49,6 +54,20 @@ def test_a_search_ends_when_nothing_left_is_likely_to_win(folder: Path, make_par
     assert stop["saved"] == 64 - finished["spent"]["measurements"] > 24
     assert words.early_stop(stop) == f"it stopped early: {stop['saved']} of 64 measurements were not needed"
     assert words.missed(finished, 0.05).startswith("probably nothing: the chance that any of the ")
+
+
+def test_what_a_rehearsal_found_wrong_is_nothing_that_is_left(folder: Path, make_parts: MakeParts, sure: Any) -> None:
+    """The fastest by far, by their forecasts, are found wrong on the CPU."""
+
+    class FindsWrong:
+        def rehearse(self, problem: Problem, kernels: Sequence[Kernel], seconds: float) -> list[Rehearsal]:
+            return [Rehearsal("wrong" if kernel.values["A"] == 8 else "right", "y[0]") for kernel in kernels]
+
+    parts = replace(make_parts(sure(0.05), "risk"), rehearser=FindsWrong())  # type: ignore[arg-type]
+    finished = stop_early(folder, parts)
+    assert finished["broken"] == 10
+    assert finished["early_stop"]["stopped"]
+    assert finished["early_stop"]["left"] == 50 - len(of_kind(folder, "measured"))
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,6 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from presage.forecasters.faults import why_broken
 from presage.searches import forecasting, words
 from presage.searches.session import Session
 from presage.searches.state import DRY, UNDECIDED
@@ -51,8 +50,7 @@ class EarlyStop:
         session, state = self._session, self._session.state
         assert self._until is not None
         measured = set(session.store.measured())
-        left = [session.briefing.kernel(hash, False) for hash in sorted(state.known - measured)]
-        left = [candidate for candidate in left if not why_broken(candidate.reports)]
+        left = [session.briefing.kernel(hash, False) for hash in sorted(state.known - measured - state.broken)]
         said, _ = forecasting.predictions(session, left, session.allowance())
         forecasts = {hash: prediction.forecast for hash, prediction in said.items()}
         bar = state.best_value + math.log2(1 + self._until)

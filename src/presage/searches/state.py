@@ -160,6 +160,8 @@ class State:
         """Whether the strategy was last asked for parents and named none."""
         self.known: set[str] = set()
         """The hashes of all kernels that were ever proposed."""
+        self.broken: set[str] = set()
+        """The hashes of those that cannot work."""
         self.hashes: list[str] = []
         """The archive, by id: the kernel's hash, and below the parent's id, the value and whether it was measured."""
         self.parents = array("q")
@@ -299,6 +301,7 @@ class State:
     def _forecast(self, event: Event) -> None:
         step, told = self._open(), event.payload
         step.is_forecast, step.broken = True, told["broken"]
+        self.broken.update(step.broken)
         is_short = told.get("is_short", False)
         self.failed.extend((hash, "not_measured", why) for hash, why in step.broken.items())
         self.counts["broken"] += len(step.broken)
