@@ -70,6 +70,13 @@ def test_each_says_what_it_is(thing: Any, words: list[str]) -> None:
     assert [word for word in words if word not in said] == []
 
 
+def test_a_few_samples_have_no_interval() -> None:
+    few = replace(measurement(Status.OK).cases[0], samples_ns=(1e6, 2e6), rounds=(0, 1))
+    shown = replace(measurement(Status.OK), cases=(few,))._repr_html_()
+    assert "<td>1.5 ms</td>" in shown
+    assert "inf" not in shown
+
+
 def test_a_static_report_lists_its_launches(static_report: StaticReport) -> None:
     assert "32" in shown(static_report)
     assert "50% (registers)" in shown(static_report)

@@ -130,7 +130,7 @@ def _print(measured: list[Measurement], anchor: Measurement | None, ratios: list
             rows.append([role, _short(m.kernel), str(m.status), "", "", "", "", ""])
         for i, case in enumerate(m.cases):
             value, _, _ = case.median
-            interval = f"±{100 * case.median.relative_half_width:.1f} %"
+            interval = f"±{100 * case.median.relative_half_width:.1f} %" if case.median.is_known else "?"
             cells = [role, _short(m.kernel), "ok"] if i == 0 else ["", "", ""]
             believed = (m.believed or "") if i == 0 else ""
             share = f"{100 * case.floor_ns / value:.0f} %"

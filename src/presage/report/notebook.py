@@ -185,4 +185,5 @@ def _times(speedup: Interval) -> str:
 
 def _interval(median: Interval) -> str:
     scale, unit = next(((scale, unit) for scale, unit in _UNITS if median.value >= scale), _UNITS[-1])
-    return f"{median.value / scale:.4g} {unit} ({median.low / scale:.4g} to {median.high / scale:.4g})"
+    reach = f" ({median.low / scale:.4g} to {median.high / scale:.4g})" if median.is_known else ""
+    return f"{median.value / scale:.4g} {unit}{reach}"
