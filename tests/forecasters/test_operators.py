@@ -17,7 +17,7 @@ from presage.forecasters.launch_times import MARKS, NO_CORRECTION, Correction, l
 from presage.forecasters.learned import Model, installed
 from presage.forecasters.module_time import StepTime, combined, module_time
 from presage.forecasters.operator_model import OperatorModel
-from presage.static import hardware, operator_features
+from presage.static import hardware, operator_features, roofline
 from presage.static.report import LaunchReport
 from presage.static.trace import GRAPHED, Launch, Step, TensorSpec, Trace
 
@@ -30,9 +30,15 @@ def model() -> OperatorModel:
 
 
 @pytest.fixture(scope="module")
-def timed() -> list[TimedCall]:
-    """The beginning of what was measured on an H200."""
-    return operator_recording.read(operator_recording.find("h200"))[:1500]
+def recorded() -> list[TimedCall]:
+    """What was measured on an H200."""
+    return operator_recording.read(operator_recording.find("h200"))
+
+
+@pytest.fixture(scope="module")
+def timed(recorded: list[TimedCall]) -> list[TimedCall]:
+    """The beginning of that."""
+    return recorded[:1500]
 
 
 def call(name: str, shapes: list[tuple[int, ...]], out: tuple[int, ...], *more: Any, dtype: str = "float32") -> Trace:
@@ -75,6 +81,15 @@ def test_a_convolution_is_the_product_that_it_is() -> None:
     row, _ = operator_features.features(convolution(4, 64, 128, 32), H200)
     assert (row["m"], row["n"]) == (math.log2(4 * 32 * 32), 7)
     assert row["k"] == pytest.approx(math.log2(64 * 9))
+
+
+def test_no_recorded_call_is_faster_than_its_roofline(recorded: list[TimedCall]) -> None:
+    fast = [
+        each.call.steps[0].name
+        for each in recorded
+        if each.cold_ns < next(iter(roofline.step_ns(each.call, each.hardware).values()))
+    ]
+    assert fast == []
 
 
 @pytest.mark.parametrize(

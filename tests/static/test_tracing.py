@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from presage.static import hardware, roofline
+from presage.static import hardware, operations, roofline
 from presage.static.trace import COMPILED, GRAPHED, KEPT, SCRIPTED, Trace, tensors_in
 
 X = ((64, 128), "float32")
@@ -231,6 +231,15 @@ def custom_kernel(data):
     exact, _ = torch.nn.RNN(32, 16, device=x.device)(half.float())
     return torch.nn.LSTMCell(16, 32, device=x.device)(exact[0])
 """,
+    "libraries": HEAD
+    + """
+def custom_kernel(data):
+    x, = data
+    torch.backends.cuda.matmul.allow_tf32 = True
+    y = torch.cdist(x, x), torch.linalg.inv(x @ x.t()), torch.nn.functional.bilinear(x, x, x.new_ones(8, 128, 128))
+    torch.backends.cuda.matmul.allow_tf32 = False
+    return *y, torch.cdist(x, x, p=1.0), torch.fft.rfft(x)
+""",
     "half": HEAD
     + """
 def custom_kernel(data):
@@ -263,7 +272,7 @@ def test_recurrent_layers_multiply_all_their_weights_in_each_time_step(traced: A
     both = 2 * (4 * 32 * (16 + 32)) + 2 * (4 * 32 * (64 + 32))  # a layer's inputs are both directions of the last
     narrow = 4 * 32 * (64 + 4) + 4 * 32
     weights = [both, narrow, 3 * 32 * (4 + 32), 16 * (32 + 16)]
-    found = [roofline.operations(trace, step) for step in layers]
+    found = [operations.of_step(trace, step) for step in layers]
     assert found == [
         (2.0 * 64 * 8 * size, precision)
         for size, precision in zip(weights, ("tf32", "tf32", "fp16", "fp32"), strict=True)
@@ -273,6 +282,19 @@ def test_recurrent_layers_multiply_all_their_weights_in_each_time_step(traced: A
     assert least >= 1e9 * found[0][0] / hardware.find("T4").peak_flops["fp32"]
     cell = next(step for step in trace.steps if step.name == "aten::mm.default")
     assert cell.flops == 2 * 8 * 16 * 4 * 32, "a cell's products are operators of their own"
+
+
+def test_what_torch_leaves_to_libraries_has_its_operations_and_settings(traced: Any) -> None:
+    trace = traced["libraries"].trace
+    wanted = {
+        "_euclidean_dist": (2 * 64 * 64 * 128, "tf32"),
+        "linalg_inv_ex": (2 * 64**3, "tf32"),
+        "_trilinear": (2 * 64 * 8 * 128 * 128, "tf32"),
+        "_cdist_forward": (3 * 64 * 64 * 128, "fp32"),
+        "_fft_r2c": (2.5 * 64 * 128 * 7, "fp32"),
+    }
+    found = {step.base_name: operations.of_step(trace, step) for step in trace.steps}
+    assert {name: found[name] for name in wanted} == wanted
 
 
 def test_the_roofline_counts_what_must_be_read_and_computed(traced: Any) -> None:
@@ -285,7 +307,7 @@ def test_the_roofline_counts_what_must_be_read_and_computed(traced: Any) -> None
     assert moved["aten::nll_loss_forward"] == 64 * 4 + 64 * 8 + 4 + 4
     assert moved["aten::convolution"] == whole // 4 + 4 * 4 * 4 + 8 * 4 * 4 * 4 * 4, "of every fourth row"
     attention = next(step for step in trace.steps if "flash_attention" in step.name)
-    assert roofline.operations(trace, attention) == (4 * 8 * 4 * 16 * (16 * 17 / 2), "fp16")
+    assert operations.of_step(trace, attention) == (4 * 8 * 4 * 16 * (16 * 17 / 2), "fp16")
 
 
 def test_operators_are_those_that_torch_takes_on_a_gpu(traced: Any) -> None:

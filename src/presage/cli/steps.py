@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from presage.cli import terminal
-from presage.static import roofline
+from presage.static import operations, roofline
 from presage.static.hardware import Hardware
 from presage.static.trace import FREE, LAUNCHES, Step, TensorSpec, Trace, tensors_in
 
@@ -21,7 +21,7 @@ def document(trace: Trace, hardware: Hardware) -> dict[str, Any]:
     found = trace.to_document()
     for number, step in enumerate(found["steps"]):
         step["bytes"] = roofline.moved_bytes(trace, trace.steps[number])
-        step["flops"], step["precision"] = roofline.operations(trace, trace.steps[number])
+        step["flops"], step["precision"] = operations.of_step(trace, trace.steps[number])
         step["roofline_ns"] = times.get(number)
         step["share"] = times[number] / every if every and number in times else None
     return found | {"hash": trace.hash, "own_share": trace.own_share(times), "roofline_ns": every if times else None}
@@ -72,7 +72,7 @@ def _row(trace: Trace, key: tuple[Any, ...], numbers: Sequence[int], weight: flo
         return [name, kind, str(len(numbers)), shapes, "", "", "", ""]
     count = len(numbers)
     size = _amount(count * roofline.moved_bytes(trace, step), "B")
-    flops = _amount(count * roofline.operations(trace, step)[0], "")
+    flops = _amount(count * operations.of_step(trace, step)[0], "")
     if kind == "host":
         return [name, kind, str(count), shapes, size, flops, "", ""]
     return [
@@ -88,9 +88,7 @@ def _row(trace: Trace, key: tuple[Any, ...], numbers: Sequence[int], weight: flo
 
 
 def _name(step: Step) -> str:
-    if step.kind in LAUNCHES:
-        return step.name
-    return step.name.removeprefix("aten::").partition(".")[0]
+    return step.name if step.kind in LAUNCHES else step.base_name
 
 
 def _shapes(trace: Trace, step: Step) -> str:

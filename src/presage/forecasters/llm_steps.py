@@ -155,9 +155,8 @@ def _called(trace: Trace, step: Step) -> str:
     elif step.name in _MEMORY:
         name = _MEMORY[step.name]
     else:
-        base = step.name.removeprefix("aten::").partition(".")[0]
-        is_torch = step.name.startswith("aten::") and base.rstrip("_") in vocabulary.OPERATORS
-        name = base if is_torch else "own operator"
+        is_torch = step.name.startswith("aten::") and step.base_name.rstrip("_") in vocabulary.OPERATORS
+        name = step.base_name if is_torch else "own operator"
     host = " on the host" if trace.is_on_host(step) else ""
     return " ".join(filter(None, (name + host, _tensors(tensors, _MOST_TENSORS))))
 

@@ -63,7 +63,7 @@ def _changes_inputs(trace: Trace) -> bool:
 def _of_step(step: Step, trace: Trace) -> set[str]:
     if step.kind in LAUNCHES:
         return {"kernels", *(["tensor cores in its kernels"] if step.precision == "fp16" else [])}
-    name, found = step.name.removeprefix("aten::").partition(".")[0], set()
+    name, found = step.base_name, set()
     if step.precision in ("fp16", "bf16") or any(trace.tensors[number].dtype in HALF for number in step.makes):
         found.add("half precision")
     if "conv" in name:

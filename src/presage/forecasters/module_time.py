@@ -211,7 +211,7 @@ def _of_launch(at: int, step: Step, least_ns: float, priced: tuple[float, float]
 
 
 def _of_host(at: int, step: Step) -> StepTime:
-    name = step.name.removeprefix("aten::").partition(".")[0]
+    name = step.base_name
     log2_ns = math.log2(operator_features.LAUNCH_NS + 1e9 * step.bytes / _HOST_BANDWIDTH)
     if step.bytes < _HOST_BYTES:
         return StepTime(at, step.name, log2_ns, _COPY_DEVIATION, _LAUNCH_HOST_NS, operator=step.name)

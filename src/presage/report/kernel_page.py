@@ -16,7 +16,7 @@ from presage.report.figure import Axis, Series, figure
 from presage.report.html import Content, Html, address, join, tag
 from presage.report.page import Links, Page, Section
 from presage.report.run_view import Packed, RunView, Seen, readable
-from presage.static import roofline
+from presage.static import operations, roofline
 from presage.static.report import LaunchReport, StaticReport
 from presage.static.trace import Trace
 from presage.store.store import Store
@@ -294,7 +294,7 @@ def _steps(trace: Trace | None) -> dict[tuple[str, str], list[float]]:
     for step in trace.steps if trace else ():
         if trace and step.kind not in ("view", "allocation"):
             count, moved, flops = found.get((step.kind, step.name), [0, 0, 0])
-            moved, flops = moved + roofline.moved_bytes(trace, step), flops + roofline.operations(trace, step)[0]
+            moved, flops = moved + roofline.moved_bytes(trace, step), flops + operations.of_step(trace, step)[0]
             found[step.kind, step.name] = [count + 1, moved, flops]
     return found
 

@@ -34,8 +34,8 @@ def of_step(step: Step, trace: Trace) -> Trace | None:
 
 
 def base_name(call: Trace) -> str:
-    """The operator's name without its overload: `add_` of `aten::add_.Tensor`."""
-    return call.steps[0].name.removeprefix("aten::").partition(".")[0]
+    """The name of the call's operator, without its overload."""
+    return call.steps[0].base_name
 
 
 def _alone(step: Step, trace: Trace) -> Trace:

@@ -8,9 +8,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from presage.static import operations
 from presage.static.hardware import WARP, Hardware
 from presage.static.report import StaticReport
-from presage.static.trace import FREE, ITEM_SIZES, LAUNCHES, PRECISIONS, Step, Trace, tensors_in
+from presage.static.trace import FREE, ITEM_SIZES, LAUNCHES, Step, Trace, tensors_in
 from presage.static.warp import UNBOUNDED
 
 HOST_BANDWIDTH = 64e9
@@ -26,12 +27,6 @@ _LOSSES = ("nll_loss_forward", "nll_loss2d_forward")
 """Operators that read one element of their first tensor for each index in their second one."""
 _SHAPED_AS = re.compile(r"(?:new_(?:full|zeros|ones)|(?:full|zeros|ones|rand|randn|randint)_like)")
 """Operators that do not read their first tensor."""
-_CAUSAL = {
-    "_scaled_dot_product_flash_attention": 4,
-    "_scaled_dot_product_efficient_attention": 6,
-    "_scaled_dot_product_cudnn_attention": 6,
-}
-"""Attention, with the number of the argument that says whether a query only sees the keys up to its own place."""
 
 
 def step_ns(trace: Trace, hardware: Hardware) -> dict[int, float]:
@@ -51,7 +46,7 @@ def moved_bytes(trace: Trace, step: Step) -> int:
     given = list(tensors_in([*step.arguments, *step.named.values()]))
     if step.kind != "operator" or not given:
         return step.bytes
-    name = _plain_name(step)
+    name = step.base_name
     made = sum(trace.tensors[number].bytes for number in step.makes)
     first, *others = (trace.tensors[number].bytes for number in given)
     if name in _WRITTEN_IN_PART:
@@ -84,40 +79,11 @@ def _touched(trace: Trace, step: Step, given: Sequence[int]) -> float:
     return math.prod(min(1.0, made * window / max(1, size)) for size, window, made in axes)
 
 
-def operations(trace: Trace, step: Step) -> tuple[float, str]:
-    """The operations of a step, and their precision. For operators that torch has no formula for, `Step.flops` only
-    counts the elements of their results. For causal attention it counts all pairs of queries and keys."""
-    name = _plain_name(step)
-    given = [trace.tensors[number] for number in tensors_in(step.arguments)]
-    if name in _CAUSAL and step.arguments[_CAUSAL[name] :][:1] == (True,) and len(given) > 1:
-        return step.flops * _seen(given[0].shape, given[1].shape), step.precision
-    if step.kind != "operator" or name != "_cudnn_rnn" or not given:
-        return step.flops, step.precision
-    rows = math.prod(given[0].shape[:-1])  # of all images and time steps; each is multiplied by all weights
-    weights = [trace.tensors[number].shape for number in tensors_in(step.arguments[1:2])]
-    is_tf32 = given[0].dtype == "float32" and step.flags.get("cudnn_tf32", True)
-    products = sum(math.prod(shape) for shape in weights if len(shape) == 2)  # the others are biases
-    return 2.0 * rows * products, "tf32" if is_tf32 else PRECISIONS.get(given[0].dtype, "fp32")
-
-
-def _seen(queries: Sequence[int], keys: Sequence[int]) -> float:
-    """The share of all pairs that causal attention computes: query i sees the keys 0 to i."""
-    if min(len(queries), len(keys)) < 2 or not queries[-2] * keys[-2]:
-        return 1.0
-    count, every = queries[-2], keys[-2]
-    least = min(count, every)
-    return (least * (least + 1) / 2 + (count - least) * every) / (count * every)
-
-
-def _plain_name(step: Step) -> str:
-    return step.name.removeprefix("aten::").partition(".")[0]
-
-
 def _least_ns(trace: Trace, step: Step, hardware: Hardware, bandwidth: float) -> float:
     size = moved_bytes(trace, step)
     if step.kind == "copy":
         return 1e9 * size / HOST_BANDWIDTH
-    flops, precision = operations(trace, step)
+    flops, precision = operations.of_step(trace, step)
     peaks = hardware.peak_flops
     peak = peaks.get(precision) or _HALF_RATE.get(precision, 1.0) * peaks["fp32"]
     return 1e9 * max(size / bandwidth, flops / peak)

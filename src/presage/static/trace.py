@@ -155,6 +155,11 @@ class Step:
     """The GPU's peak that its operations are compared with: fp32, tf32, fp16, bf16, fp8 or fp64."""
 
     @property
+    def base_name(self) -> str:
+        """An operator's name without its overload: `add_` of `aten::add_.Tensor`."""
+        return self.name.removeprefix("aten::").partition(".")[0]
+
+    @property
     def reads(self) -> Iterator[int]:
         """The numbers of the tensors that the step takes."""
         yield from tensors_in([*self.arguments, *self.named.values()])

@@ -11,7 +11,7 @@ from presage.problems import static
 from presage.problems.base import Cost
 from presage.problems.external import GPU_MODE, ExternalProblem
 from presage.problems.smaller import smaller
-from presage.static import hardware, roofline
+from presage.static import hardware, operations
 from presage.static.trace import Trace
 
 _TARGET = "h200"
@@ -55,5 +55,5 @@ def problem_sizes(problem: ExternalProblem) -> Sequence[Size]:
 
 
 def _cost(trace: Trace) -> Cost:
-    flops = sum(roofline.operations(trace, step)[0] for step in trace.steps)
+    flops = sum(operations.of_step(trace, step)[0] for step in trace.steps)
     return Cost(sum(step.bytes for step in trace.steps), int(flops))

@@ -21,7 +21,7 @@ from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import flop_registry
 from torch.utils.weak import WeakIdKeyDictionary
 
-from presage.static import inline_cuda
+from presage.static import inline_cuda, operations
 from presage.static.operator_calls import IN_PLACE_VIEWS
 from presage.static.trace import (
     GRAPHED,
@@ -526,8 +526,9 @@ def step_of(func: Any, args: Any, kwargs: Any, result: Any, taken: Any, named: A
 def _depends_on_flags(func: Any) -> bool:
     """Whether a step keeps torch's settings: if it multiplies. A recurrent layer keeps them where they are not the
     usual ones, since measured calls of it have none."""
-    is_unusual = func.overloadpacket is torch.ops.aten._cudnn_rnn and not allows_tf32(torch.backends.cudnn)
-    return is_unusual or func.overloadpacket in flop_registry
+    if func.overloadpacket is torch.ops.aten._cudnn_rnn:
+        return not allows_tf32(torch.backends.cudnn)
+    return func.overloadpacket in flop_registry or operations.may_use_tf32(func._schema.name.removeprefix("aten::"))
 
 
 def kind_of(func: Any, args: Any, result: Any) -> str:
