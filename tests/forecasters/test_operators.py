@@ -70,6 +70,25 @@ def chain(length: int, size: int) -> Trace:
     return Trace(tensors, (0,), (), steps, {"tensor": length})
 
 
+def recurrent(shape: tuple[int, ...], is_batch_first: bool = False, *images: int) -> Trace:
+    """An LSTM of two layers. images: the images in each time step, of packed sequences."""
+    shapes = [shape, *[(1024, 64), (1024, 256), (1024,)] * 2, (2, 10, 256)]
+    tensors = tuple(TensorSpec(each, "float32") for each in (*shapes, (*shape[:-1], 256)))
+    weights = {"list": [{"tensor": at} for at in range(1, 7)]}
+    state, packed = {"tensor": 7}, {"list": list(images)}
+    more = (3, None, state, state, 2, 256, 0, 2, is_batch_first, 0.0, False, False, packed, None)
+    step = Step("operator", "aten::_cudnn_rnn.default", ({"tensor": 0}, weights, *more), results={"tensor": 8})
+    return Trace(tensors, tuple(range(8)), (), (step,), None)
+
+
+def test_a_recurrent_layer_has_its_time_steps_and_images_in_any_order() -> None:
+    calls = [recurrent((512, 10, 64)), recurrent((10, 512, 64), True), recurrent((5120, 64), False, *[10] * 512)]
+    for row, least in (operator_features.features(each, H200) for each in calls):
+        assert (row["sequence"], row["images"], row["serial"]) == (9, math.log2(10), 10)
+        assert row["flops"] == pytest.approx(math.log2(2 * 5120 * 2 * 1024 * (64 + 256)))
+        assert least >= 1e9 * operator_features._TIME_STEP_S * 512 * 2
+
+
 def test_a_product_has_the_sizes_of_its_factors() -> None:
     row, least = operator_features.features(product(1024, 2048, 512), H200)
     assert (row["m"], row["n"], row["k"], row["batch"]) == (10, 11, 9, 0)
@@ -83,13 +102,18 @@ def test_a_convolution_is_the_product_that_it_is() -> None:
     assert row["k"] == pytest.approx(math.log2(64 * 9))
 
 
+def least_ns(each: TimedCall) -> float:
+    return next(iter(roofline.step_ns(each.call, each.hardware).values()))
+
+
 def test_no_recorded_call_is_faster_than_its_roofline(recorded: list[TimedCall]) -> None:
-    fast = [
-        each.call.steps[0].name
-        for each in recorded
-        if each.cold_ns < next(iter(roofline.step_ns(each.call, each.hardware).values()))
-    ]
-    assert fast == []
+    assert [each.call.steps[0].name for each in recorded if each.cold_ns < least_ns(each)] == []
+
+
+def test_features_count_what_the_roofline_counts(timed: list[TimedCall]) -> None:
+    for each in timed:
+        _, least = operator_features.features(each.call, each.hardware)
+        assert least >= operator_features.LAUNCH_NS + 0.999 * least_ns(each)
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ _CAUSAL = {
 """Attention, with the number of the argument that says whether a query only sees the keys up to its own place."""
 _PRODUCTS = {
     **{"mv": 0, "dot": 0, "vdot": 0, "addmv": 1, "addmv_": 1},
-    **{"addmm_": 1, "baddbmm_": 1, "_addmm_activation": 1},
+    **{"linear": 0, "addmm_": 1, "baddbmm_": 1, "_addmm_activation": 1},
 }
 """Products that torch has no formula for, with the number of their first factor among the tensors."""
 _MATRIX: dict[str, tuple[int, float, float]] = {
@@ -37,7 +37,7 @@ _FOURIER = ("_fft_c2c", "_fft_r2c", "_fft_c2r")
 _IN_TF32 = {
     "_cudnn_rnn": "cudnn_tf32",
     **dict.fromkeys(("_trilinear", "_cdist_forward", "_euclidean_dist", *_MATRIX), "matmul_tf32"),
-    **dict.fromkeys(("addmm_", "baddbmm_", "_addmm_activation"), "matmul_tf32"),
+    **dict.fromkeys(("linear", "addmm_", "baddbmm_", "_addmm_activation"), "matmul_tf32"),
 }
 """Operators that may multiply in TF32 though torch has no formula for them, with the setting that forbids it."""
 

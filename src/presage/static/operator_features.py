@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from presage.static import operations, roofline
 from presage.static.hardware import Hardware
 from presage.static.operator_calls import base_name
 from presage.static.trace import ITEM_SIZES, TensorSpec, Trace, tensors_in
@@ -40,7 +41,8 @@ _BY_ONE_BLOCK = ("layer_norm", "group_norm", "batch_norm", "softmax", "cum")
 """Operators whose kernels give a whole row to one block, however long the row is."""
 _SERIAL_S = 5e-8
 """Least seconds that such a block takes per element of a row whose elements are not adjacent."""
-_INDEXED = ("index_put_", "index_add_", "scatter_", "scatter_add_", "index", "gather", "index_select", "embedding")
+_TIME_STEP_S = 5e-7
+"""Least seconds that a recurrent layer takes for a time step, which waits for the one before."""
 _ROWWISE = ("softmax", "cumsum", "cumprod", "sort", "topk", "norm", "sum", "mean", "var", "std", "prod", "max", "min")
 
 
@@ -68,8 +70,8 @@ def features(call: Trace, hardware: Hardware) -> tuple[Row, float]:
     ]
     row = _common(call, gpu)
     row |= describe(call, gpu)
-    moved = _moved_bytes(call) / gpu.bandwidth
-    worked = 2.0 ** row["flops"] / gpu.peak(call.steps[0].precision)
+    flops, precision = _operations(call)
+    moved, worked = _moved_bytes(call) / gpu.bandwidth, flops / gpu.peak(precision)
     row["memory_ns"], row["compute_ns"] = _log(1e9 * moved), _log(1e9 * worked)
     least = LAUNCH_NS + 1e9 * max(moved, worked, row.pop("_quantised_s", 0.0))
     row["least_ns"] = _log(least)
@@ -116,35 +118,34 @@ def _strides(tensor: TensorSpec) -> Sequence[int]:
     return found[::-1][: len(tensor.shape)]
 
 
+def _moved_bytes(call: Trace) -> int:
+    return roofline.moved_bytes(call, call.steps[0])
+
+
+def _operations(call: Trace) -> tuple[float, str]:
+    return operations.of_step(call, call.steps[0])
+
+
 def _alignment(elements: int, tensor: TensorSpec) -> float:
     """Logarithm to base 2 of the bytes to which rows of this many elements are aligned, at most _ALIGNED."""
     size = elements * ITEM_SIZES[tensor.dtype]
     return float(min(_ALIGNED, (size & -size).bit_length() - 1)) if size else float(_ALIGNED)
 
 
-def _moved_bytes(call: Trace) -> int:
-    """Bytes that a call reads and writes. Of a table that is indexed, only the indexed part counts."""
-    step, inputs = call.steps[0], _inputs(call)
-    if base_name(call) not in _INDEXED or len(inputs) < 2:
-        return step.bytes
-    index = sum(x.bytes for x in inputs if x.dtype == "int64")
-    touched = [x.bytes for x in (*inputs[1:], *_results(call)) if x.dtype != "int64" and x != inputs[0]]
-    return min(step.bytes, index + 3 * max(touched, default=step.bytes))
-
-
 def _common(call: Trace, gpu: _Gpu) -> Row:
-    step, inputs, results = call.steps[0], _inputs(call), _results(call)
+    inputs, results = _inputs(call), _results(call)
+    size, (flops, precision) = _moved_bytes(call), _operations(call)
     given, made = (sum(x.bytes for x in some) for some in (inputs, results))
     return {
-        "bytes": _log(step.bytes),
-        "flops": _log(step.flops),
+        "bytes": _log(size),
+        "flops": _log(flops),
         "read": _log(given),
         "written": _log(made),
-        "in_cache": _log(step.bytes / gpu.cache),
+        "in_cache": _log(size / gpu.cache),
         "item": float(ITEM_SIZES[inputs[0].dtype] if inputs else 4),
         "bfloat16": float(bool(inputs) and inputs[0].dtype == "bfloat16"),
-        "tf32": float(step.precision == "tf32"),
-        "half": float(step.precision in ("fp16", "bf16", "fp8")),
+        "tf32": float(precision == "tf32"),
+        "half": float(precision in ("fp16", "bf16", "fp8")),
         "channels_last": float(bool(inputs) and _is_channels_last(inputs[0])),
     }
 
@@ -187,11 +188,11 @@ def _matrix(tensor: TensorSpec) -> Row:
 def _as_product(call: Trace, gpu: _Gpu, batch: int, m: int, n: int, k: int) -> Row:
     """Features of `batch` products of matrices of m by k and k by n."""
     flops = 2.0 * batch * m * n * k
-    peak = gpu.peak(call.steps[0].precision)
+    peak = gpu.peak(_operations(call)[1])
     row = {
-        **{"batch": _log(batch), "m": _log(m), "n": _log(n), "k": _log(k), "flops": _log(flops)},
+        **{"batch": _log(batch), "m": _log(m), "n": _log(n), "k": _log(k)},
         "outputs": _log(batch * m * n),
-        "intensity": _log(flops / max(1, call.steps[0].bytes)),
+        "intensity": _log(flops / max(1, _moved_bytes(call))),
         "squareness": _log(m) - _log(n),
         "smaller": _log(min(m, n)),
         "larger": _log(max(m, n)),
@@ -263,7 +264,7 @@ def _convolution(call: Trace, gpu: _Gpu) -> Row:
         "weight_channels_last": float(_is_channels_last(weight)),
         "out_channels_last": float(_is_channels_last(out)),
         "weights": _log(weight.bytes),
-        "weight_share": _log(weight.bytes / max(1, call.steps[0].bytes)),
+        "weight_share": _log(weight.bytes / max(1, _moved_bytes(call))),
     }
     row["made_tiles"] = _log(-(-outputs // 128) * -(-made // 128) / gpu.multiprocessors)
     row["grouped_ns"] = _log(1e9 * groups * 2.0 * m * n * k / gpu.peak("fp32"))
@@ -370,24 +371,9 @@ def _window(call: Trace, out: TensorSpec) -> Row:
 def _special(call: Trace, inputs: Sequence[TensorSpec], largest: TensorSpec) -> Row:
     name = base_name(call)
     if "attention" in name and len(inputs) >= 2:
-        query, key = inputs[0], inputs[1]
-        pairs = math.prod(query.shape[:-1]) * key.shape[-2]
-        causal = float(any(value is True for value in call.steps[0].arguments))
-        return {
-            **{"flops": _log(4.0 * pairs * query.shape[-1]), "heads": _log(math.prod(query.shape[:-2]))},
-            **{"queries": _log(query.shape[-2]), "keys": _log(key.shape[-2]), "head": _log(query.shape[-1])},
-            **{"causal": causal, "query_stride": _log(_strides(query)[-2])},
-        }
+        return _attention(call, *inputs[:2])
     if name == "_cudnn_rnn":
-        weights = sum(math.prod(x.shape) for x in inputs[1:] if len(x.shape) == 2)
-        steps, images = inputs[0].shape[0], inputs[0].shape[1]
-        return {
-            "flops": _log(2.0 * weights * steps * images),
-            "sequence": _log(max(steps, 1)),
-            "matrices": float(sum(len(x.shape) == 2 for x in inputs[1:])),
-            "hidden": _log(inputs[2].shape[-1] if len(inputs) > 2 else 1),
-            "images": _log(images),
-        }
+        return _recurrent(call, inputs)
     if name in ("cat", "stack"):
         sizes = [math.prod(x.shape) for x in inputs] or [1]
         return {"parts": float(len(sizes)), "smallest": _log(min(sizes)), "part_axis": float(_last_axis(call, largest))}
@@ -396,6 +382,37 @@ def _special(call: Trace, inputs: Sequence[TensorSpec], largest: TensorSpec) -> 
         turns = list(_strides(largest)) != list(_strides(out))
         return {"turns": float(turns), "casts": float(largest.dtype != out.dtype)}
     return {}
+
+
+def _attention(call: Trace, query: TensorSpec, key: TensorSpec) -> Row:
+    return {
+        **{"queries": _log(query.shape[-2]), "keys": _log(key.shape[-2]), "head": _log(query.shape[-1])},
+        "heads": _log(math.prod(query.shape[:-2])),
+        "causal": float(operations.is_causal(call.steps[0])),
+        "query_stride": _log(_strides(query)[-2]),
+    }
+
+
+def _recurrent(call: Trace, inputs: Sequence[TensorSpec]) -> Row:
+    (sequence, images), layers = _sequence(call, inputs[0]), sum(_numbers(_argument(call, 9)))
+    serial = sequence * layers
+    return {
+        "_quantised_s": _TIME_STEP_S * serial,
+        **{"sequence": _log(sequence), "images": _log(images)},
+        **{"serial": _log(serial), "serial_flops": _log(_operations(call)[0] / max(1, serial))},
+        "mode": float(sum(_numbers(_argument(call, 6)))),
+        "matrices": float(sum(len(x.shape) == 2 for x in inputs[1:])),
+        "hidden": _log(inputs[2].shape[-1] if len(inputs) > 2 else 1),
+    }
+
+
+def _sequence(call: Trace, source: TensorSpec) -> tuple[int, int]:
+    """The time steps of a recurrent layer, and the images in the first of them."""
+    sizes = _numbers(_argument(call, 14))  # of packed sequences: the images in each time step
+    if sizes:
+        return len(sizes), sizes[0]
+    steps, images = source.shape[:2]
+    return (images, steps) if _argument(call, 10) is True else (steps, images)
 
 
 def _last_axis(call: Trace, tensor: TensorSpec) -> bool:
