@@ -196,6 +196,12 @@ MODULES = {
         TORCH + FORWARD + "y = torch.relu(self.layer(x))\n        return y if len(x) == 4096 else y + 1\n", "right",
     ),
     "Triton": (kernel(), "right"),
+    "Triton, with a library": (
+        kernel(more=" * libdevice.rint(libdevice.tanh(20.0 + tl.load(x + at, mask=at < n, other=0.0)))").replace(
+            "import triton\n", "import triton\nfrom triton.language.extra.cuda import libdevice\n"
+        ),
+        "right",
+    ),
     "Triton, wrong": (kernel(more=" + 1"), "wrong"),
     "Triton, the last block is missing": (kernel(less="1"), "wrong"),
     "Triton, a block too many and no mask": (kernel(less="-1").replace(", mask=at < n)\n", ")\n"), "wrong"),

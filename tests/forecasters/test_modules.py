@@ -17,7 +17,7 @@ from presage.forecasters.operator_model import OperatorModel
 from presage.kernels.kernel import from_source
 from presage.problems import registry, static
 from presage.static import hardware
-from presage.static.trace import COMPILED, Step, TensorSpec, Trace
+from presage.static.trace import COMPILED, KEPT, Step, TensorSpec, Trace
 
 FILE = "def reference(x):\n    return x\n\n\ndef inputs():\n    return x\n"
 MB = 1 << 20
@@ -63,6 +63,16 @@ def test_fewer_bytes_are_faster_and_few_are_far_off(task: Task) -> None:
     assert whole > 10 * middle
     assert "the sum of its steps" in one.notes[0]
     assert not LearnedForecaster().is_sure(task)
+
+
+@pytest.mark.parametrize(("notes", "p_fail"), [((), 0.5), ((KEPT,), 0.95)])
+def test_a_result_that_depends_on_no_input_is_seldom_right(task: Task, notes: tuple[str, ...], p_fail: float) -> None:
+    (report,) = traced(2)
+    assert report.trace is not None
+    kept = replace(report.trace, steps=(), inputs=(0,), constants=(2,), notes=notes)
+    fault = faults.find(task, Candidate(module(1, 1).kernel, (replace(report, trace=kept),)))
+    assert fault is not None
+    assert fault.p_fail == p_fail
 
 
 def test_a_step_that_nobody_knows_makes_it_unsure_and_is_named(task: Task) -> None:

@@ -135,4 +135,4 @@ def _address(tensor: torch.Tensor) -> int:
 
 def _room(tensor: torch.Tensor) -> int:
     """The number of elements that fit into the memory of which a tensor is a part."""
-    return int(tensor.untyped_storage().nbytes()) // int(tensor.element_size())
+    return int(tensor.untyped_storage().nbytes() // tensor.element_size())

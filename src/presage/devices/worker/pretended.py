@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
-from presage.devices.worker import captured
+from presage.devices.worker import captured, libdevice
 
 _PROPERTIES = SimpleNamespace(
     name="NVIDIA H200",
@@ -123,9 +123,10 @@ def install() -> None:
     _OPERATORS.impl("convolution", _convolution, "CPU")
     torch.use_deterministic_algorithms(True, warn_only=True)  # it fills uninitialised memory with NaN
     _OnCpu().__enter__()
-    with contextlib.suppress(ImportError):
+    with contextlib.suppress(ImportError, AttributeError):
         _tune_nothing()
         _put_off_launches()
+        libdevice.install()
         _refuse_empty_launches()
 
 
