@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from searching import MakeParts, finish, of_kind
+from searching import MakeParts, finish, interrupted, of_kind
 
 from presage import (
     Candidate,
@@ -22,6 +22,8 @@ from presage import (
     Prediction,
     PresageError,
     Problem,
+    Proposal,
+    Proposer,
     Recording,
     StaticReport,
     Status,
@@ -413,3 +415,24 @@ def test_without_a_limit_of_time_the_device_gets_all_chosen_kernels_at_once(
     search = finish(folder, make_parts(device=Counting(toy), policy="always"), Budget(18), batch=4)
     assert given == [4, 4, 4, 2]
     assert search.state.spent.measurements == 18
+
+
+def test_a_proposer_is_told_how_long_nothing_better_came_also_when_the_search_goes_on(
+    tmp_path: Path, make_parts: MakeParts, draws: type[Proposer]
+) -> None:
+    told: list[int] = []
+
+    class Listens(draws):  # type: ignore[valid-type, misc]
+        def propose(self, *asked: Any) -> list[Proposal]:
+            told.append(self.fruitless)
+            return super().propose(*asked)
+
+    finish(tmp_path / "whole", make_parts(proposer=Listens), Budget(40))
+    whole = told.copy()
+    assert whole[0] == 0
+    assert 0 in whole[1:]
+    assert max(whole) > 12
+    told.clear()
+    for _ in interrupted(tmp_path / "cut", lambda: make_parts(proposer=Listens), Budget(40), 8, after=3):
+        pass
+    assert list(dict.fromkeys(told)) == list(dict.fromkeys(whole))

@@ -60,6 +60,8 @@ class Proposer(ABC):
     """Whether answers cost tokens. Such a proposer must not send a request that its allowance does not cover."""
     allowance: Allowance | None = None
     """What the next `propose` may spend. A search sets it to what is left of its budget. None: no limit."""
+    fruitless = 0
+    """How many candidates were proposed since the best kernel was measured. A search sets it before each `propose`."""
     notes: tuple[str, ...] = ()
     """What went wrong in the last `propose`, for the user."""
 

@@ -73,7 +73,6 @@ class LlmProposer(Proposer):
         self._clients = {model: first.for_model(model) for model in self._weights}
         for each in self._clients.values():
             each.manner = replace(each.manner, format="text")  # models quote a file badly inside JSON
-        self._best, self._since = -math.inf, 0
         self._cost = Cost()
         self._answered = False
 
@@ -89,7 +88,7 @@ class LlmProposer(Proposer):
     ) -> list[Proposal]:
         until, allowance = time.monotonic() + self.seconds, self.allowance or Allowance()
         before = allowance.tokens_spent, allowance.dollars_spent
-        question = messages(self.ground, parent, others, self._is_stuck(parent, others, count), rng.getrandbits(32))
+        question = messages(self.ground, parent, others, self.fruitless >= self._stuck, rng.getrandbits(32))
         drawn = Counter(rng.choices(list(self._weights), list(self._weights.values()), k=count))
         found: dict[str, Proposal] = {}
         with ThreadPoolExecutor(len(drawn) or 1) as pool:
@@ -112,15 +111,6 @@ class LlmProposer(Proposer):
 
     def spent(self) -> Cost:
         return self._cost
-
-    def _is_stuck(self, parent: Parent, others: Sequence[Parent], count: int) -> bool:
-        """Whether the best value has not improved for `stuck` candidates. Counts `count` more of them."""
-        best = max((each.value for each in (parent, *others) if each.value is not None), default=-math.inf)
-        self._since = 0 if best > self._best else self._since
-        self._best = max(self._best, best)
-        stuck = self._since >= self._stuck
-        self._since += count
-        return stuck
 
     def _ask(
         self,

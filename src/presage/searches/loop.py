@@ -151,7 +151,11 @@ class Search:
         count = math.ceil(self._wanted(step) * step.shares[place] / sum(step.shares))
         chance = self.session.chance(step.number, f"propose/{place}")
         briefing, allowance = self.session.briefing, self.session.allowance()
-        proposer.seconds, proposer.allowance = self._spending.wall_left(), allowance
+        proposer.seconds, proposer.allowance, proposer.fruitless = (
+            self._spending.wall_left(),
+            allowance,
+            state.fruitless,
+        )
         proposals = proposer.propose(briefing.parent(id), briefing.others(id), count, state.known, chance)
         fresh: dict[str, Proposal] = {}
         for proposal in proposals:

@@ -156,6 +156,8 @@ class State:
         """The hardware's own name."""
         self.dry = 0
         """How many steps in a row have brought no new candidate."""
+        self.fruitless = 0
+        """How many candidates were proposed since the best kernel was measured."""
         self.is_orphaned = False
         """Whether the strategy was last asked for parents and named none."""
         self.known: set[str] = set()
@@ -294,6 +296,7 @@ class State:
             self.known.add(hash)
             step.candidates.append((hash, told["parent"]))
         self.counts["duplicates"] += told["duplicates"]
+        self.fruitless += max(1, len(told["candidates"]) + told["duplicates"])  # an answer without any counts, too
         self._pay("proposed", told)
         if step.answered == len(step.parents):
             self.dry = 0 if step.candidates else self.dry + 1
@@ -405,6 +408,8 @@ class State:
         self._rank(value, id)
 
     def _rank(self, value: float, id: int) -> None:
+        if not self.best or value > self.best_value:
+            self.fruitless = 0
         bisect.insort(self.best, (value, id))
         if len(self.best) > REMEMBERED:
             del self.best[0]
