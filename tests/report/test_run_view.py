@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from presage.devices import recording
 from presage.devices.recording import RecordedCase, Row
 from presage.kernels.normalise import digest
 from presage.report import frozen, run_view
+from presage.report.web.following import Followed
 from presage.searches.state import State
 from presage.store.store import Event, Store
 
@@ -144,6 +146,19 @@ def test_events_that_make_no_sense_are_an_error_that_says_so(kind: str, text: st
     view = run_view.RunView(Path("somewhere"))
     with pytest.raises(PresageError, match="is damaged"), run_view.readable(Path("somewhere")):
         view.apply(Event(2, 0.0, kind, {field: text}))
+
+
+def test_a_longer_run_in_place_of_another_is_read_from_its_beginning(writer: type[Writer], tmp_path: Path) -> None:
+    folder, followed = tmp_path / "run", Followed(tmp_path / "run")
+    for words, steps in (("first", 1), ("second", 2)):
+        written = writer(folder, words)
+        for _ in range(steps):
+            written.step()
+        written.close()
+        with followed.reading() as (view, standing, _):
+            assert (view.problem, view.spent.measurements) == (words, 1 + 2 * steps)
+            assert standing.speedup is not None
+        shutil.rmtree(folder)
 
 
 def test_what_is_no_run_is_said(tmp_path: Path) -> None:

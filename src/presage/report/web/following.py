@@ -72,8 +72,9 @@ class Followed:
             now, is_running = signature(self.folder), is_alive(self.folder)
             view = self._view = self._view or RunView(self.folder)
             if now != self._signature:
-                if len(store) < view.seq:  # a new run has replaced this one in the folder
-                    view = self._view = RunView(self.folder)
+                if _is_another(store, view):
+                    view, self._standing = RunView(self.folder), None
+                    self._view = view
                 if view.refresh(store) or self._standing is None:
                     self._standing = frozen.standing(view, store, is_running)
                 self._signature = now
@@ -85,6 +86,12 @@ class Followed:
     def version(self) -> Signature:
         """Return a value that changes whenever a page of the run may have changed."""
         return (*signature(self.folder), is_alive(self.folder))
+
+
+def _is_another(store: Store, view: RunView) -> bool:
+    """Whether a new run has replaced that of the view in the folder."""
+    first = store.first()
+    return view.seq > 0 and (first is None or first.time != view.begun or len(store) < view.seq)
 
 
 class Runs:
