@@ -7,6 +7,7 @@ and the adapter or the weights that it made. Code that comes with weights is nev
 from __future__ import annotations
 
 import json
+import math
 import os
 import struct
 import sys
@@ -45,6 +46,13 @@ class Description:
     advised: bool = False
     """Whether its questions state the forecast of `learned`."""
 
+    def __post_init__(self) -> None:
+        texts = (self.base, self.adapter, self.weights, self.mode, *self.answers)
+        if not all(isinstance(each, str) for each in texts) or not isinstance(self.advised, bool):
+            raise TypeError("a value in it is of another type than it should be")
+        if not 0 < self.temperature < math.inf:
+            raise ValueError(f"a temperature is a positive number, not {self.temperature}")
+
     def write(self, folder: Path) -> None:
         write_whole(folder / DESCRIPTION, json.dumps(vars(self), indent=1) + "\n")
 
@@ -57,7 +65,7 @@ class Description:
         try:
             told = json.loads(file.read_text(encoding="utf-8"))
             return cls(**told | {"answers": tuple(told.get("answers", ()))})
-        except (TypeError, ValueError) as error:
+        except (AttributeError, RecursionError, TypeError, ValueError) as error:
             raise PresageError(f"{file} is not a description of a model: {error}; train it again") from error
 
 
