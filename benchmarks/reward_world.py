@@ -7,7 +7,8 @@ In this world somebody names the outcome of a kernel, and a question says in how
 
 A random model of two layers learns the form of spoken answers by supervised training, whose confidences are drawn at
 random. From there each reward trains it further, with the stages of `presage train llm`. Then every model answers the
-same questions, once each. Results are a line each in FOLDER/results.jsonl; the same command goes on where it stopped.
+same questions, once each. A last model learns the best answers by supervised training, which shows what this model can
+learn at all. Results are a line each in FOLDER/results.jsonl; the same command goes on where it stopped.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import random
 import time
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,16 +30,18 @@ import train_pieces
 os.environ["HF_HUB_OFFLINE"] = "1"
 
 from presage.core import scale
+from presage.forecasters.llm import parse
+from presage.llm.answers import Answer
 from presage.train.config import Config, Grpo, Sft
 from presage.train.questions import Question
-from presage.train.rewards import REWARDS
+from presage.train.rewards import REWARDS, outcomes
 
 RIGHT = (35, 65, 95)
 """In how many of a hundred cases the outcome is the one that is named."""
 NAMES = (*scale.KEYS, "failure")
 LEARNED, HELD = 600, 600
 LONGEST = 40
-BEFORE = "supervised training alone"
+BEFORE, TAUGHT = "supervised training alone", "supervised training on the best answers"
 
 
 def probabilities(named: int, right: int) -> Any:
@@ -107,6 +111,25 @@ def begin(folder: Path, steps: int) -> Path:
     return sft.train(config(folder, steps), conversations, (), folder / "sft")
 
 
+def teach(folder: Path, steps: int) -> Path:
+    """The same, but on the best answers. It shows whether this model can learn what rewards might teach it."""
+    from presage.train import sft
+
+    asked = questions("train", LEARNED)
+    conversations = [replace(each.conversation("spoken"), answer=best_answer(each)) for each in asked]
+    return sft.train(config(folder, steps), conversations, (), folder / "taught")
+
+
+def best_answer(question: Question) -> str:
+    """Of the answers that supervised training draws from, the one that is nearest to the probabilities."""
+    from presage.train.questions import spoken_answer
+
+    named, right = int(question.anchor), int(question.kernel.split("/")[0])
+    best = probabilities(named, right)
+    answers = [spoken_answer(named, str(key)) for key in range(40)]
+    return min(answers, key=lambda text: float(np.square(outcomes(parse(Answer(text)).forecast) - best).sum()))
+
+
 def reward(folder: Path, steps: int, kind: str, seed: int) -> dict[str, Any]:
     import torch
 
@@ -152,7 +175,7 @@ def table(results: Sequence[dict[str, Any]]) -> str:
     keys = ("readable", "agrees", "exact", "ece", "half_brier", "nll")
     lines = [f"| reward | {' | '.join(keys)} | sure where right in {', '.join(map(str, RIGHT))} of 100 |"]
     lines.append("|---" * (len(keys) + 2) + "|")
-    for kind in (BEFORE, *REWARDS):
+    for kind in (BEFORE, *REWARDS, TAUGHT):
         own = [each for each in results if each["reward"] == kind]
         if own:
             sure = ", ".join(f"{np.mean([each['sure'][str(r)] for each in own]):.2f}" for r in RIGHT)
@@ -183,6 +206,8 @@ def main() -> None:
     done = {(each["reward"], each["seed"]) for each in results}
     if (BEFORE, 0) not in done:
         keep({"reward": BEFORE, "seed": 0, **told(begun)})
+    if (TAUGHT, 0) not in done:
+        keep({"reward": TAUGHT, "seed": 0, **told(teach(folder, arguments.steps))})
     wanted = [(kind, seed) for seed in range(arguments.seeds) for kind in REWARDS if (kind, seed) not in done]
     with ProcessPoolExecutor(arguments.processes) as pool:
         for future in [pool.submit(reward, folder, arguments.steps, *each) for each in wanted]:
