@@ -267,8 +267,12 @@ COPIES = """
     setp.eq.s32 %p1, %r2, 0;
 $AGAIN:
     @%p1 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r3], 4096;
-    { .reg .pred complete; waitLoop: mbarrier.try_wait.parity.shared::cta.b64 complete, [%r3], %r4;
-    @!complete bra.uni waitLoop; }
+    {
+    .reg .pred complete;
+    waitLoop:
+    mbarrier.try_wait.parity.shared::cta.b64 complete, [%r3], %r4;
+    @!complete bra.uni waitLoop;
+    }
     wmma.mma.sync.aligned.row.row.m16n16k16.f32.f32 {%f1, %f2}, {%r5}, {%r6}, {%f1, %f2};
     sub.s32 %r1, %r1, 1;
     setp.gt.s32 %p2, %r1, 0;

@@ -24,6 +24,7 @@ _STATEMENT = re.compile(
     re.VERBOSE,
 )
 _LABEL = re.compile(r"^[ \t]*([\w$.]+):(?!:)", re.MULTILINE)
+_NAME = re.compile(r"[\w$.%]+")
 _SCOPE = re.compile(r"\{(?:[^{}]++|\{[^{}]*+\})*+\}")
 """A block in braces, as inline assembly has, with operands in braces."""
 _TARGET = re.compile(r"\bbra[.\w]*\s+([\w$.]+)")
@@ -140,8 +141,8 @@ def _with_own_labels(body: str) -> str:
         inside = again.intersection(_LABEL.findall(scope[0]))
         if not inside:
             return scope[0]
-        names, number = "|".join(map(re.escape, inside)), next(numbers)
-        return re.sub(rf"(?<![\w$.%])({names})(?![\w$.])", rf"\1${number}", scope[0])
+        number = next(numbers)
+        return _NAME.sub(lambda name: f"{name[0]}${number}" if name[0] in inside else name[0], scope[0])
 
     return _SCOPE.sub(renamed, body)
 
