@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from typing import Any
 
@@ -62,7 +63,10 @@ def test_what_never_ends_is_said_to_be_still_running(
     call, load, right = inspect_sources(texts, ".py", X)
     for report in (call, load):
         assert report.status == "timeout"
-        assert report.error.startswith("the host code was still running after 1 s of processor time; PRESAGE_TRACE")
+        # On a busy machine, three seconds of waiting may be over first.
+        assert re.match(
+            r"the host code was still running after (1 s of processor time|3 s); PRESAGE_TRACE", report.error
+        )
     assert "while True" in call.error
     assert right.status == "ok"
 
