@@ -296,7 +296,7 @@ def test_an_altered_entry_is_a_miss(endpoint, make_client, tmp_path):
 
 def test_an_answer_that_cannot_be_kept_is_an_answer():
     with open("/dev/full", "r+b", buffering=0) as full:
-        Entry(full, "question").write([{"text": "paid for"}])
+        Entry(full, "question").write([{"text": "paid for"}])  # raises nothing
 
 
 def test_two_who_ask_at_once_pay_once(endpoint, make_client):

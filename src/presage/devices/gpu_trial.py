@@ -296,7 +296,7 @@ class GpuTrial(Trial):
         order = self._order(array, shape, part)
         if order and not is_dense(shape, tuple(int(step) for step in part["stride"])):
             raise ValueError("strides of what is not whole")
-        if part["is_input"] and timed and not self._is_passed_on(array, case):
+        if part["is_input"] and timed and not self.problem.is_passed_on(array, case):
             raise VerdictError(Status.CHEATING, f"returned a view of its input as {array.name}")
         return order
 

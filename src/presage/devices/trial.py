@@ -235,9 +235,9 @@ class Trial:
         dtype = storage(name)
         self._refuse_unlike(array, part, shape, dtype.str if self.kernel.language == "numpy" else name)
         address, order = int(part["address"]), self._order(array, shape, part)
-        if timed and not self._is_passed_on(array, case):
+        if timed and not self.problem.is_passed_on(array, case):
             self._refuse_aliases(array.name, index, slot, address, described)
-        if order and overlaps(shape, order) and not self._may_overlap(array, case):
+        if order and overlaps(shape, order) and not self.problem.may_overlap(array, case):
             raise VerdictError(
                 Status.WRONG_RESULT, f"returned {array.name} as a view whose elements share memory; each needs its own"
             )
@@ -274,12 +274,6 @@ class Trial:
         """View flat data as an array of this shape with these strides."""
         strides = [step * data.itemsize for step in order]
         return np.lib.stride_tricks.as_strided(data, shape, strides)
-
-    def _is_passed_on(self, array: Array, case: Case) -> bool:
-        return isinstance(self.problem, ExternalProblem) and self.problem.is_passed_on(array, case)
-
-    def _may_overlap(self, array: Array, case: Case) -> bool:
-        return isinstance(self.problem, ExternalProblem) and self.problem.may_overlap(array, case)
 
     def _refuse_aliases(self, name: str, index: int, slot: int, address: int, described: list[Any]) -> None:
         start = self._child.arena_address

@@ -222,6 +222,14 @@ class Problem(Shown, ABC):
         drawn = (self.draw_case(random.Random(seed)) for seed in range(_DRAWS))
         return tuple(sorted({case.values for case in (*self.checks, *drawn)}))
 
+    def is_passed_on(self, array: Array, case: Case) -> bool:
+        """Whether an output may be an input, or a view of one. Never, unless the reference returns such."""
+        return False
+
+    def may_overlap(self, array: Array, case: Case) -> bool:
+        """Whether elements of an output may share memory. Never, unless those of the reference's do."""
+        return False
+
     def restyled(self, case: Case) -> tuple[Case, ...]:
         """Return a timed case in every other input style, so that kernels cannot recognise timed inputs by size or
         values.

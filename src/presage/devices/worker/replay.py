@@ -118,17 +118,14 @@ class Program:
     def _launch(self, step: Step) -> Action:
         if self._launcher is None or step.launch is None:
             raise TraceError("a kernel cannot be launched here")
-        run = self._launcher(step.name, step.launch)
-        given, looked = [*step.reads], False
+        given = [*step.reads]
 
-        def launch(values: Values) -> None:
-            nonlocal looked
-            if not looked and any(values[number].device.type != self._device for number in given):
-                raise TraceError("a kernel is given memory of the host, where the host could go on with what it writes")
-            looked = True
-            run(values)
+        def why_not(values: Values) -> str:
+            if all(values[number].device.type == self._device for number in given):
+                return ""
+            return "a kernel is given memory of the host, where the host could go on with what it writes"
 
-        return launch
+        return _looking_first(why_not, self._launcher(step.name, step.launch))
 
     def _memory(self, step: Step) -> Action:
         """An action that copies bytes of a tensor to another one, or fills them with one value."""
@@ -160,39 +157,29 @@ class Program:
         if step.named.get("pin_memory"):
             raise TraceError("it asks for memory of the host that the GPU writes to while the host goes on")
         function, build, store = operator(step.name, self._torch), self._builder(step.arguments), _storing(step.results)
-        look = self._looking(step)
         if not step.named:
 
             def call(values: Values) -> None:
-                if look is not None:
-                    look(values)
                 store(values, function(*build(values)))
 
-            return call
+            return self._kept_off_the_host(step, call)
         names, others = tuple(step.named), self._builder(tuple(step.named.values()))
 
         def call_named(values: Values) -> None:
-            if look is not None:
-                look(values)
             store(values, function(*build(values), **dict(zip(names, others(values), strict=True))))
 
-        return call_named
+        return self._kept_off_the_host(step, call_named)
 
-    def _looking(self, step: Step) -> Action | None:
-        """An action that raises TraceError, the first time, if an operator computes on the host what it might not do
-        safely there; None if it may run anywhere."""
-        name, given = step.name.partition("::")[2].partition(".")[0], [*step.reads]
-        if self._device == "cpu" or not given or name in _SAFE_ON_HOST:
-            return None
-        looked = False
+    def _kept_off_the_host(self, step: Step, call: Action) -> Action:
+        """The action of an operator, unless it would compute on the host what it might not do safely there."""
+        first = next(iter(step.reads), None)
+        if self._device == "cpu" or first is None or step.base_name in _SAFE_ON_HOST:
+            return call
 
-        def look(values: Values) -> None:
-            nonlocal looked
-            if not looked and values[given[0]].device.type == "cpu":
-                raise TraceError(f"it runs {name} on tensors of the host")
-            looked = True
+        def why_not(values: Values) -> str:
+            return f"it runs {step.base_name} on tensors of the host" if values[first].device.type == "cpu" else ""
 
-        return look
+        return _looking_first(why_not, call)
 
     def _builder(self, codes: Sequence[Any]) -> Callable[[Values], list[Any]]:
         """A function that makes a list of arguments from a call's values. Arguments that do not change are made
@@ -253,6 +240,20 @@ def _forgetting(numbers: Sequence[int]) -> Action:
             values[number] = None
 
     return forget
+
+
+def _looking_first(why_not: Callable[[Values], str], run: Action) -> Action:
+    """An action that raises TraceError instead of its first run if `why_not` gives a reason."""
+    looked = False
+
+    def action(values: Values) -> None:
+        nonlocal looked
+        if not looked and (reason := why_not(values)):
+            raise TraceError(reason)
+        looked = True
+        run(values)
+
+    return action
 
 
 def _storing(code: Any) -> Callable[[Values, Any], None]:
