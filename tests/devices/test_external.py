@@ -249,7 +249,7 @@ AVERAGES: dict[str, tuple[str, str, Mapping[str, str]]] = {
         "(x * x).mean()",
         "(x.t() * x.t()).mean()",
         {
-            "constant": "torch.full((), 100.01)",
+            "constant": "torch.full((), 100.01, device=x.device)",
             "first half": "(x[:32] * x[:32]).mean()",
         },
     ),

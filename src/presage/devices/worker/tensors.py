@@ -55,13 +55,16 @@ def join(template: Any, tensors: Sequence[Any], torch: Any) -> Any:
 
 def completing(torch: Any) -> Callable[[Any], Any]:
     """Return a function that gives a call's output with all its values in memory. torch puts off a conjugation or a
-    change of sign until somebody reads the values."""
-    kind, base = torch.Tensor, torch._C.TensorBase
+    change of sign until somebody reads the values. What a module has put around torch's functions does not see it."""
+    kind, base, plainly = torch.Tensor, torch._C.TensorBase, torch._C.DisableTorchFunction
 
     def complete(output: Any) -> Any:
         if type(output) in (tuple, list):
             return type(output)(map(complete, output))
-        return base.resolve_neg(base.resolve_conj(output)) if type(output) is kind else output
+        if type(output) is not kind:
+            return output
+        with plainly():
+            return base.resolve_neg(base.resolve_conj(output))
 
     return complete
 
