@@ -326,5 +326,6 @@ def test_outputs_are_completed_where_no_mode_sees_it() -> None:
     with Late():
         (completed,) = tensors.completing(torch)((conjugated,))
     assert seen == []
-    assert conjugated.is_conj() and not completed.is_conj()
+    assert conjugated.is_conj()
+    assert not completed.is_conj()
     assert torch.equal(completed, conjugated)
