@@ -378,11 +378,11 @@ def answered_in_words(loaded: Weights, texts: Sequence[str], longest: int, at_on
             )  # fmt: skip
         for answer in written[:, batch["input_ids"].shape[1] :]:
             tokens += int((answer != tokenizer.pad_token_id).sum())
-            probabilities.append(_understood(tokenizer.decode(answer, skip_special_tokens=True)))
+            probabilities.append(understood(tokenizer.decode(answer, skip_special_tokens=True)))
     return np.array(probabilities), tokens
 
 
-def _understood(text: str) -> Any:
+def understood(text: str) -> Any:
     """The probabilities of failure and of each bin; NaN where the answer cannot be read."""
     from presage.forecasters import llm_question
     from presage.forecasters.llm import parse
