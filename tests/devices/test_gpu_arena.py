@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+from types import SimpleNamespace
+
 import pytest
 
 from presage import Case, Problem
@@ -64,9 +67,10 @@ def test_a_child_sees_the_inputs_when_they_are_shown_and_its_outputs_are_taken_w
     monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
     shared = arena._shared
     shared.zero_()
+    arena.lay_out(addition, CASE, calls=3)
     monkeypatch.setattr(torch, "empty", lambda size, **_: torch.zeros(size, dtype=torch.uint8))  # on no GPU
     arena.hide()
-    for slot in range(2):
+    for slot in range(3):
         arena.write_inputs(slot, INPUTS)
         arena.poison(slot)
     x, y, z = ([slot[i] for slot in arena.slots] for i in range(3))
@@ -79,11 +83,19 @@ def test_a_child_sees_the_inputs_when_they_are_shown_and_its_outputs_are_taken_w
     arena.show()
     assert len(launched) == 1, "a kernel that waits for the first inputs would have time until the last are there"
     seen = [shared[place.offset : place.offset + place.bytes].view(torch.float32) for place in (*x, *y)]
-    assert all(torch.equal(each, INPUTS[i // 2]) for i, each in enumerate(seen))
+    assert all(torch.equal(each, INPUTS[i // 3]) for i, each in enumerate(seen))
     assert torch.equal(shared[z[0].offset : z[0].end], before), "outputs are the child's"
     for place in z:
         shared[place.offset : place.offset + place.bytes].view(torch.float32).copy_(INPUTS[0] + INPUTS[1])
-    arena.take([1])
-    assert torch.equal(arena.outputs(1)[0], INPUTS[0] + INPUTS[1])
+    order = list[str]()
+    monkeypatch.setattr(torch, "bitwise_or", lambda x, *rest, **named: order.append("copy") or copy(x, *rest, **named))
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda: order.append("all"))
+    event = SimpleNamespace(record=lambda: order.append("end"), synchronize=lambda: order.append("there"))
+    monkeypatch.setattr(torch.cuda, "Event", lambda: event)
+    take = arena.taker([1], [2])
+    assert order == []
+    assert 0 < take() <= time.perf_counter_ns()
+    assert order == ["copy", "end", "copy", "there", "all"], "nothing is between the first ones and the others"
+    assert all(torch.equal(arena.outputs(slot)[0], INPUTS[0] + INPUTS[1]) for slot in (1, 2))
     assert not torch.equal(arena.outputs(0)[0], INPUTS[0] + INPUTS[1]), "it was not asked for"
     assert arena.tampering(addition, 1, INPUTS) is None

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import json
+import os
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,8 +19,9 @@ torch = pytest.importorskip("torch")
 on_gpu = pytest.importorskip("presage.static.tracing.on_gpu")
 
 from presage.devices.worker import gpu as gpu_side  # noqa: E402
-from presage.devices.worker import tensors  # noqa: E402
+from presage.devices.worker import tensors, wire  # noqa: E402
 from presage.devices.worker.gpu import Gpu, IdleRunner, TorchRunner  # noqa: E402
+from presage.devices.worker.main import serve  # noqa: E402
 from presage.devices.worker.replay import MachineCode, ReplayRunner  # noqa: E402
 from presage.static import inline_cuda  # noqa: E402
 from presage.static.tracing.recorder import current_flags, set_flags  # noqa: E402
@@ -214,6 +219,46 @@ def test_an_idle_worker_has_as_much_to_copy(gpu: HostGpu, arena: Any, monkeypatc
     assert output(arena, 1).tolist() == [3.0] * N
     idle.lay_out({"slots": [[]], "inputs": [], "parameters": [], "outputs": []})
     assert idle.run({"hold_ns": 5000})["tails_ns"] == [0]
+
+
+@pytest.mark.parametrize("kind", ["torch", "null"])
+def test_whoever_it_is_waits_for_the_signal_and_says_that_it_is_done_before_it_answers(
+    gpu: HostGpu, arena: Any, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """An idle worker goes the same way as a module, since it shows what that way costs."""
+    monkeypatch.setattr(IdleRunner, "_blank", lambda self, array: torch.full(array["shape"], 3.0))
+    (theirs, commands), (answers, told) = os.pipe(), os.pipe()
+    worker = threading.Thread(target=_serve, args=(theirs, told, gpu), daemon=True)
+    worker.start()
+
+    def ask(**command: Any) -> Any:
+        wire.send(commands, {"token": "asked", **command})
+        return wire.receive(answers)
+
+    assert ask(do="load", kind=kind) == {"token": "asked"}
+    assert ask(do="lay out", **layout(2)) == {"token": "asked"}
+    for signal in ("a", "b"):
+        fill(arena, 2)
+        ctypes.memset(ctypes.addressof(arena) + 5 * BYTES, 0, BYTES)
+        assert ask(do="run", paced=False, collects=True, repeats=1, awaits=True) == {"token": "asked"}
+        time.sleep(0.05)
+        assert not output(arena, 1).any()
+        assert not wire.pending(answers)
+        wire.send(commands, {"token": signal})
+        assert wire.receive(answers) == {"token": signal}
+        assert output(arena, 1).any()
+        answer = wire.receive(answers)
+        assert (answer["token"], len(answer["outputs"])) == (signal, 2)
+    os.close(commands)
+    worker.join(10)
+    assert not worker.is_alive()
+    for fd in (theirs, answers, told):
+        os.close(fd)
+
+
+def _serve(commands: int, answers: int, gpu: HostGpu) -> None:
+    with contextlib.suppress(wire.ClosedError):
+        serve(commands, answers, gpu.load)
 
 
 def test_a_call_that_fails_while_it_is_recorded(gpu: HostGpu, tmp_path: Path) -> None:

@@ -302,6 +302,8 @@ def test_there_is_an_end_to_holding(queued: int) -> None:
     [
         pytest.param(50, (47, 48, 49), 50, id="events, which the clock does not contradict"),
         pytest.param(30, (47, 48, 49), 48, id="no less than the clock says"),
+        pytest.param(99.2, (99, 100, 101), 99.2, id="events, which the clock cannot tell from its own"),
+        pytest.param(98.5, (99, 100, 101), 100, id="no less, where events say a little less"),
         pytest.param(50, (), 50, id="not clocked yet"),
     ],
 )

@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch")
 
 from presage import Case, Effort, Problem, Status  # noqa: E402
 from presage.devices import module_trial  # noqa: E402
-from presage.devices.child import ChildLostError, TimingError, VerdictError, Window  # noqa: E402
+from presage.devices.child import ChildLostError, Handover, TimingError, VerdictError, Window  # noqa: E402
 from presage.devices.conduct import clock as module_clock  # noqa: E402
 from presage.devices.module_trial import ModuleTrial, ReplayError  # noqa: E402
 from presage.devices.plan import Inputs, Plan  # noqa: E402
@@ -57,6 +57,26 @@ class FakeArena:
 
     size, handle = 1 << 30, "00"
 
+    def __init__(self) -> None:
+        self.events: list[str] = []
+        self.taken: list[int] = []
+
+    def show(self) -> None:
+        self.events.append("show")
+
+    def evict(self) -> None:
+        self.events.append("evict")
+
+    def taker(self, slots: list[int], others: list[int]) -> Callable[[], int]:
+        assert not set(slots) & set(others)
+
+        def take() -> int:
+            self.events.append("take")
+            self.taken.append(len(slots))
+            return int(clock.now)
+
+        return take
+
     def lay_out(self, problem: Problem, case: Case, calls: int, outputs: bool = True) -> None:
         self.slots = [[SimpleNamespace(offset=0)] * 3 for _ in range(calls)]
         self.values: dict[int, Any] = {}
@@ -74,8 +94,7 @@ class FakeArena:
     def poison(self, slot: int) -> None:
         return
 
-    hide = show = settle = evict = lambda self: None
-    take = lambda self, slots: None  # noqa: E731
+    hide = settle = lambda self: None
 
 
 class FakeProcess:
@@ -108,14 +127,22 @@ class FakeProcess:
             Path(details["path"]).write_text(json.dumps(self.trace))
         return {"handle": ""}
 
-    def window(self, calls: int, **details: Any) -> Window:
+    def window(self, calls: int, handover: Handover | None = None, **details: Any) -> Window:
         self.told.append("run")
         if "run" in self.fails:
             raise VerdictError(Status.RUNTIME_ERROR, self.fails["run"])
+        clock.now += AWAKE_US * US
+        self.arena.events += [f"resumed, trusted: {self.trusted}"]
+        if handover:
+            handover.give()
+        self.arena.events += ["calls"]
         for slot in range(calls):
             x, y = self.arena.values.get(slot, (torch.zeros(1), torch.zeros(1)))
             self.arena.made[slot] = x + y + (1 if self.wrong else 0)
         clock.now += int(calls * details.get("repeats", 1) * max(self.call_us, self.host_us) * US)
+        if handover:
+            handover.take()
+        clock.now += STOPPED_US * US
         samples = [max(self.call_us, self.first_us) * US] + [self.call_us * US] * (calls - 1)
         answer = {"samples_ns": samples, "tails_ns": [5 * US] * calls, "queued_ns": [10 * US] * calls}
         return Window(0, 0, 0, calls, answer | {"outputs": [[RIGHT]] * calls})
@@ -128,6 +155,8 @@ class FakeProcess:
 
 
 clock = SimpleNamespace(now=0)
+AWAKE_US, STOPPED_US = 400, 300
+"""To resume a process until it waits, and to have its answer and to stop it."""
 
 
 class CpuInputs(Inputs):
@@ -254,7 +283,10 @@ def test_by_the_parents_clock_the_last_output_is_waited_for(settled: Callable[..
         trial._child.arena.slots = [[]] * 20
         trial._looked_at = trial._choose(range(20), checked)
         assert len(set(trial._looked_at)) == checked
-        assert trial._taken_at_once(trial._child.arena)[0] == 19
+        taken, others = trial._taken_at_once(trial._child.arena)
+        assert taken[0] == 19
+        assert len(taken) == trial._taken
+        assert sorted({*taken, *others}) == sorted({*taken, *trial._looked_at})
     others = {tuple(trial._choose(range(20), 3)[1:]) for _ in range(20)}
     assert len(others) > 1
 
@@ -266,10 +298,20 @@ class Slowed(FakeProcess):
         super().__init__(idle.arena, Path(idle.scratch), call_us=0)
         self.other, self.slower_us = other, slower_us
 
-    def window(self, calls: int, **details: Any) -> Window:
+    def window(self, calls: int, handover: Handover | None = None, **details: Any) -> Window:
         if "hold_ns" not in details and not self.other.is_dead:
-            clock.now += int(calls * details.get("repeats", 1) * self.slower_us * US)
-        return super().window(calls, **details)
+            slower_ns = int(calls * details.get("repeats", 1) * self.slower_us * US)
+            handover = _slower(handover, slower_ns)
+        return super().window(calls, handover, **details)
+
+
+def _slower(handover: Handover | None, ns: int) -> Handover | None:
+    def give() -> None:
+        assert handover
+        handover.give()
+        clock.now += ns
+
+    return handover and Handover(give, handover.take)
 
 
 @pytest.mark.parametrize("slower_us", [0, 30, 90])
@@ -297,10 +339,43 @@ class Dawdler(FakeProcess):
     """Takes long as long as its outputs are not asked for, which is when it is found out how many calls make a
     window."""
 
-    def window(self, calls: int, **details: Any) -> Window:
+    def window(self, calls: int, handover: Handover | None = None, **details: Any) -> Window:
         if details.get("collects") is False:
             clock.now += int(calls * details["repeats"] * 1_000_000 * US)
-        return super().window(calls, **details)
+        return super().window(calls, handover, **details)
+
+
+def test_resuming_and_stopping_a_process_are_no_part_of_a_window(settled: Callable[..., ModuleTrial]) -> None:
+    """Work that it left on the GPU would go on meanwhile. The idle worker goes the same way."""
+    trial = settled(trace={"version": 0})
+    arena = trial._child.arena
+    trial.attempt(trial.warm_up, CASE)
+    resumed, given = "resumed, trusted: False", ["evict", "show", "calls", "take"]
+    seen: list[str] = []
+    for process in (trial._child, trial._idle):
+        process.trusted = process is trial._idle
+        arena.events.clear()
+        trial._looked_at = [0]
+        before, window = clock.now, trial._clocked(process, 1)
+        assert arena.events == [resumed, *given]
+        assert clock.now - before == window.parent_ns + (AWAKE_US + STOPPED_US) * US
+        assert process.trusted == (process is trial._idle)
+        seen += arena.events
+    assert seen[:5] == seen[5:]
+    assert trial._clocked_by[CASE.name].beyond_ns == 0
+
+
+def test_as_many_outputs_are_copied_when_control_calls_are_repeated(settled: Callable[..., ModuleTrial]) -> None:
+    """A later case may have fewer that are copied at once."""
+    trial = settled(trace={"version": 0})
+    arena = trial._child.arena
+    trial.attempt(trial.warm_up, CASE)
+    (taken,) = set(arena.taken)
+    assert taken == trial._clocked_by[CASE.name].taken > module_trial.TAKEN_AT_ONCE
+    trial._taken = module_trial.TAKEN_AT_ONCE
+    arena.taken.clear()
+    trial.attempt(trial.conclude)
+    assert set(arena.taken) == {taken}
 
 
 @pytest.mark.parametrize("call_us", [100, 40_000])

@@ -10,9 +10,9 @@ import secrets
 import select
 import signal
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
@@ -32,6 +32,7 @@ START_SECONDS = 60.0
 WALL_SHARE, _LOOK_SECONDS = 4.0, 0.05
 """If processor time is limited, wall-clock time is limited to WALL_SHARE times as much. Processor time is read every
 _LOOK_SECONDS."""
+SPIN_SECONDS = 0.1
 STOP_SECONDS = 10.0
 SLOW_STOP_SECONDS = 1.0
 """A stop that takes longer is a TimingError. Normally it takes microseconds, on the busiest machine milliseconds."""
@@ -82,6 +83,19 @@ class Window:
     def unseen_ns(self) -> int:
         """Nanoseconds that passed on the parent's clock but not on the child's."""
         return self.parent_ns - self.child_ns
+
+
+@dataclass(frozen=True)
+class Handover:
+    """What the parent does itself in a window whose calls wait for a signal. The child has been resumed and has read
+    its command by then, so that little time lies between the inputs and the first call, and between the last call and
+    the outputs."""
+
+    give: Callable[[], None]
+    """Called when the child waits. As soon as it returns, the child gets the signal."""
+    take: Callable[[], None]
+    """Called when the child says that its calls are done. It need not be true, and the child is not stopped yet, since
+    stopping it takes long enough to finish some work."""
 
 
 class Child:
@@ -211,11 +225,12 @@ class Child:
         """Send a command and return its answer. The child runs only in between, unless it is trusted."""
         return self._exchange(do, details)[0]
 
-    def window(self, calls: int, **details: Any) -> Window:
+    def window(self, calls: int, handover: Handover | None = None, **details: Any) -> Window:
         """Run `calls` of the calls that are laid out. The clocks start while the child is stopped, and end when it has
-        stopped again."""
+        stopped again. With a handover, the calls wait for the parent's signal, and time in which the child only waits
+        does not count."""
         before = self._scheduled()
-        answer, parent_ns, cpu_ns = self._exchange("run", {"calls": calls, **details})
+        answer, parent_ns, cpu_ns = self._exchange("run", {"calls": calls, **details}, handover)
         after = self._scheduled()
         child_ns = answer.get("ns")
         if type(child_ns) is not int or not 0 <= child_ns <= parent_ns:
@@ -223,20 +238,18 @@ class Child:
         main_ns, waited_ns = (after[0] - before[0], after[1] - before[1]) if before and after else (None, 0)
         return Window(child_ns, parent_ns, cpu_ns, calls, answer, self._threads(), main_ns, waited_ns)
 
-    def _exchange(self, do: str, details: dict[str, Any]) -> tuple[dict[str, Any], int, int]:
+    def _exchange(
+        self, do: str, details: dict[str, Any], handover: Handover | None = None
+    ) -> tuple[dict[str, Any], int, int]:
         token = secrets.token_hex(8)
+        message = {"do": do, "token": token, **({"awaits": True} if handover else {}), **details}
         start = time.perf_counter_ns()
         self._deadline = time.monotonic() + self._wall_left
         if wire.pending(self._answers):
             if wire.closed(self._answers):
                 self._raise_death()
             raise VerdictError(Status.CHEATING, "wrote to the harness's channel when nothing had been asked")
-        try:
-            wire.send(self._commands, {"do": do, "token": token, **details})
-        except BlockingIOError as error:
-            raise VerdictError(Status.CHEATING, "stuffed the harness's channel, so that no command fits") from error
-        except BrokenPipeError:
-            self._raise_death()
+        self._send(message)
         self._refuse_motion()
         cpu = self._cpu_ns()
         if self.counts_processor_time:
@@ -244,17 +257,10 @@ class Child:
         if self._frozen:
             start = time.perf_counter_ns()
             self.resume()
-        try:
-            self._await_answer(do)
-            answer = wire.receive(self._answers, self._deadline)
-        except wire.SilenceError as error:
-            self._left = 0.0
-            after = f"{WALL_SHARE * self._given:.2g}" if self.counts_processor_time else f"{self._given:g}"
-            raise VerdictError(Status.TIMEOUT, f"was still running after {after} s and was killed") from error
-        except wire.WireError as error:
-            raise VerdictError(Status.CHEATING, f"sent {error} on the harness's channel") from error
-        except wire.ClosedError:
-            self._raise_death()
+        if handover:
+            token, waited_ns = self._hand_over(handover, do, token)
+            start += waited_ns
+        answer = self._receive(do)
         answered = time.perf_counter_ns()
         if not self.trusted:
             self.freeze()
@@ -265,12 +271,59 @@ class Child:
         self._wall_left -= elapsed / 1e9
         if do == "load":
             self._refuse_filters()
-        if answer.get("token") != token:
-            raise VerdictError(Status.CHEATING, "the worker's answer was forged: it carries the wrong token")
+        _refuse_forged(answer, token)
         if "error" in answer:
             status = Status.COMPILE_ERROR if answer.get("stage") == "compile" else Status.RUNTIME_ERROR
             raise VerdictError(status, str(answer["error"])[:2000] or "raised an exception")
         return answer, elapsed, cpu
+
+    def _hand_over(self, handover: Handover, do: str, token: str) -> tuple[str, int]:
+        """Give the inputs to the child once it waits for them, and take the outputs once it says that they are done.
+        Returns the token of its answer, which it has from the signal, so that nothing that it has sent before counts,
+        and the nanoseconds for which it waited."""
+        signalled = secrets.token_hex(8)
+        try:
+            _refuse_forged(self._receive(do), token)
+            waits = time.perf_counter_ns()
+            handover.give()
+            self._send({"token": signalled})
+            waited_ns = time.perf_counter_ns() - waits
+            self._deadline += waited_ns / 1e9
+            self._spin()
+            _refuse_forged(self._receive(do), signalled)
+            handover.take()
+        except BaseException:
+            self.end()  # it would take the next command for the signal
+            raise
+        return signalled, waited_ns
+
+    def _spin(self) -> None:
+        """Wait for a message without sleeping, since a process that sleeps is woken late. A long wait ends earlier."""
+        until = min(self._deadline, time.monotonic() + SPIN_SECONDS)
+        while not wire.pending(self._answers) and time.monotonic() < until:
+            pass
+
+    def _send(self, message: dict[str, Any]) -> None:
+        try:
+            wire.send(self._commands, message)
+        except BlockingIOError as error:
+            raise VerdictError(Status.CHEATING, "stuffed the harness's channel, so that no command fits") from error
+        except BrokenPipeError:
+            self._raise_death()
+
+    def _receive(self, do: str) -> dict[str, Any]:
+        """The next message of the child, which is to arrive before the deadline."""
+        try:
+            self._await_answer(do)
+            return wire.receive(self._answers, self._deadline)
+        except wire.SilenceError as error:
+            self._left = 0.0
+            after = f"{WALL_SHARE * self._given:.2g}" if self.counts_processor_time else f"{self._given:g}"
+            raise VerdictError(Status.TIMEOUT, f"was still running after {after} s and was killed") from error
+        except wire.WireError as error:
+            raise VerdictError(Status.CHEATING, f"sent {error} on the harness's channel") from error
+        except wire.ClosedError:
+            self._raise_death()
 
     def _await_answer(self, do: str) -> None:
         """Wait for an answer or the deadline. Meanwhile refuse the system calls that the sandbox asks the parent about.
@@ -410,7 +463,7 @@ class Child:
         except OSError:
             return 0
 
-    def _raise_death(self) -> None:
+    def _raise_death(self) -> NoReturn:
         self._signal(signal.SIGCONT)
         left = max(0.1, self._deadline - time.monotonic())
         while left > 0:
@@ -421,7 +474,7 @@ class Child:
             left -= 0.002
         raise VerdictError(Status.TIMEOUT, "closed the harness's channel and went on running; it was killed")
 
-    def _died(self, status: int) -> None:
+    def _died(self, status: int) -> NoReturn:
         if not os.WIFSIGNALED(status):
             raise VerdictError(Status.RUNTIME_ERROR, f"ended the process with exit status {os.WEXITSTATUS(status)}")
         number = os.WTERMSIG(status)
@@ -437,3 +490,8 @@ class Child:
             size = f"{self._file_bytes >> 20} MiB"
             raise VerdictError(Status.RUNTIME_ERROR, f"wrote a file or output of more than {size}")
         raise VerdictError(Status.RUNTIME_ERROR, f"was killed by {signal.Signals(number).name}")
+
+
+def _refuse_forged(message: dict[str, Any], token: str) -> None:
+    if message.get("token") != token:
+        raise VerdictError(Status.CHEATING, "the worker's answer was forged: it carries the wrong token")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -57,8 +59,8 @@ class GpuArena:
         self._bytes = self._shared
 
     def hide(self) -> None:
-        """Work on a private copy from here on. The child gets inputs after `show`, and the parent gets outputs after
-        `take`."""
+        """Work on a private copy from here on. The child gets inputs after `show`, and the parent gets outputs by
+        `taker`."""
         self.unhide()
         self._bytes = torch.empty(self.slots[-1][-1].end, dtype=torch.uint8, device="cuda")
 
@@ -68,7 +70,7 @@ class GpuArena:
 
     def show(self) -> None:
         """Copy the inputs to the shared memory, and evict them from the cache. Returns when that is done."""
-        _copy(self._shared, self._bytes, [slot[: self._inputs] for slot in self.slots])
+        _copying(self._shared, self._bytes, [slot[: self._inputs] for slot in self.slots])()
         self.evict()
 
     def evict(self) -> None:
@@ -79,12 +81,27 @@ class GpuArena:
         self._junk.fill_(1)
         torch.cuda.synchronize()
 
-    def take(self, slots: Iterable[int]) -> None:
-        """Copy these slots as the child has written them by now, so that they can be checked. Returns when that is
-        done."""
-        for slot in slots:
-            _copy(self._bytes, self._shared, [self.slots[slot]])
-        torch.cuda.synchronize()
+    def taker(self, slots: Iterable[int], others: Iterable[int] = ()) -> Callable[[], int]:
+        """Prepare to copy these slots as the child will have written them, so that they can be checked. The function
+        that is returned copies them and at once the others, so that the GPU does not turn to the child in between. It
+        returns when all is done, with the time by `time.perf_counter_ns` at which the first slots were there."""
+        first, second = (
+            [_copying(self._bytes, self._shared, [self.slots[slot]]) for slot in some] for some in (slots, others)
+        )
+        there = torch.cuda.Event()
+
+        def take() -> int:
+            for copy in first:
+                copy()
+            there.record()
+            for copy in second:
+                copy()
+            there.synchronize()
+            taken = time.perf_counter_ns()
+            torch.cuda.synchronize()
+            return taken
+
+        return take
 
     def write_inputs(self, slot: int, inputs: Sequence[Any]) -> None:
         for place, values in zip(self.slots[slot], inputs, strict=False):
@@ -127,15 +144,14 @@ class GpuArena:
         return self._bytes[place.offset : place.offset + place.bytes].view(dtype).view(place.shape)
 
 
-def _copy(into: torch.Tensor, values: torch.Tensor, slots: Sequence[Sequence[Place]]) -> None:
-    """Copy these neighbouring places of each slot with their guards, by one kernel. Kernels of two processes take turns
-    on a GPU, so nothing of the child runs meanwhile. A copy by the copy engine would leave the multiprocessors to the
-    child, and so would several kernels, between which the GPU waits for the host."""
-    if slots and slots[0]:
-        begin, end = slots[0][0].offset - GUARD, slots[0][-1].end
-        apart = slots[1][0].offset - slots[0][0].offset if len(slots) > 1 else 0  # all slots of a case are alike
-        shape, stride = (len(slots), (end - begin) // _WORD), (apart // _WORD, 1)
-        source, target = (
-            memory.view(torch.int64).as_strided(shape, stride, begin // _WORD) for memory in (values, into)
-        )
-        torch.bitwise_or(source, 0, out=target)
+def _copying(into: torch.Tensor, values: torch.Tensor, slots: Sequence[Sequence[Place]]) -> Callable[[], Any]:
+    """Prepare to copy these neighbouring places of each slot with their guards, by one kernel. Kernels of two processes
+    take turns on a GPU, so nothing of the child runs meanwhile. A copy by the copy engine would leave the
+    multiprocessors to the child, and so would several kernels, between which the GPU waits for the host."""
+    if not slots or not slots[0]:
+        return lambda: None
+    begin, end = slots[0][0].offset - GUARD, slots[0][-1].end
+    apart = slots[1][0].offset - slots[0][0].offset if len(slots) > 1 else 0  # all slots of a case are alike
+    shape, stride = (len(slots), (end - begin) // _WORD), (apart // _WORD, 1)
+    source, target = (memory.view(torch.int64).as_strided(shape, stride, begin // _WORD) for memory in (values, into))
+    return partial(torch.bitwise_or, source, 0, out=target)

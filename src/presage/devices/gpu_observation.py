@@ -21,9 +21,12 @@ CLOCKED_NS, SPREADS = 3_000_000, 30
 """A window by the parent's clock takes CLOCKED_NS, or SPREADS times the spread of empty windows if that is longer. The
 uncertainty of subtracting an empty window is then under 3 % of it."""
 MOST_CALLS = 512
-AGREES = 0.02
-"""Times by events that are less than the parent's clock says by at most this share are believed, since the clock is no
-more exact. Times of typical calls that are less than the mean of a window by at most this share are believed, too."""
+AGREES, CLOCK_AGREES = 0.02, 0.01
+"""Times of typical calls that are less than the mean of a window by at most AGREES are believed. Times by events that
+are less than the parent's clock says by at most CLOCK_AGREES are believed, since the clock is no more exact. This is
+all that forged events gain. If they report less, the median by the clock is the result, so CLOCK_AGREES can be as small
+as the uncertainty of that median. If it were smaller, chance would often decide against the events of honest
+modules."""
 
 
 @dataclass
@@ -110,7 +113,9 @@ class WorkerObservation(GpuObservation):
     @property
     def is_clocked(self) -> bool:
         """Whether the parent's clock says more. Then the host code takes longer, or the events cannot be believed."""
-        return bool(self.clocked_ns) and median(super().samples().values()) < (1 - AGREES) * median(self.clocked_ns)
+        if not self.clocked_ns:
+            return False
+        return median(super().samples().values()) < (1 - CLOCK_AGREES) * median(self.clocked_ns)
 
     def samples(self) -> dict[int, float]:
         if not self.is_clocked:

@@ -20,7 +20,7 @@ from typing import Any
 from presage.core.statistics import median_interval
 from presage.devices import recorded_call
 from presage.devices.base import CaseTiming, Effort
-from presage.devices.child import Child, ChildLostError, TimingError, VerdictError, Window
+from presage.devices.child import Child, ChildLostError, Handover, TimingError, VerdictError, Window
 from presage.devices.conduct import PATIENCE
 from presage.devices.examiner import CheckingError
 from presage.devices.gpu_memory import CrowdedError
@@ -50,10 +50,10 @@ SECOND_HOLD_NS = 5_000_000
 long."""
 CLOCKED_WINDOWS, LONG_NS = 2, 500_000_000
 """A module's throughput is the best of CLOCKED_WINDOWS windows, or a single window if it takes LONG_NS or more."""
-LEAST_WITNESSED, MOST_WITNESSED, WITNESSED_WIDTH, WITNESSED_NS = 5, 15, 0.015, 30_000_000
+LEAST_WITNESSED, MOST_WITNESSED, WITNESSED_WIDTH, WITNESSED_NS = 5, 25, 0.01, 30_000_000
 """How many windows by the parent's clock give the least time that is believed: LEAST_WITNESSED, and up to
 MOST_WITNESSED until the relative half-width of their median is at most WITNESSED_WIDTH, if there is time. Each takes
-WITNESSED_NS if there is room."""
+WITNESSED_NS if there is room. What forged events gain in the worst case is this width and CLOCK_AGREES together."""
 SLOWED_SHARE = 0.01
 """Windows of control calls that take longer than after the module's process has ended, by more than this share of the
 module's windows, were slowed by it."""
@@ -85,6 +85,8 @@ class Witnessed:
     calls: int
     control: dict[str, Any]
     """The layout of the control calls."""
+    taken: int
+    """The number of calls whose outputs are copied while the clock runs."""
     windows: list[int] = field(default_factory=list)
     """Nanoseconds of the module's windows."""
     beyond_ns: float = math.inf
@@ -94,6 +96,16 @@ class Witnessed:
     def call_ns(self) -> tuple[float, ...]:
         """Nanoseconds per call, one value per window."""
         return tuple(max(1.0, (ns - self.beyond_ns) / self.calls) for ns in self.windows)
+
+
+@contextmanager
+def _stopped_like_any(child: Child) -> Iterator[None]:
+    """Every child is stopped and resumed alike, also one that we trust."""
+    trusted, child.trusted = child.trusted, False
+    try:
+        yield
+    finally:
+        child.trusted = trusted
 
 
 class ReplayError(VerdictError):
@@ -288,35 +300,44 @@ class ModuleTrial(GpuTrial):
             arena.write_inputs(slot, inputs[slot])
             arena.poison(slot)
 
-    def _clocked(self, child: Child, calls: int, collects: bool = True, repeats: int = 1, arena: Any = None) -> Window:
+    def _clocked(self, child: Child, calls: int, arena: Any = None) -> Window:
         """Run one window by the parent's clock alone, from before the child gets the inputs until its outputs are
-        copied. All work on them happens in between, on whatever stream and whatever it waits for. If outputs are not
-        collected, the inputs are there before the clock starts, since a module then gains nothing by a short time."""
-        arena, trusted = arena or self._child.arena, child.trusted
-        child.trusted = False  # every child is stopped and resumed alike
-        if not collects:
-            arena.show()
-        arena.evict()  # also makes the GPU switch to this process, alike before every window
-        start = time.perf_counter_ns()
-        try:
-            if collects:
-                arena.show()
-            window = child.window(calls, paced=False, collects=collects, repeats=repeats)
-            if collects:
-                arena.take(self._taken_at_once(arena))
-        finally:
-            child.trusted = trusted
-        ended = time.perf_counter_ns()
-        if collects and child is not self._idle:
-            arena.take(self._looked_at)
-        return replace(window, parent_ns=ended - start, calls=calls * repeats)
+        copied. All work on them happens in between, on whatever stream and whatever it waits for. Work can start when
+        the inputs are there, and go on until outputs are copied. So the child is resumed before the clock starts and
+        stopped after it ends, and between these moments and its calls there is only a short message each."""
+        arena = arena or self._child.arena
+        taken, others = self._taken_at_once(arena)
+        take, times = arena.taker(taken, others), list[int]()
 
-    def _taken_at_once(self, arena: Any) -> list[int]:
-        """The slots whose outputs are copied while the clock runs, the same number in each window. The child does not
-        know which. An output that is not ready by then is wrong."""
+        def give() -> None:
+            arena.evict()  # also makes the GPU switch to this process, alike before every window
+            times.append(time.perf_counter_ns())
+            arena.show()
+
+        with _stopped_like_any(child):
+            handover = Handover(give, lambda: times.append(take()))
+            window = child.window(calls, handover, paced=False, collects=True, repeats=1)
+        start, ended = times
+        return replace(window, parent_ns=ended - start)
+
+    def _in_a_row(self, child: Child, calls: int, repeats: int) -> int:
+        """Nanoseconds by the parent's clock of a window whose outputs are not collected. The inputs are there before
+        the clock starts, since a module gains nothing by a short time."""
+        arena = self._child.arena
+        arena.show()
+        arena.evict()
+        with _stopped_like_any(child):
+            start = time.perf_counter_ns()
+            child.window(calls, paced=False, collects=False, repeats=repeats)
+            return time.perf_counter_ns() - start
+
+    def _taken_at_once(self, arena: Any) -> tuple[list[int], list[int]]:
+        """The slots whose outputs are copied while the clock runs, the same number in each window, and those that are
+        copied right behind. The child does not know which. An output that is not ready by then is wrong."""
         slots = len(arena.slots)
-        chosen = dict.fromkeys([slot for slot in self._looked_at if slot < slots] + list(range(slots)))
-        return list(chosen)[: self._taken]
+        looked_at = [slot for slot in self._looked_at if slot < slots]
+        chosen = list(dict.fromkeys([*looked_at, *range(slots)]))
+        return chosen[: self._taken], looked_at[self._taken :]
 
     def _lay_out_idle(self, layout: dict[str, Any], arena: Any = None) -> None:
         handle = (arena or self._child.arena).handle
@@ -329,7 +350,7 @@ class ModuleTrial(GpuTrial):
     def _empty_ns(self, calls: int = 1) -> float:
         """Nanoseconds of a window in which `calls` calls do nothing and return nothing."""
         self._lay_out_idle(NOTHING)
-        return float(self._clocked(self._idle, 1, collects=False, repeats=calls).parent_ns)
+        return float(self._in_a_row(self._idle, 1, calls))
 
     def _throughput(self, case: Case, call_ns: float) -> float:
         """The least nanoseconds per call when nothing waits for a single call or for its outputs. `call_ns`: the
@@ -343,7 +364,7 @@ class ModuleTrial(GpuTrial):
         empty, found = [], []
         for _ in range(CLOCKED_WINDOWS if calls * call_ns < LONG_NS else 1):
             empty.append(self._empty_ns(slots * repeats))
-            found.append(self._clocked(self._child, slots, collects=False, repeats=repeats).parent_ns)
+            found.append(self._in_a_row(self._child, slots, repeats))
         return max(1.0, (min(found) - min(empty)) / (slots * repeats))
 
     def _spread(self, case: Case) -> list[float]:
@@ -406,7 +427,7 @@ class ModuleTrial(GpuTrial):
         self.lay_out(case, calls)
         control_ns, control = self._lay_out_control(case, call_ns)
         self._child.arena.hide()
-        seen = Witnessed(case, calls, control)
+        seen = Witnessed(case, calls, control, self._taken)
         controls = []
         self._witnessed, start = True, time.monotonic()
         try:
@@ -437,6 +458,7 @@ class ModuleTrial(GpuTrial):
         for name, seen in self._clocked_by.items():
             arena.lay_out(self.problem, seen.case, seen.calls)
             self._lay_out_idle(seen.control, arena)
+            self._taken = seen.taken
             control_ns = self._control_call_ns()
             arena.hide()
             windows = min(len(seen.windows), LEAST_WITNESSED)

@@ -196,7 +196,8 @@ def serve(commands: int, answers: int, load: Callable[[dict[str, Any]], Any]) ->
     runner: Any = None
     while True:
         command = wire.receive(commands)
-        answer: dict[str, Any] = {"token": command["token"]}
+        awaits = command.get("awaits", False)
+        answer: dict[str, Any] = {"token": _signalled(commands, answers, command) if awaits else command["token"]}
         try:
             match command["do"]:
                 case "load":
@@ -212,7 +213,18 @@ def serve(commands: int, answers: int, load: Callable[[dict[str, Any]], Any]) ->
             stage = "compile" if _is_compiling(error) else "run"
             answer |= {"error": summary(error)[:2000], "stage": stage}
             _print_from_the_kernel_on(error)
+        if awaits:  # the parent takes the outputs at once; the whole answer takes longer to write and to read
+            wire.send(answers, {"token": answer["token"]})
         wire.send(answers, answer)
+
+
+def _signalled(commands: int, answers: int, command: dict[str, Any]) -> str:
+    """Say that this process waits, and spin until the parent's signal, since a process that sleeps is woken late.
+    Returns the token of the signal."""
+    wire.send(answers, {"token": command["token"]})
+    while not wire.pending(commands):
+        pass
+    return str(wire.receive(commands)["token"])
 
 
 _OURS = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
