@@ -237,15 +237,17 @@ def test_whoever_it_is_waits_for_the_signal_and_says_that_it_is_done_before_it_a
 
     assert ask(do="load", kind=kind) == {"token": "asked"}
     assert ask(do="lay out", **layout(2)) == {"token": "asked"}
-    for signal in ("a", "b"):
+    for asked, signal in ((wire.token(), wire.token()) for _ in range(2)):
         fill(arena, 2)
         ctypes.memset(ctypes.addressof(arena) + 5 * BYTES, 0, BYTES)
-        assert ask(do="run", paced=False, collects=True, repeats=1, awaits=True) == {"token": "asked"}
+        run = {"do": "run", "paced": False, "collects": True, "repeats": 1, "awaits": True}
+        wire.send(commands, {"token": asked, **run})
+        assert wire.receive_token(answers) == asked
         time.sleep(0.05)
         assert not output(arena, 1).any()
         assert not wire.pending(answers)
-        wire.send(commands, {"token": signal})
-        assert wire.receive(answers) == {"token": signal}
+        wire.send_token(commands, signal)
+        assert wire.receive_token(answers) == signal
         assert output(arena, 1).any()
         answer = wire.receive(answers)
         assert (answer["token"], len(answer["outputs"])) == (signal, 2)

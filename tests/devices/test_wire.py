@@ -32,6 +32,26 @@ def test_a_message_arrives_as_it_was_sent(pipe: tuple[int, int], message: dict[s
     sender.join()
 
 
+def test_a_token_arrives_as_it_was_sent_and_every_one_is_new(pipe: tuple[int, int]) -> None:
+    tokens = [wire.token() for _ in range(5)]
+    assert len(set(tokens)) == 5
+    for token in tokens:
+        wire.send_token(pipe[1], token)
+    wire.send(pipe[1], {"b": 1})
+    assert [wire.receive_token(pipe[0]) for _ in tokens] == tokens
+    assert wire.receive(pipe[0]) == {"b": 1}
+
+
+def test_half_a_token_is_none(pipe: tuple[int, int]) -> None:
+    os.write(pipe[1], b"\xff" * 8)
+    with pytest.raises(wire.SilenceError):
+        wire.receive_token(pipe[0], time.monotonic() + 0.05)
+    os.write(pipe[1], b"12345678")
+    os.close(pipe[1])
+    with pytest.raises(wire.WireError, match="cut off"):
+        wire.receive_token(pipe[0])
+
+
 def test_messages_keep_their_order(pipe: tuple[int, int]) -> None:
     for i in range(5):
         wire.send(pipe[1], {"i": i})

@@ -6,13 +6,12 @@ import contextlib
 import fcntl
 import math
 import os
-import secrets
 import select
 import signal
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar, NoReturn, TypeVar
 
 import numpy as np
 
@@ -37,6 +36,7 @@ STOP_SECONDS = 10.0
 SLOW_STOP_SECONDS = 1.0
 """A stop that takes longer is a TimingError. Normally it takes microseconds, on the busiest machine milliseconds."""
 WORKER = "presage.devices.worker.main:start"
+Message = TypeVar("Message")
 _OUTPUT_TAIL = 2000
 
 
@@ -241,7 +241,7 @@ class Child:
     def _exchange(
         self, do: str, details: dict[str, Any], handover: Handover | None = None
     ) -> tuple[dict[str, Any], int, int]:
-        token = secrets.token_hex(8)
+        token = wire.token()
         message = {"do": do, "token": token, **({"awaits": True} if handover else {}), **details}
         start = time.perf_counter_ns()
         self._deadline = time.monotonic() + self._wall_left
@@ -249,7 +249,7 @@ class Child:
             if wire.closed(self._answers):
                 self._raise_death()
             raise VerdictError(Status.CHEATING, "wrote to the harness's channel when nothing had been asked")
-        self._send(message)
+        self._send(wire.send, message)
         self._refuse_motion()
         cpu = self._cpu_ns()
         if self.counts_processor_time:
@@ -260,7 +260,7 @@ class Child:
         if handover:
             token, waited_ns = self._hand_over(handover, do, token)
             start += waited_ns
-        answer = self._receive(do)
+        answer = self._receive(wire.receive, do)
         answered = time.perf_counter_ns()
         if not self.trusted:
             self.freeze()
@@ -271,7 +271,7 @@ class Child:
         self._wall_left -= elapsed / 1e9
         if do == "load":
             self._refuse_filters()
-        _refuse_forged(answer, token)
+        _refuse_forged(answer.get("token"), token)
         if "error" in answer:
             status = Status.COMPILE_ERROR if answer.get("stage") == "compile" else Status.RUNTIME_ERROR
             raise VerdictError(status, str(answer["error"])[:2000] or "raised an exception")
@@ -279,18 +279,18 @@ class Child:
 
     def _hand_over(self, handover: Handover, do: str, token: str) -> tuple[str, int]:
         """Give the inputs to the child once it waits for them, and take the outputs once it says that they are done.
-        Returns the token of its answer, which it has from the signal, so that nothing that it has sent before counts,
-        and the nanoseconds for which it waited."""
-        signalled = secrets.token_hex(8)
+        Returns the token of its answer, which is the signal, so that nothing that it has sent before counts, and the
+        nanoseconds for which it waited."""
+        signalled = wire.token()
         try:
-            _refuse_forged(self._receive(do), token)
+            _refuse_forged(self._receive(wire.receive_token, do), token)
             waits = time.perf_counter_ns()
             handover.give()
-            self._send({"token": signalled})
+            self._send(wire.send_token, signalled)
             waited_ns = time.perf_counter_ns() - waits
             self._deadline += waited_ns / 1e9
             self._spin()
-            _refuse_forged(self._receive(do), signalled)
+            _refuse_forged(self._receive(wire.receive_token, do), signalled)
             handover.take()
         except BaseException:
             self.end()  # it would take the next command for the signal
@@ -303,19 +303,19 @@ class Child:
         while not wire.pending(self._answers) and time.monotonic() < until:
             pass
 
-    def _send(self, message: dict[str, Any]) -> None:
+    def _send(self, send: Callable[[int, Message], None], message: Message) -> None:
         try:
-            wire.send(self._commands, message)
+            send(self._commands, message)
         except BlockingIOError as error:
             raise VerdictError(Status.CHEATING, "stuffed the harness's channel, so that no command fits") from error
         except BrokenPipeError:
             self._raise_death()
 
-    def _receive(self, do: str) -> dict[str, Any]:
+    def _receive(self, receive: Callable[[int, float], Message], do: str) -> Message:
         """The next message of the child, which is to arrive before the deadline."""
         try:
             self._await_answer(do)
-            return wire.receive(self._answers, self._deadline)
+            return receive(self._answers, self._deadline)
         except wire.SilenceError as error:
             self._left = 0.0
             after = f"{WALL_SHARE * self._given:.2g}" if self.counts_processor_time else f"{self._given:g}"
@@ -492,6 +492,6 @@ class Child:
         raise VerdictError(Status.RUNTIME_ERROR, f"was killed by {signal.Signals(number).name}")
 
 
-def _refuse_forged(message: dict[str, Any], token: str) -> None:
-    if message.get("token") != token:
+def _refuse_forged(found: object, token: str) -> None:
+    if found != token:
         raise VerdictError(Status.CHEATING, "the worker's answer was forged: it carries the wrong token")

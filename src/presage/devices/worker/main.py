@@ -214,17 +214,17 @@ def serve(commands: int, answers: int, load: Callable[[dict[str, Any]], Any]) ->
             answer |= {"error": summary(error)[:2000], "stage": stage}
             _print_from_the_kernel_on(error)
         if awaits:  # the parent takes the outputs at once; the whole answer takes longer to write and to read
-            wire.send(answers, {"token": answer["token"]})
+            wire.send_token(answers, answer["token"])
         wire.send(answers, answer)
 
 
 def _signalled(commands: int, answers: int, command: dict[str, Any]) -> str:
     """Say that this process waits, and spin until the parent's signal, since a process that sleeps is woken late.
-    Returns the token of the signal."""
-    wire.send(answers, {"token": command["token"]})
+    Returns the signal, a token."""
+    wire.send_token(answers, command["token"])
     while not wire.pending(commands):
         pass
-    return str(wire.receive(commands)["token"])
+    return wire.receive_token(commands)
 
 
 _OURS = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))

@@ -1,15 +1,18 @@
-"""Messages between parent and child: a length, then one JSON object. A reader must not trust the content."""
+"""Messages between parent and child: a length, then one JSON object; or a bare token, which is sent and read in a few
+microseconds. A reader must not trust the content."""
 
 from __future__ import annotations
 
 import json
 import os
+import secrets
 import select
 import struct
 import time
 from typing import Any
 
 MAX_BYTES = 1 << 20
+_TOKEN = 16
 
 
 class WireError(Exception):
@@ -44,6 +47,20 @@ def receive(fd: int, deadline: float | None = None) -> dict[str, Any]:
     if not isinstance(message, dict):
         raise WireError("a message that is not an object")
     return message
+
+
+def token() -> str:
+    """A new secret by which an answer is known."""
+    return secrets.token_hex(_TOKEN // 2)
+
+
+def send_token(fd: int, token: str) -> None:
+    os.write(fd, token.encode())
+
+
+def receive_token(fd: int, deadline: float | None = None) -> str:
+    """Return the next token. What comes is not checked. Raises as `receive`."""
+    return _read(fd, _TOKEN, deadline).decode(errors="replace")
 
 
 def pending(fd: int) -> bool:
