@@ -54,7 +54,7 @@ LEAST_WITNESSED, MOST_WITNESSED, WITNESSED_WIDTH, WITNESSED_NS = 5, 25, 0.01, 30
 """How many windows by the parent's clock give the least time that is believed: LEAST_WITNESSED, and up to
 MOST_WITNESSED until the relative half-width of their median is at most WITNESSED_WIDTH, if there is time. Each takes
 WITNESSED_NS if there is room. What forged events gain in the worst case is this width and CLOCK_AGREES together."""
-SLOWED_SHARE = 0.01
+SLOWED_SHARE = 0.005
 """Windows of control calls that take longer than after the module's process has ended, by more than this share of the
 module's windows, were slowed by it."""
 CHECKED_CALLS, TAKEN_SHARE = 8, 0.1
