@@ -28,13 +28,14 @@ WAITING = """
 import os, sys, time
 from presage.devices.worker import wire
 
-pending, send = wire.pending, wire.send_token
+watch, send = wire.watch, wire.send_token
 
 def waiting(fd):
     frame = sys._getframe(1)
-    return meanwhile(fd, frame.f_locals["answers"], frame.f_locals["command"]["token"])
+    meanwhile(fd, frame.f_locals["answers"], frame.f_locals["command"]["token"])
+    watch(fd)
 
-wire.pending = waiting
+wire.watch = waiting
 
 def custom_kernel(data):
     return 1
@@ -119,13 +120,13 @@ def test_a_child_is_given_the_time_for_which_it_waits(begin: Begin) -> None:
 MEANWHILE = {
     "answers early": "def meanwhile(fd, answers, token):\n    wire.send(answers, {'token': token, 'ns': 0})",
     "says twice that it waits": "def meanwhile(fd, answers, token):\n    send(answers, token)",
-    "writes garbage": "def meanwhile(fd, answers, token):\n    os.write(answers, b'\\xff' * 8)",
+    "writes garbage": "def meanwhile(fd, answers, token):\n    os.write(answers, b'\\xff' * 16)",
     "keeps its signal": "def meanwhile(fd, answers, token):\n    while True:\n        os.read(fd, 1 << 16)",
-    "loses a byte": "def meanwhile(fd, answers, token):\n    return pending(fd) and len(os.read(fd, 1)) == 1",
+    "loses a byte": "def meanwhile(fd, answers, token):\n    os.read(fd, 1)",
     "ends": "def meanwhile(fd, answers, token):\n    os._exit(3)",
     "never waits": """
 def meanwhile(fd, answers, token):
-    return pending(fd)
+    pass
 
 def counted(*arguments):
     sent.append(1)

@@ -42,6 +42,20 @@ def test_a_token_arrives_as_it_was_sent_and_every_one_is_new(pipe: tuple[int, in
     assert wire.receive(pipe[0]) == {"b": 1}
 
 
+def test_whoever_watches_returns_at_the_deadline_or_when_there_is_something(pipe: tuple[int, int]) -> None:
+    wire.watch(pipe[0], time.monotonic() + 0.02)
+    assert not wire.pending(pipe[0])
+    later = threading.Timer(0.05, wire.send_token, (pipe[1], wire.token()))
+    later.start()
+    wire.watch(pipe[0])
+    assert wire.pending(pipe[0])
+    os.close(pipe[1])
+    wire.receive_token(pipe[0])
+    wire.watch(pipe[0])
+    with pytest.raises(wire.ClosedError):
+        wire.receive_token(pipe[0])
+
+
 def test_half_a_token_is_none(pipe: tuple[int, int]) -> None:
     os.write(pipe[1], b"\xff" * 8)
     with pytest.raises(wire.SilenceError):

@@ -31,7 +31,6 @@ START_SECONDS = 60.0
 WALL_SHARE, _LOOK_SECONDS = 4.0, 0.05
 """If processor time is limited, wall-clock time is limited to WALL_SHARE times as much. Processor time is read every
 _LOOK_SECONDS."""
-SPIN_SECONDS = 0.1
 STOP_SECONDS = 10.0
 SLOW_STOP_SECONDS = 1.0
 """A stop that takes longer is a TimingError. Normally it takes microseconds, on the busiest machine milliseconds."""
@@ -289,19 +288,14 @@ class Child:
             self._send(wire.send_token, signalled)
             waited_ns = time.perf_counter_ns() - waits
             self._deadline += waited_ns / 1e9
-            self._spin()
+            if self._listener is None:  # whose questions would have to be answered meanwhile
+                wire.watch(self._answers, self._deadline)
             _refuse_forged(self._receive(wire.receive_token, do), signalled)
             handover.take()
         except BaseException:
             self.end()  # it would take the next command for the signal
             raise
         return signalled, waited_ns
-
-    def _spin(self) -> None:
-        """Wait for a message without sleeping, since a process that sleeps is woken late. A long wait ends earlier."""
-        until = min(self._deadline, time.monotonic() + SPIN_SECONDS)
-        while not wire.pending(self._answers) and time.monotonic() < until:
-            pass
 
     def _send(self, send: Callable[[int, Message], None], message: Message) -> None:
         try:

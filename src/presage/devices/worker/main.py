@@ -219,11 +219,9 @@ def serve(commands: int, answers: int, load: Callable[[dict[str, Any]], Any]) ->
 
 
 def _signalled(commands: int, answers: int, command: dict[str, Any]) -> str:
-    """Say that this process waits, and spin until the parent's signal, since a process that sleeps is woken late.
-    Returns the signal, a token."""
+    """Say that this process waits, and watch for the parent's signal. Returns the signal, a token."""
     wire.send_token(answers, command["token"])
-    while not wire.pending(commands):
-        pass
+    wire.watch(commands)
     return wire.receive_token(commands)
 
 
