@@ -273,7 +273,7 @@ class AbsurdRoof:
     def floor_ns(self, problem: Problem, case: Case) -> float:
         return 1e15
 
-    impossible_ns = floor_ns
+    impossible_ns = single_ns = floor_ns
 
     def refresh(self) -> None:
         self.refreshed += 1

@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-from presage import Case, Effort, Kernel, Problem, Status
+from presage import Case, Effort, Kernel, Problem, Status, load_recording
 from presage.devices.child import VerdictError, Window
 from presage.devices.gpu_memory import GIB, CrowdedError
 from presage.devices.gpu_observation import (
@@ -22,6 +22,7 @@ from presage.devices.gpu_observation import (
 )
 from presage.devices.gpu_trial import CalledAheadError, GpuTrial
 from presage.devices.module_trial import ModuleTrial
+from presage.devices.recorded import RecordedDevice
 from presage.kernels.kernel import from_source
 from presage.problems import registry
 
@@ -60,6 +61,8 @@ class Roof:
 
     def impossible_ns(self, problem: Problem, case: Case) -> float:
         return self.least_ns
+
+    single_ns = impossible_ns
 
     def refresh(self) -> None:
         return
@@ -314,6 +317,51 @@ def test_a_worker_is_believed_no_less_than_the_parents_clock_says(
     answer = {"samples_ns": [claimed * US] * 2, "tails_ns": [0] * 2, "queued_ns": [0] * 2, "hold_ns": US}
     observation.windows, observation.rounds = [Window(0, 0, 0, 2, answer)] * 3, [3, 4, 5]
     assert observation.typical_ns() == typical * US
+
+
+@pytest.mark.parametrize(
+    ("claimed", "clocked", "typical"),
+    [
+        pytest.param(36, (30, 30, 30), 36, id="a call that is longer is believed"),
+        pytest.param(3, (30, 30, 30), 35, id="calls that were made together"),
+        pytest.param(30, (30, 30, 30), 35, id="events that say as little as the clock"),
+        pytest.param(3, (47, 48, 49), 48, id="the clock says more"),
+    ],
+)
+def test_no_call_is_believed_to_be_faster_than_one_that_is_made_alone(
+    claimed: float, clocked: tuple[float, ...], typical: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Roof, "single_ns", lambda *_: 35 * US)
+    trial = ModuleTrial(ADDITION, BARE, Effort(rounds=ROUNDS), "it reads a value")
+    observation = WorkerObservation(2, ROUNDS, clocked_ns=tuple(us * US for us in clocked))
+    answer = {"samples_ns": [claimed * US] * 2, "tails_ns": [0] * 2, "queued_ns": [0] * 2, "hold_ns": US}
+    observation.windows, observation.rounds = [Window(0, 0, 0, 2, answer)] * 3, [3, 4, 5]
+    trial.observations[CASE.name] = observation
+    monkeypatch.setattr(GpuTrial, "judge", lambda *_: None)
+    trial.judge(CASE, Roof())
+    assert observation.typical_ns() == typical * US
+
+
+@pytest.mark.parametrize("name", ["sum", "sum_of_squares", "matvec", "lerp", "vector_add"])
+def test_no_recorded_call_was_faster_than_one_that_is_made_alone(name: str) -> None:
+    """Nor would it have been called impossible."""
+    gpu_peaks = pytest.importorskip("presage.devices.gpu_peaks")
+
+    class H200(gpu_peaks.GpuPeaks):  # type: ignore[misc,name-defined]
+        l2_bytes = 60 << 20
+
+        def __init__(self) -> None:
+            facts = recording.facts["facts"]
+            self._best = {"bandwidth": facts["peak_bandwidth"], "float16": facts["peak_half_flops"]}
+
+    recording = load_recording("h200")
+    device, peaks = RecordedDevice(recording), H200()
+    problem = device.problem(name)
+    single = {case.name: peaks.single_ns(problem, case) for case in problem.timed["gpu"]}
+    rows = device.rows(name).values()
+    timed = [(case.median.value, single[case.case]) for row in rows for case in row.cases if case.case in single]
+    assert timed
+    assert all(took > least > 5000 for took, least in timed)
 
 
 @pytest.mark.parametrize(

@@ -279,6 +279,9 @@ class Peaks:
         cost = problem.cost(case)
         return FLOOR_MARGIN * self._least_ns(cost.bytes, cost.flops)
 
+    def single_ns(self, problem: Problem, case: Case) -> float:
+        return self.impossible_ns(problem, case)
+
     def _least_ns(self, moved: int, flops: int) -> float:
         return 1e9 * max(moved / self.bandwidth(moved), flops / self.flops)
 

@@ -109,6 +109,8 @@ class WorkerObservation(GpuObservation):
 
     clocked_ns: tuple[float, ...] = ()
     """Nanoseconds per call by the parent's clock, one value for each window of many calls."""
+    single_ns: float = 0.0
+    """The least nanoseconds of a call that is made alone. Calls that are made together may take less by that clock."""
 
     @property
     def is_clocked(self) -> bool:
@@ -118,9 +120,10 @@ class WorkerObservation(GpuObservation):
         return median(super().samples().values()) < (1 - CLOCK_AGREES) * median(self.clocked_ns)
 
     def samples(self) -> dict[int, float]:
-        if not self.is_clocked:
-            return super().samples()
-        return {-1 - at: ns for at, ns in enumerate(self.clocked_ns)}  # negative keys belong to no round
+        found = super().samples()
+        if self.is_clocked:
+            found = {-1 - at: ns for at, ns in enumerate(self.clocked_ns)}  # negative keys belong to no round
+        return {key: max(ns, self.single_ns) for key, ns in found.items()}
 
 
 def clocked_calls(call_ns: float, empty_ns: Sequence[float], room: int, least_ns: float = CLOCKED_NS) -> int:

@@ -14,6 +14,9 @@ IMPOSSIBLE = 0.95
 """A time is impossible if it is below this share of the time that moving the case's bytes and doing its operations
 takes at the measured peaks. The fastest of 40,284 recorded cases took 1.026 times the time at the peaks, and peaks are
 measured again before a kernel is accused."""
+RAMP_NS = 5_000
+"""How much longer than that share a single call takes at least, since a GPU needs time to fill and to drain. Of the
+same cases none took less than 5.4 us more."""
 
 
 class GpuPeaks:
@@ -47,6 +50,10 @@ class GpuPeaks:
         written = sum(problem.array_bytes(array, case) for array in problem.outputs)
         moved = cost.bytes - min(written, self.l2_bytes)
         return IMPOSSIBLE * 1e9 * max(moved / self.bandwidth, cost.flops / self.flops("float16"))
+
+    def single_ns(self, problem: Problem, case: Case) -> float:
+        """The least time of a call that is made alone. Of a foreign problem it is not known what has to be moved."""
+        return self.impossible_ns(problem, case) + (0.0 if problem.is_foreign else RAMP_NS)
 
     def measure(self, problem: Problem) -> None:
         """Measure the peaks that the problem's cases are compared with, before anything else uses the GPU."""

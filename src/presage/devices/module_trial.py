@@ -36,6 +36,7 @@ from presage.devices.gpu_trial import NOTHING, GpuTrial
 from presage.devices.plan import Inputs, Surprises
 from presage.devices.recorded_call import NotReplayedError
 from presage.devices.status import Status
+from presage.devices.trial import Roof
 from presage.kernels.kernel import Kernel
 from presage.problems.base import Case, Problem
 from presage.static import roofline
@@ -442,6 +443,12 @@ class ModuleTrial(GpuTrial):
         finally:
             self._witnessed = False
         return seen
+
+    def judge(self, case: Case, roof: Roof) -> None:
+        super().judge(case, roof)
+        observation = self.observations[case.name]
+        if isinstance(observation, WorkerObservation):
+            observation.single_ns = roof.single_ns(self.problem, case)
 
     @property
     def is_timed_alone(self) -> bool:

@@ -66,6 +66,9 @@ class Roof(Protocol):
     def impossible_ns(self, problem: Problem, case: Case) -> float:
         """The least time that an honest kernel can take, with a margin for the uncertainty of the peaks."""
 
+    def single_ns(self, problem: Problem, case: Case) -> float:
+        """The least time of an honest call, where calls could be made together and so take less each."""
+
     def refresh(self) -> None:
         """Measure the peaks again and keep the higher readings."""
 
