@@ -152,7 +152,8 @@ class Step:
     """Bytes that the step reads and writes, each tensor counted once."""
     flops: float = 0.0
     precision: str = "fp32"
-    """The GPU's peak that its operations are compared with: fp32, tf32, fp16, bf16, fp8 or fp64."""
+    """The GPU's peak that its operations are compared with: fp32, tf32, fp16, bf16, fp8, int8 or fp64. A launch without
+    products of tensor cores has fp32."""
 
     @property
     def base_name(self) -> str:

@@ -25,17 +25,21 @@ KINDS = (
 """The quantities counted per warp: instructions, in total and by kind; then active lanes summed over instructions,
 flops of tensor cores (those of `wmma` apart), 32-byte sectors that global accesses touch, and passes of shared
 accesses, including bank conflicts."""
+PRODUCTS = ("fp8", "int8", "fp16", "bf16", "tf32", "fp64")
+"""The types of the factors of tensor cores' products, the fastest first."""
 MOST_STEPS = 10_000
 """Limit of the basic blocks that are walked one by one."""
 _PERIODS = (1, 2, 3, 4)
 """Iterations after which a loop may repeat its pattern. A loop over a ring of N buffers repeats after N iterations."""
 _MEMORY, _EVIDENCE = 12, 4
 """Iterations of a loop that are remembered, and how many must be alike if non-linear operations are involved."""
-AT = {name: i for i, name in enumerate(KINDS)}
 UNBOUNDED = "unbounded_"
 """Prefix of a kind's name: the part of its count in loops whose end depends on memory. They are walked once."""
-COUNTED = (*KINDS, *(UNBOUNDED + name for name in KINDS))
-_UNBOUNDED = slice(len(KINDS), len(COUNTED))
+OF_TYPE = "flops_of_"
+"""Prefix of a type's name: the flops of tensor cores whose factors have this type."""
+COUNTED = (*KINDS, *(UNBOUNDED + name for name in KINDS), *(OF_TYPE + name for name in PRODUCTS))
+AT = {name: i for i, name in enumerate(COUNTED)}
+_UNBOUNDED = slice(len(KINDS), 2 * len(KINDS))
 
 
 class EndlessError(Exception):
