@@ -352,7 +352,10 @@ class Warp:
         target = after if block.target is None else block.target
         if block.guard is None:
             self._go(mask, target)
-        elif not self.known[block.guard[0]]:  # the predicate depends on memory: fall through, which leaves a loop
+        elif not self.known[block.guard[0]]:
+            # The predicate depends on memory: fall through. At the end of a loop that is one round of it. This is right
+            # where the loop waits for other blocks, and almost right where it tries again until something fits. A loop
+            # through data of an unknown length needs more, so what the round did is counted as unbounded, too.
             self._go(mask, after)
             if target in self._entered and target <= number:
                 since = self.counts - self._entered[target]
