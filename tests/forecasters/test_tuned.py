@@ -6,9 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from presage import Forecast, Forecaster, Prediction, load_kernel, load_problem
+from presage import Candidate, Forecast, Forecaster, Measured, Prediction, Task, load_kernel, load_problem
 from presage.forecasters import tuned
-from presage.forecasters.base import Candidate, Measured, Task
 from presage.problems import static
 from presage.static import hardware
 from presage.static.trace import Tuned
