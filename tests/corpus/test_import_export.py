@@ -5,6 +5,9 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import signal
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 from statistics import fmean
@@ -227,6 +230,38 @@ def test_ratios_to_a_library_make_a_pool_per_configuration(tmp_path: Path) -> No
     (folder / "codes.jsonl.zst").write_bytes(b"cut short")
     with pytest.raises(PresageError, match=r"no readable codes\.jsonl\.zst"):
         import_pairs(folder, tmp_path / "again.parquet")
+
+
+@pytest.mark.parametrize("exists", [False, True])
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])
+def test_an_export_that_fails_leaves_nothing(
+    small: Recording, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException, exists: bool
+) -> None:
+    def fail(*_: object) -> str:
+        raise error
+
+    folder = tmp_path / "more" / "out"
+    if exists:
+        folder.mkdir(parents=True)
+    monkeypatch.setattr(export, "_card", fail)  # after the tables are written
+    with pytest.raises(PresageError if isinstance(error, OSError) else KeyboardInterrupt):
+        export.export(small, folder)
+    assert not any(folder.iterdir()) if exists else not any(folder.parent.iterdir())
+    monkeypatch.undo()
+    export.export(small, folder)
+    assert sorted(each.name for each in folder.iterdir()) == ["README.md", "data"]
+
+
+def test_an_export_that_is_killed_leaves_nothing_under_its_name(small: Recording, tmp_path: Path) -> None:
+    kill = "export._card = lambda *_: os.kill(os.getpid(), signal.SIGKILL)"
+    code = f"""import os, pathlib, signal
+from presage.corpus import export
+from presage.devices.recording import open_recording
+{kill}
+export.export(open_recording(pathlib.Path({str(small.path)!r})), pathlib.Path({str(tmp_path / "out")!r}))
+"""
+    assert subprocess.run([sys.executable, "-c", code]).returncode == -signal.SIGKILL
+    assert not (tmp_path / "out").exists()
 
 
 def test_an_export_can_be_read_back(small: Recording, tmp_path: Path) -> None:

@@ -115,6 +115,35 @@ def inline(between: str = "__syncthreads();", host: str = "") -> str:
     return TORCH + INLINE.format(between=between, host=host)
 
 
+RAW = """
+CUDA = r'''
+extern "C" __global__ void rectify(const float *x, float *y, {kind} n) {{
+    const int at = blockIdx.x * blockDim.x + threadIdx.x;
+    if (at < n) y[at] = fmaxf(x[at], 0.0f){more};
+}}'''
+{built}
+
+class ModelNew(Layer):
+    def forward(self, x):
+        x = self.layer(x)
+        y = torch.empty_like(x)
+        {launch}
+        return y
+"""
+OF_TORCH = (
+    "kernel = torch.cuda._compile_kernel(CUDA, 'rectify')",
+    "kernel(((x.numel() + 255) // 256, 1, 1), (256, 1, 1), (x, y, x.numel()))",
+)
+OF_CUPY = (
+    "import cupy\nkernel = cupy.RawKernel(CUDA, 'rectify')",
+    "kernel(((x.numel() + 255) // 256,), (256,), (x.data_ptr(), cupy.asarray(y), x.numel()))",
+)
+
+
+def raw(built: str, launch: str, more: str = "", kind: str = "int") -> str:
+    return TORCH + RAW.format(built=built, launch=launch, more=more, kind=kind)
+
+
 GRAPH = """
 class ModelNew(Layer):
     @torch.autocast("cuda", enabled=False)
@@ -222,6 +251,10 @@ MODULES = {
         ),
         "right",
     ),
+    "a kernel that torch compiles": (raw(*OF_TORCH), "right"),
+    "a kernel that torch compiles, of a wide number": (raw(*OF_TORCH, kind="long long"), "right"),
+    "a kernel that torch compiles, wrong": (raw(*OF_TORCH, more=" + 1.0f"), "wrong"),
+    "a kernel of CuPy": (raw(*OF_CUPY, kind="long long"), "right"),
     "inline CUDA, without a barrier": (inline(between=""), "wrong"),
     "no module": ("x = 1\n", "untried"),
 }  # fmt: skip

@@ -120,6 +120,16 @@ def test_a_forecast_is_warned_once_and_never_made_less_likely_to_fail() -> None:
     assert blind.forecast.p_fail == 0.95
 
 
+def test_a_loop_of_unknown_length_is_said_once_and_changes_no_forecast() -> None:
+    unknown = report(launch(1e9, unbounded={"instructions": 5.0}))
+    candidate = Candidate(kernel("const float *x, float *y, int rows, int cols"), (unknown, unknown))
+    forecast = Forecast.from_bins([1] * 8, p_fail=0.1)
+    told = faults.warned(TASK, candidate, Prediction(forecast))
+    said = "how often a loop of f runs depends on values that are not known before it runs"
+    assert told == Prediction(forecast, (said,))
+    assert faults.warned(TASK, candidate, told) == told
+
+
 def test_the_first_error_is_told_and_not_a_warning_before_it() -> None:
     log = "k.cu(2): warning #177-D: unused\nk.cu(3): error: no \x1b[31msuch thing\nmore"
     said = faults.why_broken([report(), report(status="compile_error", error=log)])

@@ -5,8 +5,11 @@ from __future__ import annotations
 import importlib.util
 import json
 import shutil
+import subprocess
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -75,6 +78,30 @@ def test_a_near_miss_on_a_desktop_is_caught(tmp_path: Path) -> None:
         assert "nothing" in [event["effect"] for event in episode.state.dispatched]  # the miss, which the history names
         objected = [each.verdict for each in episode.state.proposals if each.choice is Choice.REVISE]
         assert "changed nothing" in objected[0].explanation
+
+
+@desktop
+@pytest.mark.parametrize("fails", ["mss.MSS", "tempfile.mkdtemp"])
+def test_a_desktop_that_cannot_be_made_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: str
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise OSError("No space left on device")
+
+    begun: list[subprocess.Popen[bytes]] = []
+
+    class Noted(subprocess.Popen[bytes]):
+        def __init__(self, *arguments: Any, **options: Any) -> None:
+            super().__init__(*arguments, **options)
+            begun.append(self)
+
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(subprocess, "Popen", Noted)
+    monkeypatch.setattr(fails, fail)
+    with pytest.raises(OSError, match="No space"):
+        Desktop()
+    assert all(process.poll() is not None for process in begun)
+    assert not list(tmp_path.iterdir())
 
 
 class Mistypes(Scripted):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import io
+import os
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -51,3 +53,22 @@ def test_a_run_that_another_call_goes_on_with_meanwhile_is_refused(tmp_path: Pat
         assert session.allowance.taken == Amounts()
 
     anyio.run(twice)
+
+
+def test_a_search_whose_worker_does_not_start_costs_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+
+    async def begin() -> None:
+        async with Session(Settings(runs=tmp_path)).opened() as session:
+            monkeypatch.setattr("presage.sandbox.processes.start_own", full)
+            with pytest.raises(PresageError, match="cannot start a process to work on this: Resource temporarily"):
+                await start_search.call(session, {"problem": "softmax", "budget": 8}, tell)
+            assert session.allowance.taken == Amounts()
+            assert not session.searches
+
+    anyio.run(begin)
+
+
+async def tell(*_: object) -> None:
+    pass

@@ -257,6 +257,20 @@ def test_models_can_be_named_in_the_environment(
             LlmProposer(make_ground("softmax"), Settings(endpoint.base_url))
 
 
+def test_closing_a_proposer_closes_its_connections_and_no_others(
+    make_ground: Any, make_client: Any, endpoint: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PRESAGE_LLM_MODELS", "large,small")
+    own = LlmProposer(make_ground("softmax"), Settings(endpoint.base_url))
+    mine = make_client(model="large")
+    other = LlmProposer(make_ground("softmax"), mine)
+    own.close()
+    other.close()
+    assert all(client._api.is_closed() for client in own._clients.values())
+    assert not mine._api.is_closed()
+    assert other._clients["small"]._api.is_closed()
+
+
 def test_the_same_chance_asks_the_same_question_and_is_not_paid_twice(propose: Any, endpoint: Any) -> None:
     endpoint.otherwise = fake.says(WHOLE)
     first, paid = propose()

@@ -19,6 +19,7 @@ from presage.devices import recording
 from presage.devices.recording import RecordedCase, Row
 from presage.kernels.normalise import digest
 from presage.report import frozen, run_view
+from presage.report.runs_page import summary
 from presage.report.web.following import Followed
 from presage.searches.state import State
 from presage.store.store import Event, Store
@@ -61,15 +62,15 @@ SETTINGS = {"forecaster": "forest", "policy": "confident", "proposer": "pool", "
 def test_a_finished_run(device: str, tmp_path: Path) -> None:
     run = search("toy", device=device, run=tmp_path, watch=lambda event, state: None, **SETTINGS)
     view = run_view.read(tmp_path)
-    summary = run.summary()
+    told = run.summary()
     anchor, *candidates = view.kernels.values()
     assert (anchor.parent, anchor.action, anchor.measured, anchor.value) == (None, "", 1, 0.0)
     assert all(seen.parent in view.kernels and seen.action for seen in candidates)
-    for action, count in summary["decisions"].items():
+    for action, count in told["decisions"].items():
         assert sum(seen.action == action for seen in candidates) == count
-    assert sum(seen.forecast is not None for seen in candidates) == summary["forecasts"] > 0
+    assert sum(seen.forecast is not None for seen in candidates) == told["forecasts"] > 0
     assert view.best is not None
-    assert view.best.hash == summary["best"]["kernel"]
+    assert view.best.hash == told["best"]["kernel"]
     values = ",".join(f"{name}={value}" for name, value in run.best.kernel.values.items())
     assert view.best.name == f"toy.c@{values}"
     assert [seen.measured for seen in view.measured] == list(range(1, len(view.measured) + 1))
@@ -77,8 +78,25 @@ def test_a_finished_run(device: str, tmp_path: Path) -> None:
     assert path == tmp_path / "report.html"
     text = path.read_text()
     assert "y[0] is &lt;b&gt;1&lt;/b&gt;" in text
-    assert f"{summary['best']['speedup']:.3g}× the anchor" in text
+    assert f"{told['best']['speedup']:.3g}× the anchor" in text
     assert text == frozen.write(tmp_path).read_text()
+
+
+def test_a_list_of_runs_counts_what_models_have_cost_so_far(writer: Writer, tmp_path: Path) -> None:
+    run = writer(tmp_path)
+    asking = {"tokens": 500, "dollars": 0.4}
+    try:
+        run.step()  # an answer of the proposer, and one of the forecaster
+        assert summary(tmp_path, True).dollars == pytest.approx(0.02)
+        run.store.append("asking", asking)
+        run.store.append("proposed", {"parent": 0, "candidates": [], "duplicates": 0, "tokens": 0, "dollars": 0.0})
+        run.store.append("asking", asking)
+        run.store.append("session", {"pid": 1, "lived": 1.0, "notes": []})  # the process before it was killed
+        run.store.append("forecast", {"forecasts": {}, "hopes": {}, "broken": {}, "tokens": 0, "dollars": 0.0})
+    finally:
+        run.close()
+    assert summary(tmp_path, True).dollars == pytest.approx(0.42)
+    assert run_view.read(tmp_path).spent.dollars == pytest.approx(0.42)
 
 
 def test_a_view_counts_what_the_state_of_the_search_counts(device: str, tmp_path: Path) -> None:

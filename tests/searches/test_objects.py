@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -83,6 +84,23 @@ def test_every_part_can_be_an_object(toy: Recording, draws: Any, knowing: Any, d
     assert kept["proposer"].endswith(".Draws>")
     assert ".Knowing(width=0.1, cost=presage." in kept["forecaster"]
     assert kept["anchor"].startswith("<toy.c@A=2,B=0 ")
+
+
+@pytest.mark.parametrize("stops", [False, True], ids=["ends", "is stopped"])
+def test_a_search_closes_its_proposer(toy: Recording, draws: Any, knowing: Any, stops: bool) -> None:
+    closed = []
+
+    class Closing(draws):  # type: ignore[misc]
+        def close(self) -> None:
+            closed.append(self)
+
+    def watch(event: Any, state: Any) -> None:
+        if stops and event.kind == "measured" and state.spent.measurements == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt) if stops else nullcontext():
+        search("toy", device=RecordedDevice(toy), forecaster=knowing(), proposer=Closing, budget=8, watch=watch)
+    assert len(closed) == 1
 
 
 def test_a_search_with_objects_is_the_one_with_their_names(toy: Recording) -> None:

@@ -45,11 +45,36 @@ def counted(trace: Trace) -> float:
         (call("_fft_c2c", [(6, 32)], (6, 32), {"list": [1]}), 5 * 6 * 32 * 5),
         (call("_fft_r2c", [(8, 32)], (8, 17), BOTH), 2.5 * 256 * 8),
         (call("_fft_c2r", [(8, 17)], (8, 32), BOTH), 2.5 * 256 * 8),
+        (call("geqrf", [(6, 40, 30)], (6, 40, 30)), 6 * 2 * 30**2 * (40 - 10)),
+        (call("linalg_qr", [(40, 30)], (40, 30)), 2 * 2 * 30**2 * (40 - 10)),
+        (call("linalg_qr", [(30, 40)], (30, 30)), 2 * 30**2 * (40 - 10) + 4 / 3 * 30**3),
+        (
+            call("linalg_qr", [(40, 30)], (40, 40), "complete"),
+            2 * 30**2 * 30 + 4 * (40**2 * 30 - 40 * 30**2 + 30**3 / 3),
+        ),
+        (call("linalg_qr", [(40, 30)], (0,), "r"), 2 * 30**2 * (40 - 10)),
+        (call("linalg_householder_product", [(40, 30), (30,)], (40, 30)), 2 * 30**2 * (40 - 10)),
+        (call("_linalg_eigh", [(5, 30, 30)], (5, 30)), 5 * 14 / 3 * 30**3),
+        (call("_linalg_eigh", [(30, 30)], (30,), "L", False), 4 / 3 * 30**3),
+        (call("_linalg_svd", [(30, 30)], (30, 30)), 22 * 30**3),
+        (call("_linalg_svd", [(400, 30)], (400, 30)), 6 * 400 * 30**2 + 20 * 30**3),
+        (call("_linalg_svd", [(400, 30)], (400, 400), True), 4 * 400**2 * 30 + 22 * 30**3),
+        (call("_linalg_svd", [(30, 400)], (30, 30), False, False), 2 * 400 * 30**2 + 2 * 30**3),
         (call("relu", [(6, 32)], (6, 32), flops=192.0), 192),
     ],
 )
 def test_operations_are_those_of_the_usual_algorithm(trace: Trace, wanted: float) -> None:
     assert counted(trace) == pytest.approx(wanted)
+
+
+@pytest.mark.parametrize(("used", "wanted"), [(0, 4 / 3), (1, 14 / 3)])
+def test_vectors_that_nothing_uses_do_not_count(used: int, wanted: float) -> None:
+    """As while `eigvalsh` is traced."""
+    made = {"list": [{"tensor": 1}, {"tensor": 2}]}
+    step = Step("operator", "aten::_linalg_eigh.default", ({"tensor": 0},), results=made)
+    tensors = tuple(TensorSpec(shape, "float32") for shape in ((30, 30), (30,), (30, 30)))
+    trace = Trace(tensors, (0,), (), (step,), {"tensor": 1 + used})
+    assert counted(trace) == pytest.approx(wanted * 30**3)
 
 
 def test_precision_is_that_of_the_tensors_and_of_the_settings() -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import copy
 import json
+from dataclasses import replace
 
 import pytest
 
-from presage.static import hardware, roofline
+from presage.static import hardware, roofline, walk
 from presage.static.trace import Trace
 
 VALID = {
@@ -55,6 +56,38 @@ def test_a_hash_tells_programs_apart() -> None:
     other = copy.deepcopy(VALID)
     other["steps"][0]["named"]["alpha"] = 2
     assert Trace.from_document(other).hash != trace.hash
+
+
+@pytest.mark.parametrize(
+    ("opcode", "gpu", "precision", "tflops"),
+    [
+        ("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32", "h200", "tf32", 494.7),
+        ("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", "h200", "fp16", 989.4),
+        ("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32", "h200", "bf16", 989.4),
+        ("wgmma.mma_async.sync.aligned.m64n128k32.f32.e4m3.e5m2", "h200", "fp8", 1978.9),
+        ("mma.sync.aligned.m16n8k32.row.col.satfinite.s32.u8.s8.s32", "h200", "int8", 1978.9),
+        ("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64", "h200", "fp64", 66.9),
+        ("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64", "rtx4090", "fp64", 1.29),
+        ("wmma.mma.sync.aligned.row.row.m16n16k16.f32.f32", "h200", "fp16", 989.4),
+    ],
+)
+def test_products_of_tensor_cores_are_priced_by_the_type_of_their_factors(
+    opcode: str, gpu: str, precision: str, tflops: float
+) -> None:
+    body = f"    {opcode} %a, %b, %c;\n    ret;\n"
+    text = f".version 8.0\n.target sm_90a\n.visible .entry add(.param .u64 p)\n{{\n{body}}}\n"
+    trace, target = Trace.from_document(copy.deepcopy(VALID)), hardware.find(gpu)
+    executed = walk.of_call(text, "add", [None], (4, 1, 1), (128, 1, 1))
+    assert executed is not None
+    step = replace(roofline.priced(trace.steps[1], executed), flops=1e15)
+    assert step.precision == precision
+    trace = replace(trace, steps=(step,))
+    assert roofline.step_ns(trace, target)[0] == pytest.approx(1e24 / (tflops * 1e12), rel=0.01)
+    assert roofline.trained_step_ns(trace, target)[0] == pytest.approx(1e24 / target.peak_flops["fp16"])
+    assert not any(name.startswith("flops_of") for name in walk.parted(executed)[0]), "reports do not change"
+    bare = walk.of_launch(text, "add", [], (4, 1, 1), (128, 1, 1))
+    assert bare is not None
+    assert not any(name.startswith("flops_of") for name in bare)
 
 
 def test_the_roofline_of_a_product() -> None:

@@ -129,6 +129,23 @@ def test_memory_ends_an_inner_loop_in_each_round_of_an_outer_one() -> None:
     assert "global_store" not in unbounded
 
 
+@pytest.mark.parametrize(
+    ("loop", "loads"),
+    [
+        ("while (*(volatile int *)(x + 1) == 0);", 1),
+        ("while (atomicCAS(lock, 0, 1) != 0);", 0),
+        ("for (int i = x[0]; i < x[1]; i++) sum += x[i];", 3),
+        ("float z = x[0]; do z = z * z - 0.5f; while (z > 0.1f); sum = z;", 1),
+    ],
+    ids=["a wait", "a lock", "data of an unknown length", "until something fits"],
+)
+def test_one_round_counts_of_a_loop_whose_end_is_not_known_and_is_marked(loop: str, loads: int) -> None:
+    source = 'extern "C" __global__ void f(const int *x, int *lock, float *y) { float sum = 0; %s y[0] = sum; }'
+    every, unbounded = walk.parted(walked(compiled(source % loop), "f"))
+    assert every.get("global_load", 0) <= loads + 16, "an unrolled round at most"
+    assert 0 < unbounded["instructions"] < every["instructions"]
+
+
 @pytest.mark.parametrize("row", ["mov.u32 %r3, %ctaid.x;", "mov.u32 %r4, %ctaid.x; rem.u32 %r3, %r4, 64;"])
 def test_a_triangle_counts_as_its_mean(row: str) -> None:
     """A block that does as much as its number, alone or as the row of a row and a head, as under a causal mask."""

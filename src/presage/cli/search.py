@@ -28,13 +28,27 @@ _WORDS = {"device_seconds": "s of the device", "wall_seconds": "s", "dollars": "
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    default = Configuration("")
+    _add_kernels(parser)
+    _add_parts(parser)
+    _add_limits(parser)
+    _add_aims(parser)
+    _add_ways(parser)
+    parser.formatter_class = _WithNames
+    parser.epilog = _WithNames.MARK
+
+
+def _add_kernels(parser: argparse.ArgumentParser) -> None:
+    """What is searched."""
     terminal.add_problem(parser, "; or a kernel file, to tune it; or a name in the recording")
     parser.add_argument(
         "kernels", nargs="*", metavar="KERNEL",
         help="kernel files whose tunables are searched, too, beside those of the catalogue's families",
     )  # fmt: skip
     parser.add_argument("--only", action="store_true", help="search the named kernels in place of the catalogue's")
+
+
+def _add_parts(parser: argparse.ArgumentParser) -> None:
+    """The parts of a search that have names."""
     parser.add_argument(
         "--device",
         help="where to measure (default: for the catalogue's kernels cuda where there is a GPU, else recorded:h200;"
@@ -50,7 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="what decides which candidates to measure, such as topk:k=4 (default: risk; always without a forecaster)",
     )  # fmt: skip
     parser.add_argument(
-        "--strategy", metavar="NAME", default=default.strategy,
+        "--strategy", metavar="NAME", default=Configuration.strategy,
         help="what chooses parents, such as puct:c=1.2 (default: %(default)s)",
     )  # fmt: skip
     parser.add_argument(
@@ -65,10 +79,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--anchor", metavar="KERNEL", help="the kernel that speedups are relative to (default: the device's own)"
     )
+
+
+def _add_limits(parser: argparse.ArgumentParser) -> None:
+    """What may be spent."""
     limits = parser.add_argument_group("budgets, which are never exceeded; a larger one continues a finished run")
     limits.add_argument(
         "--budget", type=terminal.whole(1), metavar="N",
-        help=f"measurements (default: {default.budget}, or fewer, as --until says)",
+        help=f"measurements (default: {Configuration.budget}, or fewer, as --until says)",
     )  # fmt: skip
     limits.add_argument("--device-seconds", type=terminal.positive, metavar="S", help="seconds on the device")
     limits.add_argument(
@@ -78,6 +96,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     limits.add_argument(
         "--dollars", type=terminal.positive, metavar="D", help="dollars for language models; needs their prices"
     )
+
+
+def _add_aims(parser: argparse.ArgumentParser) -> None:
+    """What may be missed, and when nothing is left to find."""
     parser.add_argument(
         "--alpha", type=terminal.positive, metavar="SHARE",
         help="short for risk:alpha=SHARE: the share of winners that may be missed (default: 0.05)",
@@ -91,6 +113,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="stop when it is improbable (alpha) that anything left is faster than the best by more than SHARE"
         f" (default: {UNTIL} without --budget, --wall and --device-seconds; else go on to their end)",
     )  # fmt: skip
+
+
+def _add_ways(parser: argparse.ArgumentParser) -> None:
+    """How it works, and where it keeps its run."""
     parser.add_argument(
         "--rehearse", action="store_true",
         help="run candidates on the CPU first, on small inputs; those that compute something else are not measured",
@@ -103,14 +129,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--batch", type=terminal.whole(1), metavar="N", help="candidates per step (default: depends on the proposer)"
     )
     parser.add_argument(
-        "--seed", type=int, default=default.seed, help="seed of all random choices (default: %(default)s)"
+        "--seed", type=int, default=Configuration.seed, help="seed of all random choices (default: %(default)s)"
     )
     parser.add_argument(
         "--run", metavar="FOLDER", dest="folder",
         help=f"the folder of the run; the same command continues it (default: {RUNS}/PROBLEM-DEVICE-SEED)",
     )  # fmt: skip
-    parser.formatter_class = _WithNames
-    parser.epilog = _WithNames.MARK
 
 
 class _WithNames(argparse.RawDescriptionHelpFormatter):

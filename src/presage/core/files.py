@@ -1,12 +1,14 @@
-"""Safe access to files in untrusted folders: atomic writes that follow no links, and reading and unpacking with a size
-limit."""
+"""Safe access to files in untrusted folders: atomic writes that follow no links, folders that are complete or do not
+exist, and reading and unpacking with a size limit."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import secrets
+import shutil
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 
 _GZIP = 16 + zlib.MAX_WBITS
@@ -15,7 +17,7 @@ _GZIP = 16 + zlib.MAX_WBITS
 def write_whole(path: Path, content: str | bytes) -> None:
     """Write a file atomically, a text in UTF-8. An existing file or link at `path` is replaced. Raises OSError."""
     data = content if isinstance(content, bytes) else content.encode(errors="backslashreplace")
-    part = path.with_name(f".{path.name[:60]}.{secrets.token_hex(8)}.part")
+    part = path.with_name(_part(path))
     handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
     try:
         with os.fdopen(handle, "wb") as file:
@@ -24,6 +26,33 @@ def write_whole(path: Path, content: str | bytes) -> None:
     finally:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(part)
+
+
+@contextlib.contextmanager
+def whole_folder(folder: Path) -> Iterator[Path]:
+    """Make a folder that is complete or does not exist: yields a folder to write to, which gets its name at the end. A
+    folder that exists must be empty; it stays the same one, and its files get their names at the end. Raises OSError.
+
+    What a killed process leaves has a name that begins with a dot and ends with `.part`."""
+    folder = folder.absolute()
+    is_there = folder.exists()
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    part = (folder if is_there else folder.parent) / _part(folder)
+    part.mkdir()
+    try:
+        yield part
+        if is_there:
+            for each in sorted(part.iterdir(), key=Path.is_file):  # folders before the files that describe them
+                each.rename(folder / each.name)
+        else:
+            part.rename(folder)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+
+
+def _part(path: Path) -> str:
+    """A name for what is not complete yet."""
+    return f".{path.name[:60]}.{secrets.token_hex(8)}.part"
 
 
 def inflate(packed: bytes, most: int) -> bytes:

@@ -9,6 +9,7 @@ from typing import Any
 
 from presage.core import scale
 from presage.core.errors import PresageError
+from presage.core.files import whole_folder
 from presage.corpus import check
 from presage.devices.recording import Recording, Row
 from presage.problems.base import SPLITS
@@ -16,7 +17,7 @@ from presage.problems.base import SPLITS
 
 def export(found: Recording, folder: Path) -> dict[str, Any]:
     """Write the recording into an empty or new folder. Returns the folder and the number of rows of each split. Raises
-    PresageError if the folder is not empty or cannot be written to."""
+    PresageError if the folder is not empty or cannot be written to; then it is left as it was."""
     import pyarrow
     import pyarrow.parquet
 
@@ -24,18 +25,19 @@ def export(found: Recording, folder: Path) -> dict[str, Any]:
         raise PresageError(f"{folder} is not empty; name an empty folder")
     rows = found.rows(reports=False)
     names = [name for name in SPLITS if any(row.split == name for row in rows)] or ["train"]
+    counts = {}
     try:
-        (folder / "data").mkdir(parents=True, exist_ok=True)
-        counts = {}
-        for name in names:
-            chosen = [row for row in rows if row.split == name or not row.split]
-            records = _records(chosen, rows, str(found.facts.get("hardware")))
-            table = pyarrow.Table.from_pylist(records)
-            pyarrow.parquet.write_table(table, folder / "data" / f"{name}.parquet", compression="zstd")
-            counts[name] = len(records)
-        (folder / "README.md").write_text(_card(found, rows, counts))
+        with whole_folder(folder) as part:
+            (part / "data").mkdir()
+            for name in names:
+                chosen = [row for row in rows if row.split == name or not row.split]
+                records = _records(chosen, rows, str(found.facts.get("hardware")))
+                table = pyarrow.Table.from_pylist(records)
+                pyarrow.parquet.write_table(table, part / "data" / f"{name}.parquet", compression="zstd")
+                counts[name] = len(records)
+            (part / "README.md").write_text(_card(found, rows, counts), encoding="utf-8")
     except OSError as error:
-        raise PresageError(f"cannot write to {folder}: {error.strerror}") from error
+        raise PresageError(f"cannot write to {folder}: {error.strerror or error}") from error
     return {"folder": str(folder), "splits": counts}
 
 

@@ -34,6 +34,7 @@ INLINE_TIMES_AS_LIKELY = {"right": 0.2, "wrong": 40.0}
 """The same for modules that launch inline CUDA, which seldom fail for lack of precision. In the train split, rehearsals
 called 15 of 18 failing modules wrong, and 1 of 76 working ones."""
 _SECTOR = 32
+_MOST_NAMES = 3
 _NUMBER = re.compile(r"^(#define[ \t]+\w+[ \t]+)\d+[ \t]*$", re.MULTILINE)
 
 
@@ -61,14 +62,27 @@ def why_broken(reports: Sequence[StaticReport]) -> str:
 
 
 def warned(task: Task, candidate: Candidate, prediction: Prediction) -> Prediction:
-    """The same prediction; where a fault shows, with a higher p_fail and the reason as a note."""
-    prediction = _rehearsed(task, candidate, prediction)
+    """The same prediction; where a fault shows, with a higher p_fail and the reason as a note. Another note names the
+    kernels with loops of unknown length."""
+    prediction = _with_loops(candidate, _rehearsed(task, candidate, prediction))
     fault = find(task, candidate)
     if fault is None or fault.reason in prediction.notes:
         return prediction
     forecast = prediction.forecast or NOTHING_KNOWN
     forecast = replace(forecast, p_fail=max(forecast.p_fail, fault.p_fail))
     return Prediction(forecast, (*prediction.notes, fault.reason))
+
+
+def _with_loops(candidate: Candidate, prediction: Prediction) -> Prediction:
+    """Such a loop may wait for other blocks, try again until something fits, or go through data of an unknown length.
+    Only the last kind is long, and nothing in the code tells which one it is."""
+    launches = [launch for report in candidate.reports for launch in report.launches]
+    names = list(dict.fromkeys(launch.name for launch in launches if launch.unbounded))
+    if not names:
+        return prediction
+    told = ", ".join([*names[:_MOST_NAMES], *(["others"] if len(names) > _MOST_NAMES else [])])
+    said = f"how often a loop of {told} runs depends on values that are not known before it runs"
+    return prediction if said in prediction.notes else replace(prediction, notes=(*prediction.notes, said))
 
 
 def _rehearsed(task: Task, candidate: Candidate, prediction: Prediction) -> Prediction:

@@ -15,7 +15,7 @@ from presage.devices.emulation.rehearser import Rehearser
 from presage.devices.recorded import RecordedDevice
 from presage.devices.recording import Recording
 from presage.devices.rehearsal import Rehearsal
-from presage.forecasters import faults, registry
+from presage.forecasters import faults, registry, tuned
 from presage.forecasters.base import Candidate, Forecaster, Measured, Prediction, Task
 from presage.kernels.header import HeaderError
 from presage.kernels.kernel import Kernel
@@ -53,7 +53,8 @@ class Asked:
                 return self.forecast(made)
         broken = [each.unreadable or faults.why_broken(each.reports) for each in self.candidates]
         working = [each for each, why in zip(self.candidates, broken, strict=True) if not why]
-        said = iter(forecaster.forecast(self.task, working) if working else ())
+        found = forecaster.forecast(self.task, working) if working else []
+        said = iter(tuned.fastest(self.task, working, found, forecaster))
         predictions = (
             Prediction(None, why_broken=why) if why else self._prediction(candidate, next(said))
             for candidate, why in zip(self.candidates, broken, strict=True)

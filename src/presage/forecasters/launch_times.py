@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from presage.forecasters import features
 from presage.forecasters.features import Row
+from presage.static import roofline
 from presage.static.hardware import Hardware
 from presage.static.report import LaunchReport, StaticReport
 from presage.static.trace import LAUNCHES, Step
@@ -123,7 +124,7 @@ def described(step: Step, launch: LaunchReport, report: StaticReport, hardware: 
     """The features of a launch as if it were the kernel of a problem, and its roofline in seconds."""
     moved, flops = float(step.bytes), max(1.0, step.flops)
     written = max(1.0, moved * _written(launch.executed or {}))
-    peak = hardware.peak_flops.get("fp16" if step.precision == "fp16" else "fp32", _PEAK)
+    peak = hardware.peak_flops.get("fp16" if roofline.uses_tensor_cores(step) else "fp32", _PEAK)  # as trained
     floor = max(moved / (hardware.bandwidth or _BANDWIDTH), flops / peak)
     must = {
         "must_bytes": math.log2(moved),

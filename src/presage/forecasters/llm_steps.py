@@ -34,7 +34,7 @@ _SHORT = {
     **{"float8_e4m3fn": "fp8", "float8_e5m2": "fp8"},
 }
 _MEMORY = {COPY: "copy", FILL: "fill"}
-_PRECISIONS = ("fp32", "tf32", "fp16", "bf16", "fp8", "fp64")
+_PRECISIONS = ("fp32", "tf32", "fp16", "bf16", "fp8", "int8", "fp64")
 _MOST_TENSORS, _MOST_ARRAYS, _MOST_AXES = 3, 6, 6
 _DENSE = 4.0
 """The operations of a step are shown if there are at least as many to a byte."""

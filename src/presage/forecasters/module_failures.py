@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from presage.static.report import StaticReport
+from presage.static.roofline import uses_tensor_cores
 from presage.static.trace import LAUNCHES, Step, Trace
 
 SIGNS = (
@@ -62,7 +63,7 @@ def _changes_inputs(trace: Trace) -> bool:
 
 def _of_step(step: Step, trace: Trace) -> set[str]:
     if step.kind in LAUNCHES:
-        return {"kernels", *(["tensor cores in its kernels"] if step.precision == "fp16" else [])}
+        return {"kernels", *(["tensor cores in its kernels"] if uses_tensor_cores(step) else [])}
     name, found = step.base_name, set()
     if step.precision in ("fp16", "bf16") or any(trace.tensors[number].dtype in HALF for number in step.makes):
         found.add("half precision")

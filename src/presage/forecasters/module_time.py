@@ -130,7 +130,7 @@ def module_time(
     if GRAPHED in trace.notes:
         steps = tuple(map(_in_graph, steps))
     if COMPILED in trace.notes:
-        return _as_compiled(combined(_fused(steps, roofline.step_ns(trace, hardware)), model))
+        return _as_compiled(combined(_fused(steps, roofline.trained_step_ns(trace, hardware)), model))
     time = combined(steps, model, gap_ns(trace, {step.number: step for step in steps}, lead_ns))
     return _unsure(time, _SCRIPTED_DEVIATION) if SCRIPTED in trace.notes else time
 
@@ -176,7 +176,7 @@ def step_times(trace: Trace, hardware: Hardware, model: OperatorModel, launches:
     calls = ((at, operator_calls.of_step(step, trace)) for at, step in enumerate(trace.steps))
     alone = {at: call for at, call in calls if call is not None}
     costs = dict(zip(alone, model.costs(list(alone.values()), hardware), strict=True))
-    least = roofline.step_ns(trace, hardware)
+    least = roofline.trained_step_ns(trace, hardware)
     cache = _Cache(_CACHED * (hardware.l2_bytes or _CACHE))
     found = []
     for at, step in enumerate(trace.steps):

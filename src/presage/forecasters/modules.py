@@ -78,7 +78,7 @@ def is_mixed(candidate: Candidate, hardware: Hardware | None) -> bool:
     for report in candidate.reports:
         if hardware is None or report.trace is None or report.trace.lacks:
             return False
-        share = report.trace.own_share(roofline.step_ns(report.trace, hardware))
+        share = report.trace.own_share(roofline.trained_step_ns(report.trace, hardware))
         if share is not None and share < _OWN_SHARE:
             return True
     return False

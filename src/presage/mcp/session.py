@@ -146,9 +146,15 @@ class Session:
     async def begin(self, run: str, request: Mapping[str, Any], reserved: Amounts) -> Searching:
         """Begin or continue a search in a new worker, and return when it has begun.
 
-        The caller has taken `reserved` from the allowance. When the search ends, its unspent part is given back."""
+        The caller has taken `reserved` from the allowance. When the search ends, its unspent part is given back; all of
+        it if no worker can be started."""
         assert self._tasks
-        searching = self.searches[run] = Searching(run, Worker(), reserved)
+        try:
+            worker = Worker()
+        except BaseException:
+            self.allowance.give_back(reserved)
+            raise
+        searching = self.searches[run] = Searching(run, worker, reserved)
         self._tasks.start_soon(self._search, searching, {**request, "tool": "start_search"})
         try:
             await searching.begun.wait()

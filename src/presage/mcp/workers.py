@@ -29,7 +29,11 @@ class Worker:
     """One worker process. It answers one request at a time."""
 
     def __init__(self) -> None:
-        self._process = processes.start_own("presage.mcp.worker", without=(TOKEN,))
+        """Start the process. Raises PresageError if this machine has no room for one."""
+        try:
+            self._process = processes.start_own("presage.mcp.worker", without=(TOKEN,))
+        except OSError as error:
+            raise PresageError(f"cannot start a process to work on this: {error.strerror}; ask again later") from error
 
     @property
     def is_alive(self) -> bool:

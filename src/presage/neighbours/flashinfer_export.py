@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from presage.core.errors import PresageError
+from presage.core.files import whole_folder
 from presage.devices.recording import Recording, Row
 from presage.devices.status import Status
 from presage.neighbours.flashinfer_bench import LANGUAGES
@@ -51,14 +52,19 @@ def export(recording: Recording, problem: str, folder: Path) -> dict[str, int]:
     place = str(recording.facts.get("hardware") or recording.name)
     traces = [trace for row in modules for trace in _traces(known, row, eager, workloads, place)]
     room = re.sub(r"\W+", "_", known.room)
-    _write(folder / "definitions" / room / f"{problem}.json", [_definition(known, cases, eager)])
-    for row in modules:
-        _write(folder / "solutions" / _AUTHOR / room / problem / f"{_name(known, row)}.json", [_solution(known, row)])
     told = [
         {"definition": problem, "workload": each, "solution": None, "evaluation": None} for each in workloads.values()
     ]
-    _write(folder / "workloads" / room / f"{problem}.jsonl", told)
-    _write(folder / "traces" / room / f"{problem}.jsonl", traces)
+    try:
+        with whole_folder(folder) as part:
+            _write(part / "definitions" / room / f"{problem}.json", [_definition(known, cases, eager)])
+            for row in modules:
+                solutions = part / "solutions" / _AUTHOR / room / problem
+                _write(solutions / f"{_name(known, row)}.json", [_solution(known, row)])
+            _write(part / "workloads" / room / f"{problem}.jsonl", told)
+            _write(part / "traces" / room / f"{problem}.jsonl", traces)
+    except OSError as error:
+        raise PresageError(f"cannot write to {folder}: {error.strerror}") from error
     left_out = sum(row.language not in _SPOKEN for row in rows)
     return {"solutions": len(modules), "workloads": len(told), "traces": len(traces), "left_out": left_out}
 

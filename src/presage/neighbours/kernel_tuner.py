@@ -17,6 +17,7 @@ from types import ModuleType
 from typing import Any
 
 from presage.core.errors import PresageError
+from presage.core.files import write_whole
 from presage.devices.recording import Recording, Row
 from presage.devices.status import Status
 from presage.forecasters.base import Candidate, Measured, Task
@@ -56,7 +57,7 @@ def write_cache(recording: Recording, to: Path, problem: str | None = None, fami
     }
     lines = [f"{json.dumps(','.join(map(str, row.values.values())))}: {json.dumps(_cached(row))}" for row in rows]
     text = json.dumps(head)[:-1] + ', "cache": {\n' + ",\n".join(lines) + "}\n}"  # one line each, like Kernel Tuner
-    to.write_text(text, encoding="utf-8")
+    _write(to, text)
     return len(rows)
 
 
@@ -68,8 +69,15 @@ def write_t4(recording: Recording, to: Path, problem: str | None = None, family:
         "metadata": {"timeunit": "milliseconds", "hardware": str(recording.facts.get("hardware") or recording.name)},
         "results": [_result(row) for row in rows],
     }
-    to.write_text(json.dumps(document, indent=1), encoding="utf-8")
+    _write(to, json.dumps(document, indent=1))
     return len(rows)
+
+
+def _write(to: Path, text: str) -> None:
+    try:
+        write_whole(to, text)
+    except OSError as error:
+        raise PresageError(f"cannot write {to}: {error.strerror}") from error
 
 
 def _family(recording: Recording, problem: str | None, family: str | None) -> list[Row]:

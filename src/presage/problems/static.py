@@ -14,13 +14,13 @@ from presage.static.report import StaticReport
 from presage.static.trace import TensorSpec
 
 
-def job(problem: Problem, kernel: Kernel, case: Case, target: Hardware) -> Job:
-    """The kernel to compile, and how it is launched for this case."""
+def job(problem: Problem, kernel: Kernel, case: Case, target: Hardware, tuned: int = 0) -> Job:
+    """The kernel to compile, and how it is launched for this case. tuned: see Job."""
     if isinstance(problem, ExternalProblem):
-        return Job(kernel, case.dims, (), target, files=problem.files)
+        return Job(kernel, case.dims, (), target, files=problem.files, tuned=tuned)
     inputs = tuple(TensorSpec(problem.shape(array, case), problem.dtype(array, case)) for array in problem.inputs)
     parameters = tuple(case.dims[name] for name in problem.parameters)
-    return Job(kernel, case.dims, inputs, target, parameters)
+    return Job(kernel, case.dims, inputs, target, parameters, tuned=tuned)
 
 
 def is_reported(problem: Problem, kernel: Kernel) -> bool:
@@ -45,3 +45,12 @@ def of_several(
     jobs = [job(problem, kernel, case, target) for problem, kernel, cases in wanted for case in cases]
     found = iter(reporting.reports(jobs, timeout, processes))
     return [[next(found) for _ in cases] for _, _, cases in wanted]
+
+
+def as_tuned(
+    problem: Problem, wanted: Sequence[tuple[Kernel, int]], cases: Sequence[Case], target: Hardware
+) -> list[list[StaticReport]]:
+    """A report at every case of modules whose autotuners take the configuration of this number."""
+    jobs = [job(problem, kernel, case, target, tuned) for kernel, tuned in wanted for case in cases]
+    found = iter(reporting.reports(jobs, 60.0, None))
+    return [[next(found) for _ in cases] for _ in wanted]

@@ -90,3 +90,6 @@ class Proposer(ABC):
     def spent(self) -> Cost:
         """The cost of the last `propose`."""
         return Cost()
+
+    def close(self) -> None:  # noqa: B027  most keep nothing
+        """Release the resources that are kept between calls. A search calls this when it ends."""

@@ -59,7 +59,8 @@ class LlmProposer(Proposer):
         models: Mapping[str, float] | None = None,
         stuck: int = 12,
     ) -> None:
-        """models: weights by model name. The default comes from PRESAGE_LLM_MODELS, as in `large=1,small=3`, or is the
+        """client: an endpoint, which stays open if it is a Client; by default that of the environment.
+        models: weights by model name. The default comes from PRESAGE_LLM_MODELS, as in `large=1,small=3`, or is the
         model of the settings. stuck: after this many candidates without an improvement, ask for a different idea."""
         super().__init__(ground)
         if isinstance(ground.device, RecordedDevice):
@@ -71,6 +72,7 @@ class LlmProposer(Proposer):
         first = client if isinstance(client, Client) else _client(client, needs_model=not self._weights)
         self._weights = self._weights or {first.settings.model: 1.0}
         self._clients = {model: first.for_model(model) for model in self._weights}
+        self._own = [each for each in (first, *self._clients.values()) if each is not client]
         for each in self._clients.values():
             each.manner = replace(each.manner, format="text")  # models quote a file badly inside JSON
         self._cost = Cost()
@@ -111,6 +113,10 @@ class LlmProposer(Proposer):
 
     def spent(self) -> Cost:
         return self._cost
+
+    def close(self) -> None:
+        for each in self._own:
+            each.close()
 
     def _ask(
         self,

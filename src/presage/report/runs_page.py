@@ -180,6 +180,17 @@ def _so_far(run: Summary, store: Store, last: Event) -> Summary:
     known = [float(value) for value in values if value is not None]
     sessions = list(store.events("session"))
     seconds = float(sessions[-1].payload["lived"]) + last.time - sessions[-1].time if sessions else 0.0
-    dollars = sum(float(event.payload["dollars"]) for event in store.events("proposed"))
     best = 2 ** max(known) if known else None
-    return replace(run, best=best, measured=len(values), seconds=seconds, dollars=dollars)
+    return replace(run, best=best, measured=len(values), seconds=seconds, dollars=_dollars(store))
+
+
+def _dollars(store: Store) -> float:
+    """What language models have cost so far: answers, and requests that a process which ended had under way."""
+    spent = asking = 0.0
+    for event in store.payments():
+        if event.kind == "asking":
+            asking = float(event.payload["dollars"])
+            continue
+        spent += asking if event.kind == "session" else float(event.payload["dollars"])
+        asking = 0.0
+    return spent

@@ -65,6 +65,10 @@ class Search:
             measuring.measure_finalists(self.session)
         self._finish(why)
 
+    def close(self) -> None:
+        """Close the proposer."""
+        self.session.close()
+
     def _work(self) -> str:
         """Run one stage after another until the search ends, and return why. Measurements that are still under way are
         waited for first: they are already paid for, and their results may let the search go on."""

@@ -297,6 +297,7 @@ def _work(
             configuration.until,
             limits,
         )
+        stack.callback(loop.close)
         try:
             loop.run()
         except StorageError:

@@ -131,6 +131,11 @@ class Session:
     def proposer(self) -> Proposer:
         return self.parts.proposer(Ground(self.parts.problem, self.parts.device, self.briefing.anchor))
 
+    def close(self) -> None:
+        """Close what the session made for itself: its proposer."""
+        if "proposer" in self.__dict__:
+            self.proposer.close()
+
     def can_propose(self) -> bool:
         return self.spending.can_pay("proposed", self.proposer)
 

@@ -50,13 +50,18 @@ class Hardware:
     boost_hz: float | None = None
     tdp_watts: float | None = None
     peak_flops: Mapping[str, float] = field(default_factory=dict)
-    """Flops per second: `fp32` of the ordinary cores; tf32, fp16, bf16 and fp8 of the tensor cores, dense."""
+    """Flops per second: `fp32` of the ordinary cores; tf32, fp16, bf16, fp8, int8 and fp64_tensor of the tensor cores,
+    dense."""
 
     @property
     def capability(self) -> tuple[int, int]:
         """The compute capability: (9, 0) for sm_90."""
         number = int(self.arch.removeprefix("sm_"))
         return number // 10, number % 10
+
+    def results_per_second(self, kind: str) -> float:
+        """The results per second of all lanes for a kind of arithmetic, at the boost clock; 0 if that is not known."""
+        return self.lanes.get(kind, 0) * (self.multiprocessors or 0) * (self.boost_hz or 0.0)
 
     @property
     def warps_per_sm(self) -> int:

@@ -23,3 +23,6 @@ class Job:
     files: Mapping[str, str] = field(default_factory=dict)
     """For an external problem: the files beside the module, by name. Their reference.py makes the inputs, from `dims`
     if it takes arguments."""
+    tuned: int = 0
+    """Of a module with autotuners: the number of the configuration that each of them takes, from 0; the next one that
+    can be launched if it cannot."""

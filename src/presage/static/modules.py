@@ -28,6 +28,7 @@ def request(job: Job) -> dict[str, Any]:
         "compiler": "triton",
         "source": job.kernel.source,
         "files": dict(job.files),
+        "tuned": job.tuned,
         "cases": [
             {
                 "inputs": [[list(tensor.shape), tensor.dtype] for tensor in job.inputs],

@@ -53,7 +53,20 @@ def of_step(trace: Trace, step: Step) -> tuple[float, str]:
         return step.flops * _seen(given[0].shape, given[1].shape), step.precision
     if step.kind != "operator" or name not in _COUNTS or not given or not made:
         return step.flops, step.precision
+    if name in _WITHOUT_VECTORS and _lacks_vectors(trace, step):
+        return _WITHOUT_VECTORS[name](step, given, made[0]), _precision(step, given[0])
     return _COUNTS[name](step, given, made[0]), _precision(step, given[0])
+
+
+def _lacks_vectors(trace: Trace, step: Step) -> bool:
+    """Whether a decomposition gives values only: its flag says so, or nothing in the trace uses its vectors. While
+    torch is traced, it computes them for `eigvalsh` and `svdvals`, too, and drops them."""
+    if False in (step.named.get("compute_v"), step.named.get("compute_uv"), _argument(step, 2)):
+        return True
+    others = [each for each in trace.steps if each is not step]
+    used = {number for each in others for number in each.reads} | set(tensors_in([trace.outputs]))
+    vectors = [number for number in step.makes if len(trace.tensors[number].shape) >= 2]
+    return bool(used.intersection(step.makes)) and not used.intersection(vectors)
 
 
 def is_causal(step: Step) -> bool:
@@ -138,6 +151,62 @@ def _matrix(step: Step, given: Sequence[TensorSpec], made: TensorSpec) -> float:
     return rows * (of_matrix * math.prod(matrix.shape) + of_solution * math.prod(made.shape))
 
 
+def _sides(matrix: TensorSpec) -> tuple[int, int, int]:
+    """The number of matrices, and the rows and columns of each."""
+    return math.prod(matrix.shape[:-2]), _size(matrix, -2), _size(matrix, -1)
+
+
+def _triangular(rows: int, columns: int) -> float:
+    """Householder's triangularisation (geqrf)."""
+    least = min(rows, columns)
+    return 2.0 * least**2 * (max(rows, columns) - least / 3)
+
+
+def _reflected(rows: int, columns: int, reflections: int) -> float:
+    """The first columns of a product of reflections (orgqr)."""
+    k = reflections
+    return max(0.0, 4.0 * rows * columns * k - 2.0 * (rows + columns) * k**2 + 4 / 3 * k**3)
+
+
+def _qr(step: Step, given: Sequence[TensorSpec], made: TensorSpec) -> float:
+    count, rows, columns = _sides(given[0])
+    mode, k = _argument(step, 1), min(rows, columns)
+    if step.base_name == "geqrf" or mode == "r":
+        return count * _triangular(rows, columns)
+    return count * (_triangular(rows, columns) + _reflected(rows, rows if mode == "complete" else k, k))
+
+
+def _householder(step: Step, given: Sequence[TensorSpec], made: TensorSpec) -> float:
+    count, rows, columns = _sides(given[0])
+    return count * _reflected(rows, columns, _size(given[1], -1) if len(given) > 1 else columns)
+
+
+def _symmetric(step: Step, given: Sequence[TensorSpec], made: TensorSpec) -> float:
+    """Tridiagonalisation, divide and conquer, and the vectors' way back: 4/3, 4/3 and 2 for each cube of the rows."""
+    count, rows, _ = _sides(given[0])
+    return count * 14 / 3 * rows**3
+
+
+def _symmetric_values(step: Step, given: Sequence[TensorSpec], made: TensorSpec) -> float:
+    count, rows, _ = _sides(given[0])
+    return count * 4 / 3 * rows**3
+
+
+def _singular(step: Step, given: Sequence[TensorSpec], made: TensorSpec) -> float:
+    """The better of Golub and Reinsch's way and that over a QR decomposition, after Golub and Van Loan, table 8.6.1."""
+    count, *sides = _sides(given[0])
+    n, m = sorted(sides)
+    if True in (_argument(step, 1), step.named.get("full_matrices")):
+        return count * min(4.0 * m**2 * n + 8 * m * n**2 + 9 * n**3, 4.0 * m**2 * n + 22 * n**3)
+    return count * min(14.0 * m * n**2 + 8 * n**3, 6.0 * m * n**2 + 20 * n**3)
+
+
+def _singular_values(step: Step, given: Sequence[TensorSpec], made: TensorSpec) -> float:
+    count, *sides = _sides(given[0])
+    n, m = sorted(sides)
+    return count * min(4.0 * m * n**2 - 4 / 3 * n**3, 2.0 * m * n**2 + 2 * n**3)
+
+
 def _fourier(step: Step, given: Sequence[TensorSpec], made: TensorSpec) -> float:
     """5 N log2 N for N complex numbers, half of it for N real ones."""
     whole = (made if step.base_name == "_fft_c2r" else given[0]).shape
@@ -152,4 +221,10 @@ _COUNTS: dict[str, Count] = {
     **dict.fromkeys(_MATRIX, _matrix),
     **dict.fromkeys(_DISTANCES, _distances),
     **dict.fromkeys(_FOURIER, _fourier),
+    **dict.fromkeys(("linalg_qr", "geqrf"), _qr),
+    "linalg_householder_product": _householder,
+    "_linalg_eigh": _symmetric,
+    "_linalg_svd": _singular,
 }
+_WITHOUT_VECTORS: dict[str, Count] = {"_linalg_eigh": _symmetric_values, "_linalg_svd": _singular_values}
+"""Decompositions that can leave out their vectors, and what they need then."""

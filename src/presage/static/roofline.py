@@ -12,7 +12,7 @@ from presage.static import operations
 from presage.static.hardware import WARP, Hardware
 from presage.static.report import StaticReport
 from presage.static.trace import FREE, ITEM_SIZES, LAUNCHES, Step, Trace, tensors_in
-from presage.static.warp import UNBOUNDED
+from presage.static.warp import OF_TYPE, PRODUCTS, UNBOUNDED
 
 HOST_BANDWIDTH = 64e9
 """Bytes per second between host and GPU: sixteen lanes of PCIe 5. GPU tables hold that of the GPU's memory."""
@@ -38,6 +38,18 @@ def step_ns(trace: Trace, hardware: Hardware) -> dict[int, float]:
         for number, step in enumerate(trace.steps)
         if step.kind not in FREE
     }
+
+
+def trained_step_ns(trace: Trace, hardware: Hardware) -> dict[int, float]:
+    """The same as the models of modules were trained on it: every launch that uses tensor cores at their peak for
+    fp16."""
+    steps = tuple(replace(step, precision="fp16") if uses_tensor_cores(step) else step for step in trace.steps)
+    return step_ns(replace(trace, steps=steps), hardware)
+
+
+def uses_tensor_cores(step: Step) -> bool:
+    """Whether a launch multiplies matrices with tensor cores. `priced` gives no other one another precision."""
+    return step.kind in LAUNCHES and step.precision != "fp32"
 
 
 def moved_bytes(trace: Trace, step: Step) -> int:
@@ -85,7 +97,10 @@ def _least_ns(trace: Trace, step: Step, hardware: Hardware, bandwidth: float) ->
         return 1e9 * size / HOST_BANDWIDTH
     flops, precision = operations.of_step(trace, step)
     peaks = hardware.peak_flops
-    peak = peaks.get(precision) or _HALF_RATE.get(precision, 1.0) * peaks["fp32"]
+    if uses_tensor_cores(step) and precision == "fp64":
+        peak = peaks.get("fp64_tensor") or 2.0 * hardware.results_per_second("fp64")
+    else:
+        peak = peaks.get(precision) or _HALF_RATE.get(precision, 1.0) * peaks["fp32"]
     return 1e9 * max(size / bandwidth, flops / peak)
 
 
@@ -118,6 +133,12 @@ def priced(step: Step, executed: Mapping[str, float] | None) -> Step:
     sectors = sum(executed.get(f"{what}_sectors", 0.0) for what in ("load", "store", "atomic"))
     moved = int(min(_SECTOR * sectors * warps, 1 << 60))
     size = min(step.bytes, moved) if moved and step.bytes else max(step.bytes, moved)
-    return replace(
-        step, bytes=size, flops=_flops(executed, warps), precision="fp16" if executed.get("tensor_flops") else "fp32"
-    )
+    precision = _of_products(executed) if executed.get("tensor_flops") else "fp32"
+    return replace(step, bytes=size, flops=_flops(executed, warps), precision=precision)
+
+
+def _of_products(executed: Mapping[str, float]) -> str:
+    """The type of the factors of most of the tensor cores' operations. The step's other products, of another type,
+    count as the same."""
+    counts = {name: executed.get(OF_TYPE + name, 0.0) for name in PRODUCTS}
+    return max(counts, key=lambda name: counts[name]) if any(counts.values()) else "fp16"

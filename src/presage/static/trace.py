@@ -58,8 +58,33 @@ _REFUSED = re.compile(
 )
 """Operators that a trace must not contain, since they do more than compute with tensors."""
 _MOST_CODE = 64 << 20
+_TUNED = re.compile(r"autotuned: (\w+) takes configuration (\d{1,6}) of (\d{1,6}): (.*)")
 FLAGS = ("matmul_tf32", "cudnn_tf32", "cudnn_benchmark", "cudnn_deterministic", "fp16_reduction", "bf16_reduction")
 """torch settings that decide which kernel an operator uses."""
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """A kernel that an autotuner chooses a configuration for, and the one that was traced."""
+
+    name: str
+    number: int
+    """From 0."""
+    count: int
+    configuration: str
+
+    def note(self) -> str:
+        """The note in a trace, which `of_notes` reads.
+
+        >>> Tuned("add", 1, 4, "B: 64").note()
+        'autotuned: add takes configuration 2 of 4: B: 64'
+        """
+        return f"autotuned: {self.name} takes configuration {self.number + 1} of {self.count}: {self.configuration}"
+
+    @classmethod
+    def of_notes(cls, notes: Sequence[str]) -> list[Tuned]:
+        found = filter(None, map(_TUNED.fullmatch, notes))
+        return [cls(each[1], int(each[2]) - 1, int(each[3]), each[4]) for each in found]
 
 
 class TraceError(ValueError):
@@ -152,7 +177,8 @@ class Step:
     """Bytes that the step reads and writes, each tensor counted once."""
     flops: float = 0.0
     precision: str = "fp32"
-    """The GPU's peak that its operations are compared with: fp32, tf32, fp16, bf16, fp8 or fp64."""
+    """The GPU's peak that its operations are compared with: fp32, tf32, fp16, bf16, fp8, int8 or fp64. A launch without
+    products of tensor cores has fp32."""
 
     @property
     def base_name(self) -> str:

@@ -34,6 +34,7 @@ from presage.static.ptx import Entry, Instruction
 from presage.static.warp import (
     AT,
     COUNTED,
+    OF_TYPE,
     UNBOUNDED,
     EndlessError,
     Ready,
@@ -72,6 +73,11 @@ _ROOTS = {
     "cp": "async_copy",
 }  # fmt: skip
 _SHAPE = re.compile(r"m(\d{1,4})n(\d{1,4})k(\d{1,4})")
+_FACTORS = {
+    **{"bf16": "bf16", "tf32": "tf32", "f64": "fp64"},
+    **dict.fromkeys(("s8", "u8", "s4", "u4", "b1"), "int8"),
+    **dict.fromkeys(("e4m3", "e5m2", "e3m2", "e2m3", "e2m1"), "fp8"),
+}
 _COPY_OUT = re.compile(r"cp\.(reduce\.)?async\.bulk\.(tensor\.\dd\.)?global\.")
 _BITS = {"8": 1, "16": 2, "32": 4, "64": 8, "128": 16}
 _ADDRESS = re.compile(r"\[\s*([^\s+\]]+)\s*(?:\+\s*(-?\w+))?\s*\]")
@@ -95,7 +101,8 @@ def of_call(
     text: str, name: str, arguments: Sequence[Argument], grid: Sequence[int], block: Sequence[int]
 ) -> dict[str, float] | None:
     """The same for a module's launch, with an argument for every parameter. Here `wmma` counts among the tensor cores'
-    flops. For bare kernels it does not, since the trees of `learned` were trained on such counts."""
+    flops, which are counted by type, too. For bare kernels they are not, since the trees of `learned` were trained on
+    such counts."""
     return _followed(ptx.parse(text, name), arguments, grid, block, wmma=1)
 
 
@@ -111,7 +118,7 @@ def _followed(
     for prefix in ("", UNBOUNDED):
         if flops := wmma * counts.pop(f"{prefix}wmma_flops", 0.0):
             counts[f"{prefix}tensor_flops"] = counts.get(f"{prefix}tensor_flops", 0.0) + flops
-    return counts
+    return counts if wmma else {name: count for name, count in counts.items() if not name.startswith(OF_TYPE)}
 
 
 def walk(
@@ -154,7 +161,7 @@ def walk(
 
 def parted(counts: Mapping[str, float]) -> tuple[dict[str, float], dict[str, float]]:
     """Split counts into all that a warp executes, by kind, and the part in loops whose end depends on memory."""
-    every = {name: count for name, count in counts.items() if not name.startswith((UNBOUNDED, _LOOP))}
+    every = {name: count for name, count in counts.items() if not name.startswith((UNBOUNDED, OF_TYPE, _LOOP))}
     unbounded = {name: count for name, count in counts.items() if name.startswith(UNBOUNDED)}
     return every, {name.removeprefix(UNBOUNDED): count for name, count in unbounded.items()}
 
@@ -215,6 +222,7 @@ class _Program:
             if kind == "tensor":
                 flops = "wmma_flops" if instruction.root == "wmma" else "tensor_flops"
                 ready.counts[AT[flops]] += _tensor_flops(instruction)
+                ready.counts[AT[OF_TYPE + _factors(instruction)]] += _tensor_flops(instruction)
             if kind == "branch":
                 self._end(ready, instruction)
             elif kind in _ACCESSES:
@@ -459,6 +467,15 @@ def _tensor_flops(instruction: Instruction) -> float:
         return 0.0
     m, n, k = map(int, shape.groups())
     return 2.0 * m * n * k / (4 if instruction.root == "wgmma" else 1)
+
+
+def _factors(instruction: Instruction) -> str:
+    """The type of the factors of a matrix multiplication. `wmma` does not name it where it is fp16.
+
+    >>> _factors(Instruction("", "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32", ()))
+    'tf32'
+    """
+    return next((name for part in instruction.parts for name in [_FACTORS.get(part)] if name), "fp16")
 
 
 def _width(instruction: Instruction) -> int:

@@ -25,17 +25,21 @@ KINDS = (
 """The quantities counted per warp: instructions, in total and by kind; then active lanes summed over instructions,
 flops of tensor cores (those of `wmma` apart), 32-byte sectors that global accesses touch, and passes of shared
 accesses, including bank conflicts."""
+PRODUCTS = ("fp8", "int8", "fp16", "bf16", "tf32", "fp64")
+"""The types of the factors of tensor cores' products, the fastest first."""
 MOST_STEPS = 10_000
 """Limit of the basic blocks that are walked one by one."""
 _PERIODS = (1, 2, 3, 4)
 """Iterations after which a loop may repeat its pattern. A loop over a ring of N buffers repeats after N iterations."""
 _MEMORY, _EVIDENCE = 12, 4
 """Iterations of a loop that are remembered, and how many must be alike if non-linear operations are involved."""
-AT = {name: i for i, name in enumerate(KINDS)}
 UNBOUNDED = "unbounded_"
 """Prefix of a kind's name: the part of its count in loops whose end depends on memory. They are walked once."""
-COUNTED = (*KINDS, *(UNBOUNDED + name for name in KINDS))
-_UNBOUNDED = slice(len(KINDS), len(COUNTED))
+OF_TYPE = "flops_of_"
+"""Prefix of a type's name: the flops of tensor cores whose factors have this type."""
+COUNTED = (*KINDS, *(UNBOUNDED + name for name in KINDS), *(OF_TYPE + name for name in PRODUCTS))
+AT = {name: i for i, name in enumerate(COUNTED)}
+_UNBOUNDED = slice(len(KINDS), 2 * len(KINDS))
 
 
 class EndlessError(Exception):
@@ -348,7 +352,10 @@ class Warp:
         target = after if block.target is None else block.target
         if block.guard is None:
             self._go(mask, target)
-        elif not self.known[block.guard[0]]:  # the predicate depends on memory: fall through, which leaves a loop
+        elif not self.known[block.guard[0]]:
+            # The predicate depends on memory: fall through. At the end of a loop that is one round of it. This is right
+            # where the loop waits for other blocks, and almost right where it tries again until something fits. A loop
+            # through data of an unknown length needs more, so what the round did is counted as unbounded, too.
             self._go(mask, after)
             if target in self._entered and target <= number:
                 since = self.counts - self._entered[target]

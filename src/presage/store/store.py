@@ -52,6 +52,8 @@ _ROWS = 256
 _LARGEST = 64 << 20
 """The largest value in a row, in bytes, packed or unpacked."""
 _LARGEST_SOURCE = 4 << 20
+_FREE = '"dollars":0.0}'
+"""The end of an event that cost nothing, as a search writes it."""
 _WRONG = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 """The errors that damaged values in rows can raise."""
 _PAGES_IN_MEMORY = -32_000  # KiB
@@ -168,6 +170,17 @@ class Store:
         """Iterate over all events as (number, time, kind, payload), where the payload is the stored JSON text."""
         for rows in self._event_rows(None, after):
             yield from rows
+
+    def payments(self) -> Iterator[Event]:
+        """Iterate over the events that say what language models cost, in order. Of an event that cost nothing, only
+        that is read: free forecasts are most of a run."""
+        query = (
+            "SELECT seq, time, kind, CASE WHEN substr(payload, -length(?1)) = ?1 THEN '{' || ?1 ELSE payload END"
+            " FROM events WHERE kind IN ('session', 'asking', 'proposed', 'forecast') ORDER BY seq"
+        )
+        with self._explained(), self._readable():
+            for seq, at, kind, payload in self._database.execute(query, (_FREE,)):
+                yield _event(seq, at, kind, json.loads(payload))
 
     def _event_rows(self, kind: str | None, after: int) -> Iterator[list[tuple[int, float, str, str]]]:
         query = "SELECT seq, time, kind, payload FROM events WHERE seq > ?"

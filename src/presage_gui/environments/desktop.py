@@ -5,6 +5,7 @@ The form `contacts` is a Tk program. It reports the positions of its widgets, fo
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import shutil
@@ -62,11 +63,16 @@ class Desktop(Environment):
             import mss
         except ImportError:
             raise PresageError(f"a desktop needs mss: {install('gui')}") from None
-        self._xvfb, self._display = _start_xvfb()
-        self._camera = mss.MSS(display=self._display)
         self._program: subprocess.Popen[bytes] | None = None
-        self._folder = Path(tempfile.mkdtemp(prefix="presage-desktop-"))
         self._wanted = ("", "", False)
+        with contextlib.ExitStack() as stack:
+            self._folder = Path(tempfile.mkdtemp(prefix="presage-desktop-"))
+            stack.callback(shutil.rmtree, self._folder, ignore_errors=True)
+            server, self._display = _start_xvfb()
+            stack.callback(_end, server)
+            self._camera = mss.MSS(display=self._display)
+            stack.callback(self._camera.close)
+            self._open = stack.pop_all()
 
     def reset(self, seed: int) -> str:
         rng = random.Random(seed)
@@ -137,10 +143,7 @@ class Desktop(Environment):
 
     def close(self) -> None:
         self._stop()
-        self._camera.close()
-        self._xvfb.terminate()
-        self._xvfb.wait()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        self._open.close()
 
     def parts(self) -> dict[str, tuple[Box, bool, str]]:
         """Return for each widget its box, whether it has the focus, and its content. For scripted agents only."""
@@ -237,13 +240,24 @@ def _start_xvfb() -> tuple[subprocess.Popen[bytes], str]:
     """Start Xvfb and return its process and its display. Xvfb chooses a free display number itself."""
     reader, writer = os.pipe()
     with os.fdopen(reader) as told:
-        server = subprocess.Popen(
-            ["Xvfb", "-displayfd", str(writer), "-screen", "0", f"{SIZE[0]}x{SIZE[1]}x24", "-nolisten", "tcp"],
-            pass_fds=(writer,), stderr=subprocess.DEVNULL,
-        )  # fmt: skip
-        os.close(writer)
-        number = told.readline().strip()
+        try:
+            server = subprocess.Popen(
+                ["Xvfb", "-displayfd", str(writer), "-screen", "0", f"{SIZE[0]}x{SIZE[1]}x24", "-nolisten", "tcp"],
+                pass_fds=(writer,), stderr=subprocess.DEVNULL,
+            )  # fmt: skip
+        finally:
+            os.close(writer)
+        try:
+            number = told.readline().strip()
+        except BaseException:
+            _end(server)
+            raise
     if not number:
         server.wait()
         raise PresageError("Xvfb does not start; try 'Xvfb :99' by hand to see why")
     return server, f":{number}"
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
+    process.wait()

@@ -23,6 +23,8 @@ from presage.static.inline_cuda.host_code import Text
 from presage.static.inline_cuda.lexer import text_of, tokens
 
 _ARCH = "sm_90"
+_WIDEST = 8
+"""The most bytes of a plain parameter. Python code may give an `int` for a wider one; the rest is zero."""
 _HERE = {"is_cuda": "is_cpu", "kCUDA": "kCPU", "CUDA": "CPU"}
 """Replacements in host code: what it checks of tensors, where it makes them, and for which it registers operators."""
 _GUARDS = frozenset(("CUDAGuard", "OptionalCUDAGuard", "CUDAStreamGuard", "OptionalCUDAStreamGuard"))
@@ -45,10 +47,10 @@ extern "C" void {entry}(const unsigned *grid, const unsigned *block, void **argu
 
 
 def install(home: str, compiler: str) -> None:
-    """Replace the loaders of extensions for the rest of this process. `home`: the folder of the emulator's header and
+    """Replace what builds inline CUDA for the rest of this process. `home`: the folder of the emulator's header and
     its compiled form."""
     properties = importlib.import_module("torch").cuda.get_device_properties(0)
-    inline_cuda.replace_loaders(_OnCpu(home, compiler, lambda name: int(getattr(properties, name))))
+    inline_cuda.replace_all(_OnCpu(home, compiler, lambda name: int(getattr(properties, name))))
 
 
 class _Memory:
@@ -102,7 +104,7 @@ class _OnCpu(Extensions):
             raise RuntimeError(f"it launches {kernel} as {grid} x {block} with {how.shared} bytes")
         if how.cooperative or how.cluster != (1, 1, 1):
             raise NotSupportedError(f"{kernel} is launched so that blocks run together, which is not rehearsed")
-        values = [ctypes.create_string_buffer(value, max(1, len(value))) for value in parameters]
+        values = [ctypes.create_string_buffer(value, max(_WIDEST, len(value))) for value in parameters]
         function = self._function(unit, kernel)
 
         def run() -> None:
@@ -111,6 +113,10 @@ class _OnCpu(Extensions):
 
         if not captured.put_off(run):
             run()
+
+    def parameter_sizes(self, unit: Unit, kernel: str) -> None:
+        """They are not known: the C++ compiler, which compiles the kernel for the CPU, does not tell."""
+        return
 
     def _on_allocate(self, size: int) -> int:
         self._held.append(ctypes.create_string_buffer(max(1, size)))

@@ -185,9 +185,8 @@ class Rehearser(CpuDevice):
 
     def _rehearsed(self, problem: Problem, trial: _RehearsedTrial) -> _Ended:
         try:
-            trial.child = (
-                self._building_child() if _builds(trial.kernel) else self._start_child(trial.kernel.language, 1)
-            )
+            kernel = trial.kernel
+            trial.child = self._building_child(kernel) if _builds(kernel) else self._start_child(kernel.language, 1)
             trial.child.counts_processor_time = True
             self._load(problem, [trial])
             trial.rehearse()
@@ -220,10 +219,12 @@ class Rehearser(CpuDevice):
     def _builder(self) -> Builder:
         return Builder.find()
 
-    def _building_child(self) -> Child:
-        """A child that may compile the extensions that the module builds."""
-        inline_cuda.precompile()
-        return _BuildingChild(self._interpreting, str(self._builder.home))
+    def _building_child(self, kernel: Kernel) -> Child:
+        """A child that may compile the extensions that the module builds, or the kernels that it launches itself."""
+        has_host_code = inline_cuda.is_mentioned(kernel.source)
+        if has_host_code:
+            inline_cuda.precompile()
+        return _BuildingChild(self._interpreting, str(self._builder.home), has_host_code)
 
     def _start_child(self, language: str, threads: int) -> Child:
         return Child((), threads) if language == "cuda" else Child(("numpy", "torch"), threads, self._interpreting)
@@ -245,15 +246,16 @@ class Rehearser(CpuDevice):
 class _BuildingChild(Child):
     """A child that may start the C++ compiler."""
 
-    def __init__(self, zygote: Zygote, home: str) -> None:
+    def __init__(self, zygote: Zygote, home: str, has_host_code: bool) -> None:
+        """has_host_code: whether it needs torch's headers, which have been precompiled."""
         self._zygote = zygote
         self._take_place(Arena(), None)
-        readable = (*rules.system_paths(), *inline_cuda.readable(), home)
+        readable = (*rules.system_paths(), *filter(os.path.exists, inline_cuda.readable()), home)
         programs = (*inline_cuda.programs(), *rules.loader_paths())
         limits = Rules(
             self.scratch, readable, MEMORY_BYTES + ARENA_BYTES, may_spawn=True, programs=programs, reserves=True
         )
-        environment = rules.environment(self.scratch) | inline_cuda.environment()
+        environment = rules.environment(self.scratch) | (inline_cuda.environment() if has_host_code else {})
         settings = {"imports": ["numpy", "torch"], "arena_bytes": ARENA_BYTES, "threads": 1}
         self._start(limits, environment, settings, (self.arena.fd,))
 
@@ -263,8 +265,9 @@ class _BuildingChild(Child):
 
 
 def _builds(kernel: Kernel) -> bool:
-    """Whether a module may build an extension."""
-    return not kernel.is_bare and inline_cuda.is_mentioned(kernel.source)
+    """Whether a module may compile CUDA."""
+    source = kernel.source
+    return not kernel.is_bare and (inline_cuda.is_mentioned(source) or inline_cuda.has_raw_kernels(source))
 
 
 class _RehearsedTrial(Trial):

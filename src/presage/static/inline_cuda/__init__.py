@@ -34,6 +34,7 @@ __all__ = [
     "Unit",
     "environment",
     "failures",
+    "has_raw_kernels",
     "has_runtime",
     "install",
     "is_mentioned",
@@ -43,11 +44,13 @@ __all__ = [
     "precompile",
     "programs",
     "readable",
+    "replace_all",
     "replace_loaders",
     "warm_up",
 ]
 
 _BUILDS = re.compile(r"\b(?:cpp_extension|load_inline)\b")
+_LAUNCHES = re.compile(r"\b(?:_?compile_kernel|cupy)\b")
 
 _installed: list[Extensions] = []
 
@@ -64,6 +67,14 @@ def install(launcher: Launcher, *, target_arch: str, has_gpu: bool) -> None:
     raw_kernels.install(extensions, has_gpu=has_gpu)
     if not has_gpu:
         _place_new_tensors()
+
+
+def replace_all(extensions: Extensions) -> None:
+    """Replace in this process, which has no GPU, all functions that build inline CUDA by those of `extensions`."""
+    import presage.static.inline_cuda.raw_kernels as raw_kernels
+
+    replace_loaders(extensions)
+    raw_kernels.install(extensions, has_gpu=False)
 
 
 def replace_loaders(extensions: Extensions, *, has_gpu: bool = False) -> None:
@@ -90,6 +101,11 @@ def warm_up() -> None:
 def is_mentioned(source: str) -> bool:
     """Whether a module may build an extension, which needs a compiler."""
     return _BUILDS.search(source) is not None
+
+
+def has_raw_kernels(source: str) -> bool:
+    """Whether a module may launch kernels from Python, by CuPy or by torch."""
+    return _LAUNCHES.search(source) is not None
 
 
 def failures() -> list[str]:

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import presage.static.inline_cuda.host_code as host_code
 import presage.static.inline_cuda.toolchain as toolchain
 from presage.core.errors import PresageError
-from presage.static import nvrtc
+from presage.static import nvrtc, ptx
 from presage.static.inline_cuda.device_code import DeviceCode, Unit, options_of
 from presage.static.inline_cuda.host_code import Settings, Text
 from presage.static.inline_cuda.lexer import tokens
@@ -24,6 +24,8 @@ Size = tuple[int, int, int]
 _LOCAL_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"[^\n]*$', re.MULTILINE)
 _BOUND_TWICE = "error: the module is bound twice, by `functions` and by PYBIND11_MODULE"
 _DEEPEST = 8
+_SIZES = {"8": 1, "16": 2, "32": 4, "64": 8}
+"""Bytes of a parameter by the end of its type in PTX."""
 
 
 @dataclass(frozen=True)
@@ -206,6 +208,13 @@ class Extensions:
         """Compile the kernel, unless that was done before, and report the launch."""
         code, lowered = self.compiled(unit, kernel)
         self._launcher.launch(code, lowered, how, parameters)
+
+    def parameter_sizes(self, unit: Unit, kernel: str) -> list[int] | None:
+        """The bytes of each parameter of a kernel, 0 where its type does not tell; None if they are not known. Raises
+        CompileError."""
+        code, lowered = self.compiled(unit, kernel)
+        entry = ptx.parse(code.ptx, lowered)
+        return [_SIZES.get(kind[1:], 0) if kind != "b8" else 0 for kind in entry.parameters.values()] if entry else None
 
     def compiled(self, unit: Unit, kernel: str) -> tuple[DeviceCode, str]:
         """A kernel's code, and the kernel's name in it. Raises CompileError."""

@@ -13,11 +13,8 @@ from collections.abc import Callable, Sequence
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
-from presage.static import ptx
 from presage.static.inline_cuda.device_code import Unit, options_of
 from presage.static.inline_cuda.extension import Configuration, Extensions, NotSupportedError
-
-_SIZES = {"8": 1, "16": 2, "32": 4, "64": 8}
 
 
 def install(extensions: Extensions, *, has_gpu: bool) -> None:
@@ -40,9 +37,9 @@ class _Kernel:
         self.max_dynamic_shared_size_bytes = 0
 
     def launch(self, grid: Any, block: Any, arguments: Sequence[Any], shared: int, stream: Any) -> None:
-        code, lowered = self._extensions.compiled(self._unit, self._name)
-        entry = ptx.parse(code.ptx, lowered)
-        sizes = [_size(kind) for kind in entry.parameters.values()] if entry else [0] * len(arguments)
+        sizes = self._extensions.parameter_sizes(self._unit, self._name)
+        if sizes is None:
+            sizes = [0] * len(arguments)
         if len(sizes) != len(arguments):
             raise TypeError(f"{self._name} takes {len(sizes)} arguments, and is given {len(arguments)}")
         packed = [self._pack(each) for each in arguments]
@@ -51,11 +48,6 @@ class _Kernel:
         handle = int(getattr(stream, "cuda_stream", getattr(stream, "ptr", 0)) or 0)
         how = Configuration(_three(grid), _three(block), shared, handle)
         self._extensions.launch(self._unit, self._name, how, values)
-
-
-def _size(kind: str) -> int:
-    """Bytes of a parameter by its type in PTX; 0 if the type does not tell."""
-    return _SIZES.get(kind[1:], 0) if kind != "b8" else 0
 
 
 def _three(sizes: Any) -> tuple[int, int, int]:
@@ -86,7 +78,7 @@ def _compile_kernel(extensions: Extensions) -> Callable[..., Any]:
     ) -> Any:
         folders = [str(folder) for folder in cuda_include_dirs or ()]
         unit = Unit(kernel_source, kernel_name, extensions.arch, (), options_of(nvcc_options or ()), folders, False)
-        extensions.compiled(unit, kernel_name)
+        extensions.parameter_sizes(unit, kernel_name)  # says at once if it does not compile
         kernel = _Kernel(extensions, unit, kernel_name, _pack_for_torch)
 
         def call(
@@ -148,7 +140,7 @@ def _cupy(extensions: Extensions) -> dict[str, ModuleType]:
             self.launch(grid, block, list(args), shared_mem, stream)
 
         def compile(self, *_: Any, **__: Any) -> None:
-            extensions.compiled(self._unit, self._name)
+            extensions.parameter_sizes(self._unit, self._name)
 
     class RawModule:
         def __init__(

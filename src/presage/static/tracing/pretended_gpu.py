@@ -441,13 +441,16 @@ def _tune_without_timing(recorder: Recorder, driver: RecordingDriver) -> None:
 
     triton.testing.do_bench = triton.testing.do_bench_cudagraph = do_bench
     autotuner = importlib.import_module("triton.runtime.autotuner").Autotuner
-    prune = autotuner.prune_configs
+    prune, bench = autotuner.prune_configs, autotuner._bench
 
     def prune_configs(self: Any, *arguments: Any, **named: Any) -> Any:
-        driver.begin_tuning()
-        return prune(self, *arguments, **named)
+        return driver.begin_tuning(self.base_fn.__name__, list(prune(self, *arguments, **named)))
 
-    autotuner.prune_configs = prune_configs
+    def trying(self: Any, *arguments: Any, config: Any, **named: Any) -> Any:
+        driver.tries = config
+        return bench(self, *arguments, config=config, **named)
+
+    autotuner.prune_configs, autotuner._bench = prune_configs, trying
 
 
 def _move_tensors(to: Callable[..., Any]) -> Callable[..., Any]:

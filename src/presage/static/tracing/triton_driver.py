@@ -13,7 +13,9 @@ from typing import Any
 import torch
 from triton.backends.compiler import GPUTarget
 
+from presage.core.text import one_line
 from presage.static import cubin
+from presage.static.trace import Tuned
 from presage.static.tracing import triton_launches
 from presage.static.tracing.recorder import Recorder
 
@@ -40,11 +42,19 @@ class RecordingDriver:
         self.get_current_stream = self.get_current_device = lambda *_: 0
         self.set_current_device = self.clear_cache = lambda *_: None
         self.get_device_capability = lambda *_: (major, minor)
-        self._found = self._tuned = False
-
-    def begin_tuning(self) -> None:
-        """Forget the configuration that was found, since another kernel or another key is tuned now."""
+        self._first = int(request.get("tuned", 0))
         self._found = False
+        self._name, self._configurations = "", list[Any]()
+        self._tuned: dict[str, str] = {}
+        """The notes on the configurations that were found, by kernel."""
+        self.tries: Any = None
+        """The configuration that is tried now."""
+
+    def begin_tuning(self, name: str, configurations: list[Any]) -> list[Any]:
+        """Another kernel or another key is tuned now. Return its configurations in the order to try them."""
+        self._found, self._name, self._configurations = False, name, configurations
+        first = self._first % max(1, len(configurations))
+        return [*configurations[first:], *configurations[:first]]
 
     def get_current_target(self) -> GPUTarget:
         return self.target
@@ -59,15 +69,18 @@ class RecordingDriver:
         return torch.empty(1, device="cuda")
 
     def get_benchmarker(self) -> Callable[..., Any]:
-        """Return a benchmarker that makes autotuning take the first configuration that can be launched, since nothing
-        can be timed here."""
+        """Return a benchmarker that makes autotuning take the first configuration that is tried and can be launched,
+        since nothing can be timed here."""
 
         def benchmark(call: Callable[[], Any], **_: Any) -> list[float]:
             if self._found:
                 return [1.0, 1.0, 1.0]
             with self._recorder.pausing():
                 call()
-            self._found = self._tuned = True
+            self._found = True
+            if self.tries in self._configurations:
+                number, count = self._configurations.index(self.tries), len(self._configurations)
+                self._tuned[self._name] = Tuned(self._name, number, count, _described(self.tries)).note()
             return [0.0, 0.0, 0.0]
 
         return benchmark
@@ -86,8 +99,14 @@ class RecordingDriver:
                     raise ValueError("a tensor in the host's memory cannot be passed to a Triton kernel")
             if 0 in grid:
                 return
-            if self._tuned:
-                self._recorder.notes["autotuned: the first configuration that fits was taken"] = None
+            for note in self._tuned.values():
+                self._recorder.notes[note] = None
             triton_launches.record(self._recorder, source, metadata, self._cubins[function], grid, rest)
 
         return launch
+
+
+def _described(configuration: Any) -> str:
+    """A configuration of an autotuner: its constants, warps and stages."""
+    values = {**configuration.kwargs, "num_warps": configuration.num_warps, "num_stages": configuration.num_stages}
+    return one_line(", ".join(f"{name}: {value}" for name, value in values.items()), 200)
