@@ -211,6 +211,42 @@ def test_a_sign_that_torch_has_put_off_counts(device: Device, tmp_path: Path) ->
     assert (measured["put off"].status, measured["put off"].reason) == (Status.OK, "")
 
 
+KINDS_OF_OUTPUTS = {
+    "complex numbers": ("torch.fft.fft(x)", "torch.fft.fft(x.double()).to(torch.complex64)", "torch.fft.ifft(x)"),
+    "a tuple with names": ("torch.topk(x, 2)", "torch.sort(x, descending=True)", "torch.topk(x, 3)"),
+    "nothing beside something": ("(x + 1, x[:0])", "[1 + x, torch.empty(0, x.shape[1])]", "(x, x[:0])"),
+    "a mask beside what is inexact": (
+        "((x.half().to(x.dtype) if x.dtype == torch.float32 else x) * 8, x > 0.5)",
+        "((0.999 * x).half().float() * (8 / 0.999), x > 0.5)",
+        "((0.999 * x).half().float() * (8 / 0.999), x > 0.7)",
+    ),
+    "what is computed in place": ("x.mul_(2).add_(1)", "2 * x + 1", "2 * (2 * x + 1) + 1"),
+}
+
+
+@needs_torch
+@pytest.mark.parametrize(("model", "right", "wrong"), KINDS_OF_OUTPUTS.values(), ids=KINDS_OF_OUTPUTS)
+def test_outputs_of_many_kinds_can_be_compared(
+    device: Device, tmp_path: Path, model: str, right: str, wrong: str
+) -> None:
+    path = tmp_path / "kinds.py"
+    path.write_text(WIDE.replace("{result}", model).replace("{columns}", "64"))
+    if "sort" in right:
+        right = f"tuple(part[:, :2] for part in {right})"
+    sources = {name: MODEL_NEW.replace("{result}", it) for name, it in {"right": right, "wrong": wrong}.items()}
+    measured = measure(device, path, sources)
+    assert (measured["right"].status, measured["right"].reason) == (Status.OK, "")
+    assert measured["wrong"].status is Status.WRONG_RESULT
+
+
+@needs_torch
+def test_what_no_compiler_can_be_started_for_says_so(cpu: CpuDevice, addition: Problem) -> None:
+    source = "import torch\n@torch.compile\ndef custom_kernel(data):\n    return data[0] + data[1]\n"
+    (found,) = cpu.measure(addition, [from_source(source, ".py", "compiled.py")], PATIENT, lambda doing, share: None)
+    assert found.status is Status.RUNTIME_ERROR
+    assert "torch.compile needs a C++ compiler" in found.reason
+
+
 @needs_torch
 @pytest.mark.parametrize(("draws", "said"), [("torch.rand(8, 64)", False), ("torch.ones(8, 64)", True)])
 def test_inputs_that_are_always_the_same_are_pointed_out(
@@ -251,6 +287,8 @@ AVERAGES: dict[str, tuple[str, str, Mapping[str, str]]] = {
         {
             "constant": "torch.full((), 100.01)",
             "first half": "(x[:32] * x[:32]).mean()",
+            "every other row": "(x[::2] * x[::2]).mean()",
+            "seven of eight values": "(x.view(64, -1, 8)[..., :7] ** 2).mean()",
         },
     ),
     "what is divided by one": (

@@ -427,6 +427,14 @@ def test_values_of_inputs_cannot_be_read(inspect_source: Any, value: str) -> Non
     assert "value" in report.error
 
 
+@pytest.mark.parametrize(("called", "is_unknown"), [("pool.submit(int, 'x').result()", True), ("int('x')", False)])
+def test_what_fails_in_a_module_with_threads_is_not_known(inspect_source: Any, called: str, is_unknown: bool) -> None:
+    """Two threads cannot use tensors without values at once. With a GPU they can."""
+    head = f"{HEAD}from concurrent.futures import ThreadPoolExecutor\npool = ThreadPoolExecutor(1)\n"
+    report = inspect_source(f"{head}def custom_kernel(data):\n    return {called}\n", ".py", X)
+    assert report.status == ("unknown" if is_unknown else "runtime_error")
+
+
 def test_a_model_that_keeps_its_compiled_self(inspect_source: Any) -> None:
     """What is compiled does not see what the model is given later, so it does not call itself."""
     body = """

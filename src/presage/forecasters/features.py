@@ -125,6 +125,9 @@ def _work(launch: LaunchReport) -> float:
     return _warps(launch) * (executed.get("instructions") or sum(launch.instructions.values()) or 1)
 
 
+_MOST_COUNTED = 1024
+
+
 def _launch_features(launch: LaunchReport, hardware: Hardware) -> Row:
     threads, blocks = math.prod(launch.block), math.prod(launch.grid)
     row = {
@@ -147,8 +150,8 @@ def _launch_features(launch: LaunchReport, hardware: Hardware) -> Row:
         row["last_wave"] = launch.waves / math.ceil(launch.waves)
         row["resident_warps"] = math.log2(min(launch.waves, 1.0) * max(launch.occupancy, 1e-3))
     for name in ("num_warps", "num_stages"):
-        if name in launch.options:
-            row[name] = float(launch.options[name])
+        if type(count := launch.options.get(name)) is int:  # foreign code may have written it
+            row[name] = float(min(max(count, 0), _MOST_COUNTED))
     total = max(1, sum(launch.instructions.values()))
     inside = max(1, sum(launch.instructions_in_loops.values()))
     for kind in CLASSES:

@@ -11,6 +11,7 @@ import json
 import os
 import re
 import sys
+import threading
 import traceback
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -90,6 +91,7 @@ def run(request: Mapping[str, Any]) -> dict[str, Any]:
     built = CudaLaunches(recorder)
     inline_cuda.install(built, target_arch=request["arch"], has_gpu=False)
     torch.set_grad_enabled(False)
+    _threads.watch()
     try:
         with (
             awaited(_WALL_SHARE * request["host_seconds"]),
@@ -101,7 +103,7 @@ def run(request: Mapping[str, Any]) -> dict[str, Any]:
             reference = host_code.InputMaker(request["files"]) if request["files"] else None
             call = host_code.entry(host_code.load(request["source"]), reference)
     except BaseException as error:
-        return {"status": _status(error), "error": _explain(error)}
+        return _failed(error)
     cases: list[Any] = []
     late = None
     for case in request["cases"]:
@@ -133,7 +135,7 @@ def _run_case(
         notes = [*recorder.notes, *(why for why in inline_cuda.failures() if why.partition(": ")[2] not in said)]
         recorder.stop()
         if not document:
-            return {"status": _status(error), "error": _explain(error), "notes": notes}
+            return {**_failed(error), "notes": notes}
     failures = [f"could not be built here: {why}" for why in inline_cuda.failures()]
     document["notes"] = [one_line(note, 500) for note in (*document["notes"], *inline_cuda.notes(), *failures)]
     executed = _executed(document, built.texts)
@@ -191,6 +193,33 @@ def _ptx(name: str, binary: bytes) -> str:
         if file.read_bytes() == binary:
             return file.with_suffix(".ptx").read_text()
     return ""
+
+
+class _Threads:
+    """Counts the threads that host code starts. Tensors without values belong to one thread."""
+
+    def __init__(self) -> None:
+        self.started = 0
+
+    def watch(self) -> None:
+        start = threading.Thread.start
+
+        def counted(thread: threading.Thread) -> None:
+            self.started += 1
+            start(thread)
+
+        threading.Thread.start = counted  # type: ignore[assignment,method-assign]
+
+
+_threads = _Threads()
+
+
+def _failed(error: BaseException) -> dict[str, Any]:
+    """The answer of a module that fails. One with threads may fail only here."""
+    status, text = _status(error), _explain(error)
+    if status == "runtime_error" and _threads.started:
+        return {"status": "unknown", "error": f"the host code starts threads, which may fail only here ({text})"}
+    return {"status": status, "error": text}
 
 
 def _status(error: BaseException) -> str:
