@@ -596,14 +596,38 @@ def test_a_broken_reference_is_no_kernel_s_fault(device: Device, task: Path, nam
         measure(device, task, {}, Effort(precision=5.0, case_seconds=1.0, timeout=timeout))
 
 
+CHECKS = {
+    "a text": ("'' if output.equal(ref_kernel(data)) else 'no'", ": no"),
+    "a truth value": ("bool(output.equal(ref_kernel(data)))", "check_implementation refuses it"),
+}
+
+
 @needs_torch
-def test_a_check_that_only_says_what_is_wrong(device: Device, task: Path) -> None:
-    """An older form: nothing, or a text."""
-    check = "def check_implementation(data, output):\n    return '' if output.equal(ref_kernel(data)) else 'no'\n"
+@pytest.mark.parametrize(("verdict", "said"), CHECKS.values(), ids=CHECKS)
+def test_a_check_that_says_only_one_thing(device: Device, task: Path, verdict: str, said: str) -> None:
+    """What is wrong, if anything, as in an older form; or whether it is right."""
+    check = f"def check_implementation(data, output):\n    return {verdict}\n"
     (task / "reference.py").write_text(REFERENCE.replace("check_implementation = ", "_ = ") + check)
     measured = measure(device, task, {"wrong": SUBMISSIONS["wrong"][0]})
     assert [m.status for m in measured.values()] == [Status.OK, Status.WRONG_RESULT]
-    assert measured["wrong"].reason.endswith(": no")
+    assert measured["wrong"].reason.endswith(said)
+
+
+FORGED = {
+    "a shape": "tensors.describe = lambda tensor: {'shape': [-1], 'stride': [1], 'dtype': 'float32'}",
+    "a type": "tensors.describe = lambda tensor: {'shape': [1], 'stride': [1], 'dtype': 'boo'}",
+    "no cases": "examiner.ExaminerRunner.describe = lambda self, command: {'cases': [], 'written': []}",
+    "no verdict": "examiner.ExaminerRunner.check = lambda self, command: {}",
+}
+
+
+@needs_torch
+@pytest.mark.parametrize("forged", FORGED.values(), ids=FORGED)
+def test_what_a_reference_forges_ends_its_own_measurement(cpu: CpuDevice, tmp_path: Path, forged: str) -> None:
+    path = tmp_path / "linear.py"
+    path.write_text(f"from presage.devices.worker import examiner, tensors\n{forged}\n{LINEAR}")
+    with pytest.raises(PresageError, match="its process gave no answer that can be read"):
+        measure(cpu, path, {})
 
 
 def test_without_torch_it_is_said_what_is_missing(

@@ -427,12 +427,20 @@ def test_values_of_inputs_cannot_be_read(inspect_source: Any, value: str) -> Non
     assert "value" in report.error
 
 
-@pytest.mark.parametrize(("called", "is_unknown"), [("pool.submit(int, 'x').result()", True), ("int('x')", False)])
-def test_what_fails_in_a_module_with_threads_is_not_known(inspect_source: Any, called: str, is_unknown: bool) -> None:
-    """Two threads cannot use tensors without values at once. With a GPU they can."""
-    head = f"{HEAD}from concurrent.futures import ThreadPoolExecutor\npool = ThreadPoolExecutor(1)\n"
-    report = inspect_source(f"{head}def custom_kernel(data):\n    return {called}\n", ".py", X)
-    assert report.status == ("unknown" if is_unknown else "runtime_error")
+NOT_KNOWN = {
+    "a thread fails": ("pool.submit(int, 'x').result()", "starts threads"),
+    "a thread works": ("pool.submit(torch.add, x, 1).result()", "starts threads"),
+    "a program": ("subprocess.run(['uname'], check=True) and x", "starts a program"),
+    "the driver": ("ctypes.CDLL('libcuda.so.1') and x", "cannot do without a GPU"),
+}
+
+
+@pytest.mark.parametrize(("result", "says"), NOT_KNOWN.values(), ids=NOT_KNOWN)
+def test_what_cannot_be_followed_is_not_known(inspect_source: Any, result: str, says: str) -> None:
+    head = f"{HEAD}import ctypes, subprocess\nfrom concurrent.futures import ThreadPoolExecutor\n"
+    body = f"pool = ThreadPoolExecutor(1)\ndef custom_kernel(data):\n    x, = data\n    return {result}\n"
+    report = inspect_source(head + body, ".py", X)
+    assert (report.status, says in str(report.error)) == ("unknown", True), report.error
 
 
 def test_a_model_that_keeps_its_compiled_self(inspect_source: Any) -> None:

@@ -447,6 +447,8 @@ class GpuMode:
         make = getattr(self._returns, "_make", self._returns)  # a named tuple is made in another way
         output = outputs[0] if make is None else make(outputs)
         verdict = self._module.check_implementation(data, output)
+        if isinstance(verdict, bool):
+            verdict = verdict, ""
         right, reason = verdict if isinstance(verdict, tuple) else (not verdict, verdict)
         return None if right else " ".join(str(reason).split())[:1000] or "check_implementation refuses it"
 

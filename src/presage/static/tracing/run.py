@@ -10,6 +10,7 @@ import importlib.util
 import json
 import os
 import re
+import subprocess
 import sys
 import threading
 import traceback
@@ -53,6 +54,11 @@ _NEEDS_GPU = (
     "arguments from the 'CUDA' backend",
     "UnsupportedOperatorException",
     "NVML",
+    "DynamicLibNotFoundError",
+    "libcuda.so",
+    "cudaErrorNoDevice",
+    "cudaErrorInsufficientDriver",
+    "CudaSupportError",
 )
 _NO_LIBRARY = re.compile(
     r"\b(cublas|cudnn|cusolver|cusparse|curand|cufft|cutlass|cute|nccl|nvshmem)[\w/.]*['’\"]?(: No such file|"
@@ -136,6 +142,8 @@ def _run_case(
         recorder.stop()
         if not document:
             return {**_failed(error), "notes": notes}
+    if _threads.started:
+        return {"status": "unknown", "error": _THREADS, "notes": document["notes"]}
     failures = [f"could not be built here: {why}" for why in inline_cuda.failures()]
     document["notes"] = [one_line(note, 500) for note in (*document["notes"], *inline_cuda.notes(), *failures)]
     executed = _executed(document, built.texts)
@@ -195,8 +203,11 @@ def _ptx(name: str, binary: bytes) -> str:
     return ""
 
 
+_THREADS = "the host code starts threads, and what they do cannot be traced"
+
+
 class _Threads:
-    """Counts the threads that host code starts. Tensors without values belong to one thread."""
+    """Counts the threads that host code starts. Steps are recorded in one thread."""
 
     def __init__(self) -> None:
         self.started = 0
@@ -218,7 +229,7 @@ def _failed(error: BaseException) -> dict[str, Any]:
     """The answer of a module that fails. One with threads may fail only here."""
     status, text = _status(error), _explain(error)
     if status == "runtime_error" and _threads.started:
-        return {"status": "unknown", "error": f"the host code starts threads, which may fail only here ({text})"}
+        return {"status": "unknown", "error": f"{_THREADS} ({text})"}
     return {"status": status, "error": text}
 
 
@@ -231,7 +242,7 @@ def _status(error: BaseException) -> str:
     is_ours = isinstance(error, host_code.ReferenceFailedError | NotSupportedError) or _lacks_library(error)
     if is_ours or _NOT_HERE.search(str(error)) or _missing_package(error) or _needs_values(error) or _needs_gpu(error):
         return "unknown"
-    if _REMOVED.search(_reason(error)):
+    if _REMOVED.search(_reason(error)) or _started_a_program(error):
         return "unknown"
     if name == "CompileError":
         return "compile_error"
@@ -249,6 +260,14 @@ def _missing_package(error: BaseException) -> str:
 def _lacks_library(error: BaseException) -> bool:
     """Whether an extension does not compile because it uses one of NVIDIA's libraries, whose headers are not here."""
     return any(_NO_LIBRARY.search(line) for line in str(error).splitlines() if "error" in line.lower())
+
+
+def _started_a_program(error: BaseException) -> bool:
+    """Whether a program could not be started, or failed. Here only compilers can be started."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return isinstance(error, OSError | subprocess.SubprocessError) and any(
+        frame.filename == subprocess.__file__ for frame in frames
+    )
 
 
 def _needs_values(error: BaseException) -> bool:
@@ -289,6 +308,8 @@ def _explain(error: BaseException) -> str:
         text = f"the extension calls {missing[1]}, which cannot be traced"
     if _needs_gpu(error):
         text = f"the host code does what torch cannot do without a GPU ({str(error).splitlines()[0][:200]})"
+    if _started_a_program(error):
+        text = f"the host code starts a program, which it cannot do here ({error})"
     if _needs_values(error):
         text = f"the host code asks for a tensor's value, or a shape that follows from it; here is none ({error})"
     if isinstance(error, HostCodeTimeoutError):
