@@ -37,7 +37,8 @@ def case_rows(task: Task, candidate: Candidate, compiled: bool = True) -> list[R
     """A row for each timed case. compiled: whether to use the static reports besides source and launch."""
     common = {f"source_{name}": value for name, value in source_features(candidate.kernel).items()}
     common |= {f"is_{language}": float(candidate.kernel.language == language) for language in LANGUAGES}
-    reports = candidate.reports if compiled and candidate.reports else [None] * len(task.cases)
+    is_reported = compiled and len(candidate.reports) == len(task.cases)
+    reports = candidate.reports if is_reported else [None] * len(task.cases)
     rows = []
     for case, report in zip(task.cases, reports, strict=True):
         must = problem_features(task.problem, case, task.hardware)

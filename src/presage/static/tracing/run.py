@@ -309,7 +309,7 @@ def _explain(error: BaseException) -> str:
     if _needs_gpu(error):
         text = f"the host code does what torch cannot do without a GPU ({str(error).splitlines()[0][:200]})"
     if _started_a_program(error):
-        text = f"the host code starts a program, which it cannot do here ({error})"
+        text = f"the host code starts a program, which it cannot do here ({type(error).__name__}: {error})"
     if _needs_values(error):
         text = f"the host code asks for a tensor's value, or a shape that follows from it; here is none ({error})"
     if isinstance(error, HostCodeTimeoutError):
