@@ -230,7 +230,8 @@ def test_outputs_of_many_kinds_can_be_compared(
     device: Device, tmp_path: Path, model: str, right: str, wrong: str
 ) -> None:
     path = tmp_path / "kinds.py"
-    path.write_text(WIDE.replace("{result}", model).replace("{columns}", "64"))
+    like = WIDE.replace("def get_inputs", "@torch.inference_mode()\ndef get_inputs") if "fft" in model else WIDE
+    path.write_text(like.replace("{result}", model).replace("{columns}", "64"))
     if "sort" in right:
         right = f"tuple(part[:, :2] for part in {right})"
     sources = {name: MODEL_NEW.replace("{result}", it) for name, it in {"right": right, "wrong": wrong}.items()}

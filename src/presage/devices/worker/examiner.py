@@ -168,7 +168,8 @@ class KernelBench:
         """How often each tensor was written to."""
         from torch.utils._pytree import tree_leaves
 
-        return [leaf._version for leaf in tree_leaves(data) if isinstance(leaf, self._torch.Tensor)]
+        leaves = [leaf for leaf in tree_leaves(data) if isinstance(leaf, self._torch.Tensor)]
+        return [0 if leaf.is_inference() else leaf._version for leaf in leaves]
 
     def written(self, case: dict[str, Any], seed: int) -> list[int]:
         return []
