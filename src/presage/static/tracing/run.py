@@ -10,7 +10,6 @@ import importlib.util
 import json
 import os
 import re
-import subprocess
 import sys
 import threading
 import traceback
@@ -264,10 +263,9 @@ def _lacks_library(error: BaseException) -> bool:
 
 def _started_a_program(error: BaseException) -> bool:
     """Whether a program could not be started, or failed. Here only compilers can be started."""
+    is_of_one = isinstance(error, OSError) or type(error).__module__ == "subprocess"
     frames = traceback.extract_tb(error.__traceback__)
-    return isinstance(error, OSError | subprocess.SubprocessError) and any(
-        frame.filename == subprocess.__file__ for frame in frames
-    )
+    return is_of_one and any(os.path.basename(frame.filename) == "subprocess.py" for frame in frames)
 
 
 def _needs_values(error: BaseException) -> bool:
