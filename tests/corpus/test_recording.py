@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import copy
+import math
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow
@@ -51,6 +55,46 @@ def test_what_is_no_recording_is_refused(tmp_path: Path) -> None:
     pyarrow.parquet.write_table(pyarrow.table({"x": [1]}), path)
     with pytest.raises(PresageError, match="'presage corpus import' makes one"):
         open_recording(path)
+
+
+FORGED = {
+    "no blocks": {"grid": (0, 1, 1)},
+    "fewer dimensions": {"block": ()},
+    "less than no launch": {"count": -3},
+    "no number": {"waves": math.nan},
+    "less than nothing": {"executed": {"instructions": -5.0}},
+    "without end": {"unbounded": {"instructions": math.inf}},
+    "no options": {"options": []},
+}
+
+
+@pytest.mark.parametrize("forged", FORGED.values(), ids=FORGED)
+def test_a_launch_that_cannot_be_is_damage(forged: Mapping[str, object], rows: list[Row], tmp_path: Path) -> None:
+    row = next(row for row in rows if row.reports)
+    launch = copy.copy(row.reports[0].launches[0])
+    for name, value in forged.items():
+        object.__setattr__(launch, name, value)  # as another program could write it
+    written = recording.write(
+        tmp_path / "forged.parquet", [replace(row, reports=(replace(row.reports[0], launches=(launch,)),))], {}
+    )
+    with pytest.raises(PresageError, match="holds a row that cannot be read"):
+        written.rows()
+
+
+@pytest.mark.parametrize("ns", [1e-300, 1e300])
+def test_a_time_that_cannot_be_is_damage(ns: float, rows: list[Row], tmp_path: Path) -> None:
+    row = next(row for row in rows if row.cases)
+    cases = tuple(replace(case, samples_ns=(ns,)) for case in row.cases)
+    written = recording.write(tmp_path / "forged.parquet", [replace(row, cases=cases)], {})
+    with pytest.raises(PresageError, match="holds a row that cannot be read"):
+        written.rows()
+
+
+def test_a_tunable_that_cannot_be_is_damage(rows: list[Row], tmp_path: Path) -> None:
+    forged: Any = {"A": [1]}
+    written = recording.write(tmp_path / "forged.parquet", [replace(rows[0], values=forged)], {})
+    with pytest.raises(PresageError, match="holds a row that cannot be read"):
+        written.rows()
 
 
 def test_a_check_names_columns_that_are_not_as_they_should_be(small: Recording, tmp_path: Path) -> None:

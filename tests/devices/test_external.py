@@ -211,6 +211,43 @@ def test_a_sign_that_torch_has_put_off_counts(device: Device, tmp_path: Path) ->
     assert (measured["put off"].status, measured["put off"].reason) == (Status.OK, "")
 
 
+KINDS_OF_OUTPUTS = {
+    "complex numbers": ("torch.fft.fft(x)", "torch.fft.fft(x.double()).to(torch.complex64)", "torch.fft.ifft(x)"),
+    "a tuple with names": ("torch.topk(x, 2)", "torch.sort(x, descending=True)", "torch.topk(x, 3)"),
+    "nothing beside something": ("(x + 1, x[:0])", "[1 + x, torch.empty(0, x.shape[1])]", "(x, x[:0])"),
+    "a mask beside what is inexact": (
+        "((x.half().to(x.dtype) if x.dtype == torch.float32 else x) * 8, x > 0.5)",
+        "((0.999 * x).half().float() * (8 / 0.999), x > 0.5)",
+        "((0.999 * x).half().float() * (8 / 0.999), x > 0.7)",
+    ),
+    "what is computed in place": ("x.mul_(2).add_(1)", "2 * x + 1", "2 * (2 * x + 1) + 1"),
+}
+
+
+@needs_torch
+@pytest.mark.parametrize(("model", "right", "wrong"), KINDS_OF_OUTPUTS.values(), ids=KINDS_OF_OUTPUTS)
+def test_outputs_of_many_kinds_can_be_compared(
+    device: Device, tmp_path: Path, model: str, right: str, wrong: str
+) -> None:
+    path = tmp_path / "kinds.py"
+    like = WIDE.replace("def get_inputs", "@torch.inference_mode()\ndef get_inputs") if "fft" in model else WIDE
+    path.write_text(like.replace("{result}", model).replace("{columns}", "64"))
+    if "sort" in right:
+        right = f"tuple(part[:, :2] for part in {right})"
+    sources = {name: MODEL_NEW.replace("{result}", it) for name, it in {"right": right, "wrong": wrong}.items()}
+    measured = measure(device, path, sources)
+    assert (measured["right"].status, measured["right"].reason) == (Status.OK, "")
+    assert measured["wrong"].status is Status.WRONG_RESULT
+
+
+@needs_torch
+def test_what_no_compiler_can_be_started_for_says_so(cpu: CpuDevice, addition: Problem) -> None:
+    source = "import torch\n@torch.compile\ndef custom_kernel(data):\n    return data[0] + data[1]\n"
+    (found,) = cpu.measure(addition, [from_source(source, ".py", "compiled.py")], PATIENT, lambda doing, share: None)
+    assert found.status is Status.RUNTIME_ERROR
+    assert "torch.compile needs a C++ compiler" in found.reason
+
+
 @needs_torch
 @pytest.mark.parametrize(("draws", "said"), [("torch.rand(8, 64)", False), ("torch.ones(8, 64)", True)])
 def test_inputs_that_are_always_the_same_are_pointed_out(
@@ -251,6 +288,8 @@ AVERAGES: dict[str, tuple[str, str, Mapping[str, str]]] = {
         {
             "constant": "torch.full((), 100.01, device=x.device)",
             "first half": "(x[:32] * x[:32]).mean()",
+            "every other row": "(x[::2] * x[::2]).mean()",
+            "seven of eight values": "(x.view(64, -1, 8)[..., :7] ** 2).mean()",
         },
     ),
     "what is divided by one": (
@@ -558,14 +597,38 @@ def test_a_broken_reference_is_no_kernel_s_fault(device: Device, task: Path, nam
         measure(device, task, {}, Effort(precision=5.0, case_seconds=1.0, timeout=timeout))
 
 
+CHECKS = {
+    "a text": ("'' if output.equal(ref_kernel(data)) else 'no'", ": no"),
+    "a truth value": ("bool(output.equal(ref_kernel(data)))", "check_implementation refuses it"),
+}
+
+
 @needs_torch
-def test_a_check_that_only_says_what_is_wrong(device: Device, task: Path) -> None:
-    """An older form: nothing, or a text."""
-    check = "def check_implementation(data, output):\n    return '' if output.equal(ref_kernel(data)) else 'no'\n"
+@pytest.mark.parametrize(("verdict", "said"), CHECKS.values(), ids=CHECKS)
+def test_a_check_that_says_only_one_thing(device: Device, task: Path, verdict: str, said: str) -> None:
+    """What is wrong, if anything, as in an older form; or whether it is right."""
+    check = f"def check_implementation(data, output):\n    return {verdict}\n"
     (task / "reference.py").write_text(REFERENCE.replace("check_implementation = ", "_ = ") + check)
     measured = measure(device, task, {"wrong": SUBMISSIONS["wrong"][0]})
     assert [m.status for m in measured.values()] == [Status.OK, Status.WRONG_RESULT]
-    assert measured["wrong"].reason.endswith(": no")
+    assert measured["wrong"].reason.endswith(said)
+
+
+FORGED = {
+    "a shape": "tensors.describe = lambda tensor: {'shape': [-1], 'stride': [1], 'dtype': 'float32'}",
+    "a type": "tensors.describe = lambda tensor: {'shape': [1], 'stride': [1], 'dtype': 'boo'}",
+    "no cases": "examiner.ExaminerRunner.describe = lambda self, command: {'cases': [], 'written': []}",
+    "no verdict": "examiner.ExaminerRunner.check = lambda self, command: {}",
+}
+
+
+@needs_torch
+@pytest.mark.parametrize("forged", FORGED.values(), ids=FORGED)
+def test_what_a_reference_forges_ends_its_own_measurement(cpu: CpuDevice, tmp_path: Path, forged: str) -> None:
+    path = tmp_path / "linear.py"
+    path.write_text(f"from presage.devices.worker import examiner, tensors\n{forged}\n{LINEAR}")
+    with pytest.raises(PresageError, match="its process gave no answer that can be read"):
+        measure(cpu, path, {})
 
 
 def test_without_torch_it_is_said_what_is_missing(

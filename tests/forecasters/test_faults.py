@@ -15,6 +15,7 @@ from presage.kernels import header as headers
 from presage.problems import registry
 from presage.static import hardware
 from presage.static.report import LaunchReport
+from presage.static.trace import NO_TENSOR, Trace
 
 SOFTMAX = registry.get("softmax")
 TASK = Task(SOFTMAX, Measured(registry.find_kernel(SOFTMAX, "naive.cu")), hardware.find("h200"))
@@ -145,3 +146,13 @@ def test_nothing_is_wrong_with_recorded_kernels_that_work(problem: str) -> None:
     for row in device.rows(problem).values():
         if row.cases:
             assert faults.find(task, Candidate(row.kernel, row.reports)) is None
+
+
+@pytest.mark.parametrize(
+    ("lacks", "fails"),
+    [(f"{NO_TENSOR}: a builtins.coroutine", True), ("it returns a tensor that no recorded step has made", False)],
+)
+def test_what_returns_no_tensor_fails(lacks: str, fails: bool) -> None:
+    told = report(trace=Trace((), (), (), (), None, lacks=lacks))
+    fault = faults.find(TASK, Candidate(kernel("", "torch"), (told,)))
+    assert (fault is not None and (fault.p_fail, fault.reason) == (0.99, lacks)) == fails

@@ -53,6 +53,13 @@ def test_loops_that_memory_ends_run_as_often_as_the_bytes_need() -> None:
     assert row(LAUNCH, moved=WARPS * 48 * 32)["unbounded"] == 0
 
 
+@pytest.mark.parametrize("forged", ["many", None, [4], 10**400, -1, math.nan])
+def test_options_that_a_module_has_forged_stop_no_forecast(forged: object) -> None:
+    found = row(replace(LAUNCH, options={"num_warps": forged, "num_stages": 3}), moved=1e6)
+    assert found["num_stages"] == 3
+    assert all(math.isfinite(value) for value in found.values())
+
+
 def test_launches_follow_each_other() -> None:
     once, twice = (row(*[LAUNCH] * times, moved=1e6)["in_a_row_instructions"] for times in (1, 2))
     assert (once, twice) == (pytest.approx(math.log2(101)), pytest.approx(math.log2(201)))

@@ -68,6 +68,9 @@ def test_it_may_say_at_which_sizes_and_how_exactly(tmp_path: Path) -> None:
     ("more", "said"),
     [
         ("cases = [1, 2]", "'cases' is no list of arguments for inputs"),
+        ("cases = [{1: 2}]", "'cases' is no list of arguments for inputs"),
+        ("cases = [{'n': b'x'}]", "'cases' is no list of arguments for inputs"),
+        pytest.param(f"z = {'-' * 5000}1", "is no Python", id="deep"),
         ("cases = []", "'cases' is no list of arguments for inputs"),
         ("cases = make()", "mine.py:12: 'cases' must be written out"),
         ("tolerance = 3", "'tolerance' is no number between 0 and 1"),

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from presage.static import hardware, operations, roofline
-from presage.static.trace import COMPILED, GRAPHED, KEPT, SCRIPTED, Trace, tensors_in
+from presage.static.trace import COMPILED, GRAPHED, KEPT, NO_TENSOR, SCRIPTED, Trace, tensors_in
 
 X = ((64, 128), "float32")
 
@@ -425,6 +425,28 @@ def test_values_of_inputs_cannot_be_read(inspect_source: Any, value: str) -> Non
     report = inspect_source(HEAD + f"def custom_kernel(data):\n    x, = data\n    return x * {value}\n", ".py", X)
     assert report.status == "unknown"
     assert "value" in report.error
+
+
+@pytest.mark.parametrize("result", ["{'x': x}", "(x for x in data)", "x.to_sparse()"])
+def test_what_is_returned_and_no_tensor_is_named(inspect_source: Any, result: str) -> None:
+    report = inspect_source(HEAD + f"def custom_kernel(data):\n    x, = data\n    return {result}\n", ".py", X)
+    assert report.status == "unknown" or report.trace.lacks.startswith(NO_TENSOR)
+
+
+NOT_KNOWN = {
+    "a thread fails": ("pool.submit(int, 'x').result()", "starts threads"),
+    "a thread works": ("pool.submit(torch.add, x, 1).result()", "starts threads"),
+    "a program": ("subprocess.run(['uname'], check=True) and x", "starts a program"),
+    "the driver": ("ctypes.CDLL('libcuda.so.1') and x", "cannot do without a GPU"),
+}
+
+
+@pytest.mark.parametrize(("result", "says"), NOT_KNOWN.values(), ids=NOT_KNOWN)
+def test_what_cannot_be_followed_is_not_known(inspect_source: Any, result: str, says: str) -> None:
+    head = f"{HEAD}import ctypes, subprocess\nfrom concurrent.futures import ThreadPoolExecutor\n"
+    body = f"pool = ThreadPoolExecutor(1)\ndef custom_kernel(data):\n    x, = data\n    return {result}\n"
+    report = inspect_source(head + body, ".py", X)
+    assert (report.status, says in str(report.error)) == ("unknown", True), report.error
 
 
 def test_a_model_that_keeps_its_compiled_self(inspect_source: Any) -> None:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
 from presage.core.errors import PresageError
+from presage.core.text import one_line
 from presage.devices.child import Child, VerdictError
 from presage.devices.status import Status
 from presage.problems.base import Case
 from presage.problems.external import THINNED, ExternalProblem, Layout
-from presage.static.trace import TensorSpec
+from presage.static.trace import ITEM_SIZES, TensorSpec
 
 TOGETHER, TOGETHER_BYTES = 64, 64 << 20
 """The inputs of up to TOGETHER calls are made at a time, as long as they and their outputs take at most
@@ -59,8 +61,10 @@ class ChildExaminer:
         cases = self._problem.cases
         seed = secrets.randbelow(2**31)
         answer = self._ask("describe", cases=[dict(case.dims) for case in cases], seed=seed)
-        layouts = {case.name: _layout(found) for case, found in zip(cases, answer["cases"], strict=True)}
-        self._problem = self._problem.described(layouts, answer["written"], self)
+        with self._reading():
+            layouts = {case.name: _layout(found) for case, found in zip(cases, answer["cases"], strict=True)}
+            written = [_whole(number) for number in answer["written"]]
+        self._problem = self._problem.described(layouts, written, self)
         return self._problem
 
     def share(self, arena: Any) -> None:
@@ -97,11 +101,12 @@ class ChildExaminer:
         answer = self._ask("check", case=dict(case.dims), **details)
         name = replace(case, values="uniform").name
         if answer.get("note"):
-            self._problem.notes[name] = str(answer["note"])
+            self._problem.notes[name] = str(answer["note"])[:_MOST_SAID]
         if answer.get("thins"):
             self._problem.thinned.add(name)
-        wrong = answer["wrong"]
-        return None if wrong is None else str(wrong)
+        with self._reading():
+            wrong = answer["wrong"]
+        return None if wrong is None else str(wrong)[:_MOST_SAID]
 
     def _tensors(self, case: Case, outputs: bool) -> dict[str, Any]:
         """The description of a case's tensors for the child, and their offsets in the arena."""
@@ -117,6 +122,15 @@ class ChildExaminer:
                 {"dtype": problem.dtype(array, case), "shape": problem.shape(array, case)} for array in problem.outputs
             ]
         return found
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        """Raise ProblemError for an answer of the wrong form, which the problem's own code can write."""
+        try:
+            yield
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            path = self._problem.path
+            raise ProblemError(self._problem.name, f"{path}: its process gave no answer that can be read") from error
 
     def _ask(self, do: str, **details: Any) -> dict[str, Any]:
         self._child.give(self._seconds)
@@ -134,15 +148,30 @@ _BESIDE_A_KERNEL = ("make", "check")
 """The requests that are sent while a kernel may have taken all the memory."""
 
 
+_MOST_SAID = 4000
+"""The most characters of a reason or a note."""
+
+
 def _layout(found: dict[str, Any]) -> Layout:
+    inputs = tuple(_tensor(tensor) for tensor in found["inputs"])
+    names = tuple(one_line(str(name), 200) for name, _ in zip(found["names"], inputs, strict=True))
     return Layout(
-        tuple(_tensor(tensor) for tensor in found["inputs"]),
+        inputs,
         tuple(_tensor(tensor) for tensor in found["outputs"]),
-        tuple(found["names"]),
+        names,
         found["data"],
         tuple(each is True for each in found["passed_on"]),
     )
 
 
 def _tensor(found: dict[str, Any]) -> TensorSpec:
-    return TensorSpec(tuple(found["shape"]), found["dtype"], tuple(found["stride"]))
+    shape, stride = (tuple(_whole(size) for size in found[name]) for name in ("shape", "stride"))
+    if found["dtype"] not in ITEM_SIZES or len(shape) != len(stride):
+        raise ValueError("a tensor of a kind that is not known")
+    return TensorSpec(shape, found["dtype"], stride)
+
+
+def _whole(size: Any) -> int:
+    if type(size) is not int or size < 0:
+        raise ValueError(f"a size of {str(size)[:40]}")
+    return size

@@ -314,7 +314,7 @@ def _row(record: dict[str, Any]) -> Row:
     speedup = record["speedup"]
     return Row(
         **{name: str(record[name]) for name in plain},
-        values=dict(json.loads(record["values"])),
+        values={name: _value(value) for name, value in json.loads(record["values"]).items()},
         status=Status(record["status"]),
         cases=tuple(
             RecordedCase(str(case["case"]), float(case["floor_ns"]), tuple(map(_positive, case["samples_ns"])))
@@ -327,8 +327,19 @@ def _row(record: dict[str, Any]) -> Row:
     )
 
 
+_LEAST_NS, _MOST_NS = 1e-3, 1e18
+"""The least and the most that a kernel can take."""
+
+
+def _value(value: Any) -> Value:
+    if type(value) not in (bool, int, float, str):
+        raise ValueError("a tunable's value that is neither a number nor a text")
+    found: Value = value
+    return found
+
+
 def _positive(ns: float) -> float:
-    if not 0 < ns < math.inf:
+    if not _LEAST_NS <= ns <= _MOST_NS:
         raise ValueError(f"a time of {ns} ns")
     return float(ns)
 

@@ -284,7 +284,7 @@ class Trial:
         offered = [place.offset for array, place in places if array.written]
         if start <= address < start + ARENA_BYTES and address - start not in offered:
             raise VerdictError(Status.CHEATING, f"returned a view of its input as {name}; nothing was computed")
-        if sum(parts[index].get("address") == address for parts in described) > 1:
+        if address and sum(parts[index].get("address") == address for parts in described) > 1:
             raise VerdictError(
                 Status.WRONG_RESULT, f"returned the same memory as {name} of two calls; each call needs its own"
             )
@@ -463,7 +463,7 @@ class Trial:
 
     def facts(self) -> dict[str, Any]:
         """Further facts about how the kernel was measured."""
-        notes = self.problem.notes.values()
+        notes = dict.fromkeys(self.problem.notes.values())
         return {"tolerance": "; ".join(notes)} if notes else {}
 
 

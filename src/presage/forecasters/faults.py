@@ -17,7 +17,7 @@ from presage.kernels.kernel import Kernel
 from presage.problems.base import Problem
 from presage.static.hardware import WARP
 from presage.static.report import LaunchReport, StaticReport
-from presage.static.trace import KEPT
+from presage.static.trace import KEPT, NO_TENSOR
 
 _BROKEN = {"compile_error": "it does not compile", "runtime_error": "it ends in an error"}
 _CERTAIN, _NEARLY, _DOUBTFUL = 0.99, 0.95, 0.5
@@ -132,6 +132,8 @@ def _traced(task: Task, candidate: Candidate) -> Fault | None:
     wanted = task.anchor.reports if task.problem.is_foreign else [None] * len(task.cases)
     for case, report, anchor in zip(task.cases, candidate.reports, wanted, strict=False):
         trace, expected = report.trace, None
+        if trace is not None and (trace.lacks or "").startswith(NO_TENSOR):
+            return Fault(_CERTAIN, str(trace.lacks))
         if trace is None or trace.lacks:
             continue
         if task.problem.inputs:

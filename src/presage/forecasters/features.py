@@ -37,7 +37,8 @@ def case_rows(task: Task, candidate: Candidate, compiled: bool = True) -> list[R
     """A row for each timed case. compiled: whether to use the static reports besides source and launch."""
     common = {f"source_{name}": value for name, value in source_features(candidate.kernel).items()}
     common |= {f"is_{language}": float(candidate.kernel.language == language) for language in LANGUAGES}
-    reports = candidate.reports if compiled and candidate.reports else [None] * len(task.cases)
+    is_reported = compiled and len(candidate.reports) == len(task.cases)
+    reports = candidate.reports if is_reported else [None] * len(task.cases)
     rows = []
     for case, report in zip(task.cases, reports, strict=True):
         must = problem_features(task.problem, case, task.hardware)
@@ -125,6 +126,9 @@ def _work(launch: LaunchReport) -> float:
     return _warps(launch) * (executed.get("instructions") or sum(launch.instructions.values()) or 1)
 
 
+_MOST_COUNTED = 1024
+
+
 def _launch_features(launch: LaunchReport, hardware: Hardware) -> Row:
     threads, blocks = math.prod(launch.block), math.prod(launch.grid)
     row = {
@@ -147,8 +151,8 @@ def _launch_features(launch: LaunchReport, hardware: Hardware) -> Row:
         row["last_wave"] = launch.waves / math.ceil(launch.waves)
         row["resident_warps"] = math.log2(min(launch.waves, 1.0) * max(launch.occupancy, 1e-3))
     for name in ("num_warps", "num_stages"):
-        if name in launch.options:
-            row[name] = float(launch.options[name])
+        if type(count := launch.options.get(name)) is int:  # foreign code may have written it
+            row[name] = float(min(max(count, 0), _MOST_COUNTED))
     total = max(1, sum(launch.instructions.values()))
     inside = max(1, sum(launch.instructions_in_loops.values()))
     for kind in CLASSES:

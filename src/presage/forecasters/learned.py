@@ -316,7 +316,10 @@ def case_floors(task: Task) -> dict[str, float]:
 
 
 def _distance(measured: Measured, floors: Mapping[str, float]) -> float:
-    """Octaves above the roofline, the mean over the cases that were measured."""
+    """Octaves above the roofline, the mean over the cases that were measured. Raises PresageError for others than the
+    problem's."""
+    if others := measured.times_ns.keys() - floors.keys():
+        raise PresageError(f"{measured.kernel.name} was measured at other cases than the problem's: {min(others)}")
     return float(np.mean([math.log2(time / floors[case]) for case, time in measured.times_ns.items()]))
 
 

@@ -308,7 +308,7 @@ _CALLED = "\n\ndef custom_kernel(data):\n    return reference(*data)\n"
 def _one_file(path: Path, source: str, tree: ast.Module) -> ExternalProblem:
     """Read a one-file problem. `cases` and `tolerance` must be literals in the file, so that no code need run."""
     listed, tolerance = _literal(tree, "cases", path), _literal(tree, "tolerance", path)
-    is_listed = isinstance(listed, list | tuple) and listed and all(isinstance(case, dict) for case in listed)
+    is_listed = isinstance(listed, list | tuple) and listed and all(_are_arguments(case) for case in listed)
     if listed is not None and not is_listed:
         raise PresageError(f"{path}: 'cases' is no list of arguments for inputs; write cases = [{{\"n\": 1024}}]")
     if tolerance is not None and not (isinstance(tolerance, int | float) and 0 < tolerance < 1):
@@ -318,6 +318,17 @@ def _one_file(path: Path, source: str, tree: ast.Module) -> ExternalProblem:
     problem = ExternalProblem(path, ONE_FILE, {"reference.py": source}, summary, cases, cases, tolerance)
     problem.keeps_tolerance = tolerance is not None
     return problem
+
+
+def _are_arguments(case: Any) -> bool:
+    """Whether these are arguments by name that can be sent to another process."""
+    return isinstance(case, dict) and all(type(name) is str and _is_plain(value) for name, value in case.items())
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, list | tuple):
+        return all(map(_is_plain, value))
+    return value is None or type(value) in (bool, int, float, str)
 
 
 def _literal(tree: ast.Module, name: str, path: Path) -> Any:
@@ -367,9 +378,11 @@ def _text(path: Path) -> str:
 
 def _parsed(source: str, path: Path) -> ast.Module:
     try:
-        return ast.parse(source)
-    except (SyntaxError, ValueError) as error:
-        raise PresageError(f"{path} is no Python: {error}") from error
+        tree = ast.parse(source)
+        _defined(tree)
+        return tree
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise PresageError(f"{path} is no Python: {str(error) or 'it nests too deeply'}") from error
 
 
 def _defined(tree: ast.Module) -> set[str]:

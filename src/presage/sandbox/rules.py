@@ -84,6 +84,7 @@ def environment(scratch: str, threads: int = 1) -> dict[str, str]:
         "PATH": "/usr/local/bin:/usr/bin:/bin",
         "HOME": scratch,
         "TMPDIR": scratch,
+        "TORCHINDUCTOR_CACHE_DIR": os.path.join(scratch, "inductor"),
         "LANG": "C.UTF-8",
         "LOGNAME": "presage",
         "OMP_NUM_THREADS": str(threads),

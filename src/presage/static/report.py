@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -39,6 +39,9 @@ class Launched:
     options: Mapping[str, Any] = field(default_factory=dict)
     executed: Mapping[str, float] | None = None
     """Counts of what a warp executes, by kind; None if the walk of its code did not reach the end."""
+
+    def __post_init__(self) -> None:
+        _refuse_impossible((self.executed or {}).values())
 
 
 @dataclass(frozen=True)
@@ -74,6 +77,16 @@ class LaunchReport:
     machine: Mapping[str, float] | None = None
     """Machine instructions that a warp executes, by `pipes.PIPES`; None if not known."""
 
+    def __post_init__(self) -> None:
+        if len(self.grid) != 3 or len(self.block) != 3 or min(*self.grid, *self.block, self.count) < 1:
+            raise ValueError(f"a launch of {self.grid} blocks of {self.block} threads")
+        sizes = (self.registers, self.spill_bytes, self.stack_bytes, self.shared_bytes, self.code_bytes, self.loops)
+        _refuse_impossible((*sizes, self.blocks_per_sm, self.occupancy, self.waves or 0.0))
+        for counts in (self.instructions, self.instructions_in_loops, self.executed, self.unbounded, self.machine):
+            _refuse_impossible((counts or {}).values())
+        if not isinstance(self.options, Mapping):
+            raise ValueError("options without names")
+
 
 @dataclass(frozen=True)
 class StaticReport(Shown):
@@ -105,6 +118,15 @@ class StaticReport(Shown):
             notes=tuple(record["notes"] or ()),
             trace=Trace.from_document(_loaded(record["trace"])) if record.get("trace") else None,
         )
+
+
+def _refuse_impossible(counts: Collection[float]) -> None:
+    """Raise ValueError for counts that no kernel has. Others may have written them."""
+    if counts and not (sum(counts) < _MOST_COUNTED and min(counts) >= 0):  # the sum is NaN if one is
+        raise ValueError("a count that no kernel has")
+
+
+_MOST_COUNTED = 1e30
 
 
 def describe(

@@ -34,6 +34,11 @@ class _Outcome:
     notes: tuple[str, ...] = ()
 
 
+_WRONG = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+"""The errors that an answer causes that foreign code has written."""
+_UNREADABLE = _Outcome("compile_error", error="the compiling process gave no answer that can be read")
+
+
 def reports(jobs: Sequence[Job], timeout: float = 60.0, processes: int | None = None) -> list[StaticReport]:
     """A report for every job, in order. `timeout` is in seconds per job. Many jobs at once cost far less each."""
     for job in jobs:
@@ -76,14 +81,8 @@ def _outcome(job: Job, answer: Mapping[str, Any]) -> _Outcome:
         return _compiled(job, answer)
     except cuda_source.LaunchError as error:
         return _Outcome(error.status, error=str(error))
-    except (
-        ArithmeticError,
-        AttributeError,
-        LookupError,
-        TypeError,
-        ValueError,
-    ):  # foreign code may write the answer
-        return _Outcome("compile_error", error="the compiling process gave no answer that can be read")
+    except _WRONG:
+        return _UNREADABLE
 
 
 def _compiled(job: Job, answer: Mapping[str, Any]) -> _Outcome:
@@ -157,16 +156,20 @@ def _report(
     arch = job.target.compile_arch
     if any((arch, resources.code) not in mixes for _, resources in outcome.launches):
         outcome = _Outcome("compile_error", error="its machine code cannot be read")
+    try:
+        launches = tuple(
+            report.describe(launched, resources, mix, job.target, code)
+            for launched, resources in outcome.launches
+            for mix, code in [mixes[arch, resources.code]]
+        )
+    except _WRONG:
+        outcome, launches = _UNREADABLE, ()
     return StaticReport(
         target=job.target.name,
         arch=arch,
         status=outcome.status,
         compiler=_COMPILERS[job.kernel.language].compiler(),
-        launches=tuple(
-            report.describe(launched, resources, mix, job.target, code)
-            for launched, resources in outcome.launches
-            for mix, code in [mixes[arch, resources.code]]
-        ),
+        launches=launches,
         error=outcome.error,
         operators=_operators(outcome.trace),
         trace=outcome.trace,

@@ -32,6 +32,8 @@ SCRIPTED = "torch.jit scripts its functions; the steps are what they do before t
 GRAPHED = "a CUDA graph has its steps, or some of them: those do not wait for the host"
 KEPT = "it uses what an earlier call computed from its inputs"
 """Notes that a trace may carry."""
+NO_TENSOR = "it returns what is no tensor"
+"""How the reason begins why a call that returns something else cannot be replayed. No such call is right."""
 ITEM_SIZES = {
     **dict.fromkeys(("bool", "uint8", "int8", "float8_e4m3fn", "float8_e5m2", "float8_e8m0fnu"), 1),
     **dict.fromkeys(("float8_e4m3fnuz", "float8_e5m2fnuz", "float4_e2m1fn_x2"), 1),

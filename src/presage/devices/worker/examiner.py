@@ -7,6 +7,7 @@ import contextlib
 import copy
 import inspect
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from presage.devices.worker import swallowed, tensors
@@ -57,7 +58,7 @@ class ExaminerRunner:
             if template != command["data"] or [tensors.describe(tensor) for tensor in inputs] != command["inputs"]:
                 raise ValueError("its inputs have other shapes, types or numbers in them when the seed is another")
             if command.get("thinned"):
-                inputs = self._thinned(inputs, seed)
+                inputs = self._thinned(inputs, seed, swallowed.style(seed))
             for offset, tensor in zip(offsets, inputs, strict=True):
                 memory = tensors.to_bytes(tensor, self._torch)
                 self._memory(offset, memory.numel()).copy_(memory)
@@ -78,9 +79,8 @@ class ExaminerRunner:
         if key not in self._notes:
             notes = (self._sameness(case, inputs), self._reference.examine(case, data, _SEED_OF_OTHERS))
             self._notes[key] = "; ".join(filter(None, notes)) or None
-            if self._reference.is_moved(
-                data, lambda: tensors.join(command["data"], self._thinned(inputs, _SEED_OF_OTHERS), self._torch)
-            ):
+            others = [partial(self._others, command["data"], inputs, style) for style in swallowed.STYLES]
+            if any(self._reference.is_moved(data, make_others) for make_others in others):
                 self._thins.add(key)
                 self._notes[key] = f"{self._notes[key]}; so inputs of which parts are scaled down are tried, too"
         wrong = self._reference.difference(case, data, outputs, command.get("thinned") is True)
@@ -88,9 +88,12 @@ class ExaminerRunner:
             self._torch.cuda.empty_cache()  # the candidate needs it
         return {"wrong": wrong, "note": self._notes[key], "thins": key in self._thins}
 
-    def _thinned(self, inputs: Sequence[Any], seed: int) -> list[Any]:
+    def _others(self, template: Any, inputs: Sequence[Any], style: str) -> Any:
+        return tensors.join(template, self._thinned(inputs, _SEED_OF_OTHERS, style), self._torch)
+
+    def _thinned(self, inputs: Sequence[Any], seed: int, style: str) -> list[Any]:
         """The inputs with other parts of each scaled down."""
-        return [swallowed.thinned(tensor, seed + at, self._torch) for at, tensor in enumerate(inputs)]
+        return [swallowed.thinned(tensor, seed + at, style, self._torch) for at, tensor in enumerate(inputs)]
 
     def _sameness(self, case: dict[str, Any], inputs: Sequence[Any]) -> str | None:
         """Return in words that the inputs do not depend on the seed, or None."""
@@ -127,6 +130,8 @@ class KernelBench:
         self._for_gpu = problem["for_gpu"]
         self._module = load_reference(problem)
         self._model: Any = None
+        self._writes = False
+        """Whether the model writes to its inputs."""
         self._bounds: dict[int, tuple[float, float]] = {}
         """For outputs that KernelBench's tolerance would swallow, by number, the error that is allowed instead:
         absolute, and as a share of each value."""
@@ -148,11 +153,23 @@ class KernelBench:
 
         try:
             with FakeTensorMode():
-                model, data = self._build("cpu"), self._generate(case)
-                return data, _parts(model(*data), self._torch)
+                return self._tried(self._build("cpu"), self._generate(case))
         except Exception:
-            data = self.make(case, self._seed)
-            return data, self._answer(data)
+            return self._tried(self._built(), self.make(case, self._seed))
+
+    def _tried(self, model: Any, data: Any) -> tuple[Any, list[Any]]:
+        """The data and the model's outputs. Notes if the model writes to its data."""
+        before = self._versions(data)
+        outputs = _parts(model(*data), self._torch)
+        self._writes = self._writes or self._versions(data) != before
+        return data, outputs
+
+    def _versions(self, data: Any) -> list[int]:
+        """How often each tensor was written to."""
+        from torch.utils._pytree import tree_leaves
+
+        leaves = [leaf for leaf in tree_leaves(data) if isinstance(leaf, self._torch.Tensor)]
+        return [0 if leaf.is_inference() else leaf._version for leaf in leaves]
 
     def written(self, case: dict[str, Any], seed: int) -> list[int]:
         return []
@@ -168,10 +185,18 @@ class KernelBench:
             made = self._generate(case)
         return to_device(made, self._device)
 
-    def _answer(self, data: Any) -> list[Any]:
+    def _built(self) -> Any:
         if self._model is None:
             self._model = self._build(self._device)
-        return _parts(self._model(*data), self._torch)
+        return self._model
+
+    def _answer(self, data: Any) -> list[Any]:
+        return self._answer_of(self._built(), data)
+
+    def _answer_of(self, model: Any, data: Any) -> list[Any]:
+        """The outputs as real numbers. A model that writes to its data gets a copy, as they are used again."""
+        given = _copied(data, self._torch) if self._writes else data
+        return _real(_parts(model(*given), self._torch), self._torch)
 
     def examine(self, case: dict[str, Any], data: Any, seed: int) -> str | None:
         """Return in words which outputs KernelBench's tolerance swallows, or None. They are compared relative to their
@@ -216,8 +241,8 @@ class KernelBench:
         except Exception:  # the reference may not be made for such data
             return False
         return bool(exact) and any(
-            bool(self._close_enough(exact[number], moved[number]).all())
-            and not bool(self._close_enough(moved[number], right[number]).all())
+            bool(self._close_enough(number, exact[number], moved[number]).all())
+            and not bool(self._close_enough(number, moved[number], right[number]).all())
             for number in self._passable
         )
 
@@ -242,23 +267,28 @@ class KernelBench:
         its answer in double precision. They are also right if they are about as far from the latter as the reference
         is, or as the reference would be in TF32 if its settings allow TF32. For thinned inputs, whose answer should
         only be another one, the tolerance is wider."""
-        expected = self._answer(data)
+        expected, outputs = self._answer(data), _real(outputs, self._torch)
         if is_thinned:
-            return self._compare(expected, outputs, lambda number, right, output: self._close_enough(right, output))
+            found = self._compare(expected, outputs, self._close_enough)
+            return found if found and self._is_sound(expected, self._answer_in_double(data)) else None
         found = self._compare(expected, outputs)
         if found is None:
             return None
         if self._compare(expected, self._answer(data)):
             raise ValueError("the model answers the same inputs differently each time: there is state or chance in it")
         exact = self._answer_in_double(data)
-        if exact and (self._compare(exact, outputs) is None or self._are_as_exact(expected, exact, outputs)):
+        if exact and (self._compare(exact, outputs) is None or self._are_as_exact(expected, expected, exact, outputs)):
             return None
         loose = self._answer_in_tf32(data) if exact and self._may_use_tf32(expected) else []
-        return None if loose and self._are_as_exact(loose, exact, outputs) else found
+        return None if loose and self._are_as_exact(loose, expected, exact, outputs) else found
+
+    def _is_sound(self, expected: Sequence[Any], exact: Sequence[Any]) -> bool:
+        """Whether the answer to thinned inputs is more than rounding errors."""
+        return bool(exact) and self._compare(exact, expected, self._close_enough) is None
 
     def _may_use_tf32(self, expected: Sequence[Any]) -> bool:
         """Whether the answers are in single precision on a GPU, where TF32 may be used instead, or stand for such."""
-        return all((right.is_cuda or self._for_gpu) and right.dtype is self._torch.float32 for right in expected)
+        return any((right.is_cuda or self._for_gpu) and right.dtype is self._torch.float32 for right in expected)
 
     def _answer_in_tf32(self, data: Any) -> list[Any]:
         """The exact answer, except for the roundings to TF32 that torch's settings allow."""
@@ -267,13 +297,18 @@ class KernelBench:
         with InTf32():
             return self._answer_in_double(data)
 
-    def _are_as_exact(self, expected: Sequence[Any], exact: Sequence[Any], outputs: Sequence[Any]) -> bool:
-        """Whether every output is about as close to the exact one as the reference's. False if the tolerance swallows
-        an output, or if there is no memory for the comparison."""
+    def _are_as_exact(
+        self, given: Sequence[Any], expected: Sequence[Any], exact: Sequence[Any], outputs: Sequence[Any]
+    ) -> bool:
+        """Whether every output is close to the reference's answer, or about as close to the exact one as `given`. An
+        output that the tolerance swallows must be close. False if there is no memory for the comparison."""
         try:
             return all(
-                number not in self._bounds and is_as_exact(right, true, output)
-                for number, (right, true, output) in enumerate(zip(expected, exact, outputs, strict=True))
+                bool(self._close(number, right, output).all())
+                or (number not in self._bounds and is_as_exact(inexact, true, output))
+                for number, (inexact, right, true, output) in enumerate(
+                    zip(given, expected, exact, outputs, strict=True)
+                )
             )
         except self._torch.OutOfMemoryError:
             return False
@@ -281,9 +316,7 @@ class KernelBench:
     def _answer_in_double(self, data: Any) -> list[Any]:
         """The answer in double precision; empty if the model cannot be converted to doubles."""
         try:
-            model = self._in_double()
-            wide = [x.double() if hasattr(x, "is_floating_point") and x.is_floating_point() else x for x in data]
-            return _parts(model(*wide), self._torch)
+            return self._answer_of(self._in_double(), [_wide(value, self._torch) for value in data])
         except Exception:
             return []
 
@@ -313,7 +346,7 @@ class KernelBench:
         absolute, share = self._bounds[number]  # in doubles, since a GPU flushes the smallest floats to zero
         return close & self._torch.isclose(wide.double(), right.double(), rtol=share, atol=absolute, equal_nan=True)
 
-    def _close_enough(self, right: Any, output: Any) -> Any:
+    def _close_enough(self, number: int, right: Any, output: Any) -> Any:
         """Which values are about the same, relative to the output's scale."""
         if not self._tolerance(output):
             return output == right
@@ -356,7 +389,7 @@ class GpuMode:
     def example(self, case: dict[str, Any]) -> tuple[Any, list[Any]]:
         data = self.make(case, 1)
         answer = self._module.ref_kernel(self._copy(data))
-        self._returns = type(answer) if type(answer) in (tuple, list) else None
+        self._returns = type(answer) if isinstance(answer, tuple | list) else None
         return data, _parts(answer, self._torch)
 
     def written(self, case: dict[str, Any], seed: int) -> list[int]:
@@ -412,19 +445,38 @@ class GpuMode:
         return self._judged(data, outputs)
 
     def _judged(self, data: Any, outputs: Sequence[Any]) -> str | None:
-        output = outputs[0] if self._returns is None else self._returns(outputs)
+        make = getattr(self._returns, "_make", self._returns)  # a named tuple is made in another way
+        output = outputs[0] if make is None else make(outputs)
         verdict = self._module.check_implementation(data, output)
+        if isinstance(verdict, bool):
+            verdict = verdict, ""
         right, reason = verdict if isinstance(verdict, tuple) else (not verdict, verdict)
         return None if right else " ".join(str(reason).split())[:1000] or "check_implementation refuses it"
 
     def _copy(self, data: Any) -> Any:
-        """A copy of the data, since a reference may write to it."""
-        template, found, _ = tensors.split(data, self._torch)
-        return tensors.join(template, [tensor.clone() for tensor in found], self._torch)
+        return _copied(data, self._torch)
+
+
+def _copied(data: Any, torch: Any) -> Any:
+    """A copy of the data, since a reference may write to it."""
+    template, found, _ = tensors.split(data, torch)
+    return tensors.join(template, [tensor.clone() for tensor in found], torch)
+
+
+def _wide(value: Any, torch: Any) -> Any:
+    """A tensor of floats or complex numbers in double precision; another value as it is."""
+    if not isinstance(value, torch.Tensor):
+        return value
+    return value.to(torch.complex128) if value.is_complex() else value.double() if value.is_floating_point() else value
+
+
+def _real(parts: Sequence[Any], torch: Any) -> list[Any]:
+    """Outputs to compare: of a complex number, the real and the imaginary part."""
+    return [torch.view_as_real(part.resolve_conj()) if part.is_complex() else part for part in parts]
 
 
 def _parts(answer: Any, torch: Any) -> list[Any]:
-    parts = list(answer) if type(answer) in (tuple, list) else [answer]
+    parts = list(answer) if isinstance(answer, tuple | list) else [answer]
     for part in parts:
         if not isinstance(part, torch.Tensor):
             kind = f"{type(part).__module__}.{type(part).__qualname__}"

@@ -121,6 +121,17 @@ class ModuleRunner:
         }
 
 
+def _uncompilable(compiled: Callable[..., Any]) -> Callable[..., Any]:
+    """torch.compile where no compiler may be started. Its default backend writes C++."""
+
+    def compile(model: Any = None, *, backend: Any = "inductor", **options: Any) -> Any:
+        if backend == "inductor":
+            raise RuntimeError("torch.compile needs a C++ compiler, which cannot be started here; measure it on a GPU")
+        return compiled(model, backend=backend, **options)
+
+    return compile
+
+
 class TorchRunner(ModuleRunner):
     """The same on tensors in the CPU's memory. The data may contain nested tensors, and a module may define
     KernelBench's `ModelNew`."""
@@ -130,6 +141,7 @@ class TorchRunner(ModuleRunner):
 
         self._torch, self._array, self._arena = torch, torch.Tensor, arena
         torch.set_grad_enabled(False)
+        torch.compile = _uncompilable(torch.compile)
         if command.get("pretends_gpu"):
             importlib.import_module("presage.devices.worker.pretended").install()
             if os.environ.get("TRITON_INTERPRET") and "triton" in sys.modules:

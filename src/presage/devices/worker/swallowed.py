@@ -47,18 +47,36 @@ def bound(right: Any, exact: Any, share: float) -> float:
 THINNED_SHARE = 0.01
 """The error that is allowed on thinned inputs, of each value and of the spread of all."""
 _PARTS = ("float16", "bfloat16", "float32", "float64")
+STYLES = ("parts", "stretches", "needles")
+"""What of a tensor is scaled down: a part of it, or all but some stretches, or all but a few values. An average over a
+sample of many values is about right, unless few of them matter."""
+_KEPT, _LEFT = 32, {"stretches": 2.0**-6, "needles": 2.0**-30}
+"""How many stretches or values are not scaled down, and how much is left of the others."""
 
 
-def thinned(tensor: Any, seed: int, torch: Any) -> Any:
-    """A copy of a dense tensor of floats, of which parts that depend on the seed are scaled down: a stretch of its
-    memory, and every few values. No value gets larger or changes its sign."""
+def style(seed: int) -> str:
+    """The style of the inputs that are made from a seed."""
+    return random.Random(seed).choice(STYLES)
+
+
+def thinned(tensor: Any, seed: int, style: str, torch: Any) -> Any:
+    """A copy of a dense tensor of floats, of which parts that depend on the seed are scaled down. No value gets larger
+    or changes its sign."""
     if str(tensor.dtype).removeprefix("torch.") not in _PARTS or tensor.numel() < 2:
         return tensor
     made, draw, count = tensor.clone(), random.Random(seed), tensor.numel()
     flat = made.as_strided((count,), (1,), made.storage_offset())
-    begin, step = draw.randrange(count), draw.randint(2, 8)
-    flat[begin : begin + count // 4 + 1] *= 0.25
-    flat[draw.randrange(step) :: step] *= 0.5
+    if style == "parts":
+        begin, step = draw.randrange(count), draw.randint(2, 8)
+        flat[begin : begin + count // 4 + 1] *= 0.25
+        flat[draw.randrange(step) :: step] *= 0.5
+        return made
+    length = max(1, count >> 11) if style == "stretches" else 1
+    kept = [slice(at, at + length) for at in (draw.randrange(count) for _ in range(min(_KEPT, 1 + count // 8)))]
+    values = [flat[part].clone() for part in kept]
+    flat *= _LEFT[style]
+    for part, value in zip(kept, values, strict=True):
+        flat[part] = value
     return made
 
 

@@ -55,12 +55,15 @@ def join(template: Any, tensors: Sequence[Any], torch: Any) -> Any:
 
 def completing(torch: Any) -> Callable[[Any], Any]:
     """Return a function that gives a call's output with all its values in memory. torch puts off a conjugation or a
-    change of sign until somebody reads the values. What a module has put around torch's functions does not see it."""
+    change of sign until somebody reads the values. What a module has put around torch's functions does not see it. A
+    tuple with names, such as `torch.topk` returns, becomes a plain one, without running code of its class."""
     kind, base, plainly = torch.Tensor, torch._C.TensorBase, torch._C.DisableTorchFunction
 
     def complete(output: Any) -> Any:
-        if type(output) in (tuple, list):
-            return type(output)(map(complete, output))
+        if issubclass(type(output), tuple):
+            return tuple(map(complete, tuple.__iter__(output)))
+        if type(output) is list:
+            return list(map(complete, output))
         if type(output) is not kind:
             return output
         with plainly():

@@ -27,6 +27,7 @@ from presage.static.trace import (
     GRAPHED,
     ITEM_SIZES,
     KEPT,
+    NO_TENSOR,
     PRECISIONS,
     Launch,
     Parameter,
@@ -149,7 +150,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         try:
             written = arguments.encode(result, self._read)
         except UnwritableError as error:
-            self.lack(f"it returns {error}")
+            self.lack(f"{NO_TENSOR}: {error}")
             return None
         if self.has_gpu and any(number >= known for number in tensors_in([written])):
             self.lack(

@@ -11,6 +11,7 @@ import json
 import os
 import re
 import sys
+import threading
 import traceback
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -52,6 +53,11 @@ _NEEDS_GPU = (
     "arguments from the 'CUDA' backend",
     "UnsupportedOperatorException",
     "NVML",
+    "DynamicLibNotFoundError",
+    "libcuda.so",
+    "cudaErrorNoDevice",
+    "cudaErrorInsufficientDriver",
+    "CudaSupportError",
 )
 _NO_LIBRARY = re.compile(
     r"\b(cublas|cudnn|cusolver|cusparse|curand|cufft|cutlass|cute|nccl|nvshmem)[\w/.]*['’\"]?(: No such file|"
@@ -90,6 +96,7 @@ def run(request: Mapping[str, Any]) -> dict[str, Any]:
     built = CudaLaunches(recorder)
     inline_cuda.install(built, target_arch=request["arch"], has_gpu=False)
     torch.set_grad_enabled(False)
+    _threads.watch()
     try:
         with (
             awaited(_WALL_SHARE * request["host_seconds"]),
@@ -101,7 +108,7 @@ def run(request: Mapping[str, Any]) -> dict[str, Any]:
             reference = host_code.InputMaker(request["files"]) if request["files"] else None
             call = host_code.entry(host_code.load(request["source"]), reference)
     except BaseException as error:
-        return {"status": _status(error), "error": _explain(error)}
+        return _failed(error)
     cases: list[Any] = []
     late = None
     for case in request["cases"]:
@@ -133,7 +140,9 @@ def _run_case(
         notes = [*recorder.notes, *(why for why in inline_cuda.failures() if why.partition(": ")[2] not in said)]
         recorder.stop()
         if not document:
-            return {"status": _status(error), "error": _explain(error), "notes": notes}
+            return {**_failed(error), "notes": notes}
+    if _threads.started:
+        return {"status": "unknown", "error": _THREADS, "notes": document["notes"]}
     failures = [f"could not be built here: {why}" for why in inline_cuda.failures()]
     document["notes"] = [one_line(note, 500) for note in (*document["notes"], *inline_cuda.notes(), *failures)]
     executed = _executed(document, built.texts)
@@ -193,6 +202,36 @@ def _ptx(name: str, binary: bytes) -> str:
     return ""
 
 
+_THREADS = "the host code starts threads, and what they do cannot be traced"
+
+
+class _Threads:
+    """Counts the threads that host code starts. Steps are recorded in one thread."""
+
+    def __init__(self) -> None:
+        self.started = 0
+
+    def watch(self) -> None:
+        start = threading.Thread.start
+
+        def counted(thread: threading.Thread) -> None:
+            self.started += 1
+            start(thread)
+
+        threading.Thread.start = counted  # type: ignore[assignment,method-assign]
+
+
+_threads = _Threads()
+
+
+def _failed(error: BaseException) -> dict[str, Any]:
+    """The answer of a module that fails. One with threads may fail only here."""
+    status, text = _status(error), _explain(error)
+    if status == "runtime_error" and _threads.started:
+        return {"status": "unknown", "error": f"{_THREADS} ({text})"}
+    return {"status": status, "error": text}
+
+
 def _status(error: BaseException) -> str:
     name = type(error).__name__
     if isinstance(error, HostCodeTimeoutError):
@@ -202,7 +241,7 @@ def _status(error: BaseException) -> str:
     is_ours = isinstance(error, host_code.ReferenceFailedError | NotSupportedError) or _lacks_library(error)
     if is_ours or _NOT_HERE.search(str(error)) or _missing_package(error) or _needs_values(error) or _needs_gpu(error):
         return "unknown"
-    if _REMOVED.search(_reason(error)):
+    if _REMOVED.search(_reason(error)) or _started_a_program(error):
         return "unknown"
     if name == "CompileError":
         return "compile_error"
@@ -220,6 +259,13 @@ def _missing_package(error: BaseException) -> str:
 def _lacks_library(error: BaseException) -> bool:
     """Whether an extension does not compile because it uses one of NVIDIA's libraries, whose headers are not here."""
     return any(_NO_LIBRARY.search(line) for line in str(error).splitlines() if "error" in line.lower())
+
+
+def _started_a_program(error: BaseException) -> bool:
+    """Whether a program could not be started, or failed. Here only compilers can be started."""
+    is_of_one = isinstance(error, OSError) or type(error).__module__ == "subprocess"
+    frames = traceback.extract_tb(error.__traceback__)
+    return is_of_one and any(os.path.basename(frame.filename) == "subprocess.py" for frame in frames)
 
 
 def _needs_values(error: BaseException) -> bool:
@@ -260,6 +306,8 @@ def _explain(error: BaseException) -> str:
         text = f"the extension calls {missing[1]}, which cannot be traced"
     if _needs_gpu(error):
         text = f"the host code does what torch cannot do without a GPU ({str(error).splitlines()[0][:200]})"
+    if _started_a_program(error):
+        text = f"the host code starts a program, which it cannot do here ({type(error).__name__}: {error})"
     if _needs_values(error):
         text = f"the host code asks for a tensor's value, or a shape that follows from it; here is none ({error})"
     if isinstance(error, HostCodeTimeoutError):
