@@ -194,6 +194,22 @@ def test_a_module_is_forecast_beside_the_reference_and_is_not_sure(here: Path, p
     assert any("the sum of its steps" in note for note in module["notes"])
 
 
+@pytest.mark.slow
+@pytest.mark.skipif(not has_triton(), reason="needs the cuda extra")
+def test_a_reference_that_fails_is_told(here: Path, presage: Any) -> None:
+    model = "import torch\nclass NAME(torch.nn.Linear):\n"
+    model += "    def __init__(self, size):\n        super().__init__(size, size)\n"
+    made = "def get_inputs():\n    return [torch.rand(8, 8)]\ndef get_init_inputs():\n    return [[], {'sizes': 8}]\n"
+    (here / "problem.py").write_text(model.replace("NAME", "Model") + made)
+    (here / "new.py").write_text(model.replace("NAME", "ModelNew"))
+    done = presage("forecast", "--problem", "problem.py", "new.py")
+    assert done.returncode == 0, done.stderr
+    assert "the problem's reference fails, too" in done.stdout
+    (here / "problem.py").write_text(model.replace("NAME", "Model") + made.replace("sizes", "size"))
+    done = presage("forecast", "--problem", "problem.py", "new.py")
+    assert "ill fail" not in done.stdout, "KernelBook's form of arguments"
+
+
 TASK = {
     "task.yml": """
 files:

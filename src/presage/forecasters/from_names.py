@@ -51,7 +51,7 @@ class Asked:
         if isinstance(forecaster, str):
             with closing(registry.get(forecaster, self.recording)) as made:
                 return self.forecast(made)
-        broken = [each.unreadable or faults.why_broken(each.reports) for each in self.candidates]
+        broken = [each.unreadable or self._why_broken(each) for each in self.candidates]
         working = [each for each, why in zip(self.candidates, broken, strict=True) if not why]
         found = forecaster.forecast(self.task, working) if working else []
         said = iter(tuned.fastest(self.task, working, found, forecaster))
@@ -60,6 +60,13 @@ class Asked:
             for candidate, why in zip(self.candidates, broken, strict=True)
         )
         return [replace(each, notes=(*self.notes, *each.notes)) for each in predictions]
+
+    def _why_broken(self, candidate: Candidate) -> str:
+        """Why a kernel cannot work; also whether the problem's reference fails, too."""
+        why, anchor = faults.why_broken(candidate.reports), self.task.anchor
+        reference = self.task.problem.reference_kernel() if why else None
+        is_beside = reference is not None and reference.hash == anchor.kernel.hash != candidate.kernel.hash
+        return f"{why}; the problem's reference fails, too" if is_beside and faults.why_broken(anchor.reports) else why
 
     def _prediction(self, candidate: Candidate, said: Prediction) -> Prediction:
         """The forecaster's prediction, with faults. The speedup of the anchor over itself is 1."""

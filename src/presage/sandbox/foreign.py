@@ -7,9 +7,10 @@ Works only inside a confined child; elsewhere it raises RuntimeError.
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
@@ -35,6 +36,25 @@ def load_module(path: str, name: str) -> ModuleType:
     sys.modules[name] = module
     spec.loader.exec_module(module)
     return module
+
+
+def construct(kind: Any, arguments: Sequence[Any]) -> Any:
+    """A model from the result of `get_init_inputs`: its arguments, or as in KernelBook a list of these and a dictionary
+    of those that have names."""
+    if [type(each) for each in arguments] == [list, dict]:
+        plain, named = arguments
+        if _fit(kind, plain, named) and (named or not _fit(kind, arguments, {})):
+            return kind(*plain, **named)
+    return kind(*arguments)
+
+
+def _fit(kind: Any, plain: Sequence[Any], named: Mapping[str, Any]) -> bool:
+    """Whether a class can be called with these arguments."""
+    try:
+        inspect.signature(kind).bind(*plain, **named)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def run_program(command: Sequence[str], text: str = "") -> tuple[int, str, str]:

@@ -13,6 +13,7 @@ from typing import Any
 from presage.devices.worker import swallowed, tensors
 from presage.devices.worker.exactness import is_as_exact
 from presage.devices.worker.module import as_data, initial_inputs, load_reference, set_seed, to_device
+from presage.sandbox import foreign
 
 _SEED_OF_OTHERS = 7_182_818
 """The seed of inputs whose answer is not the answer to any inputs under test."""
@@ -141,7 +142,7 @@ class KernelBench:
     def _build(self, device: str) -> Any:
         init = initial_inputs(self._module, self._seed, device)
         set_seed(self._seed)
-        return self._module.Model(*init).to(device)
+        return foreign.construct(self._module.Model, init).to(device)
 
     def _generate(self, case: dict[str, Any]) -> tuple[Any, ...]:
         return tuple(self._module.get_inputs())

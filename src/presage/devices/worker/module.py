@@ -33,7 +33,7 @@ def load_candidate(command: dict[str, Any], device: str = "cpu") -> Callable[[An
     init = initial_inputs(reference, problem["seed"], device)
     module = _loaded(command)
     set_seed(problem["seed"])
-    return _model(module.ModelNew(*init), device)
+    return _model(foreign.construct(module.ModelNew, init), device)
 
 
 def _loaded(command: dict[str, Any]) -> ModuleType:

@@ -36,7 +36,7 @@ def entry(module: ModuleType, reference: InputMaker | None) -> Callable[[Any], A
     if not hasattr(module, "ModelNew"):
         raise AttributeError("the module defines neither custom_kernel(data) nor ModelNew")
     initial = reference.initial if reference and wants_model else getattr(module, "get_init_inputs", tuple)
-    model = module.ModelNew(*initial())
+    model = foreign.construct(module.ModelNew, tuple(initial()))
     model = model.to("cuda") if hasattr(model, "to") else model
     return lambda data: model(*data)
 
