@@ -74,12 +74,12 @@ def cuts(handler: Handler, _: dict[str, Any]) -> None:
 
 
 def drips(handler: Handler, _: dict[str, Any]) -> None:
-    """A byte now and then, so that no read ever times out."""
+    """A byte now and then, so that no read ever times out; for a hundred seconds."""
     handler.send_response(200)
     handler.send_header("Content-Length", "100000")
     handler.end_headers()
     try:
-        for _ in range(200):
+        for _ in range(5000):
             handler.wfile.write(b" ")
             handler.wfile.flush()
             time.sleep(0.02)

@@ -110,7 +110,7 @@ def target(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-SEARCH = ("search", "softmax", "--device", "recorded:h200", "--forecaster", "uniform", "--budget", "2")
+SEARCH = ("search", "softmax", "--device", "recorded:cpu", "--forecaster", "uniform", "--budget", "2")
 
 
 @pytest.mark.parametrize(

@@ -138,69 +138,73 @@ def test_half_and_functions_of_the_c_plus_plus_source(trace):
     assert bytes.fromhex(values[2]) == struct.pack("<f", 3)
 
 
-def test_macros_that_define_kernels(trace):
-    cuda = """
-    #include <cuda_fp16.h>
-    #define DEVICE __device__ __forceinline__
-    #define KERNEL(name, expression) \\
-        __global__ void name(float* x, int n) { int i = threadIdx.x; if (i < n) x[i] = expression; }
-    DEVICE float half_of(float x) { return x / 2; }
-    #pragma unroll
-    KERNEL(halve, half_of(x[i]))
-    #define GO(name, ...) name<<<1, 32>>>(__VA_ARGS__)
-    void run(torch::Tensor x) { GO(halve, x.data_ptr<float>(), 3); }
-    """
-    done = trace(module(cuda, "void run(torch::Tensor x);", "run"), X)
-    assert done["error"] is None
-    assert [event[1] for event in done["events"]] == ["_Z5halvePfi"]
+SEVERAL = r"""
+#include <cuda_fp16.h>
+#include <ATen/AccumulateType.h>
+#define DEVICE __device__ __forceinline__
+#define KERNEL(name, expression) \
+    __global__ void name(float* x, int n) { int i = threadIdx.x; if (i < n) x[i] = expression; }
+DEVICE float half_of(float x) { return x / 2; }
+#pragma unroll
+KERNEL(halve, half_of(x[i]))
+#define GO(name, ...) name<<<1, 32>>>(__VA_ARGS__)
+void macros(torch::Tensor x) { GO(halve, x.data_ptr<float>(), 3); }
+
+__global__ void sum(torch::PackedTensorAccessor32<float, 2, torch::RestrictPtrTraits> a,
+                    at::acc_type<float, true>* s) { s[0] = a[threadIdx.x][1] + a.size(0); }
+namespace {
+struct By { float by; __device__ float operator()(float x) const { return __fmul_rn(x, by); } };
+template <typename F> __global__ void apply(F f, float* x) { x[0] = f(x[0]); }
+}
+void accessors(torch::Tensor x) {
+    auto y = x.view({10, 100});
+    sum<<<1, 10>>>(y.packed_accessor32<float, 2, torch::RestrictPtrTraits>(), x.data_ptr<float>());
+    apply<<<1, 1>>>(By{2.0f}, x.data_ptr<float>());
+}
+
+__constant__ float weights[8];
+__global__ void k(float* out) { out[threadIdx.x] = weights[threadIdx.x]; }
+std::vector<torch::Tensor> copies(torch::Tensor x) {
+    auto y = torch::empty({8}, x.options());
+    cudaMemcpyToSymbol(weights, x.data_ptr<float>(), 8 * sizeof(float), 0, cudaMemcpyDeviceToDevice);
+    cudaMemsetAsync(y.data_ptr(), 0, 32, nullptr);
+    cudaMemcpy(y.data_ptr(), x.data_ptr(), 16, cudaMemcpyDeviceToDevice);
+    auto function = k;
+    function<<<1, 8>>>(y.data_ptr<float>());
+    cudaDeviceProp found;
+    cudaGetDeviceProperties(&found, 0);
+    TORCH_CHECK(found.multiProcessorCount == 132);
+    cudaDeviceSynchronize();
+    return {y, x};
+}"""
 
 
-def test_accessors_functors_and_namespaces(trace):
-    cuda = r"""
-    #include <ATen/AccumulateType.h>
-    __global__ void k(torch::PackedTensorAccessor32<float, 2, torch::RestrictPtrTraits> a,
-                      at::acc_type<float, true>* s) { s[0] = a[threadIdx.x][1] + a.size(0); }
-    namespace {
-    struct By { float by; __device__ float operator()(float x) const { return __fmul_rn(x, by); } };
-    template <typename F> __global__ void apply(F f, float* x) { x[0] = f(x[0]); }
-    }
-    void run(torch::Tensor x) {
-        auto y = x.view({10, 100});
-        k<<<1, 10>>>(y.packed_accessor32<float, 2, torch::RestrictPtrTraits>(), x.data_ptr<float>());
-        apply<<<1, 1>>>(By{2.0f}, x.data_ptr<float>());
-    }
-    """
-    done = trace(module(cuda, "void run(torch::Tensor x);", "run"), X)
+@pytest.fixture(scope="module")
+def several(trace):
+    """What three functions of one extension do, one after the other: to compile host code takes seconds."""
+    cpp = "void macros(torch::Tensor); void accessors(torch::Tensor); std::vector<torch::Tensor> copies(torch::Tensor);"
+    call = "(ext.macros(x), ext.accessors(x), len(ext.copies(x)))[2]"
+    done = trace(module(SEVERAL, cpp, ["macros", "accessors", "copies"], call), X)
     assert done["error"] is None
-    first, second = done["events"]
+    assert len(done["events"]) == 1 + 2 + 5
+    return done
+
+
+def test_macros_that_define_kernels(several):
+    assert [event[1] for event in several["events"][:1]] == ["_Z5halvePfi"]
+
+
+def test_accessors_functors_and_namespaces(several):
+    first, second = several["events"][1:3]
     accessor = bytes.fromhex(first[5][0])
-    assert accessor == bytes.fromhex(done["addresses"][0]) + struct.pack("<4i", 10, 100, 100, 1)
+    assert accessor == bytes.fromhex(several["addresses"][0]) + struct.pack("<4i", 10, 100, 100, 1)
     assert second[5][0] == struct.pack("<f", 2).hex()
 
 
-def test_copies_fills_waits_and_symbols(trace):
-    cuda = r"""
-    __constant__ float weights[8];
-    __global__ void k(float* out) { out[threadIdx.x] = weights[threadIdx.x]; }
-    std::vector<torch::Tensor> run(torch::Tensor x) {
-        auto y = torch::empty({8}, x.options());
-        cudaMemcpyToSymbol(weights, x.data_ptr<float>(), 8 * sizeof(float), 0, cudaMemcpyDeviceToDevice);
-        cudaMemsetAsync(y.data_ptr(), 0, 32, nullptr);
-        cudaMemcpy(y.data_ptr(), x.data_ptr(), 16, cudaMemcpyDeviceToDevice);
-        auto function = k;
-        function<<<1, 8>>>(y.data_ptr<float>());
-        cudaDeviceProp found;
-        cudaGetDeviceProperties(&found, 0);
-        TORCH_CHECK(found.multiProcessorCount == 132);
-        cudaDeviceSynchronize();
-        return {y, x};
-    }"""
-    cpp = "std::vector<torch::Tensor> run(torch::Tensor x);"
-    done = trace(module(cuda, cpp, "run", "len(ext.run(x))"), X)
-    assert done["error"] is None
-    assert done["result"] == 2
-    source = int.from_bytes(bytes.fromhex(done["addresses"][0]), "little")
-    symbol, fill, copy, launch, sync = done["events"]
+def test_copies_fills_waits_and_symbols(several):
+    assert several["result"] == 2
+    source = int.from_bytes(bytes.fromhex(several["addresses"][0]), "little")
+    symbol, fill, copy, launch, sync = several["events"][3:]
     assert symbol == ["variable", "weights", 0, source, 32, 0]
     assert fill[2:] == [0, 32]
     assert copy == ["copy", "device_to_device", fill[1], source, 16]

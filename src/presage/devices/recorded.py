@@ -7,7 +7,7 @@ import math
 import os
 import random
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from statistics import median
@@ -102,6 +102,13 @@ class RecordedDevice(Device):
                 raise PresageError(f"{self.recording.name} has no recorded kernel of '{problem}'; {told}")
             self._rows[problem] = found
         return self._rows[problem]
+
+    def each(self, chosen: Sequence[str]) -> Iterator[tuple[str, dict[str, Row]]]:
+        """The rows of these problems, as `rows` gives them, from one reading of the file."""
+        for problem, rows in self.recording.each(chosen):
+            if rows:
+                self._rows.setdefault(problem, {row.hash: row for row in rows})
+            yield problem, self.rows(problem)
 
     def pool(self, problem: str) -> list[Kernel]:
         """Every kernel that can be measured here, in an order that does not depend on their speed."""

@@ -38,6 +38,7 @@ _KEY = b"presage"
 _ROW_GROUP = 1 << 16
 _MOST_ROWS = 5_000_000
 _MOST_BYTES = 4 << 30
+_DAMAGED_ROW = "holds a row that cannot be read"
 _WRONG = (
     ArithmeticError,
     LookupError,
@@ -147,13 +148,34 @@ class Recording:
 
     def rows(self, problem: str | None = None, reports: bool = True) -> list[Row]:
         """The rows of one problem, or all of them. Leaving out static reports is faster."""
-        columns = [name for name in schema().names if reports or name != "reports"]
-        table = read_parquet(self.path, columns)
-        with _damaged(self.path, "holds a row that cannot be read"):
-            if problem:  # its rows are together in every file that we write
-                places = [at for at, name in enumerate(table["problem"].to_pylist()) if name == problem]
-                table = table.slice(places[0], places[-1] + 1 - places[0]) if places else table.slice(0, 0)
-            return [_row(record) for record in table.to_pylist() if not problem or record["problem"] == problem]
+        if not problem:
+            table = self._table(reports)
+            with _damaged(self.path, _DAMAGED_ROW):
+                return [_row(record) for record in table.to_pylist()]
+        return next(rows for _, rows in self.each([problem], reports))
+
+    def each(self, chosen: Iterable[str], reports: bool = True) -> Iterator[tuple[str, list[Row]]]:
+        """The rows of these problems, one problem after the other. The file is read once for all of them: that takes
+        longer than to make the rows of one."""
+        table = self._table(reports)
+        places: dict[str, list[int]] = {}
+        with _damaged(self.path, _DAMAGED_ROW):
+            for at, name in enumerate(table["problem"].to_pylist()):
+                places.setdefault(name, []).append(at)
+        for problem in chosen:
+            with _damaged(self.path, _DAMAGED_ROW):
+                found = _rows_at(table, places.get(problem, []), problem)
+            yield problem, found
+
+    def _table(self, reports: bool) -> pyarrow.Table:
+        return read_parquet(self.path, [name for name in schema().names if reports or name != "reports"])
+
+
+def _rows_at(table: pyarrow.Table, places: Sequence[int], problem: str) -> list[Row]:
+    if not places:
+        return []
+    near = table.slice(places[0], places[-1] + 1 - places[0])  # they are together in every file that we write
+    return [_row(record) for record in near.to_pylist() if record["problem"] == problem]
 
 
 def open_recording(path: Path) -> Recording:

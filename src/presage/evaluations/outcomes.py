@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 
@@ -63,17 +63,18 @@ def pools(recording: Recording, split: str, problem: str | None = None) -> tuple
     """The operations of a split, each with its kernels, in alphabetical order; or one operation, whatever its split."""
     device = RecordedDevice(recording)
     if problem is not None:
-        return (_pool(device, device.problem(problem).name),)
+        name = device.problem(problem).name
+        return (_pool(device, name, device.rows(name)),)
     columns = recording.columns("problem", "split")
     chosen = sorted({p for p, s in zip(*columns.values(), strict=True) if split in (s, ALL)})
     if not chosen:
         known = ", ".join(sorted({str(s) for s in columns["split"] if s} | {ALL}))
         raise PresageError(f"{recording.name} has no split '{split}'; it has: {known}")
-    return tuple(_pool(device, name) for name in chosen)
+    return tuple(_pool(device, name, rows) for name, rows in device.each(chosen))
 
 
-def _pool(device: RecordedDevice, name: str) -> Pool:
-    rows = [row for row in device.rows(name).values() if row.family not in _BASELINES]
+def _pool(device: RecordedDevice, name: str, found: Mapping[str, Row]) -> Pool:
+    rows = [row for row in found.values() if row.family not in _BASELINES]
     working = {row.hash for row in rows if row.status is Status.OK}
     seeds = {row.anchor for row in rows} & working
     measured = tuple(map(_measured, rows))

@@ -147,8 +147,8 @@ def read_all(recordings: Sequence[Recording], kind: str, split: str) -> list[Exa
 def read(recording: Recording, kind: str, split: str) -> Iterator[Example]:
     """The kernels of one split as examples for this kind of model."""
     device = RecordedDevice(recording)
-    for problem in recording.counts:
-        rows = [row for row in device.rows(problem).values() if row.split == split]
+    for problem, found in device.each(list(recording.counts)):
+        rows = [row for row in found.values() if row.split == split]
         if not rows or device.problem(problem).is_foreign:
             continue
         task = task_of(device, problem, rows[0])

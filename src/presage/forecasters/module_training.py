@@ -125,8 +125,8 @@ def read_launches(recording: Recording, split: str, trees: Trees) -> Iterator[La
 def _problems(recording: Recording, split: str) -> Iterator[tuple[Task, list[Row]]]:
     """The task and the rows of each foreign problem of a split whose reference was measured."""
     device = RecordedDevice(recording)
-    for problem in recording.counts:
-        rows = [row for row in device.rows(problem).values() if row.split == split]
+    for problem, found in device.each(list(recording.counts)):
+        rows = [row for row in found.values() if row.split == split]
         reference = next((row for row in rows if row.hash == row.anchor), None)
         if reference is not None and device.problem(problem).is_foreign:
             yield task_of(device, problem, reference), rows

@@ -1,6 +1,6 @@
 // Values that pass between Python and host code, and functions of them.
 #pragma once
-#include <ATen/ATen.h>
+#include <ATen/core/Tensor.h>
 
 #include <functional>
 #include <optional>
