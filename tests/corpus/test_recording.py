@@ -40,6 +40,16 @@ def test_one_problem_is_read_alone(small: Recording) -> None:
     assert small.counts == {"gelu": 25, "softmax": len(small.rows("softmax"))}
 
 
+def test_several_problems_are_read_at_once(small: Recording, monkeypatch: pytest.MonkeyPatch) -> None:
+    alone, read, asked = {name: small.rows(name) for name in small.counts}, recording.read_parquet, list[Path]()
+    monkeypatch.setattr(recording, "read_parquet", lambda path, columns: asked.append(path) or read(path, columns))
+    assert dict(small.each(["softmax", "nosuch", "gelu"])) == alone | {"nosuch": []}
+    device = RecordedDevice(small)
+    assert {name: list(rows.values()) for name, rows in device.each(list(alone))} == alone
+    assert {name: list(device.rows(name).values()) for name in alone} == alone
+    assert asked == [small.path] * 2
+
+
 @pytest.mark.parametrize("keep", [0, 1, 100, -1])
 def test_a_file_cut_short_is_named(small: Recording, tmp_path: Path, keep: int) -> None:
     path = tmp_path / "cut.parquet"

@@ -349,8 +349,8 @@ def _row(record: dict[str, Any]) -> Row:
     )
 
 
-_LEAST_NS, _MOST_NS = 1e-3, 1e18
-"""The least and the most that a kernel can take."""
+_LEAST_NS, _MOST_NS = 1e-12, 1e18
+"""A time beyond these is damage. The ratio of any two others can be computed."""
 
 
 def _value(value: Any) -> Value:
