@@ -197,6 +197,8 @@ def main() -> None:
     parser.add_argument("--every", type=int, default=0, help="steps between looks (default: only the first and last)")
     parser.add_argument("--tiny", action="store_true")
     arguments = parser.parse_args()
+    if not (arguments.begin or arguments.tiny):
+        parser.error("name the adapter to begin with: --begin ADAPTER")
     arguments.results.parent.mkdir(parents=True, exist_ok=True)
     arguments.results.unlink(missing_ok=True)
     torch.manual_seed(0)

@@ -300,6 +300,14 @@ def test_there_is_an_end_to_holding(queued: int) -> None:
 # -- the parent's clock -----------------------------------------------------------------------------------------------
 
 
+def in_its_worker(claimed: float, clocked: tuple[float, ...]) -> WorkerObservation:
+    """What events and the clock say of a module, in microseconds."""
+    observation = WorkerObservation(2, ROUNDS, clocked_ns=tuple(us * US for us in clocked))
+    answer = {"samples_ns": [claimed * US] * 2, "tails_ns": [0] * 2, "queued_ns": [0] * 2, "hold_ns": US}
+    observation.windows, observation.rounds = [Window(0, 0, 0, 2, answer)] * 3, [3, 4, 5]
+    return observation
+
+
 @pytest.mark.parametrize(
     ("claimed", "clocked", "typical"),
     [
@@ -313,9 +321,7 @@ def test_there_is_an_end_to_holding(queued: int) -> None:
 def test_a_worker_is_believed_no_less_than_the_parents_clock_says(
     claimed: float, clocked: tuple[float, ...], typical: float
 ) -> None:
-    observation = WorkerObservation(2, ROUNDS, clocked_ns=tuple(us * US for us in clocked))
-    answer = {"samples_ns": [claimed * US] * 2, "tails_ns": [0] * 2, "queued_ns": [0] * 2, "hold_ns": US}
-    observation.windows, observation.rounds = [Window(0, 0, 0, 2, answer)] * 3, [3, 4, 5]
+    observation = in_its_worker(claimed, clocked)
     assert observation.typical_ns() == typical * US
 
 
@@ -333,13 +339,13 @@ def test_no_call_is_believed_to_be_faster_than_one_that_is_made_alone(
 ) -> None:
     monkeypatch.setattr(Roof, "single_ns", lambda *_: 35 * US)
     trial = ModuleTrial(ADDITION, BARE, Effort(rounds=ROUNDS), "it reads a value")
-    observation = WorkerObservation(2, ROUNDS, clocked_ns=tuple(us * US for us in clocked))
-    answer = {"samples_ns": [claimed * US] * 2, "tails_ns": [0] * 2, "queued_ns": [0] * 2, "hold_ns": US}
-    observation.windows, observation.rounds = [Window(0, 0, 0, 2, answer)] * 3, [3, 4, 5]
+    observation = in_its_worker(claimed, clocked)
     trial.observations[CASE.name] = observation
     monkeypatch.setattr(GpuTrial, "judge", lambda *_: None)
     trial.judge(CASE, Roof())
     assert observation.typical_ns() == typical * US
+    monkeypatch.setattr(GpuTrial, "_how", lambda _: "")
+    assert ("less was found than a call that is made alone can take" in trial._how()) == (typical == 35)
 
 
 @pytest.mark.parametrize("name", ["sum", "sum_of_squares", "matvec", "lerp", "vector_add"])

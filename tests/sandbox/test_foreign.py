@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from presage.sandbox import foreign
+from presage.sandbox import foreign, launch
 
 
 class Plain:
@@ -36,5 +36,10 @@ class Nothing:
         (Nothing, [], ()),
     ],
 )
-def test_the_arguments_of_a_model(kind: Any, arguments: list[Any], got: tuple[Any, ...]) -> None:
+def test_the_arguments_of_a_model(
+    kind: Any, arguments: list[Any], got: tuple[Any, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(RuntimeError, match="only in a confined child"):
+        foreign.construct(kind, arguments)
+    monkeypatch.setattr(launch, "is_confined", lambda: True)
     assert foreign.construct(kind, arguments).got == got

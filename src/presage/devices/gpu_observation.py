@@ -119,11 +119,18 @@ class WorkerObservation(GpuObservation):
             return False
         return median(super().samples().values()) < (1 - CLOCK_AGREES) * median(self.clocked_ns)
 
+    @property
+    def is_raised(self) -> bool:
+        """Whether the samples are the least that a call takes alone, since less was found."""
+        return median(self._found().values()) < self.single_ns
+
     def samples(self) -> dict[int, float]:
-        found = super().samples()
-        if self.is_clocked:
-            found = {-1 - at: ns for at, ns in enumerate(self.clocked_ns)}  # negative keys belong to no round
-        return {key: max(ns, self.single_ns) for key, ns in found.items()}
+        return {key: max(ns, self.single_ns) for key, ns in self._found().items()}
+
+    def _found(self) -> dict[int, float]:
+        if not self.is_clocked:
+            return super().samples()
+        return {-1 - at: ns for at, ns in enumerate(self.clocked_ns)}  # negative keys belong to no round
 
 
 def clocked_calls(call_ns: float, empty_ns: Sequence[float], room: int, least_ns: float = CLOCKED_NS) -> int:

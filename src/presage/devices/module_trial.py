@@ -554,5 +554,12 @@ class ModuleTrial(GpuTrial):
         return "each replay of what a call does, in a process without its host code"
 
     def _how(self) -> str:
-        less = "; no time is less than the parent's clock says of windows with many calls" if self.not_replayed else ""
-        return super()._how() + less
+        if not self.not_replayed:
+            return super()._how()
+        told = f"{super()._how()}; no time is less than the parent's clock says of windows with many calls"
+        seen = self.observations.items()
+        raised = [name for name, each in seen if isinstance(each, WorkerObservation) and each.is_raised]
+        if not raised:
+            return told
+        instead = "less was found than a call that is made alone can take, which is told instead"
+        return f"{told}; {instead}: {', '.join(raised)}"

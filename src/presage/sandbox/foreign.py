@@ -41,6 +41,7 @@ def load_module(path: str, name: str) -> ModuleType:
 def construct(kind: Any, arguments: Sequence[Any]) -> Any:
     """A model from the result of `get_init_inputs`: its arguments, or as in KernelBook a list of these and a dictionary
     of those that have names."""
+    _must_be_confined()
     if [type(each) for each in arguments] == [list, dict]:
         plain, named = arguments
         if _fit(kind, plain, named) and (named or not _fit(kind, arguments, {})):
