@@ -7,10 +7,11 @@
     python benchmarks/train_claims.py score NAME… --data DATA --answers FOLDER [--advised] [--json FILE]
 
 A trains a small model to be read out, with three losses and from more and more questions; B a larger one; C a model
-that speaks, with three rewards (rewards_together.py does these at once); D the small one again, with questions that say
-what `learned` forecasts; E one of modules and kernels. `questions` needs no GPU; it writes what is learned from, and what `presage evaluate` would ask,
-with --advised those of D, with `--recording h200_modules --splits validation,test_problem --beside DATA` those of E.
-`convert` unpacks a GGUF file once, into the work folder, where `run` keeps checkpoints, too.
+that speaks, with three rewards (rewards_together.py does these at once); D the small one again, with questions that
+say what `learned` forecasts; E one of modules and kernels. `questions` needs no GPU; it writes what is learned from,
+and what `presage evaluate` would ask, with --advised those of D, with `--recording h200_modules --splits
+validation,test_problem --beside DATA` those of E. `convert` unpacks a GGUF file once, into the work folder, where
+`run` keeps checkpoints, too.
 
 `run` adds a line to the results when a piece is done, and leaves out pieces that have one. A piece that was cut goes on
 from its checkpoint. It stops before a piece that would not fit into the minutes. Where pieces leave the GPU idle, as
