@@ -10,7 +10,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from presage.devices.worker import exactness  # noqa: E402
-from presage.devices.worker.exactness import is_as_exact  # noqa: E402
+from presage.devices.worker.exactness import are_equal, is_as_exact  # noqa: E402
 from presage.devices.worker.in_tf32 import InTf32  # noqa: E402
 
 COUNT = 20_000
@@ -113,3 +113,42 @@ def test_products_are_rounded_only_where_the_reference_allows_it(settings: None)
         torch.backends.cuda.matmul.allow_tf32 = allowed
         with InTf32():
             assert (left @ right).item() == torch.addmm(torch.zeros(1, 1).double(), left, right).item() == found
+
+
+QUANTISED = {
+    "int8": lambda x: (40 * x).round().clamp(-127, 127).to(torch.int8),
+    "uint8": lambda x: (40 * x + 128).round().clamp(0, 255).to(torch.uint8),
+    "float8_e4m3fn": lambda x: (4 * x).to(torch.float8_e4m3fn),
+    "float8_e5m2": lambda x: (4 * x).to(torch.float8_e5m2),
+}
+
+
+@pytest.mark.parametrize("quantise", QUANTISED.values(), ids=QUANTISED)
+def test_a_few_quantised_values_may_be_the_next_ones(quantise: Callable[[Any], Any]) -> None:
+    right, is_first = quantise(EXACT), torch.arange(COUNT) == 7
+    assert are_equal(right, right.clone()).all()
+    assert are_equal(right, quantise(EXACT * (1 + noise(1e-7)))).all()
+    few, far = (quantise(torch.where(is_first, EXACT * (1 + share), EXACT)) for share in (0.02, 1.5))
+    assert are_equal(right, few).all()
+    assert are_equal(right, far).sum() == COUNT - 1
+    for wrong in (quantise(1.01 * EXACT), torch.zeros_like(right)):
+        off = wrong.float() != right.float()
+        assert torch.equal(are_equal(right, wrong), ~off)
+
+
+def test_what_is_rare_is_not_taken_for_rounding() -> None:
+    """Were it, a mask of which nearly all is zero need not be computed."""
+    right = torch.zeros(COUNT, dtype=torch.uint8)
+    right[7] = 1
+    assert are_equal(right, torch.zeros_like(right)).sum() == COUNT - 1
+    assert are_equal(right.bool(), torch.zeros_like(right).bool()).sum() == COUNT - 1
+    assert are_equal(right.int(), right.int() + (right == 0)).sum() == 1
+
+
+def test_quantised_values_that_are_no_numbers_are_equal_only_to_such() -> None:
+    values = torch.tensor([448.0, torch.nan, 0.0, -0.0] * 1000)
+    right = values.to(torch.float8_e4m3fn)
+    other = values.roll(1).to(torch.float8_e4m3fn)
+    assert are_equal(right, right.clone()).all()
+    assert are_equal(right, other).tolist()[4:8] == [False, False, False, True]
+    assert are_equal(right, torch.where(values == 0, -values, values).to(torch.float8_e4m3fn)).all()

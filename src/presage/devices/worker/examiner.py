@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from presage.devices.worker import swallowed, tensors
-from presage.devices.worker.exactness import is_as_exact
+from presage.devices.worker.exactness import are_equal, is_as_exact
 from presage.devices.worker.module import as_data, initial_inputs, load_reference, set_seed, to_device
 from presage.sandbox import foreign
 
@@ -339,7 +339,7 @@ class KernelBench:
     def _close(self, number: int, right: Any, output: Any) -> Any:
         allowed = self._tolerance(output)
         if not allowed:
-            return output == right
+            return are_equal(right, output)
         wide = output.to(right.dtype)
         close = self._torch.isclose(wide, right, rtol=allowed, atol=allowed, equal_nan=True)
         if number not in self._bounds:
@@ -350,7 +350,7 @@ class KernelBench:
     def _close_enough(self, number: int, right: Any, output: Any) -> Any:
         """Which values are about the same, relative to the output's scale."""
         if not self._tolerance(output):
-            return output == right
+            return are_equal(right, output)
         share = max(swallowed.THINNED_SHARE, self._tolerance(output))
         absolute = share * swallowed.spread(right)
         return self._torch.isclose(output.double(), right.double(), rtol=share, atol=absolute, equal_nan=True)
@@ -476,12 +476,15 @@ def _real(parts: Sequence[Any], torch: Any) -> list[Any]:
     return [torch.view_as_real(part.resolve_conj()) if part.is_complex() else part for part in parts]
 
 
+_COMPARED = "only tensors can be compared, so let it and its kernels return a tensor, or a tuple or list of tensors"
+
+
 def _parts(answer: Any, torch: Any) -> list[Any]:
     parts = list(answer) if isinstance(answer, tuple | list) else [answer]
     for part in parts:
         if not isinstance(part, torch.Tensor):
             kind = f"{type(part).__module__}.{type(part).__qualname__}"
-            raise TypeError(f"the reference returns a {kind}; only a tensor or a tuple of tensors can be compared")
+            raise TypeError(f"the reference returns a {kind}; {_COMPARED}")
     return [part.detach() for part in parts]
 
 
