@@ -50,7 +50,7 @@ def capable(handler, asked):
         texts = [fake.forecast_text()] * asked.get("n", 1)
     else:
         texts = ['{"number": 7}'] * asked.get("n", 1)
-    tokens = [{"token": str(digit), "logprob": -2.0} for digit in range(asked.get("top_logprobs", 0))]
+    tokens = [{"token": str(digit), "logprob": -3.0} for digit in range(asked.get("top_logprobs", 0))]
     more = {"logprobs": {"content": [{"top_logprobs": tokens}]}} if asked.get("logprobs") else {}
     fake.says(*texts, **more)(handler, asked)
 

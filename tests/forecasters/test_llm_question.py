@@ -56,6 +56,11 @@ def test_an_endpoint_is_read_out_with_one_token(endpoint, make_client) -> None:
     assert again.forecast == forecast, "it comes from the cache, with its log-probabilities"
 
 
+def test_what_is_read_out_of_few_tokens_says_so(endpoint, make_client) -> None:
+    prediction = read_out(endpoint, make_client, fake.says("4", **told({"4": 0.9})))
+    assert prediction.notes == ("read out of 1 tokens alone, which tells little",)
+
+
 def test_a_temperature_makes_it_less_sure(endpoint, make_client, tmp_path) -> None:
     sure = read_out(endpoint, make_client, fake.says("4", **told(TOP))).forecast
     less = read_out(endpoint, make_client, fake.says("4", **told(TOP)), readout_temperature=3.0).forecast
@@ -69,6 +74,9 @@ def test_a_temperature_makes_it_less_sure(endpoint, make_client, tmp_path) -> No
         ({"logprobs": None}, "tells no log-probabilities"),
         ({"logprobs": {"content": [{"top_logprobs": [{"token": 4, "logprob": "x"}]}]}}, "tells no log-probabilities"),
         (told({"the": 0.9, "a": 0.09}), "would not answer with a digit"),
+        (told({"4": math.exp(0.5), "5": math.exp(0.3)}), "tells no log-probabilities"),
+        (told(dict.fromkeys("012345678", 1.0)), "tells no log-probabilities"),
+        ({"logprobs": {"content": [{"top_logprobs": [{"token": "4", "logprob": 10**400}]}]}}, "no log-probabilities"),
     ],
 )
 def test_what_cannot_be_read_out_is_no_forecast(endpoint, make_client, more, note: str) -> None:

@@ -17,8 +17,8 @@ from presage import PresageError
 from presage.core import scoring
 from presage.llm.prompts import Prompt
 from presage.llm.readout import by_length
-from presage.train import checkpoint, readout, rewards
-from presage.train.questions import spoken_answer
+from presage.train import checkpoint, readout, rewards, scores
+from presage.train.questions import Question, spoken_answer
 from presage.train.sft import Example, Training, first_difference, order, schedule
 
 
@@ -40,6 +40,21 @@ def test_losses_are_those_of_the_formula_sheet(kind: str, formula) -> None:
 def test_log_is_the_negative_log_likelihood() -> None:
     p, truth = drawn()
     assert readout.log(torch.tensor(p), torch.tensor(truth)).mean().item() == pytest.approx(scoring.nll(p, truth))
+
+
+def test_the_logarithm_of_an_answer_that_seemed_impossible_has_a_gradient() -> None:
+    logits = torch.zeros(1, 9)
+    logits[0, 5] = 40.0
+    logits.requires_grad_()
+    readout.loss("log", torch.log_softmax(logits, 1), torch.tensor([2])).sum().backward()
+    assert logits.grad[0, [2, 5]].tolist() == pytest.approx([-1, 1])
+
+
+def test_scores_where_nothing_works_are_unknown() -> None:
+    asked = [Question("p", "", "", "", "a", "k", 0, None, "")] * 3
+    told = scores.score(drawn(3)[0], asked)
+    assert told["questions"] == 3
+    assert np.isnan(told["exact"])
 
 
 @pytest.mark.parametrize("kind", readout.LOSSES)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,15 +10,23 @@ from typing import Any
 
 import pytest
 
-torch = pytest.importorskip("torch")
-transformers = pytest.importorskip("transformers")
-peft = pytest.importorskip("peft")
+if importlib.util.find_spec("peft") is None:
+    pytest.skip("needs the train extra", allow_module_level=True)
 
+torch: Any
+peft: Any
+transformers: Any
 TRAININGS, WORDS, END = 3, 50, 1
 
 
 @pytest.fixture(scope="module")
 def many() -> Iterator[Any]:
+    """The module. What it needs takes seconds to import, which collecting the tests does not need."""
+    global torch, peft, transformers
+    import peft
+    import torch
+    import transformers
+
     sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
     import many_adapters
 
@@ -65,21 +74,22 @@ def said_alone(model: Any, prompt: list[int], answer: list[int]) -> Any:
 
 PROMPTS = [[5, 6, 7, 8, 9], [10, 11, 12], [13, 14, 15, 16]]
 ANSWERS = [[[20, 21, END], [22, END]], [[23, 24, 25, END], [END]], [[26, END], [27, 28, 29, 30]]]
-WEIGHTS = torch.tensor([[0.5, -0.5], [1.0, -2.0], [0.0, 3.0]])
+WEIGHTS = [[0.5, -0.5], [1.0, -2.0], [0.0, 3.0]]
 
 
 def test_answers_that_share_a_prompt_are_as_likely_as_alone(many: Any) -> None:
     adapters = many.ManyAdapters(adapted(), TRAININGS)
     change(adapters)
     logs, mask = adapters.log_probabilities(PROMPTS, ANSWERS)
-    loss = -(WEIGHTS[..., None] * logs * mask).sum()
+    weights = torch.tensor(WEIGHTS)
+    loss = -(weights[..., None] * logs * mask).sum()
     loss.backward()
     for training in range(TRAININGS):
         model, expected = alone(adapters, training), 0.0
         for number, answer in enumerate(ANSWERS[training]):
             found = said_alone(model, PROMPTS[training], answer)
             assert torch.allclose(logs[training, number][mask[training, number]], found, atol=1e-5)
-            expected = expected - WEIGHTS[training, number] * found.sum()
+            expected = expected - weights[training, number] * found.sum()
         expected.backward()  # type: ignore[attr-defined]
         layers = [each for each in model.modules() if hasattr(each, "lora_A")]
         for layer, mine in zip(layers, adapters.layers, strict=True):

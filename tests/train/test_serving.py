@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import socket
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -128,6 +129,7 @@ def test_longer_answers_seeds_and_several(served) -> None:
         ({"messages": [{"role": "tool", "content": "x"}]}, "role"),
         (question("x") | {"max_tokens": 0.5}, "max_tokens must be"),
         (question("x") | {"max_tokens": 0}, "max_tokens must be"),
+        (question("x") | {"n": 1.5}, "n must be a whole number, not 1.5"),
         (question("x") | {"top_p": 1.5}, "top_p must be a number from 0 to 1"),
         (question("x") | {"stop": [""]}, "stop must be"),
         (question("x") | {"stop": ["a", "b", "c", "d", "e"]}, "at most 4"),
@@ -135,7 +137,7 @@ def test_longer_answers_seeds_and_several(served) -> None:
         (question("x") | {"tools": [{"type": "function"}]}, "tools is not supported"),
         (question("x") | {"top_logprobs": 100}, "top_logprobs must be"),
         (question("x") | {"temperature": True}, "temperature must be"),
-        (question("x") | {"max_tokens": 8192}, "exceed the context"),
+        (question("x") | {"max_tokens": 4096}, "exceed the context"),
         (question("x") | {"response_format": {"type": "json_object"}}, "response_format is not supported"),
         (question("x") | {"stream": True}, "stream is not supported"),
     ],
@@ -161,6 +163,24 @@ def test_an_answer_ends_before_a_stop_string(served) -> None:
     assert answer["usage"]["completion_tokens"] == len(choice["logprobs"]["content"])
     neutral = {"stop": None, "top_p": 1, "presence_penalty": 0, "tools": [], "stream": False}
     assert post(served, ask | neutral)[1]["choices"][0] == whole
+
+
+@pytest.mark.parametrize("tokens", [1, 3])
+def test_numbers_and_texts_at_the_edge_are_answered(served, tokens: int) -> None:
+    body = {"messages": [{"role": "user", "content": "half of a pair: \ud800"}], "max_tokens": tokens}
+    assert post(served, body | {"temperature": 1e-300})[0] == 200
+
+
+def test_a_server_that_is_closed_cuts_the_answer_that_it_writes(tiny) -> None:
+    with WeightsServer(load(str(tiny))) as server, ThreadPoolExecutor(1) as pool:
+        begun = threading.Event()
+        generate = server._generate
+        server._generate = lambda *request: begun.set() or generate(*request)
+        waiting = pool.submit(post, server, question("go on") | {"max_tokens": 4000})
+        assert begun.wait(60)
+        server.close()
+        status, answer = waiting.result(60)
+    assert (status, answer["error"]["message"]) == (400, "the server is closing")
 
 
 @pytest.mark.parametrize("tokens", [1, 4])

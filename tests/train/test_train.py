@@ -140,7 +140,9 @@ def test_a_model_that_speaks_learns_the_form_and_then_earns_more(spoken, small, 
     into = shutil.copytree(whole, tmp_path / "model")
     rewards = losses(into / "grpo", "reward")
     assert len(rewards) == 8
-    assert "llm:model=" not in (into / "README.md").read_text(), "a model that speaks is asked at an endpoint"
+    card = (into / "README.md").read_text()
+    assert "llm:model=" not in card, "a model that speaks is asked at an endpoint"
+    assert f"reward at first {rewards[0]:.4g}, reward at last {rewards[-1]:.4g}" in card
     assert np.mean(rewards[-3:]) > np.mean(rewards[:3]), rewards
     assert (into / "grpo/result/model.safetensors").exists()
     (into / "grpo/result/done").unlink()
@@ -199,6 +201,17 @@ def test_a_training_that_runs_out_of_memory_goes_on_with_less(
     stages.run(config.read(written(), sft__steps=8, sft__pass_tokens=2048), [small], cut, say=told.append)
     assert any("going on at step" in line for line in told)
     assert losses(cut / "sft") == pytest.approx(losses(whole / "sft"), rel=1e-4)
+
+
+@pytest.mark.parametrize("said", ["No space left on device (os error 28)", "[enforce fail at inline_container.cc:672]"])
+def test_a_full_disk_ends_a_stage_in_words(written, small, tmp_path: Path, monkeypatch, said: str) -> None:
+    def fails(*_: object) -> None:
+        raise RuntimeError(said)
+
+    stages.run(config.read(written()), [small], tmp_path, ["questions"], say=str)
+    monkeypatch.setattr(sft, "train", fails)
+    with pytest.raises(PresageError, match=r"sft: the disk of .* is full; with more room"):
+        stages.run(config.read(written()), [small], tmp_path, ["sft"], say=str)
 
 
 def test_stages_alone_and_other_settings(written, small, tmp_path: Path) -> None:
@@ -261,6 +274,8 @@ def test_layers_are_compiled_and_nothing_else(tiny, monkeypatch: pytest.MonkeyPa
         ("[sft]\nepochs = 0.0", "sft.epochs must be more than 0"),
         ("[sft]\nlimit = -1", "sft.limit must be 0 or more"),
         ("[sft]\nwarmup = 2.0", "sft.warmup is a share"),
+        ("[sft]\nepochs = 1e308", "sft.epochs must be at most 1000000"),
+        ("[grpo]\nseed = 4294967296", "grpo.seed must be at most 4294967295, not 4294967296"),
         ("[grpo]\nquestions = 0", "grpo.questions must be 1 or more"),
         ("[grpo]\nanswers_at_once = 0", "grpo.answers_at_once must be 1 or more"),
         ("[grpo]\ntemperature = 0.0", "grpo.temperature must be more than 0"),
@@ -313,8 +328,55 @@ def test_questions_of_other_recordings_are_refused(written, small, roomy, tmp_pa
     stages.run(config.read(written()), [small], tmp_path, ["questions"], say=str)
     with pytest.raises(PresageError, match="are of the recordings small, not roomy"):
         stages.run(config.read(written()), [roomy], tmp_path, ["questions"], say=str)
-    with pytest.raises(PresageError, match=r"the questions in .* were begun with other settings"):
+    with pytest.raises(PresageError, match=r"the questions in .* were .* settings: questions.per_kernel was 3, now 1;"):
         stages.run(config.read(written(), questions__per_kernel=1), [small], tmp_path, ["sft"], say=str)
+    with pytest.raises(PresageError, match="two recordings are named small"):
+        stages.run(config.read(written()), [small, small], tmp_path, ["questions"], say=str)
+    file = tmp_path / "questions" / "small.relu.jsonl"
+    file.write_text(file.read_text()[:100])
+    with pytest.raises(PresageError, match=r"small\.relu\.jsonl is damaged: .*; remove it, and it is written again"):
+        stages.run(config.read(written()), [small], tmp_path, ["sft"], say=str)
+
+
+def test_an_operation_is_learned_or_tested(written, small, tmp_path: Path) -> None:
+    def recorded(name: str, split: str):
+        rows = [replace(row, split=split) for row in RecordedDevice(small).rows("relu").values()]
+        return recording.write(tmp_path / f"{name}.parquet", rows, {"name": name, "kind": "cpu", "hardware": "x"})
+
+    chosen, tested = config.read(written()), recorded("tested", "test_op")
+    with pytest.raises(PresageError, match="relu is in two splits, train and test_op"):
+        questions.make(chosen, [small, tested], tmp_path / "both", str)
+    with pytest.raises(PresageError, match="no operations of the train split, to learn from; they are of: test_op"):
+        questions.make(chosen, [tested], tmp_path / "none", str)
+
+
+def test_a_recording_without_a_validation_split_is_learned_from_and_not_scored(written, small, tmp_path: Path) -> None:
+    rows = list(RecordedDevice(small).rows("relu").values())
+    alone = recording.write(tmp_path / "a.parquet", rows, {"name": "a", "kind": "cpu", "hardware": "a formula"})
+    stages.run(config.read(written(), sft__steps=1), [alone], tmp_path / "model", say=str)
+    assert load(str(tmp_path / "model")).description.temperature == 1
+    assert "Not scored: " in (tmp_path / "model" / "README.md").read_text()
+
+
+def test_the_card_counts_as_missing_what_the_forecaster_does_not_answer(tiny: Path, small) -> None:
+    device = RecordedDevice(small)
+    asked = list(questions.draw(device, "relu", list(device.rows("relu").values()), config.Questions()))[:6]
+    logs = ReadOut(load(str(tiny)), llm_question.ANSWERS).log_probabilities(
+        [llm_question.conversation(each.text, "readout") for each in asked]
+    )
+    unanswered = [llm_question.from_logarithms(row) is None for row in logs]
+    told, temperature = stages.validate(tiny, asked)
+    assert any(unanswered), "it knows nothing"
+    assert told["before recalibration"]["missing"] == np.mean(unanswered)
+    assert temperature > 0
+
+
+def test_reinforcement_learning_begins_from_what_is_done(written, small, tmp_path: Path) -> None:
+    chosen = config.read(written("spoken"))
+    stages.run(chosen, [small], tmp_path, ["questions"], say=str)
+    (tmp_path / "sft").mkdir()
+    with pytest.raises(PresageError, match="the stage sft was begun and is not done; finish it first"):
+        stages.run(chosen, [small], tmp_path, ["grpo"], say=str)
 
 
 def test_the_questions_stage_says_how_far_it_is(written, small, tmp_path: Path, monkeypatch) -> None:
@@ -322,12 +384,12 @@ def test_the_questions_stage_says_how_far_it_is(written, small, tmp_path: Path, 
     told: list[str] = []
     for _ in range(2):
         questions.make(config.read(written()), [small], tmp_path, told.append)
-    assert [line.partition(" operations")[0] for line in told] == [
-        *(f"questions: {number} of 4" for number in (1, 2, 3, 4)),
-        f"questions: {sum(len(file.read_text().splitlines()) for file in tmp_path.glob('*.jsonl'))} of 4",
-        "questions: 0 of 0",
+    written = sum(len(file.read_text().splitlines()) for file in tmp_path.glob("*.jsonl"))
+    assert [line.partition(" operations")[0] for line in told[:4]] == [f"questions: {n} of 4" for n in (1, 2, 3, 4)]
+    assert told[4:] == [
+        f"questions: 4 operations, {written} questions",
+        "questions: 0 operations, 0 questions; 4 operations were there",
     ]
-    assert told[-1].endswith("4 operations were there")
 
 
 def test_a_result_that_is_written_again_is_not_done_until_it_is_whole(tiny, tmp_path: Path, monkeypatch) -> None:

@@ -210,7 +210,7 @@ def test_unlike_pictures_are_padded_with_zeros() -> None:
          ' {"role": "assistant", "content": "1"}]}', "there is no picture ../x.png"),
         ('{"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "http://a/x.png"}}]},'
          ' {"role": "assistant", "content": "1"}]}', "nothing is fetched"),
-        ("", "line 1"),
+        ("", "train.jsonl is empty"),
     ],
 )  # fmt: skip
 def test_bad_questions_are_told(tmp_path: Path, line: str, message: str) -> None:

@@ -29,7 +29,7 @@ from presage.llm.anonymise import Unreadable
 from presage.llm.answers import Answer
 from presage.llm.client import Client, Message, NoAnswerError
 from presage.llm.cost import Allowance, Cost
-from presage.llm.probe import LIKELIEST
+from presage.llm.probe import LEAST_LIKELIEST, LIKELIEST
 from presage.llm.settings import Settings, read
 from presage.llm.structured import MalformedError, find_object
 from presage.problems import registry
@@ -136,7 +136,9 @@ class LlmForecaster(Forecaster):
             told = "the endpoint tells no log-probabilities, so that nothing can be read out; see 'presage llm check'"
             return Prediction(None, (f"no forecast: {told}", *notes))
         forecast = llm_question.from_likeliest(answer.likeliest, self.client.settings.readout_temperature, said)
-        return Prediction(forecast, (*([NOT_A_DIGIT] if forecast is None else ["read out"]), *notes))
+        few = len(answer.likeliest) < LEAST_LIKELIEST
+        how = f"read out of {len(answer.likeliest)} tokens alone, which tells little" if few else "read out"
+        return Prediction(forecast, (NOT_A_DIGIT if forecast is None else how, *notes))
 
     def _usable(self, question: Sequence[Message], answer: Answer) -> ParsedAnswer:
         """The parsed answer. If it cannot be parsed, the model is told why and asked once more."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -187,14 +188,19 @@ def from_logarithms(
     0.2
     """
     logs = np.asarray(log_probabilities, dtype=np.float64)
-    mass = float(np.exp(logs).sum())
-    if not mass >= _LEAST_MASS:
+    if not is_answer(logs):
         return None
+    mass = float(np.exp(logs).sum())
     p = np.exp((logs - logs.max()) / temperature)
     p /= p.sum()
     make = said.with_bins if said else Forecast.from_bins
     bins = make(np.maximum(p[1:], _LEAST), float(np.round(p[0], 12)))
     return Forecast(bins.knots, bins.cdf, bins.p_fail, raw_sum=mass)
+
+
+def is_answer(log_probabilities: npt.NDArray[np.float64]) -> Any:
+    """Whether the answers, along the last axis, together have the least probability of a forecast. NaN is no answer."""
+    return np.exp(log_probabilities).sum(axis=-1) >= _LEAST_MASS
 
 
 def from_likeliest(

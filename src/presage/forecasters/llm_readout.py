@@ -7,6 +7,7 @@ from functools import cached_property
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
 from presage.core import scale
 from presage.core.errors import PresageError
@@ -20,6 +21,7 @@ from presage.llm.readout import ReadOut
 
 INVALID = Forecast.from_bins([1 / scale.BINS] * scale.BINS, p_fail=0.99)
 """The forecast for source that is not valid in its language. The model is not asked about it."""
+TOO_LONG = "no forecast: the question has more tokens than the model takes"
 NOT_A_DIGIT = "no forecast: the model would not answer with a digit; was it trained to be read out?"
 
 
@@ -56,6 +58,8 @@ class LocalReadOut:
             if text is None:
                 predictions.append(Prediction(INVALID, ("the source is not valid, so the model was not asked",)))
                 continue
-            forecast = llm_question.from_logarithms(np.asarray(next(answers)), temperature, each)
-            predictions.append(Prediction(forecast, () if forecast else (NOT_A_DIGIT,)))
+            told: npt.NDArray[np.float64] = np.asarray(next(answers))
+            forecast = llm_question.from_logarithms(told, temperature, each)
+            why = TOO_LONG if np.isnan(told).any() else NOT_A_DIGIT
+            predictions.append(Prediction(forecast, () if forecast else (why,)))
         return predictions

@@ -7,6 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+_ROUNDING = 0.02
+"""How far probabilities that an endpoint has rounded may sum to more than 1."""
+
 
 @dataclass(frozen=True)
 class Answer:
@@ -50,22 +53,23 @@ def kept_answer(item: Mapping[str, Any]) -> Answer:
 
 
 def _likeliest(logprobs: Any) -> dict[str, float]:
-    """The likeliest tokens at the first position. Tokens with the same text are merged: their probabilities add up."""
+    """The likeliest tokens at the first position; none if their numbers cannot be log-probabilities. Tokens with the
+    same text are merged: their probabilities add up."""
     content = logprobs.get("content") if isinstance(logprobs, dict) else None
     first = content[0] if isinstance(content, list) and content and isinstance(content[0], dict) else {}
     listed = first.get("top_logprobs")
     tokens = [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
-    return _logarithms((each.get("token"), each.get("logprob")) for each in tokens)
+    found = _logarithms((each.get("token"), each.get("logprob")) for each in tokens)
+    return found if sum(map(math.exp, found.values())) <= 1 + _ROUNDING else {}
 
 
 def _logarithms(pairs: Any) -> dict[str, float]:
-    found: dict[str, float] = {}
+    p: dict[str, float] = {}
     for token, value in pairs:
-        number = isinstance(value, int | float) and not isinstance(value, bool) and not math.isnan(value)
-        if isinstance(token, str) and number:
-            p = math.exp(min(0.0, value)) + math.exp(found[token]) if token in found else math.exp(min(0.0, value))
-            found[token] = math.log(max(p, 1e-300))
-    return found
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if isinstance(token, str) and is_number and value == value:  # not NaN
+            p[token] = p.get(token, 0.0) + math.exp(max(-700.0, min(value, 1.0)))
+    return {token: math.log(each) for token, each in p.items()}
 
 
 def _text(value: Any) -> str:

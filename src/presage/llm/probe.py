@@ -144,8 +144,8 @@ class _Probe:
         if answers is None:
             return self._unanswered()
         told = len(answers[0].likeliest)
-        enough = told >= LEAST_LIKELIEST
-        return Ability(enough, f"tells the {told} likeliest tokens" if told else "accepted, but no tokens came back")
+        note = f"tells the {told} likeliest tokens" if told else "accepted, but no log-probabilities came back"
+        return Ability(told >= LEAST_LIKELIEST, note)
 
     def seed(self) -> Ability:
         texts = []

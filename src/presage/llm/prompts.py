@@ -95,9 +95,7 @@ def _content(address: str) -> bytes:
 
 def _for_processor(message: Mapping[str, Any]) -> dict[str, Any]:
     """A message in the form that the chat templates of vision models expect."""
-    content = message["content"]
-    parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
-    told = [{"type": "image"} if part["type"] == "image_url" else dict(part) for part in parts]
+    told = [{"type": "image"} if part["type"] == "image_url" else dict(part) for part in _parts(message["content"])]
     return {"role": message["role"], "content": told}
 
 
@@ -110,13 +108,14 @@ def prompt_ids(tokenizer: Any, messages: Messages) -> list[int]:
 
 
 def all_prompt_ids(tokenizer: Any, conversations: Sequence[Messages]) -> list[list[int]]:
-    """The tokens of many conversations. The tokenizer uses all cores for a batch."""
+    """The tokens of many conversations. The tokenizer uses all cores for a batch. It refuses halves of surrogate pairs,
+    which become question marks."""
     if not conversations:
         return []
     if any(map(addresses, conversations)):
         raise PresageError("the questions have pictures, which this model does not take")
     has_template = bool(getattr(tokenizer, "chat_template", None))
-    texts = [prompt_text(tokenizer, messages) for messages in conversations]
+    texts = [prompt_text(tokenizer, messages).encode(errors="replace").decode() for messages in conversations]
     found: list[list[int]] = tokenizer(texts, add_special_tokens=not has_template)["input_ids"]
     return found
 
@@ -124,10 +123,46 @@ def all_prompt_ids(tokenizer: Any, conversations: Sequence[Messages]) -> list[li
 def prompt_text(template: Any, messages: Messages) -> str:
     """The text of a conversation up to the answer. template: a tokenizer, or the processor of a vision model."""
     if getattr(template, "chat_template", None):
-        return str(template.apply_chat_template(list(messages), tokenize=False, add_generation_prompt=True))
+        return _in_template(template, messages)[0]
     if not all(isinstance(message["content"], str) for message in messages):
         raise PresageError("this model sees pictures, but has no template for a conversation with them")
     return "\n\n".join(message["content"] for message in messages) + "\n\nAnswer: "
+
+
+def accepted(template: Any, messages: Messages) -> Messages:
+    """The conversation as the model's chat template accepts it: some templates refuse a system message."""
+    return _in_template(template, messages)[1]
+
+
+def _in_template(template: Any, messages: Messages) -> tuple[str, Messages]:
+    """The text of a conversation, and the conversation as the template has accepted it."""
+    try:
+        text = template.apply_chat_template(list(messages), tokenize=False, add_generation_prompt=True)
+        return str(text), messages
+    except Exception as error:  # a template is a program of its author's, and may raise anything
+        if (folded := without_system(messages)) is not messages:
+            return _in_template(template, folded)
+        raise PresageError(f"the model's chat template refuses a conversation: {one_line(str(error), 200)}") from error
+
+
+def without_system(messages: Messages) -> Messages:
+    """The conversation with its system message at the start of the user's, for templates that refuse a system message.
+
+    >>> without_system([{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hello"}])
+    [{'role': 'user', 'content': 'Be brief.\\n\\nHello'}]
+    """
+    if [each["role"] for each in messages[:2]] != ["system", "user"]:
+        return messages
+    system, user = (each["content"] for each in messages[:2])
+    if isinstance(system, str) and isinstance(user, str):
+        content: Any = f"{system}\n\n{user}"
+    else:
+        content = [part for each in (system, user) for part in _parts(each)]
+    return [{"role": "user", "content": content}, *messages[2:]]
+
+
+def _parts(content: Any) -> Any:
+    return [{"type": "text", "text": content}] if isinstance(content, str) else content
 
 
 def answer_ids(tokenizer: Any, answers: Iterable[str]) -> list[int]:

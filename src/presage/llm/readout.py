@@ -32,11 +32,17 @@ class ReadOut:
         self._known: dict[Prompt, Floats] = {}
 
     def log_probabilities(self, questions: Sequence[Messages]) -> Floats:
-        """The natural log-probability of each answer among all tokens, shape (questions, answers)."""
+        """The natural log-probability of each answer among all tokens, shape (questions, answers). NaN for a question
+        that is longer than the model's context."""
         asked = prompts(self.weights, questions)
         if len(self._known) > _KEPT:
             self._known.clear()
-        new = list(dict.fromkeys(each for each in asked if each not in self._known))
+        new = []
+        for each in dict.fromkeys(each for each in asked if each not in self._known):
+            if len(each) <= self.weights.context:
+                new.append(each)
+            else:
+                self._known[each] = np.full(len(self._answers), np.nan)
         for batch in by_length([len(each) for each in new], self._batch_tokens):
             found = self._pass([new[i] for i in batch])
             self._known.update(zip((new[i] for i in batch), found, strict=True))

@@ -35,6 +35,9 @@ _DEFAULT_TOKENS = 512
 _MOST_TOGETHER = 512
 _LOOK_SECONDS = 0.2
 """How often the server looks whether a client that waits is still there."""
+_CLOSING = "the server is closing"
+_COLDEST = 0.001
+"""Temperatures below are taken for 0: logits that are divided by them overflow."""
 _UNSUPPORTED: Mapping[str, Sequence[Any]] = {
     "stream": (False,),
     "response_format": ({"type": "text"},),
@@ -85,9 +88,10 @@ class WeightsServer:
     """Serves until it is closed."""
 
     def __init__(self, weights: Weights, host: str = "127.0.0.1", port: int = 0, context: int = 8192) -> None:
-        self._weights, self._context = weights, context
+        self._weights, self._context = weights, int(min(context, weights.context))
         self.model = weights.name
         self._waiting: queue.Queue[_Waiting | None] = queue.Queue()
+        self._closing = threading.Event()
         try:
             self._server = _Server((host, port), _handler(self))
         except OSError as error:
@@ -109,6 +113,8 @@ class WeightsServer:
         self.close()
 
     def close(self) -> None:
+        """End at once: an answer that is being written is cut, and its client is told so."""
+        self._closing.set()
         self._server.shutdown()
         self._server.server_close()
         self._waiting.put(None)
@@ -144,13 +150,13 @@ class WeightsServer:
             longest = body.get("max_tokens")
         asked = _Asked(
             prompt=prompt,
-            max_tokens=int(_number(longest, "max_tokens", 1, self._context, _DEFAULT_TOKENS)),
+            max_tokens=_whole(longest, "max_tokens", 1, self._context, min(_DEFAULT_TOKENS, self._context)),
             temperature=_number(body.get("temperature"), "temperature", 0, 2, 1.0),
             top_p=_number(body.get("top_p"), "top_p", 0, 1, 1.0),
             stop=_stops(body.get("stop")),
-            likeliest=int(_number(body.get("top_logprobs"), "top_logprobs", 0, _MOST_LIKELIEST, 0)),
-            answers=int(_number(body.get("n"), "n", 1, _MOST_ANSWERS, 1)),
-            seed=None if body.get("seed") is None else int(_number(body["seed"], "seed", 0, 2**63 - 1, 0)),
+            likeliest=_whole(body.get("top_logprobs"), "top_logprobs", 0, _MOST_LIKELIEST, 0),
+            answers=_whole(body.get("n"), "n", 1, _MOST_ANSWERS, 1),
+            seed=None if body.get("seed") is None else _whole(body["seed"], "seed", 0, 2**63 - 1, 0),
             tells=tells,
         )
         if len(prompt) + asked.max_tokens > self._context:
@@ -169,7 +175,7 @@ class WeightsServer:
                 self._settle([others.popleft()], lambda batch: [self._generate(*each) for each in batch])
         for _, waiting in others:
             with suppress(InvalidStateError):
-                waiting.set_exception(_RefusedError("the server is closing"))
+                waiting.set_exception(_RefusedError(_CLOSING))
 
     def _arrived(self, is_patient: bool) -> list[_Waiting] | None:
         """The requests in the queue; None when the server closes. is_patient: wait for one."""
@@ -204,7 +210,7 @@ class WeightsServer:
 
     def _pick(self, logits: Any, asked: _Asked) -> int:
         torch, _ = import_libraries()
-        if asked.temperature == 0:
+        if asked.temperature < _COLDEST:
             return int(logits.argmax())
         generator = torch.Generator(device=logits.device)
         generator.manual_seed(asked.seed) if asked.seed is not None else generator.seed()
@@ -218,8 +224,8 @@ class WeightsServer:
         if asked.seed is not None:
             torch.manual_seed(asked.seed)
         ids = torch.tensor([asked.prompt], device=self._weights.device)
-        chosen: dict[str, Any] = {"do_sample": asked.temperature > 0, "num_return_sequences": asked.answers}
-        if asked.temperature > 0:
+        chosen: dict[str, Any] = {"do_sample": asked.temperature >= _COLDEST, "num_return_sequences": asked.answers}
+        if asked.temperature >= _COLDEST:
             chosen |= {"temperature": asked.temperature, "top_k": 0, "top_p": asked.top_p}
         elif asked.answers > 1:
             ids, chosen["num_return_sequences"] = ids.repeat(asked.answers, 1), 1
@@ -228,7 +234,7 @@ class WeightsServer:
         end = tokenizer.eos_token_id
 
         def is_gone(ids: Any, scores: Any) -> Any:
-            return torch.full((len(ids),), waiting.cancelled(), device=ids.device)
+            return torch.full((len(ids),), waiting.cancelled() or self._closing.is_set(), device=ids.device)
 
         with torch.inference_mode():
             out = model.generate(
@@ -237,6 +243,8 @@ class WeightsServer:
                 return_dict_in_generate=True, output_logits=asked.tells,
                 stopping_criteria=transformers.StoppingCriteriaList([is_gone]), **chosen,
             )  # fmt: skip
+        if self._closing.is_set():
+            raise _RefusedError(_CLOSING)
         told = [row[len(asked.prompt) :].tolist() for row in out.sequences]
         ended = [
             self._until_stop(tokens[: tokens.index(end) + 1] if end in tokens else tokens, asked) for tokens in told
@@ -324,6 +332,13 @@ def _number(value: Any, name: str, least: float, most: float, default: float) ->
     return float(value)
 
 
+def _whole(value: Any, name: str, least: int, most: int, default: int) -> int:
+    found = _number(value, name, least, most, default)
+    if value is not None and value != int(found):
+        raise _RefusedError(f"{name} must be a whole number, not {value}")
+    return default if value is None else int(value)
+
+
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 256
@@ -370,7 +385,7 @@ def _handler(server: WeightsServer) -> type[BaseHTTPRequestHandler]:
                 self._send(200, server.answer(body, self._is_gone))
             except _GoneError:
                 self.close_connection = True
-            except (_RefusedError, ValueError, RecursionError) as error:
+            except (_RefusedError, PresageError, ValueError, RecursionError) as error:
                 self._fail(400, str(error))
             except Exception as error:
                 self._fail(500, f"{type(error).__name__}: {error}")

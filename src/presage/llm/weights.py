@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import struct
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,14 +16,10 @@ from typing import Any
 
 from presage.core.errors import PresageError, install
 from presage.core.files import write_whole
+from presage.core.text import one_line
 from presage.llm import local
 
 DESCRIPTION = "model.json"
-_UNREADABLE = (
-    *(OSError, ValueError, KeyError, IndexError, OverflowError),
-    *(MemoryError, ImportError, NotImplementedError, struct.error),
-)
-"""What transformers and gguf raise for weights that are damaged, missing or of an unknown kind."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +79,11 @@ class Weights:
     def device(self) -> Any:
         return next(self.model.parameters()).device
 
+    @property
+    def context(self) -> float:
+        """The most tokens that the model takes, with the answer; infinite if its configuration gives no limit."""
+        return getattr(self.model.config.get_text_config(), "max_position_embeddings", None) or math.inf
+
 
 def load(
     spec: str, adapter: Path | None = None, *, precision: str = "", trainable: bool = False, sees: bool = False
@@ -117,6 +117,13 @@ def described(spec: str) -> Description:
     return (Description.read(Path(spec)) if Path(spec).is_dir() else None) or Description(spec)
 
 
+def load_tokenizer(spec: str) -> Any:
+    """The tokenizer of a model, without its weights. Raises PresageError if there is none."""
+    _, transformers = import_libraries()
+    told = described(spec)
+    return _read(transformers.AutoTokenizer, str(Path(spec, told.weights)) if told.weights else told.base)
+
+
 def _plain(spec: str, dtype: Any, sees: bool) -> tuple[Any, Any]:
     """The model, and its tokenizer or, for a vision model, its processor."""
     _, transformers = import_libraries()
@@ -125,33 +132,52 @@ def _plain(spec: str, dtype: Any, sees: bool) -> tuple[Any, Any]:
         if sees
         else (transformers.AutoTokenizer, transformers.AutoModelForCausalLM)
     )
-    path = local.find_weights() if spec == local.MODEL else Path(spec)
-    place: dict[str, Any]
-    if path.is_file():
-        if path.suffix != ".gguf":
-            raise PresageError(f"{path} is neither a folder of weights nor a GGUF file")
-        _import_gguf()
-        place = {"pretrained_model_name_or_path": str(path.parent), "gguf_file": path.name}
-    else:
-        looks_like_path = spec.startswith((".", "/", "~")) or spec.count("/") > 1 or spec.endswith(".gguf")
-        if looks_like_path and not path.is_dir():
-            raise PresageError(f"there is no model {spec}; name a folder, a GGUF file or a model at a hub")
-        place = {"pretrained_model_name_or_path": spec}
-    safe = {} if "gguf_file" in place else {"use_safetensors": True}
-    try:
-        reader = reads.from_pretrained(**place)
-        if sees and not hasattr(reader, "image_processor"):
-            raise PresageError(f"{spec} takes no pictures: it has no image processor")
-        model = kind.from_pretrained(**place, **safe, dtype=dtype)
-    except _UNREADABLE as error:
-        why = _first_line(error)
-        if not path.exists():
-            why = f"there is no folder or file of this name, and the model hub gave none: {why}"
-        raise PresageError(f"cannot load {spec}: {why}") from error
-    if "gguf_file" in place:
+    reader = _read(reads, spec)
+    if sees and not hasattr(reader, "image_processor"):
+        raise PresageError(f"{spec} takes no pictures: it has no image processor")
+    model, found = _read(kind, spec, dtype=dtype, output_loading_info=True, use_safetensors=True)
+    if missing := sorted(found["missing_keys"]):
+        raise PresageError(
+            f"cannot load {spec}: it lacks {len(missing)} tensors of its model, such as {missing[0]}; is it a whole "
+            "language model?"
+        )
+    words = (reader.tokenizer if sees else reader).vocab_size
+    if words > (most := model.get_input_embeddings().num_embeddings):
+        raise PresageError(f"cannot load {spec}: its tokenizer has {words} tokens, and its model {most}")
+    if _place(spec).is_file():
         _forget_packing(model)
     model.config.use_cache = True
     return model, reader
+
+
+def _place(spec: str) -> Path:
+    """Where weights are on this machine, if they are. Raises PresageError if their name can only be that of a file."""
+    path = local.find_weights() if spec == local.MODEL else Path(spec)
+    if path.is_file() and path.suffix != ".gguf":
+        raise PresageError(f"{path} is neither a folder of weights nor a GGUF file")
+    looks_like_path = spec.startswith((".", "/", "~")) or spec.count("/") > 1 or spec.endswith(".gguf")
+    if looks_like_path and not path.exists():
+        raise PresageError(f"there is no model {spec}; name a folder, a GGUF file or a model at a hub")
+    return path
+
+
+def _read(kind: Any, spec: str, **options: Any) -> Any:
+    """Let a class of transformers read what these weights have for it."""
+    path = _place(spec)
+    place = {"pretrained_model_name_or_path": spec}
+    if path.is_file():
+        _import_gguf()
+        place = {"pretrained_model_name_or_path": str(path.parent), "gguf_file": path.name}
+        options.pop("use_safetensors", None)
+    try:
+        return kind.from_pretrained(**place, **options)
+    except Exception as error:  # for damaged weights, transformers and what it uses raise errors of all kinds
+        why = _in_a_line(error)
+        if "ignore_mismatched_sizes" in why:
+            why = "its weights are of other sizes than its config.json says"
+        if not path.exists():
+            why = f"there is no folder or file of this name, and the model hub gave none: {why}"
+        raise PresageError(f"cannot load {spec}: {why}") from error
 
 
 def _forget_packing(model: Any) -> None:
@@ -168,9 +194,23 @@ def _with_adapter(model: Any, folder: Path, trainable: bool) -> Any:
         raise PresageError(f"{folder} is no folder of an adapter: it has no adapter_config.json")
     try:
         adapted = peft.PeftModel.from_pretrained(model, str(folder), is_trainable=trainable)
-    except (OSError, ValueError, RuntimeError) as error:
-        raise PresageError(f"the adapter {folder} does not fit the model: {_first_line(error)}") from error
+        surplus = _names(folder) - set(peft.get_peft_model_state_dict(adapted, save_embedding_layers=False))
+    except Exception as error:  # as for weights
+        raise PresageError(f"the adapter {folder} does not fit the model: {_in_a_line(error)}") from error
+    if surplus:
+        raise PresageError(
+            f"the adapter {folder} does not fit the model: it is also for {len(surplus)} tensors that the model lacks,"
+            f" such as {min(surplus)}"
+        )
     return adapted if trainable else adapted.merge_and_unload()
+
+
+def _names(folder: Path) -> set[str]:
+    """The names of an adapter's tensors."""
+    from safetensors import safe_open
+
+    with safe_open(str(folder / "adapter_model.safetensors"), framework="pt") as file:
+        return set(file.keys())
 
 
 def import_libraries() -> tuple[Any, Any]:
@@ -204,5 +244,5 @@ def _import_gguf() -> None:
         raise PresageError(f"a GGUF file needs the {error.name} package; {install('train')}") from error
 
 
-def _first_line(error: BaseException) -> str:
-    return (str(error).strip() or type(error).__name__).splitlines()[0][:300]
+def _in_a_line(error: BaseException) -> str:
+    return one_line(str(error), 300) or type(error).__name__

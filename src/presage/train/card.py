@@ -21,7 +21,7 @@ base_model: {base}
 
 # {title}
 
-Trained by `presage train llm` from `{base}`, to answer {manner}. {purpose}
+Trained by `presage train llm` from `{base}`. {manner} {purpose}
 
 ## Data
 {data}
@@ -43,6 +43,10 @@ Trained by `presage train llm` from `{base}`, to answer {manner}. {purpose}
 ## Licence
 That of the base: {licence_text}.
 """
+_MANNERS = {
+    "readout": "It is read out: the probabilities of its answers are the forecast.",
+    "spoken": "It answers in words.",
+}
 _KERNELS = {
     "tags": ", gpu, kernels",
     "title": "A forecaster of kernel speedups",
@@ -72,7 +76,7 @@ _OWN = {
 def write(folder: Path, config: Config, facts: Mapping[str, Any]) -> None:
     """Write the card to the folder of a training. facts: `recordings` or `own`, `questions`, `scores`, `stages`,
     `machine`."""
-    manner = "read out, by the probabilities of its answers" if config.mode == "readout" else "spoken"
+    manner = _MANNERS[config.mode]
     kind = {key: text.format(folder=folder.name) for key, text in (_OWN if "own" in facts else _KERNELS).items()}
     if config.mode == "spoken" and "own" not in facts:
         kind |= {key: text.format(folder=folder.name) for key, text in _SPOKEN.items()}
@@ -97,7 +101,7 @@ def _data(facts: Mapping[str, Any]) -> str:
 
 def _scores(columns: Mapping[str, Mapping[str, float]]) -> str:
     if not columns:
-        return "Not scored."
+        return "Not scored: only a model that is read out is, on the validation split of its recordings."
     heading = ["validation split", *columns]
     lines = [heading, ["---"] * len(heading), *table(columns)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)

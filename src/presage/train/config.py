@@ -10,7 +10,7 @@ import hashlib
 import json
 import math
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib import resources
 from importlib.resources.abc import Traversable
@@ -36,6 +36,7 @@ _LEAST = {
     "grpo.answers_at_once": 1,
 }
 """The least values of settings. Other numbers may be 0."""
+_MOST = {"sft.epochs": 1e6, "sft.seed": 2**32 - 1, "grpo.seed": 2**32 - 1}
 _POSITIVE = ("sft.learning_rate", "grpo.learning_rate", "grpo.temperature")
 _SHARES = ("questions.neighbours", "sft.warmup", "grpo.vllm_memory")
 _AT_WILL = ("pass_tokens", "compiled", "checkpoint_seconds", "checkpoint_steps", "answers_at_once", "vllm_memory")
@@ -154,12 +155,23 @@ class Config:
     def digest(self, *parts: str) -> str:
         """A hash of the settings of these parts. A stage continues only with the settings that it began with, except
         for those of memory and time."""
+        return hashlib.sha256(json.dumps(self._lasting(parts), sort_keys=True).encode()).hexdigest()[:16]
+
+    def flat(self, *parts: str) -> dict[str, Any]:
+        """The same settings by name, as in `sft.batch`."""
+        found: dict[str, Any] = {}
+        for part, told in self._lasting(parts).items():
+            found |= {f"{part}.{key}": value for key, value in told.items()} if isinstance(told, dict) else {part: told}
+        return found
+
+    def _lasting(self, parts: Iterable[str]) -> dict[str, Any]:
+        """These parts, without settings of memory and time."""
         told = {part: dataclasses.asdict(self)[part] for part in parts}
         for table in told.values():
             if isinstance(table, dict):
                 for key in _AT_WILL:
                     table.pop(key, None)
-        return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:16]
+        return told
 
 
 def names() -> list[str]:
@@ -206,6 +218,8 @@ def _check_number(name: str, value: Any) -> None:
     least = _LEAST.get(name, 0)
     if not (math.isfinite(value) and value >= least):
         raise PresageError(f"{name} must be {least} or more, not {value}")
+    if value > _MOST.get(name, math.inf):
+        raise PresageError(f"{name} must be at most {_MOST[name]:.10g}, not {value:.10g}")
     if name in _POSITIVE and value == 0:
         raise PresageError(f"{name} must be more than 0")
     if name in _SHARES and value > 1:

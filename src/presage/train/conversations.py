@@ -40,12 +40,14 @@ def read(folder: Path, split: str, limit: int = 0, seed: int = 0) -> list[Conver
     """The user's own conversations in a random order. A limit takes the first of this order. Raises PresageError."""
     file = folder / f"{split}.jsonl"
     try:
-        lines = file.read_text(encoding="utf-8").rstrip("\n").split("\n")
+        lines = file.read_text(encoding="utf-8-sig").rstrip("\n").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else error
         raise PresageError(
             f"cannot read {file}: {why}; a folder of questions has train.jsonl and validation.jsonl"
         ) from error
+    if lines == [""]:
+        raise PresageError(f"{file} is empty")
     found = []
     for number, line in enumerate(lines, 1):
         try:

@@ -13,19 +13,22 @@ import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from statistics import mean
 from typing import Any
 
 from presage.core.errors import PresageError, install
 from presage.core.files import write_whole
 from presage.forecasters import llm_question
-from presage.llm.prompts import prompt_text
+from presage.llm.prompts import accepted, prompt_ids, prompt_text
 from presage.llm.weights import Weights, import_libraries, load
 from presage.train import rewards
 from presage.train.config import Config, Grpo
 from presage.train.questions import Question, claim
-from presage.train.sft import LOG, RESULT, order, precision_of, with_lora, write_result
+from presage.train.sft import LOG, RESULT, check_ends, order, precision_of, with_lora, write_result
 
 _STATE = "trainer_state.json"
+_TEMPLATE = 200
+"""More tokens than a chat template adds to a question."""
 
 
 def train(
@@ -35,7 +38,8 @@ def train(
     folder."""
     result = folder / RESULT
     folder.mkdir(parents=True, exist_ok=True)
-    claim(folder / "settings.json", config.digest("model", "mode", "precision", "sft", "grpo"), "training")
+    parts = ["model", "mode", "precision", "sft", "grpo"]
+    claim(folder / "settings.json", config, parts, "the training in {} was")
     if (result / "done").exists():
         say(f"grpo: done already, in {result}")
         return result
@@ -50,6 +54,8 @@ def train(
         return result
     weights = _begun(config, begin)
     tokenizer = weights.tokenizer
+    check_ends(tokenizer)
+    questions = fitting(weights, questions, config.grpo.tokens, say)
     tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token
     trainer = _trainer_class(trl)(
         model=weights.model,
@@ -127,11 +133,34 @@ def in_order(config: Config, questions: Sequence[Question]) -> list[Question]:
     return [questions[i] for step in steps for i in step]
 
 
+def fitting(
+    weights: Weights, questions: Sequence[Question], tokens: int, say: Callable[[str], None]
+) -> Sequence[Question]:
+    """The questions that leave room for an answer in the model's context. Raises PresageError if there are none."""
+
+    def fits(question: Question) -> bool:
+        messages = llm_question.conversation(question.text, "spoken")
+        room = weights.context - tokens
+        most_tokens = sum(len(each["content"].encode()) for each in messages) + _TEMPLATE
+        return most_tokens <= room or len(prompt_ids(weights.tokenizer, messages)) <= room
+
+    found = [each for each in questions if fits(each)]
+    if not found:
+        raise PresageError(
+            f"no question leaves room for an answer of {tokens} tokens in the {weights.context} that the model takes"
+        )
+    if left := len(questions) - len(found):
+        say(
+            f"grpo: {left} of {len(questions)} questions are left out: the model's {weights.context} tokens are too few"
+        )
+    return found
+
+
 def row(tokenizer: Any, question: Question) -> dict[str, Any]:
     """A question as TRL expects it: as a conversation if the model has a chat template, else as text."""
     messages = llm_question.conversation(question.text, "spoken")
     if getattr(tokenizer, "chat_template", None):
-        return {"prompt": messages, "truth": question.truth}
+        return {"prompt": accepted(tokenizer, messages), "truth": question.truth}
     return {"prompt": prompt_text(tokenizer, messages), "truth": question.truth}
 
 
@@ -152,6 +181,13 @@ def seconds(folder: Path) -> float:
     last = last_checkpoint(folder)
     history = json.loads((last / _STATE).read_text())["log_history"] if last else []
     return float(sum(each.get("step_time", 0.0) for each in history))
+
+
+def gain(folder: Path) -> dict[str, float]:
+    """The mean reward of the first and of the last tenth of the steps."""
+    rewards = [float(json.loads(line)["reward"]) for line in (folder / LOG).read_text().splitlines()]
+    tenth = math.ceil(len(rewards) / 10)
+    return {"reward_at_first": mean(rewards[:tenth]), "reward_at_last": mean(rewards[-tenth:])}
 
 
 def _begun(config: Config, begin: Path | None) -> Weights:

@@ -75,6 +75,7 @@ def make(config: Config, recordings: Sequence[Recording], folder: Path, say: Cal
     """Write the missing questions of these recordings to a folder. Each file is written atomically."""
     folder.mkdir(parents=True, exist_ok=True)
     names = sorted(recording.name for recording in recordings)
+    splits = _splits(recordings)
     claim_for(config, folder, names)
     known = json.loads((folder / FACTS).read_text()).get("recordings", names)
     if known != names:
@@ -83,7 +84,8 @@ def make(config: Config, recordings: Sequence[Recording], folder: Path, say: Cal
             "folder with --into, or remove it"
         )
     advisers = advice.make(recordings, folder / ADVICE, say) if config.questions.advised else None
-    asked = [(recording, problem) for recording in recordings for problem in _asked(recording)]
+    every = ((recording, problem) for recording in recordings for problem in recording.counts)
+    asked = [(recording, problem) for recording, problem in every if splits[problem] in SPLITS]
     missing = [(recording, problem) for recording, problem in asked if not _file(folder, recording, problem).exists()]
     written, said = 0, time.monotonic()
     for number, (recording, problem) in enumerate(missing, 1):
@@ -97,14 +99,29 @@ def make(config: Config, recordings: Sequence[Recording], folder: Path, say: Cal
         if time.monotonic() - said >= _SAYS_EVERY:
             said = time.monotonic()
             say(f"questions: {number} of {len(missing)} operations, {written} questions")
-    say(f"questions: {written} of {len(missing)} operations written; {len(asked) - len(missing)} operations were there")
+    there = f"; {there} operations were there" if (there := len(asked) - len(missing)) else ""
+    say(f"questions: {len(missing)} operations, {written} questions{there}")
 
 
-def _asked(recording: Recording) -> list[str]:
-    """The operations of a recording that are in one of `SPLITS`."""
-    known = recording.columns("problem", "split")
-    split_of = dict(zip(known["problem"], known["split"], strict=True))
-    return [problem for problem in recording.counts if split_of[problem] in SPLITS]
+def _splits(recordings: Sequence[Recording]) -> dict[str, str]:
+    """The split of each operation. Raises PresageError if none is to learn from, or if an operation is in two splits,
+    since it would be learned and tested."""
+    found: dict[str, str] = {}
+    names = [recording.name for recording in recordings]
+    if twice := next((name for name in names if names.count(name) > 1), ""):
+        raise PresageError(f"two recordings are named {twice}; name each once")
+    for recording in recordings:
+        known = recording.columns("problem", "split")
+        for problem, split in zip(known["problem"], known["split"], strict=True):
+            if found.setdefault(problem, split) != split:
+                both = " and ".join(each or "none" for each in (found[problem], split))
+                raise PresageError(f"{problem} is in two splits, {both}; so it would be both learned and tested")
+    if "train" not in found.values():
+        others = ", ".join(sorted({each or "none" for each in found.values()}))
+        raise PresageError(
+            f"the recordings have no operations of the train split, to learn from; they are of: {others}"
+        )
+    return found
 
 
 def _file(folder: Path, recording: Recording, problem: str) -> Path:
@@ -145,18 +162,24 @@ def draw(
             )
 
 
-def read(folder: Path, split: str, limit: int = 0, seed: int = 0) -> list[Question]:
-    """The questions of a split in a random order. A limit takes the first questions of this order. Raises
-    PresageError."""
+def read(folder: Path, split: str, limit: int = 0, seed: int = 0, is_needed: bool = True) -> list[Question]:
+    """The questions of a split in a random order. A limit takes the first questions of this order. is_needed: raise
+    PresageError if there are none."""
     if not (folder / FACTS).exists():
         raise PresageError(f"{folder} has no questions; make them first, with --stage questions")
     found = []
     for file in sorted(folder.glob("*.jsonl")):
-        for line in file.read_text(encoding="utf-8").splitlines():
-            if (record := json.loads(line))["split"] == split:
-                found.append(Question(**record))
-    if not found:
-        raise PresageError(f"{folder} has no questions of the {split} split; the recordings have no such kernels")
+        try:
+            for line in file.read_text(encoding="utf-8").splitlines():
+                if (record := json.loads(line))["split"] == split:
+                    found.append(Question(**record))
+        except (ValueError, KeyError, TypeError) as error:
+            raise PresageError(f"{file} is damaged: {error}; remove it, and it is written again") from error
+    if is_needed and not found:
+        raise PresageError(
+            f"{folder} has no questions of the {split} split; the recordings have no operation of it with two kernels,"
+            " one of which works"
+        )
     random.Random(seed).shuffle(found)
     return found[:limit] if limit else found
 
@@ -187,22 +210,27 @@ def spoken_answer(truth: int, key: str = "") -> str:
 
 def claim_for(config: Config, folder: Path, recordings: Sequence[str] = ()) -> None:
     """Record the settings of the questions in a folder. Raises PresageError if it has questions of other settings."""
-    claim(folder / FACTS, config.digest("questions"), "the questions", recordings=recordings)
+    claim(folder / FACTS, config, ["questions"], "the questions in {} were", recordings=recordings)
 
 
-def claim(file: Path, digest: str, what: str, **more: Any) -> None:
-    """Record in a file the settings that a stage begins with. Raises PresageError if it was begun with others."""
-    if file.exists():
-        try:
-            known = json.loads(file.read_text()).get("settings")
-        except (ValueError, AttributeError):
-            known = None
-        if known != digest:
-            raise PresageError(
-                f"{what} in {file.parent} were begun with other settings; give another folder with --into, or remove it"
-            )
+def claim(file: Path, config: Config, parts: Sequence[str], what: str, source: str = "", **more: Any) -> None:
+    """Record in a file the settings that a stage begins with. Raises PresageError if it was begun with others. source:
+    a digest of what else the stage depends on."""
+    digest, chosen = config.digest(*parts) + source, config.flat(*parts)
+    if not file.exists():
+        write_whole(file, json.dumps({"settings": digest, "chosen": chosen, **more}) + "\n")
         return
-    write_whole(file, json.dumps({"settings": digest, **more}) + "\n")
+    try:
+        begun = dict(json.loads(file.read_text()))
+    except (ValueError, TypeError):
+        begun = {}
+    if begun.get("settings") != digest:
+        known = begun.get("chosen", {})
+        others = [f"{name} was {known[name]}, now {chosen[name]}" for name in known if known[name] != chosen.get(name)]
+        raise PresageError(
+            f"{what.format(file.parent)} begun with other {'settings' if others or not known else 'questions'}"
+            f"{': ' * bool(others)}{', '.join(others)}; give another folder with --into, or remove it"
+        )
 
 
 def _measured(row: Row) -> Measured:

@@ -17,11 +17,13 @@ _ELSEWHERE = 0.1
 """The weight of the logarithm of the total probability of all answers. It keeps a model from other words, so that the
 answers are among the likeliest tokens that an endpoint returns."""
 _LEAST = 1e-6
+_LEAST_NORMAL = 1e-37
+"""So small that the logarithm of every probability that a model computes has a gradient, also of the least likely."""
 
 
 def log(q: Any, truth: Any) -> Any:
     """-ln of the true answer's probability. q: (n, answers); truth: (n,), 0 for a failure, else 1 + the bin."""
-    return -q.gather(1, truth[:, None])[:, 0].clamp(min=_LEAST).log()
+    return -q.gather(1, truth[:, None])[:, 0].clamp(min=_LEAST_NORMAL).log()
 
 
 def brier(q: Any, truth: Any) -> Any:

@@ -28,7 +28,7 @@ def score(probabilities: Floats, questions: Sequence[Question]) -> dict[str, flo
     log2_S = np.array([question.log2_speedup for question in questions if question.log2_speedup is not None])
     middles = (np.array(LOG2_KNOTS[:-1]) + np.array(LOG2_KNOTS[1:])) / 2
     correct = scoring.hits(bins, which)
-    confidence = np.where(np.isnan(bins).any(axis=1), 1 / bins.shape[1], bins.max(axis=1)) if len(bins) else bins
+    confidence = np.where(np.isnan(bins).any(axis=1), 1 / bins.shape[1], bins.max(axis=1))
     ranks = scoring.spearman(bins @ middles, log2_S, np.array([name.split("/")[0] for name in operations]))
     return {
         "questions": float(len(truth)),
@@ -59,8 +59,8 @@ def score_answers(probabilities: Floats, truth: Sequence[int]) -> dict[str, floa
 
 
 def fit_temperature(probabilities: Floats, truth: Sequence[int] | npt.NDArray[np.intp]) -> float:
-    """The temperature that maximises the likelihood of the right answers."""
-    return Temperature.fit(probabilities, truth).T
+    """The temperature that maximises the likelihood of the right answers; 1 if all are missing."""
+    return 1.0 if np.isnan(probabilities).any(axis=1).all() else Temperature.fit(probabilities, truth).T
 
 
 def warmed(log_probabilities: Floats, temperature: float) -> Floats:

@@ -69,7 +69,7 @@ def train(
     possible answers of a model that is read out. source: a digest of questions that do not follow from the settings."""
     result = folder / RESULT
     folder.mkdir(parents=True, exist_ok=True)
-    claim(folder / "settings.json", config.digest("model", "mode", "precision", "sft") + source, "training")
+    claim(folder / "settings.json", config, ["model", "mode", "precision", "sft"], "the training in {} was", source)
     if (result / "done").exists():
         say(f"sft: done already, in {result}")
         return result
@@ -88,7 +88,7 @@ def train(
         model.gradient_checkpointing_enable({"use_reentrant": False})
     if config.sft.compiled and torch.cuda.is_available():
         compile_layers(model)
-    examples = list(as_examples(weights, conversations, answers, config.mode))
+    examples = fitting(list(as_examples(weights, conversations, answers, config.mode)), weights.context, say)
     training = Training(config, accelerator, model, weights, answers, folder, say)
     training.run(examples)
     if accelerator.is_main_process:
@@ -116,7 +116,7 @@ class Training:
                 f"sft.batch is {config.sft.batch}; each of the {accelerator.num_processes} processes needs a question"
             )
         self._settings, self._mode, self._folder = config.sft, config.mode, folder
-        self._accelerator, self._say = accelerator, say if accelerator.is_main_process else lambda line: None
+        self._accelerator, self._say = accelerator, say
         self._parameters = {name: each for name, each in model.named_parameters() if each.requires_grad}
         self._optimiser = torch.optim.AdamW(
             self._parameters.values(), lr=config.sft.learning_rate, weight_decay=config.sft.weight_decay
@@ -247,17 +247,33 @@ def as_examples(
 ) -> Iterator[Example]:
     tokenizer = weights.tokenizer
     asked = prompts(weights, [each.messages for each in conversations])
-    end = [] if tokenizer.eos_token_id is None else [tokenizer.eos_token_id]
     said: dict[str, tuple[int, ...]] = {}
     if mode != "readout":
+        check_ends(tokenizer)
         for text in dict.fromkeys(each.answer for each in conversations):
-            said[text] = (*tokenizer.encode(text, add_special_tokens=False), *end)
+            said[text] = (*tokenizer.encode(text, add_special_tokens=False), tokenizer.eos_token_id)
     deciding = first_difference(list(said.values())) if len(said) <= _FEW else None
     for conversation, prompt in zip(conversations, asked, strict=True):
         if mode == "readout":
             yield Example(prompt, answers.index(conversation.answer), ())
         else:
             yield Example(prompt, 0, said[conversation.answer], deciding)
+
+
+def check_ends(tokenizer: Any) -> None:
+    """Raise PresageError if a model that speaks could not end its answers."""
+    if tokenizer.eos_token_id is None:
+        raise PresageError("this model cannot end an answer: its tokenizer has no eos_token; give --mode readout")
+
+
+def fitting(examples: list[Example], context: float, say: Callable[[str], None]) -> list[Example]:
+    """The examples that are no longer than the model's context. Raises PresageError if there are none."""
+    found = [each for each in examples if len(each) <= context]
+    if not found:
+        raise PresageError(f"every question has more tokens than the {context} that the model takes")
+    if left := len(examples) - len(found):
+        say(f"sft: {left} of {len(examples)} questions are left out: they exceed the model's {context} tokens")
+    return found
 
 
 def first_difference(rows: Sequence[Sequence[int]]) -> int | None:
@@ -311,7 +327,7 @@ def write_result(model: Any, weights: Weights, folder: Path) -> None:
         import_peft()
         from peft.utils import get_peft_model_state_dict
 
-        small = get_peft_model_state_dict(model, small)
+        small = get_peft_model_state_dict(model, small, save_embedding_layers=False)
         from safetensors.torch import save_file
 
         file = folder / "adapter_model.safetensors"

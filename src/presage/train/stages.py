@@ -17,8 +17,9 @@ from presage.core.errors import PresageError
 from presage.core.files import write_whole
 from presage.devices.recording import Recording
 from presage.forecasters import llm_question
+from presage.llm.prompts import answer_ids
 from presage.llm.readout import ReadOut
-from presage.llm.weights import import_libraries, load
+from presage.llm.weights import import_libraries, load, load_tokenizer
 from presage.store.lock import Lock
 from presage.train import card, conversations, grpo, questions, scores, sft
 from presage.train.config import STAGES, Config
@@ -29,6 +30,8 @@ FACTS = "facts.json"
 LOCK = "lock"
 _LESS = {"sft": "sft.pass_tokens", "grpo": "grpo.answers_at_once"}
 """The setting that decides how much memory a stage needs."""
+_DISK_FULL = ("No space left on device", "inline_container")
+"""What the errors of tokenizers and of torch say, which have no error number."""
 _MOST_ANSWERS = 20
 """The most tokens for which endpoints return probabilities."""
 
@@ -47,16 +50,18 @@ def run(
     if "grpo" in stages and config.mode != "spoken":
         raise PresageError("a model that is read out has no stage grpo: give --mode spoken")
     wanted = [stage for stage in STAGES if stage in (stages or config.stages)]
-    with _alone(into):
-        return _run(config, recordings, into, wanted, say)
+    with _alone(into) as is_first:
+        return _run(config, recordings, into, wanted, say if is_first else _unsaid)
 
 
 def _run(
     config: Config, recordings: Sequence[Recording], into: Path, wanted: Sequence[str], say: Callable[[str], None]
 ) -> dict[str, Any]:
+    asked = into / "questions"
+    if "questions" in wanted and "sft" in wanted and not asked.exists():
+        _check_model(config)
     with _one_first() as is_first:
         facts = _Facts(into, is_first)
-        asked = into / "questions"
         if "questions" in wanted and is_first:
             questions.make(config, recordings, asked, say)
             facts.add("recordings", [recording.name for recording in recordings])
@@ -71,8 +76,7 @@ def _run(
                 asked_of = [each.conversation(config.mode) for each in learned]
                 sft.train(config, asked_of, llm_question.ANSWERS, into / "sft", say)
             else:
-                begun = into / "sft" / sft.RESULT
-                grpo.train(config, learned, begun if begun.exists() else None, into / "grpo", say)
+                grpo.train(config, learned, _result_of_sft(into / "sft", say), into / "grpo", say)
         with _one_first() as is_first:
             if is_first:
                 _describe(config, into, asked, stage, facts, say)
@@ -80,11 +84,31 @@ def _run(
     return facts.known
 
 
+def _check_model(config: Config) -> None:
+    """Raise PresageError before the questions are made, which takes long, if there is no such model, or if its
+    tokenizer does not suit the mode."""
+    tokenizer = load_tokenizer(config.model)
+    if config.mode == "readout":
+        answer_ids(tokenizer, llm_question.ANSWERS)
+    else:
+        sft.check_ends(tokenizer)
+
+
+def _result_of_sft(folder: Path, say: Callable[[str], None]) -> Path | None:
+    """The result of the second stage, for the third; None if there was no second stage."""
+    if (folder / sft.RESULT / "done").exists():
+        return folder / sft.RESULT
+    if folder.exists():
+        raise PresageError("the stage sft was begun and is not done; finish it first, with --stage sft")
+    say("grpo: begins from the base model, since there is no result of sft")
+    return None
+
+
 def run_own(config: Config, folder: Path, into: Path, say: Callable[[str], None] = print) -> dict[str, Any]:
     """Supervised training on a user's own questions. For a model that is read out, also fit its temperature and score
     it."""
-    with _alone(into):
-        return _run_own(config, folder, into, say)
+    with _alone(into) as is_first:
+        return _run_own(config, folder, into, say if is_first else _unsaid)
 
 
 def _run_own(config: Config, folder: Path, into: Path, say: Callable[[str], None]) -> dict[str, Any]:
@@ -124,19 +148,24 @@ def _refuse_many(answers: Sequence[str], held: Sequence[Conversation]) -> None:
 
 
 @contextmanager
-def _alone(into: Path) -> Iterator[None]:
-    """Hold the lock of the folder. Under `accelerate launch`, the first process holds it for all."""
+def _alone(into: Path) -> Iterator[bool]:
+    """Hold the lock of the folder. Under `accelerate launch`, the first process holds it for all; yields whether this
+    is the first."""
     into.mkdir(parents=True, exist_ok=True)
     if int(os.environ.get("RANK", "0")):
-        yield
+        yield False
         return
     with closing(Lock(into / LOCK)):
-        yield
+        yield True
+
+
+def _unsaid(line: str) -> None:
+    """Discard the messages of further processes."""
 
 
 @contextmanager
 def _timed(stage: str, into: Path, facts: _Facts) -> Iterator[None]:
-    """Add the seconds of a stage to the facts, with those before an interruption. Explain a shortage of memory."""
+    """Add the seconds of a stage to the facts, with those before an interruption. Explain a lack of memory or disk."""
     if (into / stage / sft.RESULT / "done").exists():
         yield
         return
@@ -150,7 +179,16 @@ def _timed(stage: str, into: Path, facts: _Facts) -> Iterator[None]:
             f"{stage}: the GPU's memory does not suffice; with a lower {_LESS[stage]}, or with recompute = true, the"
             " same command goes on from its last checkpoint"
         ) from error
-    facts.add("stages", {stage: {"seconds": round(before + time.monotonic() - start, 1)}})
+    except Exception as error:
+        if any(words in str(error) for words in _DISK_FULL):
+            raise PresageError(
+                f"{stage}: the disk of {into} is full; with more room, the same command goes on where it was"
+            ) from error
+        raise
+    told = {"seconds": round(before + time.monotonic() - start, 1)}
+    if stage == "grpo":
+        told |= grpo.gain(into / stage)
+    facts.add("stages", {stage: told})
 
 
 @contextmanager
@@ -172,13 +210,18 @@ def _describe(config: Config, into: Path, asked: Path, stage: str, facts: _Facts
     """Write the description and the settings of the model. If it is read out, fit its temperature and score it."""
     sft.description(config, stage).write(into)
     if config.mode == "readout":
-        held = questions.read(asked, "validation", config.questions.validation)
-        told, temperature = validate(into, held)
-        sft.description(config, stage, temperature).write(into)
-        facts.add("scores", told)
+        held = questions.read(asked, "validation", config.questions.validation, is_needed=False)
         facts.add("questions", {"validation": len(held)})
-        after = told["after recalibration"]
-        say(f"validation: exact {after['exact']:.3f}, rps {after['rps']:.4f}, spearman {after['spearman']:.3f}")
+        if held:
+            told, temperature = validate(into, held)
+            sft.description(config, stage, temperature).write(into)
+            facts.add("scores", told)
+            after = told["after recalibration"]
+            missing = f", {after['missing']:.0%} not answered by a digit" if after["missing"] else ""
+            told_scores = f"exact {after['exact']:.3f}, rps {after['rps']:.4f}, spearman {after['spearman']:.3f}"
+            say(f"validation: {told_scores}{missing}")
+        else:
+            say("validation: the recordings have no questions of this split, so no temperature is fitted")
     advised = "true" if config.questions.advised else "false"
     settings = {"mode": config.mode, "temperature": _temperature(into), "model": into.name, "advised": advised}
     write_whole(into / "llm.toml", _SETTINGS.format(**settings))
@@ -202,6 +245,7 @@ def validate(model: Path, held: Sequence[Question]) -> tuple[Scores, float]:
     """The scores of a model that is read out, and its fitted temperature."""
     reader = ReadOut(load(str(model)), llm_question.ANSWERS)
     logs = reader.log_probabilities([llm_question.conversation(each.text, "readout") for each in held])
+    logs[~llm_question.is_answer(logs)] = np.nan  # `llm` gives no forecast for these
     truth, problems = [each.truth for each in held], [each.problem for each in held]
     return _scored(logs, truth, problems, lambda p: scores.score(p, held))
 
