@@ -155,7 +155,7 @@ def add(x, y, z, n, BLOCK: tl.constexpr):
 def custom_kernel(data):
     x, y = data
     z = torch.zeros_like(x)
-    add[(triton.cdiv(x.numel(), 256),)](x, y, z, x.numel(), BLOCK=256)
+    add[(triton.cdiv(x.numel(), 4096),)](x, y, z, x.numel(), BLOCK=4096)
     return z
 """
     assert rehearse("vector_add", text.replace("MASK", "n"), "right.py").status == "right"
@@ -206,6 +206,11 @@ extern "C" __global__ void scale(const float *x, float *y, int n) {
 }
 """
     )
+    groups = tmp_path / "groups.cu"
+    groups.write_text(path.read_text().replace("extern", "#include <cooperative_groups.h>\nextern"))
+    problem = load_problem(groups)
+    (told,) = rehearser.rehearse(problem, [problem.families[0].render({"TAIL": 1, "PER": 4, "ECHO": 0})])
+    assert (told.status, told.reason) == ("untried", "it uses cooperative_groups, which cannot be emulated")
     problem = load_problem(path)
     (family,) = problem.families
     kernels = [family.render({"TAIL": tail, "PER": 4, "ECHO": echo}) for tail in (1, 0) for echo in range(4)]

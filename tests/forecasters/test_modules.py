@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from presage import Candidate, Measured, StaticReport, Task
+from presage import Candidate, Measured, PresageError, StaticReport, Task
 from presage.devices.rehearsal import Rehearsal
 from presage.forecasters import faults, modules
 from presage.forecasters.learned import LearnedForecaster
@@ -17,7 +17,7 @@ from presage.forecasters.operator_model import OperatorModel
 from presage.kernels.kernel import from_source
 from presage.problems import registry, static
 from presage.static import hardware
-from presage.static.trace import COMPILED, KEPT, Step, TensorSpec, Trace
+from presage.static.trace import COMPILED, KEPT, NO_TENSOR, Step, TensorSpec, Trace
 
 FILE = "def reference(x):\n    return x\n\n\ndef inputs():\n    return x\n"
 MB = 1 << 20
@@ -52,6 +52,14 @@ def task(tmp_path: Path) -> Task:
 
 def module(number: int, steps: int) -> Candidate:
     return Candidate(from_source(f"import torch\nx = {number}\n", ".py", f"{number}.py"), traced(steps))
+
+
+def test_a_problem_that_cannot_be_judged_is_refused(task: Task) -> None:
+    (report,) = traced(1)
+    assert report.trace is not None
+    lacking = replace(report.trace, lacks=f"{NO_TENSOR}: a builtins.dict")
+    with pytest.raises(PresageError, match=r"reference returns a builtins\.dict; only tensors .*return a tensor"):
+        task.problem.informed((replace(report, trace=lacking),))
 
 
 def test_fewer_bytes_are_faster_and_few_are_far_off(task: Task) -> None:
@@ -209,10 +217,11 @@ def test_a_module_for_the_catalogue_is_forecast_by_its_trace_where_the_anchor_wa
 
 
 def test_without_a_trace_there_is_no_forecast_but_the_reason(task: Task) -> None:
-    told = StaticReport("h200", "sm_90a", "unknown", "none", error="the host code asks for a value\nmore")
+    told = StaticReport("h200", "sm_90a", "unknown", "none", error="it asks for a value\nmore\n  at line 3: x.item()")
     kernel = module(1, 1).kernel
     (prediction,) = LearnedForecaster().forecast(task, [Candidate(kernel, (told,))])
-    assert (prediction.forecast, prediction.notes) == (None, ("it was not traced: the host code asks for a value",))
+    assert prediction.forecast is None
+    assert prediction.notes == ("it was not traced: it asks for a value, at line 3: x.item()",)
     on_cpu = replace(task, hardware=None, kind="cpu")
     (prediction,) = LearnedForecaster().forecast(on_cpu, [Candidate(kernel)])
     assert "there is no GPU to trace it for" in prediction.notes[0]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from presage import load_problem
 from presage.problems.external import ExternalProblem
-from presage.problems.smaller import halved, smaller
+from presage.problems.smaller import halved, narrow, smaller
 
 KERNELBENCH = """
 import torch
@@ -63,6 +63,24 @@ def test_cases_of_one_file_are_halved(tmp_path: Path) -> None:
     assert {"rows": 64, "columns": 48, "scale": 0.5} in cases, "the largest shrink first"
     assert cases[-1] == {"rows": 4096, "columns": 48, "scale": 0.5}
     assert [case["rows"] for case in cases] == sorted(case["rows"] for case in cases)
+
+
+def test_all_cases_shrink_and_one_number_may_stay(tmp_path: Path) -> None:
+    path = tmp_path / "mine.py"
+    several = '{"rows": 333, "columns": 5120, "scale": 0.5}]'
+    sizes = read(path, ONE_FILE.replace("0.5}]", "0.5}, " + several))
+    assert [case.dims["columns"] for case in sizes[3].checks] == [48, 40]
+    problem = load_problem(path)
+    assert isinstance(problem, ExternalProblem)
+    dims = [[(case.dims["rows"], case.dims["columns"]) for case in each.checks] for each in narrow(problem)]
+    assert dims == [[(16, 48), (11, 5120)], [(4096, 12), (333, 10)]]
+    path.write_text(KERNELBENCH)
+    problem = load_problem(path)
+    assert isinstance(problem, ExternalProblem)
+    assert [each.files["reference.py"] for each in narrow(problem)] == [
+        KERNELBENCH.replace("= 128", f"= {size}").replace("224, 225", f"{height}, {width}")
+        for size, height, width in ((16, 14, 225), (16, 224, 15), (128, 14, 15))
+    ]
 
 
 @given(st.integers(0, 1 << 20), st.integers(1, 4096))

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sweeps import mostly_in_sweeps
 
 from presage import Array, Case, Problem
 from presage.problems import registry
@@ -58,7 +59,7 @@ def strangers(right: Answer, other: Answer, xp: Any) -> dict[str, list[Any]]:
     }
 
 
-@pytest.mark.parametrize("name", registry.names())
+@pytest.mark.parametrize("name", mostly_in_sweeps(registry.names()))
 def test_what_has_nothing_to_do_with_the_inputs_is_wrong(name: str) -> None:
     problem = registry.get(name)
     backend = backend_for(problem)

@@ -191,9 +191,11 @@ def _residuals(times: Times) -> tuple[list[float], list[float]]:
 
 
 def why_not(task: Task, candidate: Candidate) -> str:
-    """Why a module has no complete trace."""
+    """Why a module has no complete trace, with the line of its code that is the cause."""
     if task.hardware is None:
         return "there is no GPU to trace it for" if task.kind == "cpu" else "nothing is known of this GPU"
     lacks = [report.trace.lacks for report in candidate.reports if report.trace and report.trace.lacks]
     said = (line for report in candidate.reports for line in (report.error, *lacks, *report.notes) if line)
-    return next(said, "there is no report of it").splitlines()[0]
+    first, *more = next(said, "there is no report of it").splitlines()
+    places = (line.strip() for line in more if line.startswith("  at line "))
+    return ", ".join([first, *places][:2])

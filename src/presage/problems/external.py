@@ -24,7 +24,7 @@ from presage.problems import task_file
 from presage.problems.base import Array, Case, Cost, Problem, Tolerance
 from presage.problems.sampler import Sampler
 from presage.static.report import StaticReport
-from presage.static.trace import TensorSpec, Trace, tensors_in
+from presage.static.trace import NO_TENSOR, TensorSpec, Trace, tensors_in
 
 CONVENTIONS = KERNELBENCH, GPU_MODE, ONE_FILE = "KernelBench", "GPU MODE", "one-file"
 _DEFINES = {
@@ -54,6 +54,12 @@ class Layout:
     """The structure from which `worker.tensors.join` builds the data."""
     passed_on: tuple[bool, ...] = ()
     """For each output, whether the reference returns an input, or a view of one."""
+
+
+_UNCOMPARABLE = (
+    "its reference returns {}; only tensors can be compared, so let it and its kernels return a tensor, or a tuple or"
+    " list of tensors"
+)
 
 
 class Examiner(Protocol):
@@ -167,8 +173,12 @@ class ExternalProblem(Problem):
 
     def informed(self, reports: Sequence[StaticReport]) -> ExternalProblem:
         """Return this problem with the shapes and dtypes of its tensors, read from traces of its reference at each
-        timed case, which needs no device. Without a trace of every case, return the problem unchanged."""
+        timed case, which needs no device. Without a trace of every case, return the problem unchanged. Raises
+        PresageError if the reference returns what is no tensor, since no kernel could be judged."""
         cases, traces = self.timed["gpu"], [report.trace for report in reports]
+        lacks = next((trace.lacks for trace in traces if trace and (trace.lacks or "").startswith(NO_TENSOR)), None)
+        if lacks:
+            raise PresageError(f"{self.path}: {_UNCOMPARABLE.format(lacks.removeprefix(NO_TENSOR).strip(': '))}")
         layouts = {case.name: _layout(trace) for case, trace in zip(cases, traces, strict=False) if trace}
         return self.described(layouts, (), None) if len(layouts) == len(cases) else self
 

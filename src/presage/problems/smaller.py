@@ -18,19 +18,49 @@ CAPS = (8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
 """Numbers above the cap are halved. Large numbers shrink first: as many as possible stay no smaller than a kernel's
 tile."""
 
-
+_MOST_CASES = 3
+_NARROW = 16
 _WINDOW = 16
 """Odd numbers up to this stay as they are, since many are sizes of windows."""
 
 
 def smaller(problem: ExternalProblem) -> Iterator[ExternalProblem]:
-    """Yield the problem at smaller sizes, the smallest first and the original one last, each with one case. The
-    reference may fail at some of these sizes; nothing is run here."""
+    """Yield the problem at smaller sizes, the smallest first and the original one last, each with at most _MOST_CASES
+    cases. The reference may fail at some of these sizes; nothing is run here."""
     found: dict[Any, ExternalProblem] = {}
     for cap in (*CAPS, None):
         made = _capped(problem, cap)
-        found.setdefault((made.timed["gpu"][0].name, *made.files.values()), made)
+        found.setdefault(_identity(made), made)
     yield from found.values()
+
+
+def narrow(problem: ExternalProblem) -> Iterator[ExternalProblem]:
+    """Yield the problem with all numbers small but one (of one-file problems: but one of each case), which is as
+    written: first that where the largest is. A kernel may need rows of some length, or so many of them, but seldom
+    both."""
+    largest: dict[str | int, int] = {}
+    for name, value in _written(problem):
+        if halved(value, _NARROW) != value:
+            largest[name] = max(value, largest.get(name, 0))
+    found: dict[Any, ExternalProblem] = {}
+    for kept in sorted(largest, key=lambda name: -largest[name]):
+        made = _capped(problem, _NARROW, kept)
+        found.setdefault(_identity(made), made)
+    yield from found.values() if len(largest) > 1 else ()
+
+
+def _written(problem: ExternalProblem) -> Iterator[tuple[str | int, int]]:
+    """The numbers that `_capped` may make smaller: of a case with their names, of a file with themselves as names."""
+    if problem.convention == KERNELBENCH:
+        for text in problem.files.values():
+            yield from ((each.value, each.value) for each in _numbers(ast.parse(text)))  # type: ignore[misc]
+    else:
+        for case in problem.timed["gpu"]:
+            yield from ((name, value) for name, value in case.dims.items() if type(value) is int)
+
+
+def _identity(problem: ExternalProblem) -> tuple[str, ...]:
+    return (*(case.name for case in problem.checks), *problem.files.values())
 
 
 def smaller_kernel_problems(problem: KernelProblem) -> Iterator[KernelProblem]:
@@ -52,15 +82,20 @@ def reduced(value: int, cap: int) -> int:
     return cap + value % cap if value >= 2 * cap else value
 
 
-def _capped(problem: ExternalProblem, cap: int | None) -> ExternalProblem:
+def _capped(problem: ExternalProblem, cap: int | None, kept: str | int | None = None) -> ExternalProblem:
+    """The problem with numbers above the cap halved, except one: that of this name, or in a file that of this value."""
     made = copy.copy(problem)
     made.__dict__.pop("cases", None)
-    case = problem.timed["gpu"][0]
+    some = problem.timed["gpu"][:1]
     if problem.convention == ONE_FILE:
-        case = Case({name: halved(value, cap) for name, value in case.dims.items()})
+        every = [
+            Case({name: value if name == kept else halved(value, cap) for name, value in case.dims.items()})
+            for case in problem.timed["gpu"]
+        ]
+        some = tuple({case.name: case for case in every}.values())[:_MOST_CASES]
     elif problem.convention == KERNELBENCH:
-        made.files = {name: _rewritten(text, cap) for name, text in problem.files.items()}
-    made.checks, made.timed = (case,), {"cpu": (case,), "gpu": (case,)}
+        made.files = {name: _rewritten(text, cap, kept) for name, text in problem.files.items()}
+    made.checks, made.timed = some, {"cpu": some, "gpu": some}
     return made
 
 
@@ -77,11 +112,12 @@ def halved(value: Any, cap: int | None) -> Any:
     return value
 
 
-def _rewritten(text: str, cap: int | None) -> str:
+def _rewritten(text: str, cap: int | None, kept: str | int | None = None) -> str:
     """The file with smaller numbers in the assignments at its top: `n = 4096`, or `height, width = 224, 224`."""
     lines = text.encode().splitlines(keepends=True)
     for number in sorted(_numbers(ast.parse(text)), key=lambda each: (each.lineno, each.col_offset), reverse=True):
-        line, made = lines[number.lineno - 1], str(halved(number.value, cap)).encode()
+        value = number.value if number.value == kept else halved(number.value, cap)
+        line, made = lines[number.lineno - 1], str(value).encode()
         lines[number.lineno - 1] = line[: number.col_offset] + made + line[number.end_col_offset :]
     return b"".join(lines).decode()
 

@@ -7,8 +7,9 @@ import ctypes
 import importlib
 import itertools
 import math
+import re
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ _WIDEST = 8
 """The most bytes of a plain parameter. Python code may give an `int` for a wider one; the rest is zero."""
 _HERE = {"is_cuda": "is_cpu", "kCUDA": "kCPU", "CUDA": "CPU"}
 """Replacements in host code: what it checks of tensors, where it makes them, and for which it registers operators."""
+_MACRO = re.compile(r"#\s*define\b")
 _GUARDS = frozenset(("CUDAGuard", "OptionalCUDAGuard", "CUDAStreamGuard", "OptionalCUDAStreamGuard"))
 """Objects that choose a GPU or a stream while they live. torch's own refuse tensors on the CPU."""
 _GUARD = """namespace c10::cuda {{ struct {name} {{
@@ -93,10 +95,9 @@ class _OnCpu(Extensions):
         found = super()._text(name, file, source, is_cuda, options, folders)
         guard = f"presage_guard{next(self._guards)}"
         here = _HERE | dict.fromkeys(_GUARDS, guard)
-        words = [token._replace(text=here.get(token.text, token.text)) for token in tokens(found.source)]
-        is_guarded = any(token.text == guard for token in words)
-        before = _GUARD.format(name=guard, file=found.name) if is_guarded else ""
-        return Text(found.name, before + text_of(words), found.unit)
+        source = _replaced(found.source, here)
+        before = _GUARD.format(name=guard, file=found.name) if guard in source else ""
+        return Text(found.name, before + source, found.unit)
 
     def launch(self, unit: Unit, kernel: str, how: Configuration, parameters: Sequence[bytes]) -> None:
         grid, block = how.grid, how.block
@@ -143,3 +144,14 @@ class _OnCpu(Extensions):
         if status:
             raise EmulationError(cuda_on_cpu.refusal(said))
         return ctypes.CDLL(str(library))[ENTRY]
+
+
+def _replaced(source: str, here: Mapping[str, str]) -> str:
+    """Replace words of host code, also in what its macros stand for."""
+    words = []
+    for token in tokens(source):
+        text = here.get(token.text, token.text)
+        if token.kind == "directive" and _MACRO.match(text):
+            text = "#" + _replaced(text[1:], here)
+        words.append(token._replace(text=text))
+    return text_of(words)

@@ -13,11 +13,11 @@ import importlib.util
 import os
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,7 @@ from presage.devices.child import MEMORY_BYTES, Child, VerdictError, Window
 from presage.devices.cpu import FOR_EXAMINERS, CpuDevice
 from presage.devices.emulation import cuda_on_cpu
 from presage.devices.emulation.cuda_on_cpu import ENTRY, Builder, EmulationError
-from presage.devices.emulation.sizes import Size, problem_sizes
+from presage.devices.emulation.sizes import Size, narrow_sizes, problem_sizes
 from presage.devices.rehearsal import Rehearsal
 from presage.devices.status import Status
 from presage.devices.trial import Trial, worker_settings
@@ -58,6 +58,7 @@ _SLOW, _FAST = (
 of its own, which are slow here, and _FAST if it has none."""
 _SHARES = (0.25, 0.35, 0.7)
 """Shares of the time that is left for the first size, and for each smaller one that is tried if one takes too long."""
+_NARROW_SHARE = 0.3
 _SLACK = 10.0
 """The errors of modules may be this many times as large as on a GPU, since a CPU computes sums in another order."""
 _NO_SMALL = "the problem has no small case that can be computed here"
@@ -85,7 +86,7 @@ class Rehearser(CpuDevice):
             if isinstance(problem, KernelProblem) and not small_cases(problem):
                 return self._at_smaller_sizes(problem, kernels, seconds)
             return self._bare(problem, kernels, seconds)
-        except PresageError as error:
+        except (EmulationError, PresageError) as error:  # of the reference
             return [Rehearsal("untried", str(error))] * len(kernels)
 
     def _bare(self, problem: Problem, kernels: Sequence[Kernel], seconds: float) -> list[Rehearsal]:
@@ -109,26 +110,35 @@ class Rehearser(CpuDevice):
 
     def _modules(self, problem: ExternalProblem, kernels: Sequence[Kernel], seconds: float) -> list[Rehearsal]:
         """Rehearse modules on all cores. Each core has a child that answers for the problem."""
-        sizes = problem_sizes(problem)
+        sizes = problem_sizes(problem, lambda size: self._tried(size, seconds))
 
         def some(first: int) -> list[Rehearsal]:
             with ExitStack() as stack:
                 posed = [_Posed(self, size, seconds, stack) for size in sizes]
-                return [self._module(posed, kernel, seconds) for kernel in kernels[first :: self.threads]]
+                narrow = cache(lambda: [_Posed(self, size, seconds, stack) for size in narrow_sizes(problem)])
+                return [self._module(posed, narrow, kernel, seconds) for kernel in kernels[first :: self.threads]]
 
         with ThreadPoolExecutor(self.threads) as pool:
             parts = [iter(part) for part in pool.map(some, range(self.threads))]
         return [next(parts[at % self.threads]) for at in range(len(kernels))]
 
-    def _module(self, posed: Sequence[_Posed], kernel: Kernel, seconds: float) -> Rehearsal:
+    def _tried(self, problem: ExternalProblem, seconds: float) -> Cost:
+        """The bytes of the inputs and outputs, if the reference runs here in its share of the time."""
+        with self.posed(problem, seconds * _SHARES[0]) as posed:
+            return Cost(sum(map(posed.bytes, posed.checks)), 0)
+
+    def _module(
+        self, posed: Sequence[_Posed], narrow: Callable[[], Sequence[_Posed]], kernel: Kernel, seconds: float
+    ) -> Rehearsal:
         """Rehearse a module at the largest cheap size, or at a smaller one if that takes too long. A module may be made
         for larger sizes, so it is wrong only if it is wrong at two sizes, or at the problem's own size. Kernels of its
-        own may be made for whole tiles, so for them the second size is the largest that can be computed here."""
+        own may be made for whole tiles or long rows. So they must also be wrong wherever one number is as written and
+        all others are small, and else the second size is the largest that can be computed here."""
         left = seconds
 
-        def at(number: int, share: float) -> _Ended:
+        def at(size: _Posed, share: float) -> _Ended:
             nonlocal left
-            ended = self._rehearsal_at(posed[number], kernel, Effort(timeout=max(1.0, left * share)))
+            ended = self._rehearsal_at(size, kernel, Effort(timeout=max(1.0, left * share)))
             left -= ended.spent
             return ended
 
@@ -137,23 +147,37 @@ class Rehearser(CpuDevice):
         number = max((n for n, each in enumerate(posed) if each.size.costs_less(least)), default=0)
         if not posed[number].size.costs_less(most):
             return Rehearsal("untried", _NO_SMALL)
-        ended = at(number, _SHARES[0])
+        affordable = [n for n, each in enumerate(posed) if each.size.costs_less(most)]
+        if affordable[1:] and number == affordable[-1] < len(posed) - 1:
+            number = affordable[-2]  # so that there is a second size
+        ended = at(posed[number], _SHARES[0])
         late = [len(posed)]
         for share in _SHARES[1:]:
             if ended.is_late and number > 0:
                 late.append(number)
                 number //= 2
-                ended = at(number, share)
+                ended = at(posed[number], share)
         if ended.told.status != "wrong" or number + 1 == len(posed):
             return ended.told
-        larger = [n for n in range(number + 1, late[-1]) if posed[n].size.costs_less(most)] or late[1:][-1:]
+        larger = [n for n in affordable if number < n < late[-1]] or late[1:][-1:]
+        only = Rehearsal("untried", f"{_ONLY}: {ended.told.reason}")
+        if has_kernels and larger[-1:] == [len(posed) - 1]:
+            again = at(posed[larger.pop()], 0.5)
+            if not again.is_late:
+                return again.told if again.told.status != "untried" else only
+        if has_kernels:
+            statuses = {at(each, _NARROW_SHARE).told.status for each in narrow() if each.size.costs_less(most)}
+            if "right" in statuses:
+                return only
+            if "wrong" in statuses:
+                return ended.told
         told = Rehearsal("untried")
         for n in dict.fromkeys([larger[-1], larger[0]] if has_kernels and larger else larger[:1]):
-            again = at(n, 1.0 if n == larger[0] else 0.5)
+            again = at(posed[n], 1.0 if n == larger[0] else 0.5)
             told = again.told
             if not again.is_late:
                 break
-        return told if told.status != "untried" else Rehearsal("untried", f"{_ONLY}: {ended.told.reason}")
+        return told if told.status != "untried" else only
 
     def _rehearsal_at(self, posed: _Posed, kernel: Kernel, effort: Effort) -> _Ended:
         try:
