@@ -179,11 +179,13 @@ def test_a_kernelbench_candidate(inspect, tmp_path):
 @pytest.mark.slow
 @pytest.mark.usefixtures("_triton")
 def test_what_the_host_computes_has_no_time_of_the_gpu(inspect, tmp_path):
-    module = "import torch\ndef custom_kernel(data):\n    return torch.softmax(data[0].cpu(), -1).cuda()\n"
-    (tmp_path / "mine.py").write_text(module)
+    module = "import torch\ndef custom_kernel(data):\n    %s\n    return torch.softmax(data[0].cpu(), -1).cuda()\n"
+    two = "[torch.zeros(size, device='cuda') for size in (8, 24)]"
+    (tmp_path / "mine.py").write_text(module % two)
     _, output, _ = inspect("softmax", str(tmp_path / "mine.py"))
-    assert re.search(r"^_softmax  host  1  +float32\[16384, 1024\]  134.2 MB  16.78 M$", output, re.MULTILINE)
-    assert re.search(r"^_to_copy  copy  2 .* 100.0%$", output, re.MULTILINE)
+    assert re.search(r"^_softmax +host +1  +float32\[16384, 1024\]  134.2 MB  16.78 M$", output, re.MULTILINE)
+    assert re.search(r"^_to_copy +copy +2 .* 100.0%$", output, re.MULTILINE)
+    assert re.search(r"^zeros +operator  2  +128 B  +32 ", output, re.MULTILINE), "two sizes in one line"
     assert "the host computes 1 of its steps, on tensors in its own memory" in output
 
 

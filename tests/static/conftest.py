@@ -32,9 +32,9 @@ def has_triton():
         pytest.skip(str(error))
 
 
-@pytest.fixture(params=["sm_80", "sm_90", "sm_100"])
+@pytest.fixture(params=[pytest.param("sm_80", marks=pytest.mark.sweep), "sm_90", "sm_100"])
 def arch(request):
-    """Each architecture in turn."""
+    """Each architecture in turn; the oldest in sweeps."""
     return request.param
 
 

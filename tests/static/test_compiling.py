@@ -9,6 +9,7 @@ import socket
 import threading
 import time
 import tracemalloc
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +102,19 @@ def test_a_source_includes_no_file_of_ours(how: str, tmp_path: Path) -> None:
     found = report(SOURCE % (how.format(secret), "1.f"), ".cu")
     assert found.status == "compile_error"
     assert "hush_hush" not in str(found.error)
+
+
+@pytest.mark.parametrize(
+    ("error", "is_told"),
+    [
+        ("/usr/a.h(42): error: expected an identifier\n  template <typename T>", True),
+        ("/usr/a.h(42): error: expected an identifier\n  template <typename TILE>", False),
+        ("mine.cu(42): error: expected an identifier\n  template <typename T>", False),
+    ],
+)
+def test_a_tunable_that_headers_use_too_is_named(error: str, is_told: bool) -> None:
+    kernel = replace(from_source(SOURCE % ("", "1.f"), ".cu", "mine.cu"), values={"T": 64})
+    assert reporting._hint(kernel, error).startswith("the tunable T is a macro") == is_told
 
 
 @needs_nvrtc

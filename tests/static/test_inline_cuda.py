@@ -313,31 +313,41 @@ def test_an_error_names_its_line(trace, of_kernel, of_launch, where, kind):
     assert len(done["failures"]) == 1
 
 
-def test_what_was_built_is_not_built_again(trace):
-    cuda = "__global__ void k() {}\nint run(torch::Tensor x) { static int calls = 0; return ++calls; }"
-    again = "[load_inline('ext', CPP, CUDA, None, 'run').run(x) for _ in range(3)][-1]"
-    done = trace(module(cuda, "int run(torch::Tensor x);", "run", again), X)
-    assert done["result"] == 3
-
-
 def test_what_torch_would_refuse_is_refused(trace):
     cuda = 'extern "C" __global__ void run(float* x) { x[0] = 1; }'
     assert "'run' was not declared" in trace(module(cuda, "", ["run"]), X)["error"]
 
 
-def test_host_code_is_confined(trace):
+ESCAPES = """
+#include <cstdlib>
+#include <fstream>
+#include <sys/socket.h>
+int count(torch::Tensor x);
+int escape(torch::Tensor x) {
+    std::ifstream file("/etc/passwd");
+    int done = file.good() ? 1 : 0;
+    done += socket(AF_INET, SOCK_STREAM, 0) >= 0 ? 2 : 0;
+    return done + (system("/usr/bin/touch /tmp/presage-was-here") == 0 ? 4 : 0);
+}"""
+
+
+@pytest.fixture(scope="module")
+def counted(trace):
+    """How often an extension that is asked for three times was called, and what of it escaped, as two digits."""
+    cuda = "__global__ void k() {}\nint count(torch::Tensor x) { static int calls = 0; return ++calls; }"
+    again = "[load_inline('ext', CPP, CUDA, None, ['count', 'escape']).count(x) for _ in range(3)][-1]"
+    done = trace(module(cuda, ESCAPES, ["count", "escape"], f"10 * {again} + ext.escape(x)"), X)
+    assert done["error"] is None
+    return divmod(done["result"], 10)
+
+
+def test_what_was_built_is_not_built_again(counted):
+    assert counted[0] == 3
+
+
+def test_host_code_is_confined(counted):
     """It reads no file, opens no socket and starts no program."""
-    cpp = """
-    #include <cstdlib>
-    #include <fstream>
-    #include <sys/socket.h>
-    int run(torch::Tensor x) {
-        std::ifstream file("/etc/passwd");
-        int done = file.good() ? 1 : 0;
-        done += socket(AF_INET, SOCK_STREAM, 0) >= 0 ? 2 : 0;
-        return done + (system("/usr/bin/touch /tmp/presage-was-here") == 0 ? 4 : 0);
-    }"""
-    assert trace(module("", cpp, "run"), X)["result"] == 0
+    assert counted[1] == 0
 
 
 RAW = r"""

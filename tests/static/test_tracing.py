@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from presage.static import hardware, operations, roofline
-from presage.static.trace import COMPILED, GRAPHED, KEPT, NO_TENSOR, SCRIPTED, Trace, tensors_in
+from presage.static.trace import GRAPHED, KEPT, Trace, tensors_in
 
 X = ((64, 128), "float32")
 
@@ -52,6 +51,10 @@ def custom_kernel(data):
     one, seen = half[:, :1], torch.ones(16, 16, dtype=torch.bool, device=x.device)
     half = F.scaled_dot_product_attention(half, one, one, enable_gqa=True)
     half = F.scaled_dot_product_attention(half, one, one, attn_mask=seen, enable_gqa=True)
+    torch.ones(4, dtype=torch.uint8, device=x.device) >> 4 << 2
+    last = image.to(memory_format=torch.channels_last)
+    for image in (image, last, last.double()):
+        y = F.conv2d(image, torch.ones(4, 4, 1, 1, dtype=image.dtype, device=image.device))
     return F.batch_norm(half.float().mean((2, 3)), ones, ones, training=True)
 """,
     "kept in a list": HEAD
@@ -311,7 +314,8 @@ def test_the_roofline_counts_what_must_be_read_and_computed(traced: Any) -> None
 
 
 def test_operators_are_those_that_torch_takes_on_a_gpu(traced: Any) -> None:
-    found = steps(traced["as on a GPU"].trace, "operator")
+    trace = traced["as on a GPU"].trace
+    found = steps(trace, "operator")
     assert found.index("cudnn_batch_norm") == found.index("clone") + 1, "a part of a tensor is copied first"
     fused = [name for name in found if "norm" in name or "attention" in name]
     assert fused == [
@@ -323,6 +327,11 @@ def test_operators_are_those_that_torch_takes_on_a_gpu(traced: Any) -> None:
         "_scaled_dot_product_cudnn_attention",
         "_native_batch_norm_legit",  # of no image
     ]
+    assert {"__rshift__", "__lshift__"} <= {*found}
+    masking = next(step for step in trace.steps if step.base_name == "where")
+    assert trace.tensors[masking.results["tensor"]].shape == (16, 16), "before it stands for all heads"
+    images = [trace.tensors[step.results["tensor"]] for step in trace.steps if step.base_name == "convolution"]
+    assert [image.stride[1] == 1 for image in images] == [False, True, False], "cuDNN keeps channels last"
 
 
 def test_launches_stand_among_the_operators(traced: Any) -> None:
@@ -418,216 +427,3 @@ def test_precision_is_that_of_the_operator(traced: Any) -> None:
     assert [step.precision for step in trace.steps if step.name == "aten::mm.default"] == ["fp16"]
     trace = traced["eighths"].trace
     assert [step.precision for step in trace.steps if step.name.startswith("aten::_scaled_mm")] == ["fp8"]
-
-
-@pytest.mark.parametrize("value", ["x.max().item()", "torch.from_numpy(x.cpu().numpy()).cuda()"])
-def test_values_of_inputs_cannot_be_read(inspect_source: Any, value: str) -> None:
-    report = inspect_source(HEAD + f"def custom_kernel(data):\n    x, = data\n    return x * {value}\n", ".py", X)
-    assert report.status == "unknown"
-    assert "value" in report.error
-
-
-@pytest.mark.parametrize("result", ["{'x': x}", "(x for x in data)", "x.to_sparse()"])
-def test_what_is_returned_and_no_tensor_is_named(inspect_source: Any, result: str) -> None:
-    report = inspect_source(HEAD + f"def custom_kernel(data):\n    x, = data\n    return {result}\n", ".py", X)
-    assert report.status == "unknown" or report.trace.lacks.startswith(NO_TENSOR)
-
-
-NOT_KNOWN = {
-    "a thread fails": ("pool.submit(int, 'x').result()", "starts threads"),
-    "a thread works": ("pool.submit(torch.add, x, 1).result()", "starts threads"),
-    "a program": ("subprocess.run(['uname'], check=True) and x", "starts a program"),
-    "the driver": ("ctypes.CDLL('libcuda.so.1') and x", "cannot do without a GPU"),
-}
-
-
-@pytest.mark.parametrize(("result", "says"), NOT_KNOWN.values(), ids=NOT_KNOWN)
-def test_what_cannot_be_followed_is_not_known(inspect_source: Any, result: str, says: str) -> None:
-    head = f"{HEAD}import ctypes, subprocess\nfrom concurrent.futures import ThreadPoolExecutor\n"
-    body = f"pool = ThreadPoolExecutor(1)\ndef custom_kernel(data):\n    x, = data\n    return {result}\n"
-    report = inspect_source(head + body, ".py", X)
-    assert (report.status, says in str(report.error)) == ("unknown", True), report.error
-
-
-def test_a_model_that_keeps_its_compiled_self(inspect_source: Any) -> None:
-    """What is compiled does not see what the model is given later, so it does not call itself."""
-    body = """
-class ModelNew(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.layer, self.script = torch.nn.Linear(128, 8), None
-        self.script = torch.jit.script(self)
-
-    def forward(self, x):
-        return self.script(x) if self.script is not None else self.layer(x)
-"""
-    report = inspect_source(HEAD + body, ".py", X)
-    assert steps(report.trace, "operator") == ["addmm"]
-    assert SCRIPTED in report.trace.notes
-
-
-@pytest.mark.parametrize(
-    ("body", "told"),
-    [
-        pytest.param("@torch.compile\ndef f(x):\n    return x + 1\n", True, id="a function"),
-        pytest.param("f = torch.compile(torch.nn.ReLU())\n", True, id="a model"),
-        pytest.param("f = torch.nn.ReLU()\nf.compile()\n", True, id="a model that compiles itself"),
-        pytest.param("@torch.compile(mode='max-autotune')\ndef f(x):\n    return x + 1\n", True, id="with options"),
-        pytest.param("g = torch.compile(torch.relu)\ndef f(x):\n    return x + 1\n", False, id="never called"),
-    ],
-)
-def test_a_trace_says_that_torch_compiles_what_is_called(inspect_source: Any, body: str, told: bool) -> None:
-    call = "def custom_kernel(data):\n    return f(data[0])\n"
-    trace = inspect_source(HEAD + body + call, ".py", X).trace
-    assert (COMPILED in trace.notes) is told
-
-
-@pytest.mark.parametrize(
-    ("message", "status"),
-    [
-        ("Error building extension 'x': cuda.cu:6:2: error: ‘cublasSgemm’ was not declared in this scope", "unknown"),
-        ("Error building extension 'x': main.cpp:1:10: fatal error: cudnn.h: No such file or directory", "unknown"),
-        ('cuda.cu(2): catastrophic error: cannot open source file "curand_kernel.h"', "unknown"),
-        ("Error building extension 'x': cuda.cu:6:2: error: ‘product’ was not declared in this scope", "runtime_error"),
-        ("Cannot access accelerator device when none is available.", "unknown"),
-        ("Error building extension 'x': x.so: undefined symbol: cudaStreamBeginCapture", "unknown"),
-        ("Error building extension 'x': x.so: undefined symbol: cublasSgemm_v2", "unknown"),
-        ("x.so: undefined symbol: _ZN2at4cuda24getCurrentCUDABlasHandleEb", "unknown"),
-        ("x.so: undefined symbol: custom_kernel", "runtime_error"),
-        ("x.so: undefined symbol: _Z8my_cuda_kv", "runtime_error"),
-        ("a cublas handle was expected", "runtime_error"),
-    ],
-)
-def test_what_is_not_here_is_no_fault_of_the_module(has_triton: None, message: str, status: str) -> None:
-    from presage.static.tracing import run
-
-    assert run._status(RuntimeError(message)) == status
-
-
-@pytest.mark.parametrize(
-    ("reason", "is_unknown", "says"),
-    [
-        ("Block pointers have been removed in favor of descriptors", True, "lacks what it uses: Block pointers have"),
-        ("input and other must have equal ranks", False, "CompilationError: input and other must"),
-    ],
-)
-def test_of_what_triton_s_compiler_says_the_reason_comes_first(
-    has_triton: None, reason: str, is_unknown: bool, says: str
-) -> None:
-    import ast
-
-    from triton.compiler.errors import CompilationError
-
-    from presage.static.tracing import run
-
-    error = CompilationError("x = tl.dot(a, b)", ast.parse("x = 1").body[0], reason)
-    told = run._explain(error).splitlines()
-    assert says in told[0]
-    assert told[1] == "at 1:0:"
-    assert (run._status(error) == "unknown") is is_unknown
-
-
-def test_values_that_an_extension_copies_to_the_host_are_not_made_up(has_triton: None) -> None:
-    from presage.static.inline_cuda import NotSupportedError
-    from presage.static.tracing.cuda_launches import CudaLaunches
-    from presage.static.tracing.recorder import Recorder
-
-    with pytest.raises(NotSupportedError, match="copies values from the GPU to the host"):
-        CudaLaunches(Recorder(has_gpu=False)).copy("device_to_host", 1, 1 << 40, 16)
-
-
-class OnGpu:
-    """In the place of what launches kernels on a GPU."""
-
-    def __call__(self, *_: Any) -> None: ...
-    def write(self, *_: Any) -> None: ...
-
-
-def _recorded(do: Callable[[Any, Any], object]) -> dict[str, Any]:
-    import torch
-
-    from presage.static.tracing.cuda_launches import CudaLaunches
-    from presage.static.tracing.recorder import Recorder
-
-    recorder = Recorder(has_gpu=False)
-    launches = CudaLaunches(recorder, OnGpu())
-    launches.copy("device_to_host", 1, 1 << 40, 16)  # before the call: it is no part of it
-    x = torch.zeros(8)
-    recorder.begin([x])
-    do(launches, x)
-    document: dict[str, Any] = recorder.end(x)[0]
-    return document
-
-
-@pytest.mark.parametrize(
-    ("do", "lacks", "steps"),
-    [
-        (lambda cuda, x: cuda.copy("device_to_host", 8, x.data_ptr(), 4), "copies values from the GPU to the host", []),
-        (lambda cuda, x: cuda.copy("default", 8, x.data_ptr(), 4), "memory that belongs to no tensor", []),
-        (lambda cuda, x: cuda.copy("host_to_device", x.data_ptr(), 8, 4), "memory that belongs to no tensor", []),
-        (lambda cuda, x: cuda.other("cudaGraphLaunch"), "calls cudaGraphLaunch, which is not recorded", []),
-        (lambda cuda, x: cuda.copy("host_to_host", 8, 16, 4), None, []),
-        (lambda cuda, x: cuda.copy("default", x.data_ptr() + 16, x.data_ptr(), 16), None, ["presage::copy"]),
-        (lambda cuda, x: cuda.fill(x.data_ptr() + 4, 0, 8), None, ["presage::fill"]),
-        (lambda cuda, x: cuda.sync("cudaDeviceSynchronize"), None, ["cudaDeviceSynchronize"]),
-    ],
-)
-def test_what_host_code_copies_on_a_gpu_is_recorded_or_said_to_lack(
-    has_triton: None, do: Any, lacks: str | None, steps: list[str]
-) -> None:
-    document = _recorded(do)
-    assert (lacks in document["lacks"]) if lacks else document["lacks"] is None
-    assert [step["name"] for step in document["steps"]] == steps
-
-
-def test_what_a_captured_graph_lacks_a_call_that_replays_it_lacks(has_triton: None) -> None:
-    import torch
-
-    from presage.static.tracing.recorder import Recorder
-
-    recorder, x = Recorder(has_gpu=False), torch.zeros(8)
-    recorder.begin_capture()
-    recorder.lack("it copies what it should not")
-    captured = recorder.end_capture()
-    found = []
-    for does in (lambda: None, lambda: recorder.replay(captured)):
-        recorder.begin([x])
-        does()
-        found.append(recorder.end(x)[0]["lacks"])
-    assert found == [None, "it copies what it should not"]
-
-
-def test_a_module_that_writes_to_variables_of_the_device_is_forecast_and_not_replayed(has_triton: None) -> None:
-    import torch
-
-    from presage.static import inline_cuda
-    from presage.static.tracing.cuda_launches import CudaLaunches
-    from presage.static.tracing.recorder import Recorder
-
-    def traced(run: OnGpu | None) -> tuple[Any, Any]:
-        recorder, unit = Recorder(has_gpu=False), inline_cuda.Unit("", "k.cu", "sm_90a")
-        launches, code = CudaLaunches(recorder, run), inline_cuda.DeviceCode(b"code", "", "", "sm_90a")
-        launches.to_variable(unit, "taps", 0, 1, 8, 0)
-        unit.codes.append(code)
-        recorder.begin([])
-        launches.launch(code, "f", inline_cuda.Configuration((1, 1, 1), (32, 1, 1)), [])
-        document, _ = recorder.end(torch.zeros(1))
-        return document["lacks"], document["notes"]
-
-    why = "its host code writes to taps, a variable of the device"
-    assert traced(None) == (None, [why])
-    assert traced(OnGpu()) == (why, [])
-
-
-def test_equal_launches_are_walked_once(has_triton: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    from presage.static.tracing import run
-
-    def launch(grid: int, *parameters: tuple[str, list[list[int]]]) -> dict[str, Any]:
-        given = [{"hex": content, "pointers": pointers} for content, pointers in parameters]
-        about = {"name": "k", "cubin": 0, "grid": [grid, 1, 1], "block": [32, 1, 1], "cluster": [1, 1, 1]}
-        return {"kind": "cuda", "parameters": given, **about}
-
-    one, other = ("00" * 8, [[0, 1, 0]]), ("11" * 8, [[0, 2, 0]])
-    steps = [launch(1, one), launch(1, other), launch(2, one), {"kind": "sync"}, launch(1, ("11" * 8, []))]
-    monkeypatch.setattr(run, "_walked", lambda document, step, texts: {"of": steps.index(step)})
-    assert [found and found["of"] for found in run._executed({"steps": steps}, {})] == [0, 0, 2, 3, 4]

@@ -268,6 +268,8 @@ def test_what_host_code_of_the_communities_does(inspect_sources):
         ("    add[(4,)](x, torch.empty(1000), 1000, 256)\n", "a tensor in the host's memory cannot be passed"),
         ("    add[(1000 / 256,)](x, y, 1000, 256)\n", "'float' object cannot be interpreted as an integer"),
         ("    add[(4,)](x, y, int(x.sum().item()), 256)\n", "the host code asks for a tensor's value"),
+        ("    x[x > 0] + 1\n", "the host code makes a tensor whose shape depends on values"),
+        ("    x.to_sparse() + 1\n", "the host code makes or uses a sparse tensor, which cannot be traced"),
         ("    torch.ops.aten._fused_moe(x)\n", "_fused_moe"),
         ("    x.frob()\n", "'Tensor' object has no attribute 'frob'"),
         ("    raise RuntimeError('\\x1b[2J \\ud800 ' + 'x' * 10000)\n", "RuntimeError: ?[2J ? xxx"),

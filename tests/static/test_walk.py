@@ -146,6 +146,13 @@ def test_one_round_counts_of_a_loop_whose_end_is_not_known_and_is_marked(loop: s
     assert 0 < unbounded["instructions"] < every["instructions"]
 
 
+def test_a_branch_past_a_jump_does_not_jump_where_memory_decides() -> None:
+    """NVRTC takes a loop out of a condition, so that the branch leads to the loop that does the work."""
+    fork = "ld.global.u32 %r5, [%rd1]; setp.lt.s32 %p0, %r5, 7; @%p0 bra $WORK; bra.uni $END; $WORK: st.global"
+    text = LOOP.format(step=1).replace("st.global", fork).replace(".reg .pred", ".reg .pred %p0; .reg .pred")
+    assert walked(text, "loop", 0, 9)["global_store"] == 9
+
+
 @pytest.mark.parametrize("row", ["mov.u32 %r3, %ctaid.x;", "mov.u32 %r4, %ctaid.x; rem.u32 %r3, %r4, 64;"])
 def test_a_triangle_counts_as_its_mean(row: str) -> None:
     """A block that does as much as its number, alone or as the row of a row and a head, as under a causal mask."""

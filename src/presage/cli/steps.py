@@ -67,12 +67,12 @@ def _step_ns(trace: Trace, hardware: Hardware) -> dict[int, float]:
 
 def _row(trace: Trace, key: tuple[Any, ...], numbers: Sequence[int], weight: float, every: float) -> list[str]:
     kind, name, shapes = key
-    step = trace.steps[numbers[0]]
     if kind in FREE:
         return [name, kind, str(len(numbers)), shapes, "", "", "", ""]
     count = len(numbers)
-    size = _amount(count * roofline.moved_bytes(trace, step), "B")
-    flops = _amount(count * operations.of_step(trace, step)[0], "")
+    each = [trace.steps[number] for number in numbers]
+    size = _amount(sum(roofline.moved_bytes(trace, step) for step in each), "B")
+    flops = _amount(sum(operations.of_step(trace, step)[0] for step in each), "")
     if kind == "host":
         return [name, kind, str(count), shapes, size, flops, "", ""]
     return [

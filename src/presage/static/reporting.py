@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from presage.core.errors import PresageError
+from presage.kernels.kernel import Kernel
 from presage.static import cache, compiling, cubin, cuda_source, modules, pipes, report, roofline, sass
 from presage.static.cubin import Resources
 from presage.static.launch_request import Job
@@ -20,6 +21,7 @@ from presage.static.trace import Trace
 _COMPILERS = {"cuda": cuda_source, "triton": modules, "torch": modules}
 _LOADED_FROM = re.compile(r"[^\s\"'(]*\bkernel\.(cu(?=\()|py\b)")
 """The name under which compilers and Python see a kernel's source."""
+_IN_A_HEADER = re.compile(r"^\s*/\S*\(\d+\): error", re.MULTILINE)
 _ERROR_LINES, _ERROR_SIGNS, _NOTES = 12, 400, 20
 
 
@@ -90,7 +92,7 @@ def _compiled(job: Job, answer: Mapping[str, Any]) -> _Outcome:
     notes = tuple(_printable(note) for note in answer.get("notes", ()))[:_NOTES]
     if answer.get("status") in report.STATUSES and answer["status"] != "ok":
         said = _LOADED_FROM.sub(lambda _: job.kernel.family, _printable(answer.get("error")))
-        return _Outcome(answer["status"], error=said, notes=notes)
+        return _Outcome(answer["status"], error=_hint(job.kernel, said) + said, notes=notes)
     if "trace" in answer:
         answer = {**answer, "trace": Trace.from_document(answer["trace"])}
         notes = tuple(_printable(note) for note in answer["trace"].notes)[:_NOTES]
@@ -110,6 +112,14 @@ def _compiled(job: Job, answer: Mapping[str, Any]) -> _Outcome:
     if job.kernel.language == "triton" and not found:
         notes = ("the host code launched no Triton kernel", *notes)
     return _Outcome("ok", tuple(found), None, _priced(answer), notes)
+
+
+def _hint(kernel: Kernel, error: str) -> str:
+    """What to do if a header does not compile because it uses a tunable's name, which is a macro in a bare kernel."""
+    used = [name for name in kernel.values if re.search(rf"\b{re.escape(name)}\b", error)]
+    if not kernel.is_bare or not used or not _IN_A_HEADER.search(error):
+        return ""
+    return f"the tunable {used[0]} is a macro, also in the headers that the file includes: a longer name may help\n"
 
 
 def _priced(answer: Mapping[str, Any]) -> Trace | None:

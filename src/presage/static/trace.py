@@ -56,7 +56,7 @@ _WORDS = {
 _OPERATOR = re.compile(r"aten::[A-Za-z_][A-Za-z0-9_]{0,100}\.[A-Za-z][A-Za-z0-9_]{0,100}", re.ASCII)
 _REFUSED = re.compile(
     r"aten::(from_file|record_stream|_?pin_memory|set_data|_backward|requires_grad_|_print|_assert\w*|item|"
-    r"_local_scalar_dense|set_|resize_|_resize_output_|_cuda\w*|__\w*)\."
+    r"_local_scalar_dense|set_|resize_|_resize_output_|_cuda\w*|__(?!(i?[lr]shift|i?and|i?or|i?xor)__)\w*)\."
 )
 """Operators that a trace must not contain, since they do more than compute with tensors."""
 _MOST_CODE = 64 << 20

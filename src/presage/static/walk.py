@@ -9,6 +9,7 @@ disassembly cannot.
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -208,6 +209,9 @@ class _Program:
         self.blocks = [self._block(block.instructions, needed) for block in entry.blocks]
         for number, (start, _) in enumerate(entry.loops):
             self.blocks[start].counts[len(COUNTED) + number] = 1
+        for number, (block, jump) in enumerate(itertools.pairwise(self.blocks)):
+            if block.guard and block.target == number + 2 and len(entry.blocks[number + 1].instructions) == 1:
+                block.otherwise = jump.target if jump.guard is None else None
         self.headers = {b.target for n, b in enumerate(self.blocks) if b.target is not None and 0 <= b.target <= n}
 
     def register(self, name: str) -> int:

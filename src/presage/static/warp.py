@@ -57,6 +57,9 @@ class Ready:
     """The index of the block that its branch leads to; -1 is the program's end, None means no branch."""
     guard: tuple[int, bool] | None = None
     """The predicate register of its branch, and whether the branch is taken when the predicate is false."""
+    otherwise: int | None = None
+    """Where the block after it only jumps to, if the branch leads past that block: `@p bra A; bra B; A:` is how a
+    compiler may write `@!p bra B; A:`."""
 
 
 class Code(Protocol):
@@ -356,6 +359,8 @@ class Warp:
             # The predicate depends on memory: fall through. At the end of a loop that is one round of it. This is right
             # where the loop waits for other blocks, and almost right where it tries again until something fits. A loop
             # through data of an unknown length needs more, so what the round did is counted as unbounded, too.
+            if block.otherwise is not None:
+                after, target = target, block.otherwise
             self._go(mask, after)
             if target in self._entered and target <= number:
                 since = self.counts - self._entered[target]

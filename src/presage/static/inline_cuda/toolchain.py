@@ -36,6 +36,9 @@ RUNTIME = "presage_inline_runtime"
 _HOME = "PRESAGE_INLINE_CUDA"
 _WHY_NOT = "PRESAGE_INLINE_CUDA_MISSING"
 _FLAGS = ("-std=c++20", "-w", "-O0", "-fPIC", "-pipe")
+_WITH_HEADERS = "-O1"
+"""For what is compiled with the precompiled headers, and for these: -O0 would emit a thousand of their functions that
+nobody calls, which takes longer than -O1 takes for the others."""
 _WITH_GPU, _WITHOUT_GPU = "with_gpu", "without_gpu"
 _LINKER = "linker"
 """A file with the options that choose a linker: the fast one does not find every compiler's libraries."""
@@ -135,6 +138,7 @@ def host_command(
         *(
             compiler(),
             *_FLAGS,
+            *([] if whole else [_WITH_HEADERS]),
             *macros,
             *before,
             *_includes(ours_first=not whole),
@@ -189,7 +193,7 @@ def torch() -> Torch:
 @cache
 def _identity() -> str:
     about = [compiler(), torch().version, str(torch().folder), str(torch().has_cuda), str(toolkit.host_includes())]
-    about += [*_FLAGS, sysconfig.get_path("include"), sysconfig.get_config_var("EXT_SUFFIX") or ""]
+    about += [*_FLAGS, _WITH_HEADERS, sysconfig.get_path("include"), sysconfig.get_config_var("EXT_SUFFIX") or ""]
     for place in (Path(os.path.realpath(compiler())), torch().folder / "version.py"):
         about.append(f"{place.stat().st_size} {place.stat().st_mtime_ns}")
     content = b"".join(file.read_bytes() for file in sorted(SOURCES.rglob("*.*")) if file.suffix in (".h", ".cpp"))
@@ -223,7 +227,7 @@ def _make(home: Path) -> None:
 
 def _steps() -> Iterator[tuple[str, list[str]]]:
     header = [*_includes(ours_first=True), "-x", "c++-header", "host.h", "-o", "host.h.gch"]
-    yield "torch's headers", [compiler(), *_FLAGS, *header]
+    yield "torch's headers", [compiler(), *_FLAGS, _WITH_HEADERS, *header]
     few = "-DAT_PER_OPERATOR_HEADERS"  # torch's headers then leave out its operators, of which ours use none
     for name in ("runtime", _WITH_GPU, _WITHOUT_GPU):
         source = str(SOURCES / f"{name}.cpp")

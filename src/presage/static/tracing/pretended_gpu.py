@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from presage.static.tracing.recorder import Recorder
     from presage.static.tracing.triton_driver import RecordingDriver
 
+_CHANNELS_LAST = (torch.channels_last, torch.channels_last_3d)
+
 
 class WithoutGpu(TorchFunctionMode):  # type: ignore[misc]
     """Replaces what torch functions cannot do without a GPU. Random generators of any device are ignored, since no
@@ -256,6 +258,7 @@ def pretend(request: Mapping[str, Any], recorder: Recorder, driver: RecordingDri
     torch.library.custom_op = torch.library.triton_op = _plain_operator
     torch.library.wrap_triton = lambda kernel: kernel
     _describe_bincount(recorder)
+    _describe_convolution()
     _leave_uncompiled(recorder)
     _use_cudnn()
     _use_fused_attention()
@@ -304,6 +307,23 @@ def _describe_gru_cell() -> None:
             return torch.empty_like(state), state.new_empty(state.shape[0], 5 * state.shape[1])
 
     fake_impls.register_op_impl(torch.ops.aten._thnn_fused_gru_cell.default)(described)
+
+
+def _describe_convolution() -> None:
+    """Tell torch that the results of cuDNN's convolutions have their channels last if the image or the weights have. A
+    torch without CUDA does not know."""
+    operator = torch.ops.aten.convolution.default
+    original = fake_impls.op_implementations_dict[operator]
+
+    def described(mode: Any, func: Any, x: Any, weight: Any, *rest: Any, **named: Any) -> Any:
+        made = original(mode, func, x, weight, *rest, **named)
+        wanted = next((each for each in map(suggest_memory_format, (x, weight)) if each in _CHANNELS_LAST), None)
+        if wanted is None or x.device.type != "cuda" or torch.float64 in (x.dtype, weight.dtype):
+            return made
+        with mode:
+            return made.contiguous(memory_format=wanted)
+
+    fake_impls.op_implementations_dict[operator] = described
 
 
 def _describe_bincount(recorder: Recorder) -> None:
@@ -373,8 +393,10 @@ def _use_fused_attention() -> None:
         if fits and has_kernel and width % (8 if is_half else 4) == 0:
             mask = attn_mask
             if mask is not None:
+                if mask.dtype is torch.bool:
+                    at = {"dtype": query.dtype, "device": query.device}
+                    mask = torch.where(mask, torch.scalar_tensor(0.0, **at), torch.scalar_tensor(-torch.inf, **at))
                 mask = mask.expand(*query.shape[:3], key.shape[2])
-                mask = torch.zeros_like(mask, dtype=query.dtype) if mask.dtype is torch.bool else mask
             kernel = (
                 aten._scaled_dot_product_cudnn_attention if enable_gqa else aten._scaled_dot_product_efficient_attention
             )

@@ -279,6 +279,19 @@ def _needs_gpu(error: BaseException) -> bool:
     return any(sign in said for sign in _NEEDS_GPU)
 
 
+def _needed(error: BaseException) -> str:
+    """What the host code does with values that are not here."""
+    if type(error).__name__ == "DynamicOutputShapeException":
+        return f"the host code makes a tensor whose shape depends on values, and tensors have none here ({error})"
+    return f"the host code asks for a tensor's value, and tensors have none here ({error})"
+
+
+def _frames(error: BaseException) -> list[traceback.FrameSummary]:
+    """The calls of the module that led to the error, the innermost last."""
+    found = traceback.extract_tb(error.__traceback__)
+    return [frame for frame in found if os.path.basename(frame.filename) == host_code.FILE]
+
+
 def _reason(error: BaseException) -> str:
     """What Triton's compiler says beside the place in the source, or the error that caused it says; empty for other
     errors."""
@@ -309,16 +322,14 @@ def _explain(error: BaseException) -> str:
     if _started_a_program(error):
         text = f"the host code starts a program, which it cannot do here ({type(error).__name__}: {error})"
     if _needs_values(error):
-        text = f"the host code asks for a tensor's value, or a shape that follows from it; here is none ({error})"
+        text = _needed(error)
+    frames = _frames(error)
+    if _needs_gpu(error) and any("sparse" in str(frame.line) for frame in frames):
+        text = "the host code makes or uses a sparse tensor, which cannot be traced"
     if isinstance(error, HostCodeTimeoutError):
         text = str(error)
     if type(error).__name__ == "OutOfResources":
         return f"cannot launch: {error}"
-    frames = [
-        frame
-        for frame in traceback.extract_tb(error.__traceback__)
-        if os.path.basename(frame.filename) == host_code.FILE
-    ]
     if frames and not isinstance(error, SyntaxError):
         text += f"\n  at line {frames[-1].lineno}: {frames[-1].line}"
     return text
