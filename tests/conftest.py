@@ -10,6 +10,7 @@ if "PYTEST_XDIST_WORKER" in os.environ:  # before anything imports numpy
         os.environ.setdefault(name, "1")
 
 import contextlib
+import gc
 import hashlib
 import shutil
 from collections.abc import Iterator
@@ -31,8 +32,21 @@ settings.load_profile("presage")
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """`-m alone` imports only the files that can have such tests, since importing all takes longer than many tests."""
-    is_asked_for = config.option.markexpr == "alone" and collection_path.suffix == ".py"
+    is_asked_for = config.option.markexpr.partition(" ")[0] == "alone" and collection_path.suffix == ".py"
     return True if is_asked_for and "mark.alone" not in collection_path.read_text() else None
+
+
+gc.disable()  # until all tests are collected
+
+
+def pytest_collection_finish() -> None:
+    """What was collected stays to the end, and is not looked through again and again."""
+    gc.freeze()
+    gc.enable()
+
+
+def pytest_unconfigure() -> None:
+    gc.unfreeze()  # some modules complain of objects that are still there when Python ends
 
 
 @pytest.fixture(autouse=True, scope="session")

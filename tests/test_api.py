@@ -116,16 +116,21 @@ def test_a_recording_is_loaded_and_a_forecaster_judged_on_it() -> None:
     assert found.numbers
 
 
-@pytest.mark.alone
-def test_measuring_gives_one_or_several() -> None:
-    one = presage.measure("softmax", "rows.c", effort=ROUGH)
+def test_measuring_gives_one_or_several(tmp_path: Path) -> None:
+    file = tmp_path / "scale.c"
+    file.write_text(
+        "// presage: entry scale\n// presage: input x = float32[n]\n// presage: output y = float32[n]\n"
+        "// presage: case n = 4096\n// presage: tune STEP = 2, 3\n"
+        "void scale(const float *x, float *y, int n) {\n    for (int i = 0; i < n; i++) y[i] = 2.0f * x[i];\n}\n"
+    )
+    one = presage.measure(file, f"{file}@STEP=3", effort=ROUGH)
     assert isinstance(one, presage.Measurement)
     assert one.speedup
-    problem = presage.load_problem("softmax")
+    problem = presage.load_problem(file)
     device = presage.load_device("cpu")
     try:
         several = presage.measure(
-            problem, [presage.load_kernel(problem, "naive.c"), "rows.c"], device=device, anchor="none", effort=ROUGH
+            problem, [presage.load_kernel(problem, file), f"{file}@STEP=3"], device=device, anchor="none", effort=ROUGH
         )
     finally:
         device.close()

@@ -1,7 +1,8 @@
 """The catalogue's families compute what they should, as far as that can be seen without a GPU.
 
 A family is shared by many operations. Here every eighth in CUDA and one of each room in Triton is rehearsed with one of
-them, in its first configuration. `benchmarks/rehearsals.py` rehearses recorded kernels of each operation.
+them, in its first configuration; of these, three quarters only in sweeps. `benchmarks/rehearsals.py` rehearses recorded
+kernels of each operation.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sweeps import mostly_in_sweeps
 
 from presage import Case, Kernel, Problem
 from presage.devices.emulation.rehearser import Rehearser, small_cases
@@ -85,12 +87,12 @@ def rehearse(rehearser: Rehearser, name: str) -> None:
 
 
 @pytest.mark.skipif(not shutil.which("g++"), reason="there is no g++")
-@pytest.mark.parametrize("name", written_in("cuda")[::8])
+@pytest.mark.parametrize("name", mostly_in_sweeps(written_in("cuda")[::8]))
 def test_cuda(name: str, rehearser: Rehearser) -> None:
     rehearse(rehearser, name)
 
 
-@pytest.mark.parametrize("name", one_of_each_room("triton"))
+@pytest.mark.parametrize("name", mostly_in_sweeps(one_of_each_room("triton")))
 def test_triton(name: str, rehearser: Rehearser) -> None:
     pytest.importorskip("triton")
     rehearse(rehearser, name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import resource
 import zlib
 from pathlib import Path
 
@@ -21,6 +22,17 @@ def test_a_link_is_replaced_and_not_followed(link: object, tmp_path: Path) -> No
     assert (other.read_text(), (tmp_path / "page").read_text()) == ("mine", "theirs")
     assert not (tmp_path / "page").is_symlink()
     assert sorted(file.name for file in tmp_path.iterdir()) == ["other", "page"]
+
+
+def test_a_disk_that_is_full_is_told_with_the_file(tmp_path: Path) -> None:
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10, before[1]))
+    try:
+        with pytest.raises(OSError, match="page"):
+            write_whole(tmp_path / "page", "more than ten")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert not list(tmp_path.iterdir())
 
 
 def test_nothing_is_left_of_what_could_not_be_written(tmp_path: Path) -> None:

@@ -1,4 +1,5 @@
-"""The recorded H200 that comes with presage, and the model learned from it."""
+"""The recorded H200 that comes with presage, and the model learned from it. What a sweep reads is data: it changes only
+where somebody records anew."""
 
 from __future__ import annotations
 
@@ -13,6 +14,7 @@ from presage.forecasters.learned import installed
 
 
 @pytest.mark.slow
+@pytest.mark.sweep
 def test_it_keeps_its_promises(capsys: pytest.CaptureFixture[str]) -> None:
     assert main.main(["corpus", "check", "h200", "--quick", "--json"]) == 0
     card = json.loads(capsys.readouterr().out)

@@ -6,8 +6,10 @@ import contextlib
 import copy
 import os
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
+from elsewhere import REFERENCE, TASK, UTILS
 
 from presage import Case, Device, Effort, Kernel, Measurement, PresageError, Problem
 from presage.core import machine
@@ -89,3 +91,15 @@ def on_an_idle_machine() -> None:
     load, cores = os.getloadavg()[0], machine.cores()
     if load > 2 * cores:
         pytest.skip(f"the load is {load:.1f} on {cores} cores")
+
+
+@pytest.fixture
+def task(tmp_path: Path) -> Path:
+    """A task in GPU MODE's form."""
+    folder = tmp_path / "scaled_add_py"
+    folder.mkdir()
+    (folder / "task.yml").write_text(TASK)
+    (folder / "task.py").write_text("input_t = output_t = object\n")
+    (folder / "reference.py").write_text(REFERENCE)
+    (tmp_path / "utils.py").write_text(UTILS)
+    return folder

@@ -5,6 +5,7 @@
   title "output", which follows a `python` block. `…` stands for any text, on its own in a line for any lines.
 - `<!-- needs: gpu -->` before a block names what a machine that runs tests may lack; `HERE` lists the words. A block
   that cannot run is parsed: its commands take the arguments that they are given.
+- Guides (docs/how-to) run in sweeps; otherwise they are parsed, too.
 
 `PYTHONPATH=tests/helpers python tests/docs/test_examples.py` writes what is printed today into the pages.
 """
@@ -199,11 +200,32 @@ def agree(shown: str, output: str) -> bool:
     return re.fullmatch(pattern, re.sub(r" +$", "", output.rstrip(), flags=re.MULTILINE)) is not None
 
 
+def runs_in_sweeps(page: Path) -> bool:
+    """Guides do with other files what the README, the tutorial and the tests of templates do."""
+    return page.parent.name == "how-to"
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("page", pages(), ids=lambda page: page.relative_to(ROOT).as_posix())
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(
+            page,
+            id=page.relative_to(ROOT).as_posix(),
+            marks=[pytest.mark.sweep] if runs_in_sweeps(page) else [],
+        )
+        for page in pages()
+    ],
+)
 def test_every_example_of_the_page_runs(page: Path, tmp_path: Path, programs: Sequence[str]) -> None:
     for command, shown, output in printed(Folder(tmp_path, programs), blocks(page)):
         assert agree(shown, output), f"{page.name}: {command}\nprints\n{output}\nand not\n{shown}"
+
+
+def test_commands_of_guides_take_their_arguments() -> None:
+    for page in filter(runs_in_sweeps, pages()):
+        for block in blocks(page):
+            parse(block)
 
 
 def test_pages_name_only_needs_and_scripts_that_exist() -> None:

@@ -24,12 +24,16 @@ OFTEN_NEEDED = (
 
 
 def serve(path: str) -> None:
+    import gc
     import importlib
     import signal
     import threading
 
+    gc.disable()
     for name in (*PROGRAMS.values(), *OFTEN_NEEDED):
         importlib.import_module(name)
+    gc.freeze()  # copies need not look through what was imported
+    gc.enable()
     sys.modules["presage.devices.exclusive"].PLACES = (os.path.dirname(path),)  # nobody waits for others' measurements
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     with socket.socket(socket.AF_UNIX) as listening:

@@ -57,7 +57,7 @@ def test_an_agent_forecasts_twenty_measures_three_and_follows_a_search(
 
     async def leave(ask: Any) -> int:
         """A server that ends stops its searches."""
-        await ask("start_search", problem="topk_rows", device=H200, budget=150, run="long")
+        await ask("start_search", problem="topk_rows", device=H200, budget=150, run="long", forecaster="uniform")
         told = await ask("follow_search", run="long", wait_seconds=0)
         while told["measured"] < 2:
             told = await ask("follow_search", run="long", wait_seconds=0.2)

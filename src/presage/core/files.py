@@ -23,6 +23,9 @@ def write_whole(path: Path, content: str | bytes) -> None:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
         os.replace(part, path)
+    except OSError as error:
+        error.filename = error.filename or str(path)  # where the disk is full, Python names no file
+        raise
     finally:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(part)

@@ -6,6 +6,7 @@ It runs no foreign code, and does not use the GPU, whose state would not survive
 from __future__ import annotations
 
 import contextlib
+import gc
 import importlib
 import json
 import os
@@ -89,11 +90,14 @@ def main() -> None:
     settings = json.loads(sys.argv[1])
     control = socket.socket(fileno=settings["control"])
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends this process itself
+    gc.disable()  # what is imported stays: looking through it takes a sixth of the time, here and in each child
     for name in settings["imports"]:
         module, _, function = name.partition(":")
         with contextlib.suppress(ImportError):
             found = importlib.import_module(module)
             if function:
                 getattr(found, function)()
+    gc.freeze()
+    gc.enable()
     control.send(b"ready")
     serve(control)
