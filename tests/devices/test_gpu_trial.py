@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-from presage import Case, Effort, Kernel, Problem, Status, load_recording
+from presage import Case, Effort, Kernel, Problem, Status
 from presage.devices.child import VerdictError, Window
 from presage.devices.gpu_memory import GIB, CrowdedError
 from presage.devices.gpu_observation import (
@@ -22,7 +22,6 @@ from presage.devices.gpu_observation import (
 )
 from presage.devices.gpu_trial import CalledAheadError, GpuTrial
 from presage.devices.module_trial import ModuleTrial
-from presage.devices.recorded import RecordedDevice
 from presage.kernels.kernel import from_source
 from presage.problems import registry
 
@@ -346,28 +345,6 @@ def test_no_call_is_believed_to_be_faster_than_one_that_is_made_alone(
     assert observation.typical_ns() == typical * US
     monkeypatch.setattr(GpuTrial, "_how", lambda _: "")
     assert ("less was found than a call that is made alone can take" in trial._how()) == (typical == 35)
-
-
-@pytest.mark.parametrize("name", ["sum", "sum_of_squares", "matvec", "lerp", "vector_add"])
-def test_no_recorded_call_was_faster_than_one_that_is_made_alone(name: str) -> None:
-    """Nor would it have been called impossible."""
-    gpu_peaks = pytest.importorskip("presage.devices.gpu_peaks")
-
-    class H200(gpu_peaks.GpuPeaks):  # type: ignore[misc,name-defined]
-        l2_bytes = 60 << 20
-
-        def __init__(self) -> None:
-            facts = recording.facts["facts"]
-            self._best = {"bandwidth": facts["peak_bandwidth"], "float16": facts["peak_half_flops"]}
-
-    recording = load_recording("h200")
-    device, peaks = RecordedDevice(recording), H200()
-    problem = device.problem(name)
-    single = {case.name: peaks.single_ns(problem, case) for case in problem.timed["gpu"]}
-    rows = device.rows(name).values()
-    timed = [(case.median.value, single[case.case]) for row in rows for case in row.cases if case.case in single]
-    assert timed
-    assert all(took > least > 5000 for took, least in timed)
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,8 @@ from presage.static.trace import ITEM_SIZES, TensorSpec
 TOGETHER, TOGETHER_BYTES = 64, 64 << 20
 """The inputs of up to TOGETHER calls are made at a time, as long as they and their outputs take at most
 TOGETHER_BYTES."""
+NEEDED_SECONDS = 5.0
+"""The most seconds for finding out which inputs have to be read."""
 
 
 class ProblemError(PresageError):
@@ -107,6 +109,13 @@ class ChildExaminer:
         with self._reading():
             wrong = answer["wrong"]
         return None if wrong is None else str(wrong)[:_MOST_SAID]
+
+    def needed(self, case: Case) -> list[int]:
+        """The numbers of the inputs that every kernel has to read as a whole, as far as that is found out in time."""
+        seconds = min(NEEDED_SECONDS, self._seconds / 4)
+        answer = self._ask("needed", case=dict(case.dims), seed=secrets.randbelow(2**31), seconds=seconds)
+        with self._reading():
+            return [_whole(number) for number in answer["needed"]]
 
     def _tensors(self, case: Case, outputs: bool) -> dict[str, Any]:
         """The description of a case's tensors for the child, and their offsets in the arena."""

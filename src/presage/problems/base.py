@@ -204,6 +204,10 @@ class Problem(Shown, ABC):
     def cost(self, case: Case) -> Cost:
         return Cost(self.bytes(case), self.flops(case))
 
+    def moved_bytes(self, case: Case) -> int:
+        """The bytes that a call must move, as far as that can be found out; 0 if it is not known."""
+        return self.cost(case).bytes
+
     def given(self, suffix: str) -> Mapping[str, str]:
         """The problem's code for the placeholders of shared families, by name. `suffix` is that of the kernel files:
         `.c`, `.cu` or `.py`."""

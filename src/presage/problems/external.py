@@ -71,6 +71,9 @@ class Examiner(Protocol):
     def difference(self, case: Case, inputs: Sequence[Any], outputs: Sequence[Any]) -> str | None:
         """Return why these outputs are wrong, or None if they are right."""
 
+    def needed(self, case: Case) -> list[int]:
+        """Return the numbers of the inputs that every kernel has to read as a whole."""
+
     def let_go(self) -> None:
         """Free memory that is kept for later calls."""
 
@@ -106,6 +109,8 @@ class ExternalProblem(Problem):
         self.thinned: set[str] = set()
         """The names of the cases for which an output that does not depend on the inputs would be right, unless parts of
         the inputs are scaled down; filled once outputs were compared."""
+        self._moved: dict[str, int] = {}
+        """The bytes that every kernel has to move, for cases for which that was asked."""
         self._examiner: Examiner | None = None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -192,7 +197,7 @@ class ExternalProblem(Problem):
             raise PresageError(f"{self.path}: its cases have different numbers of tensors, which cannot be measured")
         ((names, outputs),) = kinds
         known = copy.copy(self)
-        known.layouts, known._examiner, known.notes, known.thinned = layouts, examiner, {}, set()
+        known.layouts, known._examiner, known.notes, known.thinned, known._moved = layouts, examiner, {}, set(), {}
         known.inputs = tuple(Array(name, "", "", i in written) for i, name in enumerate(names))
         known.outputs = tuple(Array(f"output {i}" if outputs > 1 else "output", "", "") for i in range(outputs))
         return known
@@ -274,6 +279,15 @@ class ExternalProblem(Problem):
         depend on, such as some rows of a table, or the filled part of a cache."""
         written = [a for a in self.outputs if not self.is_passed_on(a, case) and not self.may_overlap(a, case)]
         return Cost(sum(self.array_bytes(array, case) for array in written), 0)
+
+    def moved_bytes(self, case: Case) -> int:
+        """The bytes of the outputs and of inputs of which every value matters, found out by asking the reference. If
+        there is no such input, 0: a kernel may have its answer ready."""
+        if case.name not in self._moved:
+            specs, numbers = self.layout(case).inputs, self._asked.needed(case)
+            read = sum(spec.bytes for number, spec in enumerate(specs) if number in numbers and not spec.overlaps)
+            self._moved[case.name] = self.cost(case).bytes + read if read else 0
+        return self._moved[case.name]
 
     def flops(self, case: Case) -> int:
         """0, since the operations are not known: the roofline is that of the bytes alone."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from presage.devices.worker import swallowed, tensors
+from presage.devices.worker import needed, swallowed, tensors
 from presage.devices.worker.exactness import are_equal, is_as_exact
 from presage.devices.worker.module import as_data, initial_inputs, load_reference, set_seed, to_device
 from presage.sandbox import foreign
@@ -88,6 +88,19 @@ class ExaminerRunner:
         if self._torch.cuda.is_available() and self._torch.cuda.memory_reserved() > _HOARD:
             self._torch.cuda.empty_cache()  # the candidate needs it
         return {"wrong": wrong, "note": self._notes[key], "thins": key in self._thins}
+
+    def needed(self, command: dict[str, Any]) -> dict[str, Any]:
+        """Return which inputs of a case every kernel has to read as a whole; none if that cannot be found out."""
+        found: list[int] = []
+        with contextlib.suppress(Exception):  # there is no memory, or the reference is not made for such values
+            data = self._reference.make(command["case"], command["seed"])
+            template, inputs, _ = tensors.split(data, self._torch)
+            own = [tensor.clone() for tensor in inputs]
+            given = tensors.join(template, own, self._torch)
+            answers = partial(self._reference.answer, given), partial(self._reference.answer_in_double, given)
+            found = needed.needed(own, *answers, command["seed"], command["seconds"], self._torch)
+        self.let_go(command)
+        return {"needed": found}
 
     def _others(self, template: Any, inputs: Sequence[Any], style: str) -> Any:
         return tensors.join(template, self._thinned(inputs, _SEED_OF_OTHERS, style), self._torch)
@@ -191,7 +204,7 @@ class KernelBench:
             self._model = self._build(self._device)
         return self._model
 
-    def _answer(self, data: Any) -> list[Any]:
+    def answer(self, data: Any) -> list[Any]:
         return self._answer_of(self._built(), data)
 
     def _answer_of(self, model: Any, data: Any) -> list[Any]:
@@ -202,8 +215,8 @@ class KernelBench:
     def examine(self, case: dict[str, Any], data: Any, seed: int) -> str | None:
         """Return in words which outputs KernelBench's tolerance swallows, or None. They are compared relative to their
         scale instead, as strictly as an honest implementation allows."""
-        expected = self._answer(data)
-        exact = self._answer_in_double(data)
+        expected = self.answer(data)
+        exact = self.answer_in_double(data)
         others = self._answer_to_others(case, seed)
         notes = []
         self._passable = []
@@ -238,7 +251,7 @@ class KernelBench:
             return False
         try:
             others = make_others()
-            right, moved, exact = self._answer(data), self._answer(others), self._answer_in_double(others)
+            right, moved, exact = self.answer(data), self.answer(others), self.answer_in_double(others)
         except Exception:  # the reference may not be made for such data
             return False
         return bool(exact) and any(
@@ -254,7 +267,7 @@ class KernelBench:
     def _answer_to_others(self, case: dict[str, Any], seed: int) -> list[Any]:
         """The answer to other inputs; empty if there is no memory for it."""
         try:
-            return self._answer(self.make(case, seed))
+            return self.answer(self.make(case, seed))
         except self._torch.OutOfMemoryError:
             return []
 
@@ -268,16 +281,16 @@ class KernelBench:
         its answer in double precision. They are also right if they are about as far from the latter as the reference
         is, or as the reference would be in TF32 if its settings allow TF32. For thinned inputs, whose answer should
         only be another one, the tolerance is wider."""
-        expected, outputs = self._answer(data), _real(outputs, self._torch)
+        expected, outputs = self.answer(data), _real(outputs, self._torch)
         if is_thinned:
             found = self._compare(expected, outputs, self._close_enough)
-            return found if found and self._is_sound(expected, self._answer_in_double(data)) else None
+            return found if found and self._is_sound(expected, self.answer_in_double(data)) else None
         found = self._compare(expected, outputs)
         if found is None:
             return None
-        if self._compare(expected, self._answer(data)):
+        if self._compare(expected, self.answer(data)):
             raise ValueError("the model answers the same inputs differently each time: there is state or chance in it")
-        exact = self._answer_in_double(data)
+        exact = self.answer_in_double(data)
         if exact and (self._compare(exact, outputs) is None or self._are_as_exact(expected, expected, exact, outputs)):
             return None
         loose = self._answer_in_tf32(data) if exact and self._may_use_tf32(expected) else []
@@ -296,7 +309,7 @@ class KernelBench:
         from presage.devices.worker.in_tf32 import InTf32
 
         with InTf32():
-            return self._answer_in_double(data)
+            return self.answer_in_double(data)
 
     def _are_as_exact(
         self, given: Sequence[Any], expected: Sequence[Any], exact: Sequence[Any], outputs: Sequence[Any]
@@ -314,7 +327,7 @@ class KernelBench:
         except self._torch.OutOfMemoryError:
             return False
 
-    def _answer_in_double(self, data: Any) -> list[Any]:
+    def answer_in_double(self, data: Any) -> list[Any]:
         """The answer in double precision; empty if the model cannot be converted to doubles."""
         try:
             return self._answer_of(self._in_double(), [_wide(value, self._torch) for value in data])
@@ -407,6 +420,12 @@ class GpuMode:
                     if self._judged(tensors.join(template, changed, self._torch), outputs) is None:
                         found.append(i)
         return found
+
+    def answer(self, data: Any) -> list[Any]:
+        return _real(_parts(self._module.ref_kernel(self._copy(data)), self._torch), self._torch)
+
+    def answer_in_double(self, data: Any) -> list[Any]:
+        return []  # the task has no other reference
 
     def _other_values(self, tensor: Any, seed: int) -> Any:
         """Other values for a tensor. Floats are drawn anew; integers, which may be indices, are only reordered."""
