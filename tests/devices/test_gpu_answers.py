@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from types import SimpleNamespace
 from typing import Any
 
@@ -35,6 +36,11 @@ RIGHT = {
 }
 
 
+DEEP: Any = []
+for _ in range(5000):
+    DEEP = [DEEP]
+
+
 class Nothing:
     """Inputs of a call that takes none."""
 
@@ -62,6 +68,7 @@ class Nothing:
         pytest.param(
             [[{k: v for k, v in RIGHT.items() if k != "is_input"}]], True, Status.CHEATING, id="no word of it"
         ),
+        pytest.param([[RIGHT | {"dtype": DEEP}]], True, Status.CHEATING, id="a dtype that cannot be written"),
         pytest.param([[5]], True, Status.CHEATING, id="a number"),
         pytest.param([["torch.Tensor"]], True, Status.CHEATING, id="a text"),
         pytest.param([None], True, Status.CHEATING, id="nothing"),
@@ -75,6 +82,16 @@ def test_what_was_returned_must_be_described(outputs: Any, timed: bool, status: 
     answer = {} if outputs is None else {"outputs": outputs}
     trial.attempt(trial._refuse_returned, CASE, 0, Window(0, 0, 0, 1, answer), timed)
     assert (trial.verdict.status if trial.verdict else Status.OK) == status
+
+
+def test_a_stride_must_be_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    """JSON has infinite ones, too. What the parent cannot read ends the trial, and not the measurement of all."""
+    trial = ModuleTrial(ADDITION, EAGER, Effort())
+    monkeypatch.setattr(type(ADDITION), "any_order", True)
+    answer = {"outputs": [[RIGHT | {"stride": [math.inf]}]]}
+    trial.attempt(trial._refuse_returned, CASE, 0, Window(0, 0, 0, 1, answer), True)
+    assert trial.verdict is not None
+    assert trial.verdict.status is Status.CHEATING
 
 
 class FakeChild:

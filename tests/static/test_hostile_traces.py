@@ -387,6 +387,7 @@ def launches() -> Iterator[tuple[str, Change]]:
     yield from named("block", "steps.3.block", (*BAD_THREES, *BAD_BLOCKS))
     yield from named("shared", "steps.3.shared", (None, True, 0.5, "0", -1, 1 << 20, HUGE, [0], *NOT_NUMBERS))
     yield from named("parameters", "steps.3.parameters", BAD_PARAMETERS)
+    yield "options that nest too deeply", setting("steps.3.options", {"constants": nested(500)})
     yield "a pointer to what no step has made", setting("steps.0.results", [])
     yield from named("cubins", "cubins", BAD_CUBINS)
     yield "more code than any kernel has", lambda trace: trace.update(cubins=["A" * 200_000_000])

@@ -41,6 +41,10 @@ Message = TypeVar("Message")
 _OUTPUT_TAIL = 2000
 
 
+UNREADABLE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+"""The errors that an answer causes that foreign code has written."""
+
+
 class VerdictError(Exception):
     """Ends a kernel's trial, with its status and the reason."""
 
@@ -275,7 +279,8 @@ class Child:
         _refuse_forged(answer.get("token"), token)
         if "error" in answer:
             status = Status.COMPILE_ERROR if answer.get("stage") == "compile" else Status.RUNTIME_ERROR
-            raise VerdictError(status, str(answer["error"])[:2000] or "raised an exception")
+            said = answer["error"] if type(answer["error"]) is str else ""
+            raise VerdictError(status, said[:2000] or "raised an exception")
         return answer, elapsed, cpu
 
     def _hand_over(self, handover: Handover, do: str, token: str) -> tuple[str, int]:

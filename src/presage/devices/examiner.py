@@ -10,7 +10,7 @@ from typing import Any
 
 from presage.core.errors import PresageError
 from presage.core.text import one_line
-from presage.devices.child import Child, VerdictError
+from presage.devices.child import UNREADABLE, Child, VerdictError
 from presage.devices.status import Status
 from presage.problems.base import Case
 from presage.problems.external import THINNED, ExternalProblem, Layout
@@ -102,13 +102,13 @@ class ChildExaminer:
         details |= {"offsets": details["offsets"][0], "thinned": case.values == THINNED}
         answer = self._ask("check", case=dict(case.dims), **details)
         name = replace(case, values="uniform").name
-        if answer.get("note"):
-            self._problem.notes[name] = str(answer["note"])[:_MOST_SAID]
         if answer.get("thins"):
             self._problem.thinned.add(name)
         with self._reading():
+            if note := answer.get("note"):
+                self._problem.notes[name] = str(note)[:_MOST_SAID]
             wrong = answer["wrong"]
-        return None if wrong is None else str(wrong)[:_MOST_SAID]
+            return None if wrong is None else str(wrong)[:_MOST_SAID]
 
     def needed(self, case: Case) -> list[int]:
         """The numbers of the inputs that every kernel has to read as a whole, as far as that is found out in time."""
@@ -137,7 +137,7 @@ class ChildExaminer:
         """Raise ProblemError for an answer of the wrong form, which the problem's own code can write."""
         try:
             yield
-        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        except UNREADABLE as error:
             path = self._problem.path
             raise ProblemError(self._problem.name, f"{path}: its process gave no answer that can be read") from error
 

@@ -14,7 +14,7 @@ from statistics import median
 from typing import Any
 
 from presage.devices.base import Effort, Measurement
-from presage.devices.child import Child, TimingError, VerdictError, Window
+from presage.devices.child import UNREADABLE, Child, TimingError, VerdictError, Window
 from presage.devices.examiner import CheckingError
 from presage.devices.gpu_memory import CrowdedError, Shortage, is_shortage
 from presage.devices.gpu_observation import (
@@ -285,7 +285,7 @@ class GpuTrial(Trial):
                 self._order_of_returned(array, case, part, timed)
                 for part, array in zip(parts, self.problem.outputs, strict=True)
             ]
-        except (LookupError, TypeError, ValueError, AttributeError) as error:
+        except UNREADABLE as error:
             raise VerdictError(Status.CHEATING, "the worker's answer was forged: outputs are not described") from error
 
     def _order_of_returned(self, array: Array, case: Case, part: dict[str, Any], timed: bool) -> tuple[int, ...]:

@@ -19,7 +19,7 @@ import numpy as np
 from presage.core.statistics import median_interval
 from presage.devices.arena import ARENA_BYTES, SLOT_BUDGET
 from presage.devices.base import CaseTiming, Effort, Measurement
-from presage.devices.child import Child, TimingError, VerdictError, Window
+from presage.devices.child import UNREADABLE, Child, TimingError, VerdictError, Window
 from presage.devices.observation import Observation, round_numbers
 from presage.devices.plan import Inputs
 from presage.devices.status import Status
@@ -229,7 +229,7 @@ class Trial:
                     Status.WRONG_RESULT, f"returned {len(parts)} outputs, not {len(self.problem.outputs)}"
                 )
             return tuple(self._array(case, i, slot, described, timed) for i in range(len(parts)))
-        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        except UNREADABLE as error:
             raise VerdictError(Status.CHEATING, "the worker's answer was forged: outputs are not described") from error
 
     def _array(self, case: Case, index: int, slot: int, described: list[Any], timed: bool) -> np.ndarray:

@@ -36,7 +36,7 @@ class _Outcome:
     notes: tuple[str, ...] = ()
 
 
-_WRONG = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+_WRONG = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 """The errors that an answer causes that foreign code has written."""
 _UNREADABLE = _Outcome("compile_error", error="the compiling process gave no answer that can be read")
 

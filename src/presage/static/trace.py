@@ -321,6 +321,16 @@ def _list(value: Any, most: int = _MOST_TENSORS) -> list[Any]:
     return value
 
 
+def _shallow(values: Any, depth: int = _DEPTH) -> Any:
+    """Values of JSON that do not lie deep within each other: writing them again would fail."""
+    if not depth:
+        raise TraceError("options that lie too deep within each other")
+    for value in values.values() if isinstance(values, dict) else values:
+        if isinstance(value, dict | list):
+            _shallow(value, depth - 1)
+    return values
+
+
 def _is_operator(name: Any) -> bool:
     known = type(name) is str and _OPERATOR.fullmatch(name) is not None and not _REFUSED.match(name)
     return known or name in (COPY, FILL)
@@ -427,7 +437,7 @@ class _Reader:
             _three(document.get("cluster", (1, 1, 1)), 16),
             document.get("cooperative") is True,
             document.get("overlapping") is True,
-            dict(document.get("options", {})),
+            _shallow(dict(document.get("options", {}))),
         )
 
     def _parameter(self, document: Any) -> Parameter:
