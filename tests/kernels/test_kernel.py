@@ -169,3 +169,32 @@ def test_a_zero_byte_is_refused(tmp_path: Path) -> None:
 def test_text_that_can_be_no_file_is_refused_at_once(source: str, complaint: str) -> None:
     with pytest.raises(PresageError, match=complaint):
         from_source(source, ".py", "k.py")
+
+
+ADDS = "import torch\ndef custom_kernel(data):\n    return torch.add(*data)\n"
+HIDDEN = "# +AAo-def custom_kernel(data): return torch.mul(*data)\n"
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        "# coding: utf-7\n",
+        "# -*- coding: UTF_7 -*-\n",
+        "\n \t#!vim:set fileencoding=utf-7 :\n",
+        "#\r#coding=utf-7\r",
+        "# coding: utf-16\n",
+        "# coding: latin-1\n# \xe9\n",
+    ],
+)
+def test_comments_of_a_module_hold_no_code(first: str) -> None:
+    """Python reads a file in the encoding that a comment declares, in which another comment can be code. Whoever reads
+    it as UTF-8 sees another kernel, with the same hash."""
+    with pytest.raises(PresageError, match=r"k\.py declares the encoding .*; save it as UTF-8"):
+        from_source(first + ADDS + HIDDEN, ".py", "k.py")
+
+
+@pytest.mark.parametrize(
+    "first", ["# coding: utf-8\n# \xe9\n", "# -*- coding: utf8 -*-\n", "# coding: latin-1\n", "#\n#\n# coding: utf-7\n"]
+)
+def test_an_encoding_that_changes_nothing_may_be_declared(first: str) -> None:
+    assert from_source(first + ADDS, ".py", "k.py").language == "torch"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from presage.core.errors import PresageError
 from presage.core.shown import Shown
-from presage.core.text import lone_surrogate
+from presage.core.text import excerpt, lone_surrogate
 from presage.kernels import header as headers
 from presage.kernels.expression import ExpressionError
 from presage.kernels.header import Header, Value
@@ -25,6 +25,10 @@ _MOST_TRIED = 300_000
 _SIGNS_AT_ONCE = 16
 """Evaluating this many characters of a constraint takes as long as trying a value."""
 _WORD = re.compile(r"\w+")
+_ENCODING = re.compile(r"[ \t\f]*#[^\n]*?coding[:=][ \t]*([-\w.]+)", re.ASCII)
+_LINE_END = re.compile(r"\r\n?|\n")
+_LIKE_ASCII = ("ascii", "us-ascii", "latin-1", "latin1", "iso-8859-1")
+"""Encodings in which ASCII text is what it is in UTF-8."""
 
 
 @dataclass(frozen=True)
@@ -157,6 +161,8 @@ def from_source(source: str, suffix: str, name: str) -> Kernel:
             f"{name}: is shared by several operations, and ${sorted(places)[0]}$ in it is left to each; name it with a"
             f" problem, as in 'presage measure PROBLEM {Path(name).name}'"
         )
+    if kind == "module" and (encoding := _other_encoding(source)):
+        raise PresageError(f"{name} declares the encoding {excerpt(encoding)}; save it as UTF-8 and remove that comment")
     header = headers.parse(source, name)
     language = _module_language(source) if kind == "module" else kind
     if language in ("c", "cuda") and not header.launches:
@@ -219,6 +225,17 @@ def split_spec(spec: str) -> tuple[str, dict[str, Value]]:
             raise PresageError(f"'{part}' in '{spec}' is no setting; write PATH@NAME=VALUE,NAME=VALUE")
         values[name.strip()] = headers.parse_value(text)
     return path, values
+
+
+def _other_encoding(source: str) -> str:
+    """The encoding, other than UTF-8, by which Python would read the module since a comment in its first two lines
+    declares it; empty if there is none. Comments could then hold code that nobody else reads."""
+    for line in _LINE_END.split(source, maxsplit=2)[:2]:
+        if found := _ENCODING.match(line):
+            name = found[1].lower().replace("_", "-")
+            is_same = name.startswith(("utf-8", "utf8")) or (name in _LIKE_ASCII and source.isascii())
+            return "" if is_same else found[1]
+    return ""
 
 
 def _module_language(source: str) -> str:
