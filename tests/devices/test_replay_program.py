@@ -32,7 +32,9 @@ def at(*numbers: int) -> Any:
 
 
 def step(name: str, *arguments: Any, results: Any = None, kind: str = "operator", **named: Any) -> dict[str, Any]:
-    return {"kind": kind, "name": name, "arguments": list(arguments), "named": named, "results": results}
+    """A step that says it does more work than it does."""
+    said = {"bytes": 1 << 20, "flops": 1e9}
+    return {"kind": kind, "name": name, "arguments": list(arguments), "named": named, "results": results, **said}
 
 
 def document(
@@ -373,6 +375,78 @@ def test_nothing_is_copied_to_the_host_while_the_host_goes_on() -> None:
     ]
     with pytest.raises(TraceError, match="memory of the host"):
         program(document(2, [0], steps, at(1)))
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "named"),
+    [
+        ("_to_copy.default", [], {"device": {"device": "cpu"}, "non_blocking": True}),
+        ("to.device", [{"device": "cpu"}, {"dtype": "float32"}, True], {}),
+        ("to.other", [at(0), True], {}),
+    ],
+)
+def test_no_copy_goes_to_memory_that_torch_pins(name: str, arguments: Any, named: Any) -> None:
+    """Which it does by itself where the host need not wait: there lies what an earlier call has left."""
+    copied = step(f"aten::{name}", at(0), *arguments, results=at(1), kind="copy", **named)
+    with pytest.raises(TraceError, match="memory of the host"):
+        program(document(2, [0], [copied], at(1)))
+
+
+def test_a_copy_to_the_gpu_need_not_be_waited_for() -> None:
+    copied = step("aten::_to_copy.default", at(0), results=at(1), device={"device": "cuda"}, non_blocking=True)
+    assert torch.equal(program(document(2, [0], [copied], at(1)))([X]), X)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [("set_grad_enabled", [True]), ("manual_seed", [1]), ("_cufft_set_plan_cache_max_size", [0, 0])],
+)
+def test_what_changes_torch_s_state_is_not_run(name: str, arguments: Any) -> None:
+    """The next module's replay would run in that state."""
+    enabled, seed = torch.is_grad_enabled(), torch.initial_seed()
+    with torch.no_grad():
+        steps = [step(f"aten::{name}.default", *arguments), step("aten::neg.default", at(0), results=at(1))]
+        assert torch.equal(program(document(2, [0], steps, at(1)))([X]), -X)
+        assert not torch.is_grad_enabled()
+    assert (torch.is_grad_enabled(), torch.initial_seed()) == (enabled, seed)
+
+
+def test_nothing_is_saved(tmp_path: Path) -> None:
+    steps = [step("aten::save.default", at(0), str(tmp_path / "saved"))]
+    program(document(1, [0], steps, at(0)))([X])
+    assert not [*tmp_path.iterdir()]
+
+
+def test_values_of_the_host_are_no_tensors() -> None:
+    steps = [
+        step("aten::Int.Tensor", at(0), results=at(1)),
+        step("aten::full_like.default", at(0), at(1), results=at(2)),
+    ]
+    with pytest.raises((TraceError, TypeError, RuntimeError)):
+        program(document(3, [0], steps, at(2)))([X[:1]])
+    chosen = step("aten::_batch_norm_impl_index.default", at(0), None, None, at(1), at(1), True, 0.1, 1e-5, False)
+    chosen["results"] = at(2, 3, 4, 5, 6)
+    with pytest.raises(TraceError, match="no tensor"):
+        program(document(7, [0, 1], [chosen], at(2)))([torch.rand(2, 4), torch.ones(4)])
+
+
+@pytest.mark.parametrize("kind", ["view", "allocation", "sync"])
+def test_work_is_not_passed_off_as_none(kind: str) -> None:
+    """It would not count as torch's in the share of the module's own kernels."""
+    steps = [step("aten::neg.default", at(0), results=at(1)), step("presage::copy", 4, at(1), 0, at(0), 0, kind=kind)]
+    with pytest.raises(TraceError, match="more than the step says"):
+        program(document(2, [0], steps, at(1)))
+    if kind != "sync":  # which is not run
+        with pytest.raises(TraceError, match="said to be no work"):
+            program(document(2, [0], [step("aten::neg.default", at(0), results=at(1), kind=kind)], at(1)))
+
+
+@pytest.mark.parametrize("said", [{"bytes": 0}, {"flops": 0}])
+def test_a_step_does_not_say_less_than_it_does(said: Any) -> None:
+    product = step("aten::mm.default", at(0), at(0), results=at(1)) | said
+    run = program(document(2, [0], [product], at(1)))
+    with pytest.raises(TraceError, match="more work than its step says"):
+        run([torch.rand(8, 8)])
 
 
 def test_parameters_that_triton_adds_are_nothing() -> None:

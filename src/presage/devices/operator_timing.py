@@ -100,7 +100,7 @@ class OperatorTimer(abc.ABC):
 
     def _prepared(self, call: Trace) -> Run:
         """A function that runs the call on inputs of its own."""
-        program = Program(call, (), self._torch, device=self.place)
+        program = Program(call, (), self._torch, device=self.place, is_ours=True)
         generator = self._torch.Generator(self.place).manual_seed(0)
         inputs = operator_inputs.make(call, self._torch, self.place, generator)
         return lambda _: program(inputs)

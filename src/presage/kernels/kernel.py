@@ -162,7 +162,9 @@ def from_source(source: str, suffix: str, name: str) -> Kernel:
             f" problem, as in 'presage measure PROBLEM {Path(name).name}'"
         )
     if kind == "module" and (encoding := _other_encoding(source)):
-        raise PresageError(f"{name} declares the encoding {excerpt(encoding)}; save it as UTF-8 and remove that comment")
+        raise PresageError(
+            f"{name} declares the encoding {excerpt(encoding)}; save it as UTF-8 and remove that comment"
+        )
     header = headers.parse(source, name)
     language = _module_language(source) if kind == "module" else kind
     if language in ("c", "cuda") and not header.launches:

@@ -18,6 +18,7 @@ from presage.static.trace import (
     COPY,
     FILL,
     FLAGS,
+    FREE,
     ITEM_SIZES,
     LAUNCHES,
     Launch,
@@ -29,7 +30,7 @@ from presage.static.trace import (
 )
 from presage.static.tracing import arguments
 from presage.static.tracing.driver_launch import PORTABLE_CLUSTER, starting
-from presage.static.tracing.recorder import current_flags, set_flags
+from presage.static.tracing.recorder import cost, current_flags, kind_of, set_flags
 
 _OPERATOR = re.compile(r"aten::(\w+)\.(\w+)")
 _SAFE = """
@@ -48,6 +49,9 @@ others of torch's read or write wherever an index says, without a check."""
 _ALIGN = 256
 _HIDDEN = 2
 """How many more pointer parameters a Triton kernel may have than its trace names, for memory that it does not use."""
+UNDERSTATED = 2
+"""How many times the work that its step says an operator may do, where its results are as large as the inputs' values
+ask for."""
 _KEPT = 256 << 20
 """Bytes of GPU memory that stay allocated for the next module. Asking the driver for memory takes tens of
 milliseconds."""
@@ -66,10 +70,12 @@ class Program:
         torch: Any,
         launcher: Callable[[str, Launch], Action] | None = None,
         device: str = "cuda",
+        is_ours: bool = False,
     ) -> None:
+        """is_ours: whether we have written the trace, so that what it says of its steps need not be checked."""
         if trace.lacks:
             raise TraceError(trace.lacks)
-        self._torch, self._device, self._launcher = torch, device, launcher
+        self._torch, self._device, self._launcher, self._is_ours = torch, device, launcher, is_ours
         self._inputs, self._size = trace.inputs, len(trace.tensors)
         self._constants = list(zip(trace.constants, constants, strict=True))
         self._flags: dict[str, bool] = {}
@@ -118,14 +124,14 @@ class Program:
     def _launch(self, step: Step) -> Action:
         if self._launcher is None or step.launch is None:
             raise TraceError("a kernel cannot be launched here")
-        given = [*step.reads]
+        given, launch = [*step.reads], self._launcher(step.name, step.launch)
 
-        def why_not(values: Values) -> str:
-            if all(values[number].device.type == self._device for number in given):
-                return ""
-            return "a kernel is given memory of the host, where the host could go on with what it writes"
+        def first_launch(values: Values) -> None:
+            if any(values[number].device.type != self._device for number in given):
+                raise TraceError("a kernel is given memory of the host, where the host could go on with what it writes")
+            launch(values)
 
-        return _looking_first(why_not, self._launcher(step.name, step.launch))
+        return _first(first_launch, launch)
 
     def _memory(self, step: Step) -> Action:
         """An action that copies bytes of a tensor to another one, or fills them with one value."""
@@ -138,6 +144,8 @@ class Program:
             raise TraceError("bytes that are copied or filled, but not where") from error
         if any(type(number) is not int for number in (size, to, *(offset for _, offset in source))):
             raise TraceError("bytes that are copied or filled, but not how many")
+        if step.kind != "operator" or step.bytes < size * len(places):
+            raise TraceError("bytes that are copied or filled, but more than the step says")
         if value is None and len(source) == 1:
             ((origin, start),) = source
 
@@ -154,32 +162,39 @@ class Program:
         return fill
 
     def _operator(self, step: Step) -> Action:
-        if step.named.get("pin_memory"):
-            raise TraceError("it asks for memory of the host that the GPU writes to while the host goes on")
-        function, build, store = operator(step.name, self._torch), self._builder(step.arguments), _storing(step.results)
-        if not step.named:
-
-            def call(values: Values) -> None:
-                store(values, function(*build(values)))
-
-            return self._kept_off_the_host(step, call)
+        function = operator(step.name, self._torch)
+        _refuse_unseen(step, function)
+        if not _works_on_tensors(function):
+            return lambda values: None  # the value that it gave the host is already written into later steps
         names, others = tuple(step.named), self._builder(tuple(step.named.values()))
+        build, store = self._builder(step.arguments), _storing(step.results)
+
+        def first_call(values: Values) -> None:
+            if reason := self._why_not(step, values):
+                raise TraceError(reason)
+            given, named = build(values), dict(zip(names, others(values), strict=True))
+            result = function(*given, **named)
+            if not self._is_ours:
+                _refuse_understated(step, function, given, named, result)
+            store(values, result)
+            if not all(isinstance(values[number], self._torch.Tensor) for number in step.makes):
+                raise TraceError(f"{step.name} gives no tensor where a later step takes one")
+
+        def call(values: Values) -> None:
+            store(values, function(*build(values)))
 
         def call_named(values: Values) -> None:
             store(values, function(*build(values), **dict(zip(names, others(values), strict=True))))
 
-        return self._kept_off_the_host(step, call_named)
+        return _first(first_call, call_named if names else call)
 
-    def _kept_off_the_host(self, step: Step, call: Action) -> Action:
-        """The action of an operator, unless it would compute on the host what it might not do safely there."""
+    def _why_not(self, step: Step, values: Values) -> str:
+        """Why an operator cannot be run on these tensors: it would compute on the host what it might not do safely
+        there."""
         first = next(iter(step.reads), None)
         if self._device == "cpu" or first is None or step.base_name in _SAFE_ON_HOST:
-            return call
-
-        def why_not(values: Values) -> str:
-            return f"it runs {step.base_name} on tensors of the host" if values[first].device.type == "cpu" else ""
-
-        return _looking_first(why_not, call)
+            return ""
+        return f"it runs {step.base_name} on tensors of the host" if values[first].device.type == "cpu" else ""
 
     def _builder(self, codes: Sequence[Any]) -> Callable[[Values], list[Any]]:
         """A function that makes a list of arguments from a call's values. Arguments that do not change are made
@@ -242,18 +257,43 @@ def _forgetting(numbers: Sequence[int]) -> Action:
     return forget
 
 
-def _looking_first(why_not: Callable[[Values], str], run: Action) -> Action:
-    """An action that raises TraceError instead of its first run if `why_not` gives a reason."""
-    looked = False
+def _first(first: Action, run: Action) -> Action:
+    """An action that is `first` until that has succeeded once, and then `run`."""
+    done = False
 
     def action(values: Values) -> None:
-        nonlocal looked
-        if not looked and (reason := why_not(values)):
-            raise TraceError(reason)
-        looked = True
-        run(values)
+        nonlocal done
+        (run if done else first)(values)
+        done = True
 
     return action
+
+
+def _refuse_unseen(step: Step, function: Any) -> None:
+    """Raise TraceError for a step that says it does no work, and does, and for a copy to the host that the host does
+    not wait for: such memory changes while the host goes on, whose time is not measured."""
+    given = dict(zip((argument.name for argument in function._schema.arguments), step.arguments, strict=False))
+    given |= step.named
+    to_host = given.get("device") == {"device": "cpu"} or "other" in given
+    if given.get("pin_memory") or (given.get("non_blocking") and to_host):
+        raise TraceError("it asks for memory of the host that the GPU writes to while the host goes on")
+    if step.kind in FREE and kind_of(function, (), ()) != step.kind:
+        raise TraceError(f"{step.name} is said to be no work")
+
+
+def _works_on_tensors(function: Any) -> bool:
+    """Whether an operator returns tensors or writes to them. Others tell the host a value, or change torch's state."""
+    returned, taken = function._schema.returns, function._schema.arguments
+    written = [each for each in taken if each.alias_info is not None and each.alias_info.is_write]
+    return any("Tensor" in str(each.type) for each in (*returned, *written))
+
+
+def _refuse_understated(step: Step, function: Any, given: Any, named: Any, result: Any) -> None:
+    """Raise TraceError if an operator does much more than its step says. By what the steps say, the share of a module's
+    own kernels is told."""
+    size, flops, _ = cost(function, given, named, result, kind_of(function, given, result), current_flags())
+    if size > UNDERSTATED * step.bytes or flops > UNDERSTATED * step.flops:
+        raise TraceError(f"{step.name} does more work than its step says")
 
 
 def _storing(code: Any) -> Callable[[Values, Any], None]:
