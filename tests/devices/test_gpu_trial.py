@@ -289,6 +289,25 @@ def test_a_call_that_waits_for_the_gpu_is_not_held_up() -> None:
     assert hold.ns == LEAST_HOLD_NS
 
 
+@pytest.mark.parametrize("host_ms", [0, 0.1, 1, 10, 24, 26, 40, 60])
+def test_long_work_of_the_host_hides_no_wait_for_the_gpu(host_ms: float) -> None:
+    """A call that works on the host for longer than half of the longest hold, and then waits for the GPU: what it works
+    on could be what the call before it has fetched."""
+    hold = Hold()
+    for _ in range(16):
+        hold.learn([max(host_ms * 1e6, hold.ns) + 50_000] * 8)
+    assert hold.waits
+    assert hold.ns == LEAST_HOLD_NS
+
+
+@pytest.mark.parametrize("host_ms", [0.1, 1, 10, 24, 26, 40])
+def test_long_work_of_the_host_is_no_wait_for_the_gpu(host_ms: float) -> None:
+    hold = Hold()
+    for _ in range(16):
+        hold.learn([host_ms * 1e6] * 8)
+    assert not hold.waits
+
+
 @pytest.mark.parametrize("queued", [0, 10**12])
 def test_there_is_an_end_to_holding(queued: int) -> None:
     hold = Hold()

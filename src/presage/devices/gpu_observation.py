@@ -157,8 +157,8 @@ def _worked_ns(answer: Mapping[str, Any]) -> list[float]:
 @dataclass
 class Hold:
     """How long the lead holds the GPU for the next call: twice as long as queueing took the last time. If a call waits
-    for the GPU, a longer hold makes queueing take longer. This must happen twice in a row, since the host may just be
-    busy."""
+    for the GPU, a longer hold makes queueing take longer, and in the end longer than any hold. This must happen twice in
+    a row, since the host may just be busy."""
 
     most_ns: int = MOST_HOLD_NS
     ns: int = LEAST_HOLD_NS
@@ -172,13 +172,12 @@ class Hold:
         if self.waits:
             return
         typical = median(queued_ns) if queued_ns else 0.0
-        if self._before is not None:
-            held, queued = self._before
-            longer = self.ns - held
-            follows = longer > LEAST_HOLD_NS and typical - queued > 0.5 * longer
-            self._followed = self._followed + 1 if follows else 0
-            if self._followed == 2:
-                self.waits, self.ns = True, LEAST_HOLD_NS
-                return
+        held, queued = self._before or (self.ns, typical)
+        longer = self.ns - held
+        follows = longer > LEAST_HOLD_NS and typical - queued > 0.5 * longer
+        self._followed = self._followed + 1 if follows or typical >= MOST_HOLD_NS else 0
+        if self._followed == 2:
+            self.waits, self.ns = True, LEAST_HOLD_NS
+            return
         self._before = self.ns, typical
         self.ns = max(LEAST_HOLD_NS, min(self.most_ns, int(2 * typical)))
