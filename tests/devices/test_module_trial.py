@@ -20,6 +20,8 @@ from presage.devices.module_trial import ModuleTrial, ReplayError  # noqa: E402
 from presage.devices.plan import Inputs, Plan  # noqa: E402
 from presage.kernels.kernel import from_source  # noqa: E402
 from presage.problems import registry  # noqa: E402
+from presage.static import hardware  # noqa: E402
+from presage.static.trace import Trace  # noqa: E402
 
 US = 1000
 ROUNDS = 5
@@ -462,3 +464,23 @@ def test_a_replay_that_fails_late_is_not_held_against_the_module(
     trial.end(verdict)
     assert isinstance(trial.verdict, ReplayError) == again
     assert all(process.is_dead for process in trial.processes)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(("measured_us", "least", "most"), [(300, 0.45, 0.55), (15, 0.0, 0.2), (5, 0.0, 0.0)])
+def test_kernels_that_do_nothing_have_no_share(measured_us: float, least: float, most: float) -> None:
+    """The trace has a launch that is given as much as torch's step, which takes 12 us at least. If no more is measured,
+    the launch has done nothing."""
+    big = {"shape": [5_000_000], "dtype": "float32", "stride": [1], "device": "cuda"}
+    launch = {"kind": "triton", "name": "k", "cubin": 0, "grid": [1, 1, 1], "block": [32, 1, 1], "shared": 0}
+    pointers = [{"hex": "00" * 8, "pointers": [[0, number, 0]]} for number in range(3)]
+    steps = [
+        SUM["steps"][0] | {"bytes": 60_000_000},  # type: ignore[index]
+        launch | {"parameters": pointers, "bytes": 60_000_000},
+    ]
+    trial = ModuleTrial(ADDITION, EAGER, Effort())
+    trial.hardware = hardware.find("h200")
+    trial.traces = {
+        CASE.name: Trace.from_document(SUM | {"tensors": [big] * 3, "steps": steps, "cubins": ["f0VMRg=="]})
+    }
+    trial.observations = {CASE.name: SimpleNamespace(typical_ns=lambda: measured_us * US)}  # type: ignore[dict-item]
+    assert least <= trial._traced()["traces"][CASE.name]["own_share"] <= most

@@ -41,7 +41,7 @@ from presage.kernels.kernel import Kernel
 from presage.problems.base import Case, Problem
 from presage.static import roofline
 from presage.static.hardware import Hardware
-from presage.static.trace import Trace, TraceError
+from presage.static.trace import LAUNCHES, Trace, TraceError
 
 MISSED_SHARE, MISSED_NS = 0.1, 2_000
 """How much faster than its replay a module may be before the replay is rejected: a share of the replay's time, plus
@@ -533,19 +533,27 @@ class ModuleTrial(GpuTrial):
         return {**super().facts(), **self._traced()}
 
     def _traced(self) -> dict[str, Any]:
-        """For each case: the hash of its trace, the number of steps, and the share of the steps' roofline time that the
-        module's own kernels take."""
+        """For each case: the hash of its trace, the number of steps, and the share of the module's own kernels."""
         if self.not_replayed or not self.traces:
             return {}
         return {
             "traces": {
-                name: {"hash": trace.hash, "steps": len(trace.steps), "own_share": self._own_share(trace)}
+                name: {"hash": trace.hash, "steps": len(trace.steps), "own_share": self._own_share(name, trace)}
                 for name, trace in self.traces.items()
             }
         }
 
-    def _own_share(self, trace: Trace) -> float | None:
-        return trace.own_share(roofline.step_ns(trace, self.hardware)) if self.hardware else None
+    def _own_share(self, name: str, trace: Trace) -> float | None:
+        """The share of the module's own kernels in the roofline time of all steps, but at most the share of the measured
+        time that torch's steps leave. A kernel that is given large tensors, and does nothing, would else have one."""
+        if self.hardware is None:
+            return None
+        times = roofline.step_ns(trace, self.hardware)
+        share = trace.own_share(times)
+        if share is None:
+            return None
+        of_torch = sum(ns for number, ns in times.items() if trace.steps[number].kind not in LAUNCHES)
+        return min(share, max(0.0, 1.0 - of_torch / self.observations[name].typical_ns()))
 
     @property
     def _timed(self) -> str:  # type: ignore[override]
