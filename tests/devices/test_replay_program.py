@@ -463,17 +463,25 @@ def test_a_launch_that_does_not_fit_its_kernel_is_refused(sizes: list[int]) -> N
 
 
 def test_clusters_and_overlap_are_asked_for() -> None:
-    run, driver, _ = launched(
-        [8], [{"hex": "00" * 8, "pointers": [[0, 0, 0]]}], cluster=[2, 1, 1], cooperative=True, overlapping=True
-    )
+    """The first launch of a call overlaps with nothing: before it lies what holds the GPU until the time begins."""
+    launch = {
+        "kind": "cuda", "name": "add", "cubin": 0, "grid": [3, 2, 1], "block": [64, 1, 1], "shared": 1024,
+        "parameters": [{"hex": "00" * 8, "pointers": [[0, 0, 0]]}],
+        "cluster": [2, 1, 1], "cooperative": True, "overlapping": True,
+    }  # fmt: skip
+    trace = Trace.from_document(document(1, [0], [launch, launch], at(0), cubins=[CODE]))
+    gpu: Any = FakeGpu([8])
+    run = Program(trace, [], torch, MachineCode(gpu, trace.cubins), "cpu")
     run([X])
-    config = driver.launched[0][1]
-    assert (config.gridDimX, config.gridDimY, config.blockDimX, config.sharedMemBytes) == (3, 2, 64, 1024)
-    assert config.numAttrs == 3
-    cluster, cooperative, overlapping = config.attrs
+    first, second = (launched[1] for launched in gpu.driver.launched)
+    assert (second.gridDimX, second.gridDimY, second.blockDimX, second.sharedMemBytes) == (3, 2, 64, 1024)
+    cluster, cooperative, overlapping = second.attrs
     assert (cluster.value.clusterDim.x, cluster.value.clusterDim.y) == (2, 1)
     assert cooperative.value.cooperative == 1
     assert overlapping.value.programmaticStreamSerializationAllowed == 1
+    assert [first.numAttrs, second.numAttrs] == [2, 3]
+    run([X])
+    assert gpu.driver.launched[2][1].numAttrs == 2
 
 
 # -- what a worker has written ----------------------------------------------------------------------------------------

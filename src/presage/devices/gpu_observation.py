@@ -157,8 +157,8 @@ def _worked_ns(answer: Mapping[str, Any]) -> list[float]:
 @dataclass
 class Hold:
     """How long the lead holds the GPU for the next call: twice as long as queueing took the last time. If a call waits
-    for the GPU, a longer hold makes queueing take longer, and in the end longer than any hold. This must happen twice in
-    a row, since the host may just be busy."""
+    for the GPU, a longer hold makes queueing take longer, and in the end longer than any hold. This must happen twice
+    in a row, since the host may just be busy."""
 
     most_ns: int = MOST_HOLD_NS
     ns: int = LEAST_HOLD_NS

@@ -544,8 +544,9 @@ class ModuleTrial(GpuTrial):
         }
 
     def _own_share(self, name: str, trace: Trace) -> float | None:
-        """The share of the module's own kernels in the roofline time of all steps, but at most the share of the measured
-        time that torch's steps leave. A kernel that is given large tensors, and does nothing, would else have one."""
+        """The share of the module's own kernels in the roofline time of all steps, but at most the share of the
+        measured time that torch's steps leave. Else a kernel that is given large tensors, and does nothing, would have
+        one."""
         if self.hardware is None:
             return None
         times = roofline.step_ns(trace, self.hardware)

@@ -10,6 +10,7 @@ import gc
 import json
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from presage.devices.worker import tensors
@@ -97,11 +98,13 @@ class Program:
         last = {number: at for at, step in enumerate(trace.steps) for number in (*step.reads, *step.makes)}
         kept = {*trace.inputs, *trace.constants, *tensors_in([trace.outputs])}
         found: list[Action] = []
+        launched = False
         for at, step in enumerate(trace.steps):
             if step.flags:
                 found.append(self._set(dict(step.flags)))
             if step.kind in LAUNCHES:
-                found.append(self._launch(step))
+                found.append(self._launch(step, may_overlap=launched))
+                launched = True
             elif step.name in (COPY, FILL):
                 found.append(self._memory(step))
             elif step.kind != "sync":  # the value that the host waited for is already written into later steps
@@ -121,10 +124,13 @@ class Program:
 
         return change
 
-    def _launch(self, step: Step) -> Action:
+    def _launch(self, step: Step, may_overlap: bool) -> Action:
+        """An action that launches a kernel. The first one of a call must not start before what lies in front of the
+        call has ended, since the time of the call begins there."""
         if self._launcher is None or step.launch is None:
             raise TraceError("a kernel cannot be launched here")
-        given, launch = [*step.reads], self._launcher(step.name, step.launch)
+        how = replace(step.launch, overlapping=step.launch.overlapping and may_overlap)
+        given, launch = [*step.reads], self._launcher(step.name, how)
 
         def first_launch(values: Values) -> None:
             if any(values[number].device.type != self._device for number in given):
