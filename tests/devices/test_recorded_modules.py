@@ -141,6 +141,20 @@ def test_a_program_does_what_the_module_did(make: Callable[[], Any]) -> None:
             assert torch.allclose(one, other, atol=1e-6)
 
 
+@pytest.mark.parametrize("which", ["inputs", "weights"])
+def test_what_torch_tells_the_host_of_tensors_is_read_by_it(which: str) -> None:
+    """As `torch.equal` does. The replay takes the branch that was recorded."""
+    recorder, x = recording.Recorder(has_gpu=True), torch.randn(8)
+    with recorder:
+        weight = torch.ones(8)
+        recorder.begin([x])
+        other = x if which == "inputs" else weight
+        result = x + 1 if torch.equal(other, weight) else x * 2
+        document, _ = recorder.end(result)
+    assert [step["kind"] for step in document["steps"]] == ["sync", "operator"]
+    assert bool(document["lacks"]) == (which == "inputs")
+
+
 def test_what_a_launch_takes_is_kept_and_not_part_of_the_call() -> None:
     """A weight that has other memory than when it was made, and that no operator takes."""
     recorder = recording.Recorder(has_gpu=True)

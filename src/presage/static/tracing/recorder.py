@@ -45,6 +45,9 @@ _OVERWRITES = ("copy_", "fill_", "zero_", "normal_", "uniform_", "bernoulli_", "
 """Operators that do not read what they overwrite."""
 _READ_IN_PART = ("embedding", "index_select", "gather", "index")
 """Operators that read as many bytes of their first tensor as they return, and their indices."""
+_TELLS_VALUES = ("equal", "allclose", "is_nonzero")
+"""Operators that tell the host something that depends on tensors' values. Others tell of shapes and types."""
+_READS_INPUTS = "its host code reads a value that depends on the inputs"
 _MOST_SHARED = 1 << 30
 """Most bytes of a storage that constants may share. In a larger storage each constant is kept separately."""
 
@@ -383,11 +386,24 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         result = func(*args, **kwargs)
         if name.startswith("prim::"):
             return result
+        if type(result) in (bool, int, float):
+            self._told(name.removeprefix("aten::"), args)
+            return result
         try:
             self._add(step_of(func, args, kwargs, result, taken, named, arguments.encode(result, self.number)))
         except UnwritableError as error:
             self.lack(f"{name} returns {error}")
         return result
+
+    def _told(self, name: str, args: Any) -> None:
+        """Record that the host was told something of tensors. If these are values, it waits for them."""
+        if name not in _TELLS_VALUES:
+            return
+        self.sync(name)
+        if any(
+            isinstance(leaf, torch.Tensor) and self._numbers.get(leaf) in self._tainted for leaf in tree_leaves(args)
+        ):
+            self.lack(_READS_INPUTS)
 
     def _run_own(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Run the function that an extension has registered as an operator (`TORCH_LIBRARY`). What it does is recorded,
@@ -424,7 +440,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         """The number in a tensor that host code reads. If it does not depend on inputs, it is the same in each call.
         Without a GPU, 1.0 stands for the value of a weight. An integer is not guessed, since it may decide sizes."""
         if self._numbers.get(tensor) in self._tainted:
-            self.lack("its host code reads a value that depends on the inputs")
+            self.lack(_READS_INPUTS)
         elif not self.has_gpu and getattr(tensor, "constant", None) is None and tensor.dtype.is_floating_point:
             self.notes["its host code reads a weight's value; here it is taken as 1.0"] = None
             return 1.0
