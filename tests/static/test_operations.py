@@ -77,6 +77,19 @@ def test_vectors_that_nothing_uses_do_not_count(used: int, wanted: float) -> Non
     assert counted(trace) == pytest.approx(wanted * 30**3)
 
 
+def test_many_decompositions_take_no_longer_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether their vectors are used is looked up, and not looked for in all steps, of which a module makes thousands."""
+    asked = []
+    monkeypatch.setattr(Step, "reads", property(lambda step: (asked.append(step), iter((0,)))[1]))
+    made = {"list": [{"tensor": 1}, {"tensor": 2}]}
+    step = Step("operator", "aten::_linalg_eigh.default", ({"tensor": 0},), results=made)
+    tensors = tuple(TensorSpec(shape, "float32") for shape in ((30, 30), (30,), (30, 30)))
+    trace = Trace(tensors, (0,), (), (step,) * 100, {"tensor": 1})
+    for each in trace.steps:
+        operations.of_step(trace, each)
+    assert len(asked) <= 10 * len(trace.steps)
+
+
 def test_precision_is_that_of_the_tensors_and_of_the_settings() -> None:
     inverse, vector = ("linalg_inv_ex", [(32, 32)], (32, 32)), ("mv", [(8, 32), (32,)], (8,))
     exact, allowed = {"matmul_tf32": False}, {"matmul_tf32": True}

@@ -100,7 +100,8 @@ class _Flow:
         elif operator.endswith("_") and not operator.endswith("__"):
             written = first
         if _overwrites(operator, step):
-            read = [each for each in read if each in (*rest, *named)]
+            others = {*rest, *named}
+            read = [each for each in read if each in others]
         if _BLIND.match(step.name):
             read = []
         return {self._memory[each] for each in written}, {self._memory[each] for each in read}

@@ -63,10 +63,9 @@ def _lacks_vectors(trace: Trace, step: Step) -> bool:
     torch is traced, it computes them for `eigvalsh` and `svdvals`, too, and drops them."""
     if False in (step.named.get("compute_v"), step.named.get("compute_uv"), _argument(step, 2)):
         return True
-    others = [each for each in trace.steps if each is not step]
-    used = {number for each in others for number in each.reads} | set(tensors_in([trace.outputs]))
-    vectors = [number for number in step.makes if len(trace.tensors[number].shape) >= 2]
-    return bool(used.intersection(step.makes)) and not used.intersection(vectors)
+    own = {*step.reads}
+    used = {number for number in step.makes if trace.uses[number] > (number in own)}
+    return bool(used) and all(len(trace.tensors[number].shape) < 2 for number in used)
 
 
 def is_causal(step: Step) -> bool:

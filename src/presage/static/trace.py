@@ -15,6 +15,7 @@ import hashlib
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -224,6 +225,12 @@ class Trace:
         document = self.to_document()
         about = {name: document[name] for name in ("tensors", "inputs", "constants", "steps", "outputs", "hashes")}
         return hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()
+
+    @cached_property
+    def uses(self) -> Counter[int]:
+        """How often each tensor is used: by steps, each of which counts once, and by the outputs."""
+        read = Counter(number for step in self.steps for number in {*step.reads})
+        return read + Counter({*tensors_in([self.outputs])})
 
     def is_on_host(self, step: Step) -> bool:
         """Whether a step is an operator on tensors in the host's memory alone, which the host computes."""
