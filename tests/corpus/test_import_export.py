@@ -128,6 +128,7 @@ def test_a_bad_file_is_explained_and_nothing_is_written(tmp_path: Path, content:
     assert not (tmp_path / "out.parquet").exists()
 
 
+@pytest.mark.sweep
 @pytest.mark.skipif(not CACHES.is_dir(), reason="the public measurements are not here; PRESAGE_DATA names their folder")
 @pytest.mark.parametrize("name", ["A100"])
 def test_published_caches_keep_their_counts_and_optimum(name: str, tmp_path: Path) -> None:

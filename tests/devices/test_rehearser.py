@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from presage import Kernel, Problem, load_kernel, load_problem
+from presage.devices import child
 from presage.devices.emulation.rehearser import Rehearser, small_cases
 from presage.devices.rehearsal import Rehearsal
 
@@ -116,11 +117,14 @@ def test_what_cannot_be_run_here_is_not_judged(rehearse, body: str, why: str) ->
     assert why in found.reason
 
 
-def test_only_processor_time_is_limited(rehearse) -> None:
-    """A busy machine makes a kernel wait as a sleep does."""
+def test_only_processor_time_is_limited(rehearse, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy machine makes a kernel wait as a sleep does. Here it may wait for as long as it likes."""
+    monkeypatch.setattr(child, "WALL_SHARE", 100.0)
     sleeps = 'extern "C" int usleep(unsigned);\n'
-    body = f"{INDEX} if (!i) usleep(200000); if (i < n) z[i] = x[i] + y[i];"
-    assert rehearse("vector_add", sleeps + add(body), seconds=1.0).status == "right"
+    body = f"{INDEX} if (!i) usleep(300000); if (i < n) z[i] = x[i] + y[i];"
+    asleep = rehearse("vector_add", sleeps + add(body), seconds=2.0)
+    assert asleep.status == "right", asleep.reason
+    assert 2 * asleep.cases * 0.3 > 2.0, "each case is run twice"
     endless = rehearse("vector_add", add("for (volatile int k = 0;; k = k + 1);"), seconds=1.23456)
     assert endless.reason == "was still running after 1.2 s of processor time and was killed"
 

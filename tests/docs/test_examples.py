@@ -5,7 +5,7 @@
   title "output", which follows a `python` block. `…` stands for any text, on its own in a line for any lines.
 - `<!-- needs: gpu -->` before a block names what a machine that runs tests may lack; `HERE` lists the words. A block
   that cannot run is parsed: its commands take the arguments that they are given.
-- Guides (docs/how-to) run in sweeps; otherwise they are parsed, too.
+- The README and the tutorial run always, the other pages in sweeps; otherwise they are parsed, too.
 
 `PYTHONPATH=tests/helpers python tests/docs/test_examples.py` writes what is printed today into the pages.
 """
@@ -201,8 +201,8 @@ def agree(shown: str, output: str) -> bool:
 
 
 def runs_in_sweeps(page: Path) -> bool:
-    """Guides do with other files what the README, the tutorial and the tests of templates do."""
-    return page.parent.name == "how-to"
+    """Most pages do with other files what the README, the tutorial and the tests of commands do."""
+    return page.relative_to(ROOT).as_posix() not in ("README.md", "docs/tutorial.md")
 
 
 @pytest.mark.slow
@@ -222,7 +222,7 @@ def test_every_example_of_the_page_runs(page: Path, tmp_path: Path, programs: Se
         assert agree(shown, output), f"{page.name}: {command}\nprints\n{output}\nand not\n{shown}"
 
 
-def test_commands_of_guides_take_their_arguments() -> None:
+def test_commands_of_other_pages_take_their_arguments() -> None:
     for page in filter(runs_in_sweeps, pages()):
         for block in blocks(page):
             parse(block)

@@ -30,6 +30,7 @@ def generated() -> ModuleType:
 
 
 @pytest.mark.slow
+@pytest.mark.sweep
 @pytest.mark.skipif(importlib.util.find_spec("mkdocs") is None, reason="the extra [docs] is not installed")
 def test_the_site_is_built_without_a_warning_and_needs_no_network(tmp_path: Path) -> None:
     source = os.pathsep.join(filter(None, (str(ROOT / "src"), os.environ.get("PYTHONPATH"))))

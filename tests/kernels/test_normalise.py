@@ -171,6 +171,7 @@ def test_a_sum_of_a_thousand_terms_is_normalised() -> None:
     assert normalise(f"x = {' + '.join('a' * 1000)}", "torch").count("a") == 1000
 
 
+@pytest.mark.sweep
 def test_every_recorded_kernel_keeps_its_identity() -> None:
     for name in recorded.packaged():
         columns = recorded.find(name).columns("source", "language", "hash")

@@ -57,7 +57,10 @@ def test_an_agent_forecasts_twenty_measures_three_and_follows_a_search(
 
     async def leave(ask: Any) -> int:
         """A server that ends stops its searches."""
-        await ask("start_search", problem="topk_rows", device=H200, budget=150, run="long", forecaster="uniform")
+        tunable = "// presage: tune BACK = 0, 1, 2\n"
+        many = scale.replace(tunable, f"{tunable}// presage: tune MORE = {', '.join(map(str, range(9)))}\n")
+        long = {"name": "scale.c", "source": many}  # compiled and run 150 times: it cannot be finished when we leave
+        await ask("start_search", problem=long, device="cpu", budget=150, run="long", forecaster="uniform")
         told = await ask("follow_search", run="long", wait_seconds=0)
         while told["measured"] < 2:
             told = await ask("follow_search", run="long", wait_seconds=0.2)
@@ -68,7 +71,7 @@ def test_an_agent_forecasts_twenty_measures_three_and_follows_a_search(
         """Another goes on with them by name, within its own budget."""
         states = {each["run"]: each["state"] for each in (await ask("list_runs"))["runs"]}
         assert states == {"mine": "finished", "long": "can be continued"}
-        assert "leave out device" in await ask.refused("start_search", run="long", device="cpu")
+        assert "leave out device" in await ask.refused("start_search", run="long", device=H200)
         assert "of 149 are left" in await ask.refused("start_search", run="long", budget=500)
         told = await ask("start_search", run="long")
         assert told["measured"] >= measured

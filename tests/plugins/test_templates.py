@@ -5,8 +5,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +12,7 @@ import pytest
 
 from presage import PresageError
 from presage.authoring import template
+from presage.cli.main import main
 from presage.plugins.group import FORECASTERS, POLICIES, PROBLEMS
 
 Presage = Callable[..., str]
@@ -162,10 +161,9 @@ def test_nothing_is_overwritten(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("words", [("new",), ("check",), ("one", "two"), ("new", "one", "two")])
-def test_how_to_write_the_command_is_said(words: tuple[str, ...]) -> None:
-    done = subprocess.run([sys.executable, "-m", "presage", "policies", *words], capture_output=True, text=True)
-    assert done.returncode == 2
-    assert "'presage policies new NAME' or 'presage policies check NAME'" in done.stderr
+def test_how_to_write_the_command_is_said(words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["policies", *words]) == 2
+    assert "'presage policies new NAME' or 'presage policies check NAME'" in capsys.readouterr().err
 
 
 def test_a_full_disk_leaves_no_half_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
+from sweeps import others_in_sweeps
 
 from presage import Action, Decision, Forecast, Standing
 from presage.policies.risk import Risk, Winner
@@ -81,7 +82,9 @@ def replay(policy: Risk, kind: str, seed: int, candidates: int = 160) -> Run:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", FORECASTERS)
+@pytest.mark.parametrize(
+    "kind", others_in_sweeps({kind: kind for kind in FORECASTERS}, "good", "overconfident", "inverted")
+)
 def test_the_bound_holds_whatever_the_forecaster(kind: str) -> None:
     runs = [replay(Risk(alpha=0.1), kind, seed) for seed in range(40)]
     winners = sum(run.winners for run in runs)

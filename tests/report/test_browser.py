@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sweeps import others_in_sweeps
 
 from presage.report import frozen, page
 
@@ -162,7 +163,10 @@ def test_tables_and_the_tree_are_used_with_the_keyboard(served: Served, writer: 
     assert all(box.get_attribute("tabindex") == "0" and box.get_attribute("aria-label") for box in boxes)
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(400, "light"), (1280, "dark"), (2560, "light")])
+WINDOWS = {"a telephone": (400, "dark"), "a laptop": (1280, "light"), "a large screen": (2560, "light")}
+
+
+@pytest.mark.parametrize(("width", "scheme"), others_in_sweeps(WINDOWS, "a telephone"))
 def test_no_page_is_wider_than_the_window(served: Served, writer: Any, browser: Any, width: int, scheme: str) -> None:
     folder, address = served
     for name in ("other", "run"):

@@ -6,6 +6,7 @@ import struct
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sweeps import others_in_sweeps
 
 from presage.static import cubin, nvrtc, sass, toolkit
 
@@ -34,7 +35,12 @@ extern "C" __global__ void local(const float *x, float *y, int n) {
 """
 
 
-@pytest.fixture(scope="module", params=["sm_75", "sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_120a"])
+ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_120a")
+
+
+@pytest.fixture(
+    scope="module", params=others_in_sweeps({arch: arch for arch in ARCHITECTURES}, "sm_75", "sm_90a", "sm_120a")
+)
 def compiled(request, nvrtc_library):
     includes = [str(folder) for folder in toolkit.includes()]
     done = nvrtc.compile(SOURCE, request.param, nvrtc_library, includes)

@@ -127,6 +127,7 @@ torch::Tensor run(torch::Tensor x, double by = 2.0) {
 """
 
 
+@pytest.mark.sweep
 def test_half_and_functions_of_the_c_plus_plus_source(trace):
     cpp = "torch::Tensor run(torch::Tensor x, double by = 2.0);\n"  # said twice, which is right in two files
     cpp += "torch::Tensor both(torch::Tensor x) { return run(x, 3); }"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import sqlite3
 import zlib
 from pathlib import Path
@@ -21,13 +22,18 @@ SOURCE = "// presage: entry f\nvoid f(void) { }\n"
 KERNEL = Kernel(SOURCE, "c", headers.parse(SOURCE, "toy.c"), "toy.c")
 
 
-@pytest.fixture
-def run(tmp_path: Path) -> Path:
-    """A finished search."""
-    folder = tmp_path / "run"
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("finished") / "run"
     search("softmax", device="recorded:h200", forecaster="none", budget=3, run=folder)
     frozen.write(folder)
     return folder
+
+
+@pytest.fixture
+def run(finished: Path, tmp_path: Path) -> Path:
+    """A finished search."""
+    return shutil.copytree(finished, tmp_path / "run")
 
 
 @pytest.fixture
