@@ -6,7 +6,6 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -102,20 +101,26 @@ def test_two_first_uses_at_once_install_once(first_uses: tuple[Path, list[tuple[
     assert len(making.splitlines()) == 2
 
 
+def processor_time() -> float:
+    """Seconds that processes which have ended here have run; a busy machine does not change it."""
+    spent = os.times()
+    return spent.children_user + spent.children_system
+
+
 def test_later_uses_are_quick_quiet_and_install_nothing(installed: Path) -> None:
     before = stamp(installed).stat().st_mtime_ns
     python = installed.parent / ".venv/bin/python"
     ours, bare = [], []
-    for _ in range(5):
-        start = time.perf_counter()
+    for _ in range(3):
+        start = processor_time()
         result = run(installed, "--help")
-        middle = time.perf_counter()
+        middle = processor_time()
         subprocess.run([python, "-P", "-m", "presage", "--help"], capture_output=True, check=True)
         ours.append(middle - start)
-        bare.append(time.perf_counter() - middle)
+        bare.append(processor_time() - middle)
         assert (result.returncode, result.stderr) == (0, "")
     assert stamp(installed).stat().st_mtime_ns == before
-    assert min(ours) - min(bare) < 0.1, "the script should add about 10 ms"
+    assert min(ours) < 2 * min(bare), "the script should add about 10 ms"
 
 
 def test_the_command_keeps_its_exit_status(installed: Path) -> None:

@@ -7,21 +7,21 @@ import shutil
 from pathlib import Path
 
 import pytest
+from elsewhere import PATIENT, judge
 
-from presage import Device, Effort, Kernel, Measurement, PresageError, Problem, Status
+from presage import Device, Kernel, Measurement, PresageError, Problem, Status
 from presage.devices.cpu import CpuDevice
 from presage.problems import registry
 
 pytestmark = pytest.mark.slow
 needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
 needs_compiler = pytest.mark.skipif(not any(map(shutil.which, ("gcc", "clang", "cc"))), reason="there is no C compiler")
-PATIENT = Effort(precision=5.0, case_seconds=20.0, timeout=120.0, rounds=2, processes=1)
 
 
 def measure(device: Device, problem: Problem, kernels: list[Kernel]) -> list[Measurement]:
     anchor = registry.anchor(problem, device.kind)
     assert anchor is not None
-    return device.measure(problem, [anchor, *kernels], PATIENT, lambda doing, share: None)
+    return judge(device, problem, [anchor, *kernels], PATIENT)
 
 
 FUNCTION = """

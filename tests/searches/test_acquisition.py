@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sweeps import others_in_sweeps
 
 from presage import Forecast, PresageError
 from presage.searches import acquisition as acquisitions
@@ -81,7 +82,9 @@ def test_a_mistake_is_explained(spec: str, complaint: str) -> None:
         acquisitions.get(spec)
 
 
-@pytest.mark.parametrize("name", acquisitions.names())
+@pytest.mark.parametrize(
+    "name", others_in_sweeps({name: name for name in acquisitions.names()}, "expected_improvement", "thompson")
+)
 def test_a_search_decides_in_its_order_and_goes_on_as_if_not_interrupted(
     tmp_path: Path, make_parts: MakeParts, knowing: Any, name: str
 ) -> None:
