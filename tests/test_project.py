@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from imports import imports
 
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -31,13 +32,7 @@ def imported(file: Path) -> set[str]:
         tree = ast.parse(file.read_text())
     except SyntaxError:
         return set()
-    names = {
-        name
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Import | ast.ImportFrom)
-        for name in ([str(node.module)] if isinstance(node, ast.ImportFrom) else [each.name for each in node.names])
-    }
-    return {name.split(".")[0] for name in names}
+    return {name.split(".")[0] for name in imports(tree)}
 
 
 def declared() -> set[str]:

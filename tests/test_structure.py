@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from every import of_every
+from imports import imports
 
 import presage
 
@@ -62,17 +63,6 @@ def dotted(file: Path) -> str:
 @cache
 def parsed(file: Path) -> ast.Module:
     return ast.parse(file.read_text())
-
-
-def imports(tree: ast.AST) -> Iterator[str]:
-    """The modules that are imported anywhere under this node."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, "imports are absolute, so that they can be read and checked"
-            yield str(node.module)
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
 @cache
