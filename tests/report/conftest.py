@@ -123,6 +123,18 @@ def serving(folder: Path) -> Iterator[str]:
         listener.close()
 
 
+@pytest.fixture(scope="module")
+def served_empty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str]]:
+    """A folder without runs, which stays empty, and the address of its web view. Beside it lies a run, `secret`."""
+    pytest.importorskip("starlette", reason="the extra [ui] is not installed")
+    pytest.importorskip("uvicorn", reason="the extra [ui] is not installed")
+    folder = tmp_path_factory.mktemp("beside") / "runs"
+    folder.mkdir()
+    Writer(folder.parent / "secret").close()
+    with serving(folder) as address:
+        yield folder, address
+
+
 @pytest.fixture
 def served(tmp_path: Path) -> Iterator[tuple[Path, str]]:
     """A folder for runs, and the address of its web view."""

@@ -58,9 +58,9 @@ def until(events: Iterator[tuple[str, Any]], section: str, words: str) -> str:
 @pytest.mark.parametrize(
     "host", ["evil.example", "evil.example:80", "127.0.0.1.evil.example", "localhost.evil.example", ""]
 )
-def test_only_those_who_name_this_machine_are_answered(served: Served, host: str) -> None:
+def test_only_those_who_name_this_machine_are_answered(served_empty: Served, host: str) -> None:
     """DNS rebinding: a page of someone else's has its own name point here."""
-    status, _, text = get(served[1], "/", Host=host)
+    status, _, text = get(served_empty[1], "/", Host=host)
     assert status == 421 or (status == 400 and not host)
     assert "Runs" not in text
 
@@ -68,20 +68,20 @@ def test_only_those_who_name_this_machine_are_answered(served: Served, host: str
 @pytest.mark.parametrize(
     "host", ["localhost", "LOCALHOST:1234", "127.0.0.1", "[::1]:80", "presage.localhost", "10.0.0.7"]
 )
-def test_addresses_and_local_names_are_answered(served: Served, host: str) -> None:
-    assert get(served[1], "/", Host=host)[0] == 200
+def test_addresses_and_local_names_are_answered(served_empty: Served, host: str) -> None:
+    assert get(served_empty[1], "/", Host=host)[0] == 200
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS"])
-def test_nothing_can_be_changed(served: Served, method: str) -> None:
-    assert get(served[1], "/", method)[0] == 405
+def test_nothing_can_be_changed(served_empty: Served, method: str) -> None:
+    assert get(served_empty[1], "/", method)[0] == 405
 
 
 @pytest.mark.parametrize(
     "path", ["/", "/nowhere", "/api/runs", "/assets/presage.js", "/assets/presage.css", "/compare"]
 )
-def test_browsers_are_told_to_load_and_run_nothing_else(served: Served, path: str) -> None:
-    _, headers, _ = get(served[1], path)
+def test_browsers_are_told_to_load_and_run_nothing_else(served_empty: Served, path: str) -> None:
+    _, headers, _ = get(served_empty[1], path)
     policy = headers["content-security-policy"]
     assert policy.startswith("default-src 'none'; script-src 'self'; style-src 'self'")
     assert "unsafe" not in policy
@@ -98,9 +98,8 @@ def test_browsers_are_told_to_load_and_run_nothing_else(served: Served, path: st
         "/runs/" + "x" * 5000,
     ],
 )  # fmt: skip
-def test_addresses_lead_to_nothing_outside(served: Served, path: str, writer: Any) -> None:
-    folder, address = served
-    writer(folder.parent / "secret").close()
+def test_addresses_lead_to_nothing_outside(served_empty: Served, path: str) -> None:
+    _, address = served_empty
     host = address.removeprefix("http://")
     connection = http.client.HTTPConnection(host)  # which sends the path as it is
     connection.request("GET", path)

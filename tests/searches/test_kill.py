@@ -20,7 +20,7 @@ from presage.searches.session import Parts
 from presage.store.store import Store
 
 BUDGET = Budget(30)
-KILLS = int(os.environ.get("PRESAGE_KILLS", "40"))
+KILLS = int(os.environ.get("PRESAGE_KILLS", "20"))
 """PRESAGE_KILLS=200 takes a quarter of a minute."""
 
 

@@ -90,7 +90,7 @@ class KilledError(BaseException):
     """As good as SIGKILL: nothing of ours catches it."""
 
 
-@pytest.mark.parametrize("instant", ["before", "after"])
+@pytest.mark.parametrize("instant", ["before", pytest.param("after", marks=pytest.mark.sweep)])
 def test_a_training_that_is_killed_goes_on_to_the_same_end(
     written, small, tmp_path: Path, losses, monkeypatch: pytest.MonkeyPatch, instant: str
 ) -> None:
