@@ -94,6 +94,12 @@ def test_a_stride_must_be_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
     assert trial.verdict.status is Status.CHEATING
 
 
+def test_strides_of_nothing_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(type(ADDITION), "any_order", True)
+    trial, part = ModuleTrial(ADDITION, EAGER, Effort()), RIGHT | {"stride": [1 << 70, 1 << 70]}
+    assert trial._order(ADDITION.outputs[0], (0, 5), part) == ()
+
+
 class FakeChild:
     """A worker that gives one answer."""
 

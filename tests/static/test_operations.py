@@ -78,7 +78,7 @@ def test_vectors_that_nothing_uses_do_not_count(used: int, wanted: float) -> Non
 
 
 def test_many_decompositions_take_no_longer_each(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whether their vectors are used is looked up, and not looked for in all steps, of which a module makes thousands."""
+    """Whether their vectors are used is looked up, and not looked for in all steps."""
     asked = []
     monkeypatch.setattr(Step, "reads", property(lambda step: (asked.append(step), iter((0,)))[1]))
     made = {"list": [{"tensor": 1}, {"tensor": 2}]}
