@@ -32,6 +32,7 @@ from presage.devices.operator_timing import (  # noqa: E402
 )
 from presage.problems import splits  # noqa: E402
 from presage.static import hardware, operator_calls  # noqa: E402
+from presage.static.report import StaticReport  # noqa: E402
 from presage.static.trace import Step, TensorSpec, Trace  # noqa: E402
 
 
@@ -268,3 +269,28 @@ def test_without_torch_it_says_what_to_install(
     monkeypatch.setattr(importlib.util, "find_spec", lambda name, *rest: None if name == "torch" else find(name, *rest))
     assert main(["corpus", "operators", "--list", "--into", str(tmp_path)]) == 2
     assert "needs torch" in capsys.readouterr().err
+
+
+def test_a_list_may_run_for_longer_than_a_module_and_says_what_it_lacks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Lists:
+        names = staticmethod(lambda: ["mine"])
+        load = staticmethod(lambda _: str(tmp_path))
+
+    (tmp_path / "long.py").write_text("def ModelNew():\n    pass\n")
+    asked: list[dict[str, float]] = []
+
+    def reports(jobs: Sequence[Any], timeout: float, **limits: float) -> list[StaticReport]:
+        asked.append(limits)
+        return [StaticReport("h200", "sm_90", "timeout", "none", (), "it took too long") for _ in jobs]
+
+    monkeypatch.setattr(operator_list, "OPERATORS", Lists)
+    monkeypatch.setattr(operator_list.reporting, "reports", reports)
+    said: list[str] = []
+    assert operator_list.listed([], hardware.find("h200"), said.append) == []
+    assert said == [
+        "mine/long cannot be traced: it took too long",
+        "1 of 1 modules, 1 cannot be traced: 0 calls",
+    ]
+    assert asked[0]["host_seconds"] > 60

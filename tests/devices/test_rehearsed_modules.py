@@ -70,6 +70,12 @@ def kernel(least: str = "0.0", more: str = "", block: str = "1024", less: str = 
     return HEAD + KERNEL.format(least=least, more=more, block=block, less=less)
 
 
+def twice(more: str = "") -> str:
+    """Two programs compute each block."""
+    text = kernel(more=more).replace("program_id(0) *", "program_id(0) // 2 *").replace("empty_like", "zeros_like")
+    return text.replace("(triton.cdiv(x.numel(), 1024) - 0,)", "(2 * triton.cdiv(x.numel(), 1024),)")
+
+
 INLINE = """
 from torch.utils.cpp_extension import load_inline
 
@@ -237,11 +243,13 @@ MODULES = {
     "Triton, wrong": (kernel(more=" + 1"), "wrong"),
     "Triton, the last block is missing": (kernel(less="1"), "wrong"),
     "Triton, a block too many and no mask": (kernel(less="-1").replace(", mask=at < n)\n", ")\n"), "wrong"),
+    "Triton, two programs store the same": (twice(), "right"),
+    "Triton, two programs add without atomics": (twice(" / 2 + tl.load(y + at, mask=at < n)"), "wrong"),
     "Triton, tuned": (
         kernel().replace("@triton.jit", TUNED).replace("1024) - 0,", "64),").replace(", BLOCK=1024)", ")"), "right",
     ),
-    "Triton, a launch without blocks": (
-        kernel().replace("triton.cdiv(x.numel(), 1024) - 0,", "len(x) // 4096,"), "untried",
+    "Triton, a launch without blocks where the problem is smaller": (
+        kernel().replace("triton.cdiv(x.numel(), 1024) - 0,", "len(x) // 4096,"), "wrong",
     ),
     "Triton in bfloat16": (kernel(least="0.0", more=".to(tl.bfloat16) + 1.0"), "untried"),
     "Triton, made for large sizes": (kernel().replace("return y", "return y if len(x) == 4096 else y + 1"), "right"),
@@ -408,6 +416,28 @@ def test_a_kernel_that_is_made_for_long_rows_is_not_wrong(
     sizes = [sized("wrong"), sized(own, is_cheap=False)]
     found = Rehearser()._module(sizes, lambda: [sized(each, is_cheap=False) for each in narrow], kernel, 10.0)
     assert found.status == status
+
+
+@pytest.mark.parametrize(("told", "tried"), [("without blocks", 3), ("something else", 1)])
+def test_a_launch_that_has_no_blocks_at_a_small_size_is_tried_at_larger_ones(
+    monkeypatch: pytest.MonkeyPatch, told: str, tried: int
+) -> None:
+    asked: list[int] = []
+
+    def at(self: Rehearser, size: Any, *_: Any) -> Any:
+        asked.append(size.number)
+        found = Rehearsal("right") if size.number == 2 else Rehearsal("untried", f"it launches f {told}")
+        return SimpleNamespace(told=found, is_late=False, spent=0.0)
+
+    def sized(number: int) -> Any:
+        least = Rehearser._module.__globals__["_SLOW"][0]
+        cheap = SimpleNamespace(costs_less=lambda limit: number < 3 and (number < 1 or limit is not least))
+        return SimpleNamespace(number=number, size=cheap)
+
+    monkeypatch.setattr(Rehearser, "_rehearsal_at", at)
+    found = Rehearser()._module([*map(sized, range(4))], tuple, SimpleNamespace(language="triton"), 10.0)  # type: ignore[arg-type]
+    assert asked == list(range(tried))
+    assert found.status == ("right" if tried == 3 else "untried")
 
 
 def test_an_error_is_said_once(tmp_path: Path) -> None:

@@ -131,6 +131,13 @@ def test_a_loop_of_unknown_length_is_said_once_and_changes_no_forecast() -> None
     assert faults.warned(TASK, candidate, told) == told
 
 
+def test_what_memory_may_skip_is_said() -> None:
+    early = replace(launch(1e9), executed={"instructions": 100.0, "skippable": 90.0, "store_sectors": 1e9})
+    candidate = Candidate(kernel("const float *x, float *y, int rows, int cols"), (report(early),))
+    told = faults.warned(TASK, candidate, Prediction(Forecast.from_bins([1] * 8, p_fail=0.1)))
+    assert told.notes == ("how much of f is skipped depends on values that are not known before it runs",)
+
+
 def test_the_first_error_is_told_and_not_a_warning_before_it() -> None:
     log = "k.cu(2): warning #177-D: unused\nk.cu(3): error: no \x1b[31msuch thing\nmore"
     said = faults.why_broken([report(), report(status="compile_error", error=log)])

@@ -285,6 +285,11 @@ def test_a_kernel_is_priced_by_what_the_compiler_says_of_it() -> None:
     assert found[0].by(thinner)[0] == pytest.approx(found[0].log2_ns + 0.25)  # it is not thin
     assert replace(found[0], marks=found[0].marks | {"thin": 0.5}).by(thinner)[0] == found[0].log2_ns - 0.75
     assert found[0].by(replace(thinner, bias=9.0))[0] == found[0].log2_ns + 1.5
+    early = replace(one, executed={**few, "skippable": 90.0})
+    skipped = launch_times(replace(report, launches=(early, much)), H200, Model.load(installed(), "compiled"))
+    assert skipped[0].log2_ns < found[0].log2_ns - 0.5, "values in memory may make it shorter"
+    assert skipped[0].deviation > found[0].deviation
+    assert skipped[1] == found[1]
 
 
 def test_training_twice_gives_the_same_files(timed: list[TimedCall], tmp_path: Path) -> None:

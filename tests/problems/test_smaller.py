@@ -57,6 +57,27 @@ def test_numbers_at_the_top_of_a_file_are_halved(tmp_path: Path) -> None:
     assert len(set(texts)) == len(texts)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        KERNELBENCH.replace("ä = batch_size = 128  # größer\nheight, width = 224, 225\n", "")
+        .replace("batch_size, height, width, size", "128, 224, 3, dtype=torch.float16")
+        .replace("return []", "return [224, 8]")
+        .replace("size = 64\n", ""),
+        'def reference(x):\n    return x\n\ndef inputs():\n    """ä 512"""\n    return rand(128, 224), 0.5\n',
+        "def reference(x):\n    return x[:512]\n\nN, M = 128, 224\ndef inputs():\n    return rand(N, M, 1024)\n",
+    ],
+    ids=["KernelBench", "one file", "one file, at its top"],
+)
+def test_numbers_where_inputs_are_made_are_halved_if_none_are_elsewhere(tmp_path: Path, text: str) -> None:
+    sizes = read(tmp_path / "mine.py", text)
+    assert sizes[0].files["reference.py"] == text.replace("128", "8").replace("224", "7")
+    assert sizes[-1].files["reference.py"] == text
+    problem = load_problem(tmp_path / "mine.py")
+    assert isinstance(problem, ExternalProblem)
+    assert next(narrow(problem)).files["reference.py"] == text.replace("128", "16")
+
+
 def test_cases_of_one_file_are_halved(tmp_path: Path) -> None:
     cases = [dict(each.checks[0].dims) for each in read(tmp_path / "mine.py", ONE_FILE)]
     assert cases[0] == {"rows": 8, "columns": 6, "scale": 0.5}

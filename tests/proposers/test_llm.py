@@ -147,6 +147,7 @@ def test_what_is_known_or_said_twice_is_not_proposed(propose: Any, endpoint: Any
         ("import triton\ndef kernel(data): return data\n", "does not define custom_kernel"),
         ("import triton\ndef custom_kernel(data): return data\n", None),
         ("import triton\ndef f(data): return data\ncustom_kernel = f\n", None),
+        ("import triton\nclass ModelNew: pass\n", None),
     ],
 )
 def test_modules_are_read_and_never_run(make_ground: Any, source: str, wrong: str | None) -> None:

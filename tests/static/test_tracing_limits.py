@@ -29,6 +29,8 @@ NOT_KNOWN = {
     "a thread fails": ("pool.submit(int, 'x').result()", "starts threads"),
     "a thread works": ("pool.submit(torch.add, x, 1).result()", "starts threads"),
     "a program": ("subprocess.run(['uname'], check=True) and x", "starts a program"),
+    "flex_attention": ("flex_attention(*[x[None, None]] * 3)", "takes functions"),
+    "cond": ("torch.cond(x.sum() > 0, torch.sin, torch.cos, (x,))", "takes functions"),
     "the driver": ("ctypes.CDLL('libcuda.so.1') and x", "cannot do without a GPU"),
 }
 
@@ -36,6 +38,7 @@ NOT_KNOWN = {
 @pytest.mark.parametrize(("result", "says"), NOT_KNOWN.values(), ids=NOT_KNOWN)
 def test_what_cannot_be_followed_is_not_known(inspect_source: Any, result: str, says: str) -> None:
     head = f"{HEAD}import ctypes, subprocess\nfrom concurrent.futures import ThreadPoolExecutor\n"
+    head += "from torch.nn.attention.flex_attention import flex_attention\n"
     body = f"pool = ThreadPoolExecutor(1)\ndef custom_kernel(data):\n    x, = data\n    return {result}\n"
     report = inspect_source(head + body, ".py", X)
     assert (report.status, says in str(report.error)) == ("unknown", True), report.error

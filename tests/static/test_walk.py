@@ -64,6 +64,9 @@ def test_members_of_a_struct_are_known(loads: str) -> None:
     cut_short = walk.of_call(text, "loop", [None, struct[:8]], (1, 1, 1), (32, 1, 1))
     assert cut_short
     assert cut_short["global_store"] == 1, "what is not known decides no branch"
+    assert 4 <= cut_short["instructions"] - cut_short["skippable"] <= 6, "and may skip all that follows"
+    assert "skippable" not in counts
+    assert "skippable" not in walked(LOOP.format(step=1), "loop", 0, 3)
 
 
 def test_every_store_to_one_place_is_one_sector() -> None:

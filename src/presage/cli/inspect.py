@@ -11,6 +11,7 @@ from typing import Any
 
 from presage.cli import documents, steps, terminal
 from presage.core.errors import PresageError
+from presage.core.text import plain_name
 from presage.forecasters.from_names import hardware_of
 from presage.kernels.kernel import Kernel
 from presage.problems import registry, static
@@ -121,8 +122,10 @@ def _print(kernel: Kernel, target: hardware.Hardware, cases: Sequence[Case], rep
         print()
         ran = "case", "kernel", "runs, a warp", "lanes", "reads", "writes", "sectors a read", "passes in shared"
         print(terminal.table([_executed(case, launch) for case, launch in launches], ran))
-        if unbounded := list(dict.fromkeys(launch.name for _, launch in launches if launch.unbounded)):
+        if unbounded := list(dict.fromkeys(plain_name(launch.name) for _, launch in launches if launch.unbounded)):
             print(f"in {', '.join(unbounded)}, loops whose length depends on memory are counted once")
+        if skipped := list(dict.fromkeys(plain_name(launch.name) for _, launch in launches if launch.skippable)):
+            print(f"of {', '.join(skipped)}, all is counted, also what blocks or threads skip where memory says so")
     said: dict[str, list[str]] = {}
     for case, report in zip(cases, reports, strict=True):
         for remark in _remarks(report, target):
@@ -142,7 +145,7 @@ def _remarks(report: StaticReport, target: hardware.Hardware) -> Iterator[str]:
 def _row(case: Case, launch: LaunchReport) -> list[str]:
     return [
         case.name,
-        launch.name if launch.count == 1 else f"{launch.name} ({launch.count} times)",
+        plain_name(launch.name) + (f" ({launch.count} times)" if launch.count > 1 else ""),
         _sizes(launch.grid),
         _sizes(launch.block),
         str(launch.registers),
@@ -162,7 +165,7 @@ def _instructions(launches: Sequence[LaunchReport]) -> list[list[str]]:
     for launch in distinct.values():
         rows.append(
             [
-                launch.name,
+                plain_name(launch.name),
                 str(sum(launch.instructions.values())),
                 f"{launch.loops} loop{'s' if launch.loops != 1 else ''}",
             ]
@@ -174,7 +177,7 @@ def _instructions(launches: Sequence[LaunchReport]) -> list[list[str]]:
 
 def _executed(case: Case, launch: LaunchReport) -> list[str]:
     """Return a table row with what the launch will execute, counted by a walk through its code."""
-    name = [case.name, launch.name]
+    name = [case.name, plain_name(launch.name)]
     if launch.executed is None:
         return [*name, *["?"] * 6]
     ran = defaultdict(float, launch.executed)

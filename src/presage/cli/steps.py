@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from presage.cli import terminal
+from presage.core.text import plain_name
 from presage.static import operations, roofline
 from presage.static.hardware import Hardware
 from presage.static.trace import FREE, LAUNCHES, Step, TensorSpec, Trace, tensors_in
@@ -88,7 +89,7 @@ def _row(trace: Trace, key: tuple[Any, ...], numbers: Sequence[int], weight: flo
 
 
 def _name(step: Step) -> str:
-    return step.name if step.kind in LAUNCHES else step.base_name
+    return plain_name(step.name) if step.kind in LAUNCHES else step.base_name
 
 
 def _shapes(trace: Trace, step: Step) -> str:

@@ -3,6 +3,10 @@ terminal would execute."""
 
 from __future__ import annotations
 
+import re
+
+_NAME = re.compile(r"L?(\d{1,4})")
+
 
 class _Shown(dict[int, str]):
     """A cache of how each character is shown, filled on first use."""
@@ -67,3 +71,20 @@ def lone_surrogate(text: str) -> int | None:
     except UnicodeEncodeError as error:
         return error.start
     return None
+
+
+def plain_name(name: str) -> str:
+    """Return a C++ function's name as its source has it, without the types of its arguments. A compiler lengthens it to
+    tell functions of one name apart. Other names are returned unchanged.
+
+    >>> plain_name("_Z2gnILi512ELb1EEvPK6float4S2_iiif"), plain_name("_ZN2at6native4fillIfEEvPf"), plain_name("gn")
+    ('gn', 'at::native::fill', 'gn')
+    """
+    if not name.startswith("_Z"):
+        return name
+    is_nested, parts = name[2:3] == "N", list[str]()
+    at = 2 + is_nested
+    while (found := _NAME.match(name, at)) and (is_nested or not parts):
+        at = found.end() + int(found[1])
+        parts.append(name[found.end() : at])
+    return "::".join(part for part in parts if not part.startswith("_GLOBAL__N_")) or name

@@ -29,6 +29,7 @@ MOST_BYTES = 4 << 30
 """The most bytes that a call may read and write. Larger calls take long and show nothing new."""
 _AT_ONCE = 16
 _SECONDS = 120.0
+"""The limit of a module, also of its host code's processor time: a list makes thousands of calls."""
 _DEFINES = ("get_inputs", "get_init_inputs", "Model")
 
 _CHANGED = """
@@ -86,19 +87,24 @@ def listed(
     modules are traced. The modules listed by packages are always included. known: the hashes of calls to leave out.
     target: the GPU to trace for. say: called with progress and with modules that cannot be traced."""
     found: dict[str, Listed] = {}
+    traced = 0
     sources = [*_of_packages(target), *(each for folder in folders for each in _of_folder(folder, target))]
     sources += [each for folder in modules for each in _of_modules(folder, target)]
     for first in range(0, len(sources), _AT_ONCE):
         some = sources[first : first + _AT_ONCE]
-        for (origin, _), report in zip(some, reporting.reports([job for _, job in some], _SECONDS), strict=True):
+        made = reporting.reports([job for _, job in some], _SECONDS, host_seconds=_SECONDS)
+        for (origin, _), report in zip(some, made, strict=True):
             if report.trace is None:
                 said = (report.error or report.status).splitlines()[0]
                 say(f"{origin} cannot be traced: {said}")
                 continue
+            traced += 1
             for call in operator_calls.of_trace(report.trace):
                 if call.steps[0].bytes <= MOST_BYTES and call.hash not in known:
                     found.setdefault(call.hash, Listed(call, {})).origins[origin] = None
-        say(f"{min(len(sources), first + _AT_ONCE)} of {len(sources)} modules traced: {len(found)} calls")
+        done = min(len(sources), first + _AT_ONCE)
+        lacking = f", {done - traced} cannot be traced" if traced < done else ""
+        say(f"{done} of {len(sources)} modules{lacking or ' traced'}: {len(found)} calls")
     return [found[name] for name in sorted(found)]
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from typing import Any
 
+from presage.core.text import plain_name
 from presage.forecasters import trace_faults
 from presage.forecasters.base import Candidate, Prediction, Task
 from presage.forecasters.uniform import NOTHING_KNOWN
@@ -35,6 +36,8 @@ INLINE_TIMES_AS_LIKELY = {"right": 0.2, "wrong": 40.0}
 called 15 of 18 failing modules wrong, and 1 of 76 working ones."""
 _SECTOR = 32
 _MOST_NAMES = 3
+_MUCH = 0.2
+"""The share of a kernel that may be skipped from which a note says so."""
 _NUMBER = re.compile(r"^(#define[ \t]+\w+[ \t]+)\d+[ \t]*$", re.MULTILINE)
 
 
@@ -62,9 +65,9 @@ def why_broken(reports: Sequence[StaticReport]) -> str:
 
 
 def warned(task: Task, candidate: Candidate, prediction: Prediction) -> Prediction:
-    """The same prediction; where a fault shows, with a higher p_fail and the reason as a note. Another note names the
-    kernels with loops of unknown length."""
-    prediction = _with_loops(candidate, _rehearsed(task, candidate, prediction))
+    """The same prediction; where a fault shows, with a higher p_fail and the reason as a note. Other notes name the
+    kernels whose values in memory decide how much of them runs."""
+    prediction = _with_unknown_length(candidate, _rehearsed(task, candidate, prediction))
     fault = find(task, candidate)
     if fault is None or fault.reason in prediction.notes:
         return prediction
@@ -73,16 +76,22 @@ def warned(task: Task, candidate: Candidate, prediction: Prediction) -> Predicti
     return Prediction(forecast, (*prediction.notes, fault.reason))
 
 
-def _with_loops(candidate: Candidate, prediction: Prediction) -> Prediction:
-    """Such a loop may wait for other blocks, try again until something fits, or go through data of an unknown length.
-    Only the last kind is long, and nothing in the code tells which one it is."""
+def _with_unknown_length(candidate: Candidate, prediction: Prediction) -> Prediction:
+    """A loop that memory ends may wait for other blocks, try again until something fits, or go through data of an
+    unknown length. Only the last kind is long, and nothing in the code tells which one it is. Blocks without work may
+    return at once."""
     launches = [launch for report in candidate.reports for launch in report.launches]
-    names = list(dict.fromkeys(launch.name for launch in launches if launch.unbounded))
-    if not names:
-        return prediction
-    told = ", ".join([*names[:_MOST_NAMES], *(["others"] if len(names) > _MOST_NAMES else [])])
-    said = f"how often a loop of {told} runs depends on values that are not known before it runs"
-    return prediction if said in prediction.notes else replace(prediction, notes=(*prediction.notes, said))
+    reasons = {
+        "how often a loop of {} runs": [launch.name for launch in launches if launch.unbounded],
+        "how much of {} is skipped": [launch.name for launch in launches if launch.skippable > _MUCH],
+    }
+    for reason, every in reasons.items():
+        names = list(dict.fromkeys(map(plain_name, every)))
+        told = ", ".join([*names[:_MOST_NAMES], *(["others"] if len(names) > _MOST_NAMES else [])])
+        said = f"{reason.format(told)} depends on values that are not known before it runs"
+        if names and said not in prediction.notes:
+            prediction = replace(prediction, notes=(*prediction.notes, said))
+    return prediction
 
 
 def _rehearsed(task: Task, candidate: Candidate, prediction: Prediction) -> Prediction:

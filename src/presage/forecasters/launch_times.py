@@ -17,6 +17,11 @@ from presage.static.trace import LAUNCHES, Step
 
 _MISSED = 1.15
 """Factor on the deviation without source features, from kernels of the validation split."""
+UNKNOWN_DEVIATION = 1.2
+"""The deviation, in octaves, of the time of a launch of which only the roofline is known."""
+_SKIPPED_OCTAVES = 1.0
+"""How much shorter a launch is taken to be, in octaves, if values in memory decide whether any of it runs. A guess:
+with the deviation above, the interval goes from all of it to a sixteenth."""
 
 
 _PEAK, _BANDWIDTH = 1e13, 1e12
@@ -91,8 +96,10 @@ def launch_times(report: StaticReport, hardware: Hardware, model: Trees) -> dict
     times = {}
     for (number, (row, floor)), mean, spread in zip(found.items(), answers.mean, answers.spread, strict=True):
         launch = launches[number]
-        log2_ns = math.log2(math.hypot(1e9 * floor * 2 ** float(mean), latency_ns(launch, hardware)))
-        times[number] = LaunchTime(log2_ns, _MISSED * prior * float(spread), _marks(row, hardware, launch, log2_ns))
+        skipped = _SKIPPED_OCTAVES * launch.skippable
+        log2_ns = math.log2(math.hypot(1e9 * floor * 2 ** (float(mean) - skipped), latency_ns(launch, hardware)))
+        deviation = math.hypot(_MISSED * prior * float(spread), UNKNOWN_DEVIATION * launch.skippable)
+        times[number] = LaunchTime(log2_ns, deviation, _marks(row, hardware, launch, log2_ns))
     return times
 
 

@@ -15,6 +15,8 @@ from statistics import NormalDist
 
 import numpy as np
 
+from presage.core.text import plain_name
+from presage.forecasters.launch_times import UNKNOWN_DEVIATION
 from presage.forecasters.operator_model import Floats, OperatorCost, OperatorModel
 from presage.static import operator_calls, operator_features, roofline
 from presage.static.hardware import Hardware
@@ -29,7 +31,7 @@ _CACHED = 0.6
 _CACHE = 40 << 20
 _VIEW_NS, _LAUNCH_HOST_NS = 3_000.0, 10_000.0
 """Host time of a view or an allocation, and of a launch of one of the module's own kernels."""
-_LAUNCH_ABOVE, _LAUNCH_DEVIATION = 1.0, 1.2
+_LAUNCH_ABOVE = 1.0
 """Octaves above its roofline that a kernel without a forecast is assumed to take, and the standard deviation."""
 _COPY_DEVIATION = 0.5
 _HOST_BANDWIDTH, _HOST_DEVIATION, _HOST_BYTES = 1e10, 1.5, 1 << 16
@@ -112,7 +114,7 @@ class ModuleTime:
 
     def note(self) -> str:
         """A sentence on the main sources of uncertainty, and on what is unknown."""
-        most = ", ".join(f"{name} ({share:.0%})" for name, share in list(self.shares.items())[:_MOST_SHOWN])
+        most = ", ".join(f"{plain_name(name)} ({share:.0%})" for name, share in list(self.shares.items())[:_MOST_SHOWN])
         why = [f"uncertain mostly by {most}"] if most else []
         if self.host_ns:
             why = [f"calling it takes the host about {self.host_ns / 1e3:.0f} us, which counts: it cannot be replayed"]
@@ -202,12 +204,12 @@ def _of_operator(at: int, call: Trace, cost: OperatorCost, held: float) -> StepT
 
 
 def _of_launch(at: int, step: Step, least_ns: float, priced: tuple[float, float] | None) -> StepTime:
-    name, key = step.name, f"{step.name} {step.launch.grid if step.launch else ''}"
+    name, key = plain_name(step.name), f"{step.name} {step.launch.grid if step.launch else ''}"
     if priced is not None:
-        return StepTime(at, name, *priced, _LAUNCH_HOST_NS, "", key, name)
+        return StepTime(at, name, *priced, _LAUNCH_HOST_NS, "", key, step.name)
     guess = math.log2(operator_features.LAUNCH_NS + least_ns) + _LAUNCH_ABOVE
     doubt = f"of the kernel {name} only its roofline is known"
-    return StepTime(at, name, guess, _LAUNCH_DEVIATION, _LAUNCH_HOST_NS, doubt, key, name)
+    return StepTime(at, name, guess, UNKNOWN_DEVIATION, _LAUNCH_HOST_NS, doubt, key, step.name)
 
 
 def _of_host(at: int, step: Step) -> StepTime:

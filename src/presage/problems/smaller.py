@@ -1,14 +1,15 @@
-"""Makes problems from elsewhere smaller: a KernelBench file with the numbers halved that it assigns at its top, or a
-one-file problem with the numbers of its cases halved, or reduced where a kernel states the problem. GPU MODE's tasks
-have small tests of their own."""
+"""Makes problems from elsewhere smaller: a KernelBench file with the numbers halved that it assigns at its top, or else
+those in the functions that make its inputs; a one-file problem with the numbers of its cases halved, or, without any,
+those of the file. Where a kernel states the problem, its sizes are reduced. GPU MODE's tasks have small tests of their
+own."""
 
 from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeGuard
 
 from presage.problems.base import Case
 from presage.problems.external import KERNELBENCH, ONE_FILE, ExternalProblem
@@ -20,6 +21,7 @@ tile."""
 
 _MOST_CASES = 3
 _NARROW = 16
+_MAKES_INPUTS = ("get_inputs", "get_init_inputs", "inputs")
 _WINDOW = 16
 """Odd numbers up to this stay as they are, since many are sizes of windows."""
 
@@ -51,7 +53,7 @@ def narrow(problem: ExternalProblem) -> Iterator[ExternalProblem]:
 
 def _written(problem: ExternalProblem) -> Iterator[tuple[str | int, int]]:
     """The numbers that `_capped` may make smaller: of a case with their names, of a file with themselves as names."""
-    if problem.convention == KERNELBENCH:
+    if _is_rewritten(problem):
         for text in problem.files.values():
             yield from ((each.value, each.value) for each in _numbers(ast.parse(text)))  # type: ignore[misc]
     else:
@@ -87,14 +89,14 @@ def _capped(problem: ExternalProblem, cap: int | None, kept: str | int | None = 
     made = copy.copy(problem)
     made.__dict__.pop("cases", None)
     some = problem.timed["gpu"][:1]
-    if problem.convention == ONE_FILE:
+    if _is_rewritten(problem):
+        made.files = {name: _rewritten(text, cap, kept) for name, text in problem.files.items()}
+    elif problem.convention == ONE_FILE:
         every = [
             Case({name: value if name == kept else halved(value, cap) for name, value in case.dims.items()})
             for case in problem.timed["gpu"]
         ]
         some = tuple({case.name: case for case in every}.values())[:_MOST_CASES]
-    elif problem.convention == KERNELBENCH:
-        made.files = {name: _rewritten(text, cap, kept) for name, text in problem.files.items()}
     made.checks, made.timed = some, {"cpu": some, "gpu": some}
     return made
 
@@ -113,7 +115,7 @@ def halved(value: Any, cap: int | None) -> Any:
 
 
 def _rewritten(text: str, cap: int | None, kept: str | int | None = None) -> str:
-    """The file with smaller numbers in the assignments at its top: `n = 4096`, or `height, width = 224, 224`."""
+    """The file with smaller numbers."""
     lines = text.encode().splitlines(keepends=True)
     for number in sorted(_numbers(ast.parse(text)), key=lambda each: (each.lineno, each.col_offset), reverse=True):
         value = number.value if number.value == kept else halved(number.value, cap)
@@ -122,8 +124,22 @@ def _rewritten(text: str, cap: int | None, kept: str | int | None = None) -> str
     return b"".join(lines).decode()
 
 
-def _numbers(tree: ast.Module) -> Iterator[ast.Constant]:
-    for node in tree.body:
-        if isinstance(node, ast.Assign):
-            values = node.value.elts if isinstance(node.value, ast.Tuple) else [node.value]
-            yield from (each for each in values if isinstance(each, ast.Constant) and type(each.value) is int)
+def _is_rewritten(problem: ExternalProblem) -> bool:
+    """Whether the problem's sizes are numbers in its file, and not those of its cases."""
+    has_sizes = any(type(value) is int for case in problem.timed["gpu"] for value in case.dims.values())
+    return problem.convention == KERNELBENCH or (problem.convention == ONE_FILE and not has_sizes)
+
+
+def _numbers(tree: ast.Module) -> Sequence[ast.Constant]:
+    """The numbers assigned at the file's top (`n = 4096`, or `height, width = 224, 224`), or else those in the
+    functions that make the inputs (`return [torch.rand(4096)]`)."""
+    assigned = [node.value for node in tree.body if isinstance(node, ast.Assign)]
+    values = [each for value in assigned for each in (value.elts if isinstance(value, ast.Tuple) else [value])]
+    if found := list(filter(_is_number, values)):
+        return found
+    makers = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name in _MAKES_INPUTS]
+    return [each for maker in makers for each in ast.walk(maker) if _is_number(each)]
+
+
+def _is_number(node: ast.AST) -> TypeGuard[ast.Constant]:
+    return isinstance(node, ast.Constant) and type(node.value) is int

@@ -273,11 +273,11 @@ def _check_entry(kernel: Kernel, is_model: bool) -> None:
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         where = f" in line {error.lineno}" if isinstance(error, SyntaxError) else ""
         raise MalformedError(f"the file is not valid Python{where}") from error
-    wanted = "ModelNew" if is_model else "custom_kernel"
+    wanted = ("ModelNew",) if is_model else ("custom_kernel", "ModelNew")
     defined = {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
     defined |= {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
-    if wanted not in defined:
-        raise MalformedError(f"the file does not define {wanted}")
+    if defined.isdisjoint(wanted):
+        raise MalformedError(f"the file does not define {wanted[0]}")
 
 
 def _idea(text: str) -> str:

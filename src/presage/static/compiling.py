@@ -49,16 +49,21 @@ class _Running:
     received: bytearray = field(default_factory=bytearray)
 
 
-def answers(requests: Sequence[Mapping[str, Any]], timeout: float, at_once: int | None = None) -> list[Answer]:
+def answers(
+    requests: Sequence[Mapping[str, Any]],
+    timeout: float,
+    at_once: int | None = None,
+    host_seconds: float = _HOST_SECONDS,
+) -> list[Answer]:
     """Return an answer to each request, in order. At most `at_once` children run in parallel, by default one per core.
-    `timeout` is in seconds per case."""
+    `timeout` is in seconds per case. host_seconds: the limit of a module's host code, see `_limit_of_host_code`."""
     waiting, found = list(enumerate(requests)), [Answer() for _ in requests]
     at_once = at_once or machine.cores()
     with selectors.DefaultSelector() as selector:
         try:
             while waiting or selector.get_map():
                 while waiting and len(selector.get_map()) < at_once:
-                    _start(*waiting.pop(0), timeout, selector)
+                    _start(*waiting.pop(0), timeout, host_seconds, selector)
                 for key, _ in selector.select(timeout=0.05):
                     if _is_whole(key.data, key.fd):
                         found[key.data.index] = _finish(key, selector)
@@ -75,8 +80,10 @@ def answers(requests: Sequence[Mapping[str, Any]], timeout: float, at_once: int 
     return found
 
 
-def _start(index: int, request: Mapping[str, Any], timeout: float, selector: selectors.BaseSelector) -> None:
-    host_seconds = _host_seconds()
+def _start(
+    index: int, request: Mapping[str, Any], timeout: float, host_seconds: float, selector: selectors.BaseSelector
+) -> None:
+    host_seconds = _limit_of_host_code(host_seconds)
     folder = scratch.make("presage-static-")
     try:
         Path(folder, "request.json").write_text(json.dumps({**request, "host_seconds": host_seconds}))
@@ -104,11 +111,11 @@ def _start(index: int, request: Mapping[str, Any], timeout: float, selector: sel
     selector.register(reader, selectors.EVENT_READ, running)
 
 
-def _host_seconds() -> float:
+def _limit_of_host_code(default: float) -> float:
     """The limit of the processor time of host code. PRESAGE_TRACE_SECONDS replaces the default."""
     text = os.environ.get("PRESAGE_TRACE_SECONDS", "")
     try:
-        seconds = float(text or _HOST_SECONDS)
+        seconds = float(text or default)
     except ValueError:
         seconds = -1.0
     if not 0 < seconds < 1e6:

@@ -16,6 +16,7 @@ from presage.static.hardware import MAX_THREADS_PER_BLOCK, REGISTERS_PER_SM, Har
 from presage.static.occupancy import occupancy
 from presage.static.sass import Mix
 from presage.static.trace import Trace
+from presage.static.warp import SKIPPABLE
 
 STATUSES = ("ok", "compile_error", "runtime_error", "timeout", "unknown")
 """`runtime_error`: loading the module, its call or a launch would fail. `unknown`: its host code cannot run on tensors
@@ -76,6 +77,12 @@ class LaunchReport:
     """The part of `executed` in loops whose end depends on values in memory. Such loops are counted once."""
     machine: Mapping[str, float] | None = None
     """Machine instructions that a warp executes, by `pipes.PIPES`; None if not known."""
+
+    @property
+    def skippable(self) -> float:
+        """The share of its instructions that blocks or threads skip where a value in memory says so."""
+        executed = self.executed or {}
+        return executed.get(SKIPPABLE, 0.0) / max(1.0, executed.get("instructions", 0.0))
 
     def __post_init__(self) -> None:
         if len(self.grid) != 3 or len(self.block) != 3 or min(*self.grid, *self.block, self.count) < 1:

@@ -41,8 +41,12 @@ _WRONG = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeErro
 _UNREADABLE = _Outcome("compile_error", error="the compiling process gave no answer that can be read")
 
 
-def reports(jobs: Sequence[Job], timeout: float = 60.0, processes: int | None = None) -> list[StaticReport]:
-    """A report for every job, in order. `timeout` is in seconds per job. Many jobs at once cost far less each."""
+def reports(
+    jobs: Sequence[Job], timeout: float = 60.0, processes: int | None = None, **limits: float
+) -> list[StaticReport]:
+    """A report for every job, in order. `timeout` is in seconds per job. Many jobs at once cost far less each.
+
+    limits: further limits of `compiling.answers`."""
     for job in jobs:
         if job.kernel.language not in _COMPILERS:
             known = " and ".join(_COMPILERS)
@@ -56,14 +60,14 @@ def reports(jobs: Sequence[Job], timeout: float = 60.0, processes: int | None = 
     ]
     found = cache.find(names)
     missing = [i for i, name in enumerate(names) if name not in found]
-    made = _made([jobs[i] for i in missing], [requests[i] for i in missing], timeout, processes)
+    made = _made([jobs[i] for i in missing], [requests[i] for i in missing], timeout, processes, **limits)
     fresh = {names[i]: report for i, report in zip(missing, made, strict=True)}
     cache.add(fresh)
     return [found.get(name) or fresh[name] for name in names]
 
 
 def _made(
-    jobs: Sequence[Job], requests: Sequence[dict[str, Any]], timeout: float, processes: int | None
+    jobs: Sequence[Job], requests: Sequence[dict[str, Any]], timeout: float, processes: int | None, **limits: float
 ) -> list[StaticReport]:
     distinct: dict[str, dict[str, Any]] = {}
     keys = []
@@ -72,7 +76,7 @@ def _made(
         keys.append(json.dumps(request))
         known = distinct.setdefault(keys[-1], {**request, "cases": []})["cases"]
         known += [case for case in cases if case not in known]
-    answers = dict(zip(distinct, compiling.answers(list(distinct.values()), timeout, processes), strict=True))
+    answers = dict(zip(distinct, compiling.answers(list(distinct.values()), timeout, processes, **limits), strict=True))
     outcomes = [_outcome(job, answers[key]) for job, key in zip(jobs, keys, strict=True)]
     mixes = _mixes(jobs, outcomes)
     return [_report(job, outcome, mixes) for job, outcome in zip(jobs, outcomes, strict=True)]

@@ -36,6 +36,7 @@ from presage.static.warp import (
     AT,
     COUNTED,
     OF_TYPE,
+    SKIPPABLE,
     UNBOUNDED,
     EndlessError,
     Ready,
@@ -102,8 +103,8 @@ def of_call(
     text: str, name: str, arguments: Sequence[Argument], grid: Sequence[int], block: Sequence[int]
 ) -> dict[str, float] | None:
     """The same for a module's launch, with an argument for every parameter. Here `wmma` counts among the tensor cores'
-    flops, which are counted by type, too. For bare kernels they are not, since the trees of `learned` were trained on
-    such counts."""
+    flops, which are counted by type, too, and so are instructions that memory may skip. For bare kernels they are not,
+    since the trees of `learned` were trained on such counts."""
     return _followed(ptx.parse(text, name), arguments, grid, block, wmma=1)
 
 
@@ -119,7 +120,7 @@ def _followed(
     for prefix in ("", UNBOUNDED):
         if flops := wmma * counts.pop(f"{prefix}wmma_flops", 0.0):
             counts[f"{prefix}tensor_flops"] = counts.get(f"{prefix}tensor_flops", 0.0) + flops
-    return counts if wmma else {name: count for name, count in counts.items() if not name.startswith(OF_TYPE)}
+    return counts if wmma else {name: n for name, n in counts.items() if not name.startswith((OF_TYPE, SKIPPABLE))}
 
 
 def walk(
@@ -212,6 +213,8 @@ class _Program:
         for number, (block, jump) in enumerate(itertools.pairwise(self.blocks)):
             if block.guard and block.target == number + 2 and len(entry.blocks[number + 1].instructions) == 1:
                 block.otherwise = jump.target if jump.guard is None else None
+        only_end = (len(block.instructions) == 1 for block in entry.blocks)
+        self.ends = {-1, *(n for n, (b, only) in enumerate(zip(self.blocks, only_end, strict=True)) if only and b.ends)}
         self.headers = {b.target for n, b in enumerate(self.blocks) if b.target is not None and 0 <= b.target <= n}
 
     def register(self, name: str) -> int:

@@ -37,7 +37,10 @@ UNBOUNDED = "unbounded_"
 """Prefix of a kind's name: the part of its count in loops whose end depends on memory. They are walked once."""
 OF_TYPE = "flops_of_"
 """Prefix of a type's name: the flops of tensor cores whose factors have this type."""
-COUNTED = (*KINDS, *(UNBOUNDED + name for name in KINDS), *(OF_TYPE + name for name in PRODUCTS))
+SKIPPABLE = "skippable"
+"""The instructions after the first branch to the kernel's end that depends on memory. Walks do not take such a
+branch."""
+COUNTED = (*KINDS, *(UNBOUNDED + name for name in KINDS), *(OF_TYPE + name for name in PRODUCTS), SKIPPABLE)
 AT = {name: i for i, name in enumerate(COUNTED)}
 _UNBOUNDED = slice(len(KINDS), 2 * len(KINDS))
 
@@ -61,6 +64,11 @@ class Ready:
     """Where the block after it only jumps to, if the branch leads past that block: `@p bra A; bra B; A:` is how a
     compiler may write `@!p bra B; A:`."""
 
+    @property
+    def ends(self) -> bool:
+        """Whether all lanes that reach its end leave the program."""
+        return self.target == -1 and self.guard is None
+
 
 class Code(Protocol):
     """The parts of a program that a warp needs."""
@@ -68,6 +76,8 @@ class Code(Protocol):
     blocks: list[Ready]
     headers: set[int]
     """The first blocks of loops."""
+    ends: set[int]
+    """The blocks that only end the program, and -1."""
     registers: dict[str, int]
     """The index of each register, by name."""
     crooked: list[int]
@@ -283,6 +293,8 @@ class Warp:
         self._together = None if (self._at < 0).any() else 0
         """The block that all lanes are at; None if they are at several."""
         self._seen: dict[int, list[_Snapshot]] = {}
+        self._before_skippable: float | None = None
+        """The instructions up to the first branch to the program's end that depends on memory."""
 
     def read(self, sources: Sequence[Source]) -> tuple[list[Lanes], bool] | None:
         """The values of the sources, and whether all are known; None if a source has no value."""
@@ -326,6 +338,7 @@ class Warp:
         for _ in range(MOST_STEPS):
             number, mask, lanes = self._next()
             if number < 0:
+                self._count_skippable()
                 return
             self._mask, self._is_full = mask, lanes == WARP
             if number in headers:
@@ -338,6 +351,10 @@ class Warp:
                 action(self, mask)
             self._branch(block, number, mask)
         raise EndlessError
+
+    def _count_skippable(self) -> None:
+        if self._before_skippable is not None:
+            self.counts[AT[SKIPPABLE]] = self.counts[AT["instructions"]] - self._before_skippable
 
     def _next(self) -> tuple[int, Lanes, int]:
         """The next block, the lanes that are at it, and their number. The block is -1 once all lanes have ended."""
@@ -361,6 +378,8 @@ class Warp:
             # through data of an unknown length needs more, so what the round did is counted as unbounded, too.
             if block.otherwise is not None:
                 after, target = target, block.otherwise
+            if target in self._program.ends and self._before_skippable is None:
+                self._before_skippable = float(self.counts[AT["instructions"]])
             self._go(mask, after)
             if target in self._entered and target <= number:
                 since = self.counts - self._entered[target]

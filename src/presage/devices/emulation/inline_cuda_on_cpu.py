@@ -101,7 +101,9 @@ class _OnCpu(Extensions):
 
     def launch(self, unit: Unit, kernel: str, how: Configuration, parameters: Sequence[bytes]) -> None:
         grid, block = how.grid, how.block
-        if min(grid) < 1 or not 0 < math.prod(block) <= 1024 or how.shared > cuda_on_cpu.MOST_SHARED:
+        if min(grid) < 1:
+            raise RuntimeError(f"it launches {kernel} without blocks, as {grid} x {block}")
+        if not 0 < math.prod(block) <= 1024 or how.shared > cuda_on_cpu.MOST_SHARED:
             raise RuntimeError(f"it launches {kernel} as {grid} x {block} with {how.shared} bytes")
         if how.cooperative or how.cluster != (1, 1, 1):
             raise NotSupportedError(f"{kernel} is launched so that blocks run together, which is not rehearsed")

@@ -34,7 +34,7 @@ from presage.devices.emulation.sizes import Size, narrow_sizes, problem_sizes
 from presage.devices.rehearsal import Rehearsal
 from presage.devices.status import Status
 from presage.devices.trial import Trial, worker_settings
-from presage.devices.worker.stores import OUTSIDE
+from presage.devices.worker.stores import OUTSIDE, RACE
 from presage.kernels.kernel import Kernel
 from presage.problems.base import DTYPES, Case, Cost, Problem, storage
 from presage.problems.external import GPU_MODE, ExternalProblem
@@ -65,6 +65,8 @@ _NO_SMALL = "the problem has no small case that can be computed here"
 _ONLY = "it computes something else at a small size, which it may not be made for"
 _UNSOUND = "its reference is not right at a size that can be computed here either"
 _KEEPS = "it returns its first result again when it is called with other inputs"
+_NO_BLOCKS = "without blocks"
+"""What a launch says that is made for a larger size: its grid is a size divided by that of a tile, rounded down."""
 _BRAIN = re.compile(r"bfloat16|bf16", re.IGNORECASE)
 _INTERPRETED = ("numpy", "torch", "presage.devices.worker.main")
 
@@ -157,6 +159,9 @@ class Rehearser(CpuDevice):
                 late.append(number)
                 number //= 2
                 ended = at(posed[number], share)
+        while _NO_BLOCKS in ended.told.reason and (larger := [n for n in affordable if n > number]):
+            number = larger[0]
+            ended = at(posed[number], _SHARES[-1])
         if ended.told.status != "wrong" or number + 1 == len(posed):
             return ended.told
         larger = [n for n in affordable if number < n < late[-1]] or late[1:][-1:]
@@ -336,12 +341,12 @@ class _RehearsedTrial(Trial):
         if self.verdict is None:
             return _Ended(Rehearsal("right", cases=self._right), spent=self._spent)
         failed = self.verdict.status is Status.RUNTIME_ERROR
-        is_outside = failed and OUTSIDE in self.verdict.reason
-        is_telling = self.verdict.status is Status.WRONG_RESULT or (failed and self.kernel.is_bare) or is_outside
+        store = next((said for said in (OUTSIDE, RACE) if failed and said in self.verdict.reason), "")
+        is_telling = self.verdict.status is Status.WRONG_RESULT or (failed and self.kernel.is_bare) or bool(store)
         said = self.output.strip().splitlines()[-1:] if failed else []
         reason = ": ".join([self.verdict.reason, *(line for line in said if line not in self.verdict.reason)])[:500]
-        if is_outside:
-            reason = self.verdict.reason[self.verdict.reason.index(OUTSIDE) :].partition("')")[0]
+        if store:
+            reason = self.verdict.reason[self.verdict.reason.index(store) :].partition("')")[0]
         told = Rehearsal("wrong" if is_telling else "untried", reason, self._right)
         return _Ended(told, self.verdict.status is Status.TIMEOUT, self._spent)
 

@@ -1,30 +1,36 @@
 """Watches the stores of interpreted Triton kernels. Triton's interpreter writes to any address: a store without the
-mask that it needs corrupts the heap, or changes nothing that anybody looks at.
+mask that it needs corrupts the heap, or changes nothing that anybody looks at. And it runs programs one after the
+other, so that what they do to each other's results does not show.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 OUTSIDE = "a kernel writes outside the tensors that it is given"
+RACE = "programs of a kernel store different values in the same place, and their order is not known"
+_MOST_BYTES = 32 << 20
+"""Larger storages are not watched for races."""
 _LEAST_ADDRESS = 1 << 32
 """An integer argument above this may be an address."""
 
 
 def watch() -> None:
-    """From now on, raise IndexError where a kernel writes outside the storages of its launch's tensors."""
+    """From now on, raise IndexError where a kernel writes outside the storages of its launch's tensors, or where a
+    program changes what another one has stored."""
     from triton.runtime import interpreter
 
-    watched = _Watched(interpreter._interpreter)
+    watched = _Watched(interpreter._interpreter, lambda: interpreter.interpreter_builder.grid_idx)
     interpreter._interpreter = watched
     executor, convert = interpreter.GridExecutor, interpreter.GridExecutor._init_args_hst
 
     def converted(self: Any, arguments: Sequence[Any], named: Mapping[str, Any]) -> Any:
         ours = convert(self, arguments, named)
-        watched.ranges = ranges(ours)
+        watched.begin(ranges(ours))
         return ours
 
     executor._init_args_hst = converted
@@ -58,38 +64,74 @@ def _flat(arguments: Any) -> Iterator[Any]:
 
 
 class _Watched:
-    """The interpreter's memory operations, of which stores and atomics are checked first."""
+    """The interpreter's memory operations, of which stores and atomics are checked first. place: the number of the
+    program that is running, along each axis of the grid."""
 
-    def __init__(self, operations: Any) -> None:
-        self._operations = operations
-        self.ranges: list[tuple[int, int]] | None = None
+    def __init__(self, operations: Any, place: Callable[[], tuple[int, int, int]]) -> None:
+        self._operations, self._place = operations, place
+        self.begin(None)
+
+    def begin(self, ranges: list[tuple[int, int]] | None) -> None:
+        """Begin a launch that is given the storages at these addresses."""
+        self._ranges = ranges
+        self._programs: dict[tuple[int, int, int], int] = {}
+        self._writers: dict[int, npt.NDArray[np.int32]] | None = {}
+        """By a storage's first address: the program that has stored at each byte, from 1. None after an atomic
+        operation, by which programs may wait for each other."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._operations, name)
 
     def store(self, pointers: Any, values: Any, mask: Any) -> Any:
         self._check(pointers, values, mask)
+        self._check_order(pointers, values, mask)
         return self._operations.store(pointers, values, mask)
 
     def atomic_rmw(self, operation: Any, pointers: Any, values: Any, mask: Any, order: Any) -> Any:
         self._check(pointers, values, mask)
+        self._writers = None
         return self._operations.atomic_rmw(operation, pointers, values, mask, order)
 
     def atomic_cas(self, pointers: Any, old: Any, values: Any, order: Any) -> Any:
         self._check(pointers, values, True)
+        self._writers = None
         return self._operations.atomic_cas(pointers, old, values, order)
 
     def _check(self, pointers: Any, values: Any, mask: Any) -> None:
-        if self.ranges is None:
+        if self._ranges is None:
             return
         begins = np.asarray(pointers, dtype=np.uint64)
         begins = begins[np.broadcast_to(np.asarray(mask, dtype=bool), begins.shape)]
         size = np.asarray(values).dtype.itemsize
         inside = np.zeros(begins.shape, dtype=bool)
-        for first, end in self.ranges:
+        for first, end in self._ranges:
             inside |= (begins >= first) & (begins + np.uint64(size) <= end)
         if not inside.all():
-            raise IndexError(f"{OUTSIDE}: {_where(int(begins[~inside][0]), self.ranges)}")
+            raise IndexError(f"{OUTSIDE}: {_where(int(begins[~inside][0]), self._ranges)}")
+
+    def _check_order(self, pointers: Any, values: Any, mask: Any) -> None:
+        if self._ranges is None or self._writers is None:
+            return
+        program = self._programs.setdefault(self._place(), len(self._programs) + 1)
+        begins, values = np.asarray(pointers, dtype=np.uint64), np.asarray(values)
+        admitted = np.broadcast_to(np.asarray(mask, dtype=bool), begins.shape)
+        before = self._operations.load(begins, admitted, np.zeros(begins.shape, values.dtype), values.dtype)
+        changed = _bits(before) != _bits(np.broadcast_to(values, begins.shape))
+        for first, end in self._ranges:
+            chosen = admitted & (begins >= first) & (begins < end)
+            if end - first > _MOST_BYTES or not chosen.any():
+                continue
+            writers = self._writers.setdefault(first, np.zeros(end - first, np.int32))
+            at = (begins[chosen] - np.uint64(first)).astype(np.int64)
+            if ((writers[at] > 0) & (writers[at] != program) & changed[chosen]).any():
+                raise IndexError(RACE)
+            writers[at] = program
+
+
+def _bits(values: Any) -> Any:
+    """The values as integers, so that one that is no number equals itself."""
+    values = np.ascontiguousarray(values)
+    return values.view(f"u{values.dtype.itemsize}")
 
 
 def _where(address: int, known: Sequence[tuple[int, int]]) -> str:

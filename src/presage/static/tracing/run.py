@@ -241,7 +241,7 @@ def _status(error: BaseException) -> str:
     is_ours = isinstance(error, host_code.ReferenceFailedError | NotSupportedError) or _lacks_library(error)
     if is_ours or _NOT_HERE.search(str(error)) or _missing_package(error) or _needs_values(error) or _needs_gpu(error):
         return "unknown"
-    if _REMOVED.search(_reason(error)) or _started_a_program(error):
+    if _REMOVED.search(_reason(error)) or _started_a_program(error) or _takes_functions(error):
         return "unknown"
     if name == "CompileError":
         return "compile_error"
@@ -266,6 +266,12 @@ def _started_a_program(error: BaseException) -> bool:
     is_of_one = isinstance(error, OSError) or type(error).__module__ == "subprocess"
     frames = traceback.extract_tb(error.__traceback__)
     return is_of_one and any(os.path.basename(frame.filename) == "subprocess.py" for frame in frames)
+
+
+def _takes_functions(error: BaseException) -> bool:
+    """Whether an operator of torch that takes functions (`cond`, `flex_attention`) failed, which is not for the host
+    code to mend: such operators call torch's compiler, which does not work on tensors without values."""
+    return any("/torch/_higher_order_ops/" in frame.filename for frame in traceback.extract_tb(error.__traceback__))
 
 
 def _needs_values(error: BaseException) -> bool:
@@ -321,6 +327,8 @@ def _explain(error: BaseException) -> str:
         text = f"the host code does what torch cannot do without a GPU ({str(error).splitlines()[0][:200]})"
     if _started_a_program(error):
         text = f"the host code starts a program, which it cannot do here ({type(error).__name__}: {error})"
+    if _takes_functions(error):
+        text = "the host code calls an operator of torch that takes functions, which cannot be traced"
     if _needs_values(error):
         text = _needed(error)
     frames = _frames(error)
