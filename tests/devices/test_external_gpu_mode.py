@@ -80,3 +80,11 @@ def test_a_check_that_says_only_one_thing(device: Device, task: Path, verdict: s
     measured = measure(device, task, {"wrong": SUBMISSIONS["wrong"][0]})
     assert [m.status for m in measured.values()] == [Status.OK, Status.WRONG_RESULT]
     assert measured["wrong"].reason.endswith(said)
+
+
+@needs_torch
+def test_a_task_that_names_the_gpu_is_examined_on_a_cpu(cpu: Device, task: Path) -> None:
+    named = REFERENCE.replace("Generator()", "Generator(device='cuda')").replace("size, g", "size, device='cuda', g")
+    (task / "reference.py").write_text(named.replace("empty(size, size)", "empty(size, size, device='cuda')"))
+    measured = measure(cpu, task, {"wrong": SUBMISSIONS["wrong"][0]})
+    assert [m.status for m in measured.values()] == [Status.OK, Status.WRONG_RESULT]

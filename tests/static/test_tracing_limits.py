@@ -31,13 +31,18 @@ NOT_KNOWN = {
     "a program": ("subprocess.run(['uname'], check=True) and x", "starts a program"),
     "flex_attention": ("flex_attention(*[x[None, None]] * 3)", "takes functions"),
     "cond": ("torch.cond(x.sum() > 0, torch.sin, torch.cos, (x,))", "takes functions"),
+    "CuPy's arrays": ("__import__('cupy').square(x)", "a part of CuPy"),
+    "CuPy's modules": ("importlib.import_module('cupy.fft') and x", "a part of CuPy"),
+    "CuPy's names": ("exec('from cupy import ElementwiseKernel') or x", "a part of CuPy"),
     "the driver": ("ctypes.CDLL('libcuda.so.1') and x", "cannot do without a GPU"),
 }
 
 
 @pytest.mark.parametrize(("result", "says"), NOT_KNOWN.values(), ids=NOT_KNOWN)
 def test_what_cannot_be_followed_is_not_known(inspect_source: Any, result: str, says: str) -> None:
-    head = f"{HEAD}import ctypes, subprocess\nfrom concurrent.futures import ThreadPoolExecutor\n"
+    head = (
+        f"{HEAD}import ctypes, importlib, subprocess\nimport cupy\nfrom concurrent.futures import ThreadPoolExecutor\n"
+    )
     head += "from torch.nn.attention.flex_attention import flex_attention\n"
     body = f"pool = ThreadPoolExecutor(1)\ndef custom_kernel(data):\n    x, = data\n    return {result}\n"
     report = inspect_source(head + body, ".py", X)

@@ -164,6 +164,37 @@ def test_a_triangle_counts_as_its_mean(row: str) -> None:
     assert counts["global_store"] == pytest.approx(32.5)
 
 
+def test_a_branch_backwards_to_where_both_ways_lead_is_no_end_of_a_loop() -> None:
+    text = """
+.visible .entry f(.param .u64 f_param_0, .param .u32 f_param_1)
+{
+    ld.param.u64 %rd1, [f_param_0];
+    ld.param.u32 %r1, [f_param_1];
+    mov.b32 %r2, 0;
+    bra.uni $BODY;
+$JOIN:
+    st.global.f32 [%rd1], %f1;
+    add.s32 %r2, %r2, 1;
+    setp.ge.s32 %p1, %r2, %r1;
+    @%p1 bra $END;
+$BODY:
+    ld.global.f32 %f1, [%rd1];
+    setp.lt.f32 %p2, %f1, 0f00000000;
+    @%p2 bra $JOIN;
+    neg.f32 %f1, %f1;
+    bra.uni $JOIN;
+$END:
+    ret;
+}
+"""
+    counts = walk.of_call(text, "f", [None, 5], (1, 1, 1), (32, 1, 1))
+    assert counts
+    every, unbounded = walk.parted(counts)
+    assert (every["global_store"], unbounded) == (5, {})
+    _, unbounded = walk.parted(walked(text, "f", 5))
+    assert unbounded, "as when the trees were trained"
+
+
 def test_what_never_ends_is_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(warp, "MOST_STEPS", 500)
     text = LOOP.format(step=1).replace("setp.lt.s32 %p2, %r1, %r2;", "setp.ne.s32 %p2, %r2, 12345;")

@@ -58,6 +58,7 @@ _POINTERS = 40
 _LOOP = "loop_"
 """Prefix of a loop's name, which ends with its number and the number of enclosing loops. A loop's count is how often a
 warp reaches its head."""
+_MOST_JUMPS = 8
 _FRACTION = 0.382
 """Position along the grid of the block that is walked. A second block is at the same distance from the grid's end."""
 
@@ -112,7 +113,7 @@ def _followed(
     entry: Entry | None, arguments: Sequence[Argument], grid: Sequence[int], block: Sequence[int], wmma: int
 ) -> dict[str, float] | None:
     try:
-        counts = walk(entry, arguments, tuple(grid), tuple(block)) if entry else None  # type: ignore[arg-type]
+        counts = walk(entry, arguments, tuple(grid), tuple(block), joins=wmma == 1) if entry else None  # type: ignore[arg-type]
     except (ArithmeticError, LookupError, RecursionError, TypeError, ValueError):
         return None  # PTX that no compiler has written
     if counts is None:
@@ -124,14 +125,19 @@ def _followed(
 
 
 def walk(
-    entry: Entry, arguments: Sequence[Argument], grid: tuple[int, int, int], block: tuple[int, int, int]
+    entry: Entry,
+    arguments: Sequence[Argument],
+    grid: tuple[int, int, int],
+    block: tuple[int, int, int],
+    joins: bool = False,
 ) -> dict[str, float] | None:
     """Walk the first and the last warp of a block, and those of a second block if it differs. Return the mean of their
     counts by kind (`parted` splits them), or None if a warp does not reach its end. `arguments` are the parameters'
-    values. Pointers, which have none, get addresses that are far apart."""
+    values. Pointers, which have none, get addresses that are far apart. joins: whether a branch backwards to where the
+    code after it goes, too, is no end of a loop. Such branches count as one in what `learned` was trained on."""
     if len(arguments) > len(entry.parameters):
         return None
-    program = _Program.of(entry)
+    program = _Program.of(entry, joins)
     parameters: dict[str, int] = {}
     for number, (name, kind) in enumerate(entry.parameters.items()):
         value = arguments[number] if number < len(arguments) else None
@@ -193,11 +199,11 @@ class _Program:
 
     @staticmethod
     @lru_cache(maxsize=8)
-    def of(entry: Entry) -> _Program:
-        return _Program(entry)
+    def of(entry: Entry, joins: bool) -> _Program:
+        return _Program(entry, joins)
 
-    def __init__(self, entry: Entry) -> None:
-        self.entry = entry
+    def __init__(self, entry: Entry, joins: bool) -> None:
+        self.entry, self._joins = entry, joins
         self.registers: dict[str, int] = {}
         self.crooked: list[int] = []
         """Registers that are written by operations that are not linear in their operands."""
@@ -216,6 +222,17 @@ class _Program:
         only_end = (len(block.instructions) == 1 for block in entry.blocks)
         self.ends = {-1, *(n for n, (b, only) in enumerate(zip(self.blocks, only_end, strict=True)) if only and b.ends)}
         self.headers = {b.target for n, b in enumerate(self.blocks) if b.target is not None and 0 <= b.target <= n}
+
+    def does_join(self, number: int, target: int) -> bool:
+        """Whether all ways from a block lead to the target, as far as jumps without a condition tell."""
+        for _ in range(_MOST_JUMPS if self._joins else 0):
+            if number == target:
+                return True
+            if number < 0 or number >= len(self.blocks) or self.blocks[number].guard is not None:
+                return False
+            after = self.blocks[number].target
+            number = number + 1 if after is None else after
+        return False
 
     def register(self, name: str) -> int:
         return self.registers.setdefault(name, len(self.registers))

@@ -83,6 +83,8 @@ class Code(Protocol):
     crooked: list[int]
     """Registers that are written by operations that are not linear in their operands."""
 
+    def does_join(self, number: int, target: int) -> bool: ...
+
 
 # -- actions of a block -----------------------------------------------------------------------------------------------
 
@@ -381,7 +383,7 @@ class Warp:
             if target in self._program.ends and self._before_skippable is None:
                 self._before_skippable = float(self.counts[AT["instructions"]])
             self._go(mask, after)
-            if target in self._entered and target <= number:
+            if target in self._entered and target <= number and not self._program.does_join(after, target):
                 since = self.counts - self._entered[target]
                 self.counts[_UNBOUNDED] += since[: len(KINDS)] - since[_UNBOUNDED]
         else:

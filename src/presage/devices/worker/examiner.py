@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import importlib
 import inspect
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -392,6 +393,8 @@ class GpuMode:
 
     def __init__(self, problem: dict[str, Any], device: str, torch: Any) -> None:
         self._torch = torch
+        if device == "cpu":  # tasks name the GPU where they make inputs
+            importlib.import_module("presage.devices.worker.pretended").place_on_cpu()
         self._module = load_reference(problem)
         self._seeded = "seed" in inspect.signature(self._module.generate_input).parameters
         self._returns: type | None = None

@@ -88,6 +88,19 @@ def _convolution(*arguments: Any) -> Any:
     return torch.ops.aten._convolution(*arguments, False, False, False, False)  # no cuDNN
 
 
+class _Generator(torch.Generator):  # type: ignore[misc]
+    """A generator of the CPU that accepts any device."""
+
+    def __new__(cls, device: Any = None) -> Any:
+        return super().__new__(cls)
+
+
+def place_on_cpu() -> None:
+    """For the rest of this process, make torch place on the CPU what is meant for a GPU."""
+    torch.Generator = _Generator
+    _OnCpu().__enter__()
+
+
 def install() -> None:
     """Install the pretended GPU for the rest of this process."""
     stream = _Stream()
@@ -122,7 +135,7 @@ def install() -> None:
     captured.install()
     _OPERATORS.impl("convolution", _convolution, "CPU")
     torch.use_deterministic_algorithms(True, warn_only=True)  # it fills uninitialised memory with NaN
-    _OnCpu().__enter__()
+    place_on_cpu()
     with contextlib.suppress(ImportError, AttributeError):
         _tune_nothing()
         _put_off_launches()

@@ -67,6 +67,7 @@ _NO_LIBRARY = re.compile(
 )
 _REMOVED = re.compile(r"\b(?:has|have) been removed\b|\bno longer supported\b")
 """What Triton says of parts of its language that older versions have."""
+_OF_CUPY = re.compile(r"(?:module|from|named) '(?:cupy|cupy\.[\w.]+)'")
 _NOT_HERE = re.compile(
     r"undefined symbol: (cu(?:da)?[A-Z]\w*|(?:cu(?:blas|dnn|fft|rand|solver|sparse)|nccl|nvrtc|nvtx)\w*"
     r"|\w*[24]cuda\d\w*)"
@@ -241,7 +242,7 @@ def _status(error: BaseException) -> str:
     is_ours = isinstance(error, host_code.ReferenceFailedError | NotSupportedError) or _lacks_library(error)
     if is_ours or _NOT_HERE.search(str(error)) or _missing_package(error) or _needs_values(error) or _needs_gpu(error):
         return "unknown"
-    if _REMOVED.search(_reason(error)) or _started_a_program(error) or _takes_functions(error):
+    if _REMOVED.search(_reason(error)) or _started_a_program(error) or _takes_functions(error) or _is_of_cupy(error):
         return "unknown"
     if name == "CompileError":
         return "compile_error"
@@ -266,6 +267,11 @@ def _started_a_program(error: BaseException) -> bool:
     is_of_one = isinstance(error, OSError) or type(error).__module__ == "subprocess"
     frames = traceback.extract_tb(error.__traceback__)
     return is_of_one and any(os.path.basename(frame.filename) == "subprocess.py" for frame in frames)
+
+
+def _is_of_cupy(error: BaseException) -> bool:
+    """Whether the module asks for a part of CuPy that its replacement here lacks."""
+    return isinstance(error, AttributeError | ImportError) and _OF_CUPY.search(str(error)) is not None
 
 
 def _takes_functions(error: BaseException) -> bool:
@@ -327,6 +333,8 @@ def _explain(error: BaseException) -> str:
         text = f"the host code does what torch cannot do without a GPU ({str(error).splitlines()[0][:200]})"
     if _started_a_program(error):
         text = f"the host code starts a program, which it cannot do here ({type(error).__name__}: {error})"
+    if _is_of_cupy(error):
+        text = f"it uses a part of CuPy that cannot be traced ({error})"
     if _takes_functions(error):
         text = "the host code calls an operator of torch that takes functions, which cannot be traced"
     if _needs_values(error):
