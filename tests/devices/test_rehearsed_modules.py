@@ -244,7 +244,12 @@ MODULES = {
     "Triton, the last block is missing": (kernel(less="1"), "wrong"),
     "Triton, a block too many and no mask": (kernel(less="-1").replace(", mask=at < n)\n", ")\n"), "wrong"),
     "Triton, two programs store the same": (twice(), "right"),
-    "Triton, two programs add without atomics": (twice(" / 2 + tl.load(y + at, mask=at < n)"), "wrong"),
+    "Triton, two programs add without atomics": (
+        twice(" / 2 + tl.load(y + at, mask=at < n)").replace("(x, y, n,", "(x, y, longs, n,").replace(
+            "(x, y, x.numel(),", "(x, y, torch.ones(1, dtype=torch.int64), x.numel(),"
+        ),
+        "wrong",
+    ),
     "Triton, tuned": (
         kernel().replace("@triton.jit", TUNED).replace("1024) - 0,", "64),").replace(", BLOCK=1024)", ")"), "right",
     ),

@@ -15,6 +15,7 @@ OUTSIDE = "a kernel writes outside the tensors that it is given"
 RACE = "programs of a kernel store different values in the same place, and their order is not known"
 _MOST_BYTES = 32 << 20
 """Larger storages are not watched for races."""
+_HOLD_ADDRESSES = ("torch.int64", "torch.uint64")
 _LEAST_ADDRESS = 1 << 32
 """An integer argument above this may be an address."""
 
@@ -30,25 +31,24 @@ def watch() -> None:
 
     def converted(self: Any, arguments: Sequence[Any], named: Mapping[str, Any]) -> Any:
         ours = convert(self, arguments, named)
-        watched.begin(ranges(ours))
+        watched.begin(storages(ours), is_all=not hides_addresses(ours))
         return ours
 
     executor._init_args_hst = converted
 
 
-def ranges(arguments: Any) -> list[tuple[int, int]] | None:
-    """The first address of each tensor's storage and the one after its last; None if a kernel may get addresses in
-    another way, as numbers."""
-    found = set()
-    for each in _flat(arguments):
-        if isinstance(each, int) and each >= _LEAST_ADDRESS:
-            return None
-        if hasattr(each, "untyped_storage"):
-            if str(each.dtype) in ("torch.int64", "torch.uint64"):
-                return None
-            storage = each.untyped_storage()
-            found.add((storage.data_ptr(), storage.data_ptr() + storage.nbytes()))
-    return sorted(found)
+def storages(arguments: Any) -> list[tuple[int, int]]:
+    """The first address of each tensor's storage and the one after its last."""
+    found = [each.untyped_storage() for each in _flat(arguments) if hasattr(each, "untyped_storage")]
+    return sorted({(storage.data_ptr(), storage.data_ptr() + storage.nbytes()) for storage in found})
+
+
+def hides_addresses(arguments: Any) -> bool:
+    """Whether a kernel may get addresses in another way, as numbers."""
+    return any(
+        each >= _LEAST_ADDRESS if isinstance(each, int) else str(getattr(each, "dtype", "")) in _HOLD_ADDRESSES
+        for each in _flat(arguments)
+    )
 
 
 def _flat(arguments: Any) -> Iterator[Any]:
@@ -69,11 +69,11 @@ class _Watched:
 
     def __init__(self, operations: Any, place: Callable[[], tuple[int, int, int]]) -> None:
         self._operations, self._place = operations, place
-        self.begin(None)
+        self.begin([], is_all=False)
 
-    def begin(self, ranges: list[tuple[int, int]] | None) -> None:
-        """Begin a launch that is given the storages at these addresses."""
-        self._ranges = ranges
+    def begin(self, ranges: Sequence[tuple[int, int]], is_all: bool) -> None:
+        """Begin a launch that is given the storages at these addresses. is_all: whether it knows of no other memory."""
+        self._ranges, self._is_all = ranges, is_all
         self._programs: dict[tuple[int, int, int], int] = {}
         self._writers: dict[int, npt.NDArray[np.int32]] | None = {}
         """By a storage's first address: the program that has stored at each byte, from 1. None after an atomic
@@ -98,7 +98,7 @@ class _Watched:
         return self._operations.atomic_cas(pointers, old, values, order)
 
     def _check(self, pointers: Any, values: Any, mask: Any) -> None:
-        if self._ranges is None:
+        if not self._is_all:
             return
         begins = np.asarray(pointers, dtype=np.uint64)
         begins = begins[np.broadcast_to(np.asarray(mask, dtype=bool), begins.shape)]
@@ -110,7 +110,7 @@ class _Watched:
             raise IndexError(f"{OUTSIDE}: {_where(int(begins[~inside][0]), self._ranges)}")
 
     def _check_order(self, pointers: Any, values: Any, mask: Any) -> None:
-        if self._ranges is None or self._writers is None:
+        if self._writers is None:
             return
         program = self._programs.setdefault(self._place(), len(self._programs) + 1)
         begins, values = np.asarray(pointers, dtype=np.uint64), np.asarray(values)
