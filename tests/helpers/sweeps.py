@@ -1,4 +1,7 @@
-"""Tests of many things of one kind: `./presage test` runs a part of them, and `./presage test -m sweep` the others."""
+"""Tests of many things of one kind: `./presage test` runs a part of them, and `./presage test -m sweep` the others.
+
+What looks through all of a recording, which changes only when somebody records anew, is a sweep, too, and so is the
+site of the documentation, which CI builds by itself."""
 
 from __future__ import annotations
 
