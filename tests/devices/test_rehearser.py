@@ -175,7 +175,7 @@ def test_a_kernel_file_that_states_its_problem_is_held_to_its_first_configuratio
 // presage: grid cdiv(n, 64)
 // presage: block 64
 // presage: tune FACTOR = 2, 3
-// presage: tune SPREAD = 0, 1, 2, 3
+// presage: tune SPREAD = 0, 1
 // presage: input x = float32[n]
 // presage: output y = float32[n]
 // presage: case n = 1000
@@ -187,9 +187,9 @@ extern "C" __global__ void scale(const float *x, float *y, int n) {
     )
     problem = load_problem(path)
     (family,) = problem.families
-    kernels = [family.render({"FACTOR": factor, "SPREAD": spread}) for factor in (2, 3) for spread in range(4)]
+    kernels = [family.render({"FACTOR": factor, "SPREAD": spread}) for factor in (2, 3) for spread in range(2)]
     found = rehearser.rehearse(problem, kernels, 60.0)
-    assert [each.status for each in found] == ["right"] * 4 + ["wrong"] * 4, found
+    assert [each.status for each in found] == ["right"] * 2 + ["wrong"] * 2, found
 
 
 def test_a_kernel_file_with_large_cases_only_is_rehearsed_at_smaller_sizes(rehearser, tmp_path: Path) -> None:
@@ -200,7 +200,7 @@ def test_a_kernel_file_with_large_cases_only_is_rehearsed_at_smaller_sizes(rehea
 // presage: block 64
 // presage: tune TAIL = 1, 0
 // presage: tune PER = 1, 2, 4
-// presage: tune ECHO = 0, 1, 2, 3
+// presage: tune ECHO = 0, 1
 // presage: input x = float32[n]
 // presage: output y = float32[n]
 // presage: case n = 16777217
@@ -217,6 +217,6 @@ extern "C" __global__ void scale(const float *x, float *y, int n) {
     assert (told.status, told.reason) == ("untried", "it uses cooperative_groups, which cannot be emulated")
     problem = load_problem(path)
     (family,) = problem.families
-    kernels = [family.render({"TAIL": tail, "PER": 4, "ECHO": echo}) for tail in (1, 0) for echo in range(4)]
+    kernels = [family.render({"TAIL": tail, "PER": 4, "ECHO": echo}) for tail in (1, 0) for echo in range(2)]
     found = rehearser.rehearse(problem, kernels, 60.0)
-    assert [each.status for each in found] == ["right"] * 4 + ["wrong"] * 4, found
+    assert [each.status for each in found] == ["right"] * 2 + ["wrong"] * 2, found
