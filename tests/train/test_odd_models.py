@@ -19,8 +19,8 @@ from presage.llm import prompts
 from presage.llm.prompts import Prompt
 from presage.llm.readout import ReadOut
 from presage.llm.server import WeightsServer
-from presage.llm.weights import load, load_tokenizer
-from presage.train import config, grpo, sft, stages
+from presage.llm.weights import Description, load, load_tokenizer
+from presage.train import config, grpo, merging, sft, stages
 from presage.train.sft import Example
 
 REFUSES_SYSTEM = """\
@@ -141,3 +141,60 @@ def test_a_model_that_suits_not_is_refused_before_the_questions_are_made(tiny, s
     assert not (tmp_path / "into" / "questions").exists()
     with pytest.raises(PresageError, match="has no eos_token"):
         sft.check_ends(SimpleNamespace(eos_token_id=None))
+
+
+def test_an_adapter_without_safetensors_is_refused_and_no_pickle_is_read(tiny: Path, tmp_path: Path) -> None:
+    loaded = load(str(tiny))
+    sft.write_result(sft.with_lora(loaded.model, 2, 0), loaded, tmp_path / "adapter")
+    (tmp_path / "adapter" / "adapter_model.safetensors").rename(tmp_path / "adapter" / "adapter_model.bin")
+    with pytest.raises(PresageError, match=r"no folder of an adapter: it has no adapter_model\.safetensors"):
+        load(str(tiny), tmp_path / "adapter")
+
+
+def test_where_the_base_has_gone_the_file_that_names_it_is_told(tmp_path: Path) -> None:
+    Description(str(tmp_path / "gone"), adapter="sft/result").write(tmp_path)
+    with pytest.raises(PresageError, match=r"was trained from .*gone, which is not there; .* base in .*model\.json"):
+        load(str(tmp_path))
+
+
+def packed(tiny: Path, folder: Path) -> Path:
+    """A small model of the kind of gpt-oss, with its experts in MXFP4."""
+    import torch
+    import transformers
+    from safetensors.torch import load_file, save_file
+
+    tokenizer = load_tokenizer(str(tiny))
+    small = transformers.GptOssConfig(
+        vocab_size=len(tokenizer), hidden_size=32, intermediate_size=32, num_hidden_layers=1, num_attention_heads=2,
+        num_key_value_heads=1, head_dim=16, num_local_experts=2, num_experts_per_tok=1, eos_token_id=1, pad_token_id=0,
+        bos_token_id=None, rope_parameters={"rope_type": "default", "rope_theta": 10000.0},
+    )  # fmt: skip
+    transformers.GptOssForCausalLM(small).to(torch.bfloat16).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    whole = {}
+    for name, each in load_file(folder / "model.safetensors").items():
+        if name.endswith(("gate_up_proj", "down_proj")):
+            experts, inputs, outputs = each.shape
+            blocks = torch.randint(256, (experts, outputs, inputs // 32, 16), dtype=torch.uint8)
+            whole |= {f"{name}_blocks": blocks, f"{name}_scales": torch.full(blocks.shape[:3], 120, dtype=torch.uint8)}
+        else:
+            whole[name] = each
+    save_file(whole, folder / "model.safetensors", metadata={"format": "pt"})
+    changed(quantization_config={"quant_method": "mxfp4"})(folder)
+    return folder
+
+
+def test_weights_in_mxfp4_are_unpacked_trained_and_merged(tiny: Path, tmp_path: Path, monkeypatch) -> None:
+    """Whether or not the package is there with which transformers leaves them packed."""
+    from transformers.quantizers import quantizer_mxfp4
+
+    monkeypatch.setattr(quantizer_mxfp4, "is_kernels_available", lambda *_: True)
+    base = packed(tiny, tmp_path / "base")
+    loaded = load(str(base), precision="fp32", trainable=True)
+    sft.write_result(sft.with_lora(loaded.model, 2, 0), loaded, tmp_path / "model" / "adapter")
+    Description(str(base), adapter="adapter").write(tmp_path / "model")
+    merged, plain = (
+        load(str(each)).model.float().state_dict() for each in (merging.merge(tmp_path / "model", str), base)
+    )
+    assert merged.keys() == plain.keys()
+    assert all(merged[name].numpy() == pytest.approx(each.numpy(), rel=0.01) for name, each in plain.items())

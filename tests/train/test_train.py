@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -336,6 +337,45 @@ def test_questions_of_other_recordings_are_refused(written, small, roomy, tmp_pa
     file.write_text(file.read_text()[:100])
     with pytest.raises(PresageError, match=r"small\.relu\.jsonl is damaged: .*; remove it, and it is written again"):
         stages.run(config.read(written()), [small], tmp_path, ["sft"], say=str)
+
+
+def test_damaged_notes_of_a_training_are_told_or_begun_anew(written, small, tmp_path: Path) -> None:
+    stages.run(config.read(written(), sft__steps=1), [small], tmp_path, ["questions"], say=str)
+    (tmp_path / "facts.json").write_text("[]")
+    (tmp_path / "sft").mkdir()
+    log = tmp_path / "sft" / "log.jsonl"
+    log.write_text('{"step": 1')
+    with pytest.raises(PresageError, match=r"log\.jsonl is damaged: .*; remove it"):
+        stages.run(config.read(written(), sft__steps=1), [small], tmp_path, ["sft"], say=str)
+
+
+def test_of_several_processes_the_first_merges(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    merged = []
+    monkeypatch.setattr(merging, "merge", lambda into, say: merged.append(into))
+    for rank in ("0", "1"):
+        monkeypatch.setenv("RANK", rank)
+        stages.merge(tmp_path)
+    assert merged == [tmp_path]
+
+
+def test_lines_are_printed_at_once_into_a_file_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A training that is killed, or looked at while it runs, has told how far it is."""
+    written = io.BytesIO()
+    seen = []
+
+    def trains(*given: object) -> None:
+        given[-1]("sft: step 1 of 2")  # type: ignore[operator]
+        seen.append(written.getvalue())
+
+    monkeypatch.setattr("sys.stdout", io.TextIOWrapper(written, encoding="utf-8"))
+    monkeypatch.setattr(stages, "run", trains)
+    assert main(["train", "llm", "--config", "tiny", "--into", str(tmp_path)]) == 0
+    assert seen == [b"sft: step 1 of 2\n"]
+
+
+def test_a_licence_is_that_of_the_configuration_s_own_model() -> None:
+    assert config.read("small").licence == "apache-2.0"
+    assert config.read("small", model="models/another.gguf").licence == ""
 
 
 def test_an_operation_is_learned_or_tested(written, small, tmp_path: Path) -> None:

@@ -76,7 +76,7 @@ def run(arguments: argparse.Namespace) -> int:
             if (given := getattr(arguments, name)) not in (None, []) and given is not False:
                 raise PresageError(f"--{name.replace('_', '-')} is for 'presage train llm'")
     lines: list[str] = []
-    say = lines.append if arguments.json else print
+    say = lines.append if arguments.json else _say
     into = arguments.into or Path("models", arguments.forecaster)
     start = time.monotonic()
     if arguments.forecaster == "llm":
@@ -92,6 +92,11 @@ def run(arguments: argparse.Namespace) -> int:
         total = sum(files.values())
         print(f"{into}: {len(files)} files, {total / 1e6:.1f} MB, in {time.monotonic() - start:.0f} s")
     return 0
+
+
+def _say(line: str) -> None:
+    """Print at once, also into a file: a training takes long, and may be killed."""
+    print(line, flush=True)
 
 
 def _files(into: Path) -> list[Path]:
@@ -117,7 +122,7 @@ def _list(arguments: argparse.Namespace) -> int:
 
 def _train_llm(arguments: argparse.Namespace, into: Path, say: Callable[[str], None]) -> None:
     from presage.devices import recorded
-    from presage.train import config, merging, stages
+    from presage.train import config, stages
 
     if not arguments.config:
         raise PresageError(f"name a configuration with --config; there are: {', '.join(config.names())}")
@@ -140,7 +145,7 @@ def _train_llm(arguments: argparse.Namespace, into: Path, say: Callable[[str], N
     else:
         stages.run(chosen, [recorded.find(name) for name in names], into, arguments.stage, say)
     if arguments.merge:
-        merging.merge(into, say)
+        stages.merge(into, say)
 
 
 def _train_learned(names: Sequence[str], into: Path, say: Callable[[str], None]) -> None:

@@ -22,7 +22,7 @@ from presage.llm.readout import ReadOut
 INVALID = Forecast.from_bins([1 / scale.BINS] * scale.BINS, p_fail=0.99)
 """The forecast for source that is not valid in its language. The model is not asked about it."""
 TOO_LONG = "no forecast: the question has more tokens than the model takes"
-NOT_A_DIGIT = "no forecast: the model would not answer with a digit; was it trained to be read out?"
+NOT_A_DIGIT = "no forecast: the model would not answer with a digit; it may not be trained to be read out"
 
 
 class LocalReadOut:

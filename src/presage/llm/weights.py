@@ -20,6 +20,7 @@ from presage.core.text import one_line
 from presage.llm import local
 
 DESCRIPTION = "model.json"
+_ADAPTER = "adapter_model.safetensors"
 
 
 @dataclass(frozen=True)
@@ -98,6 +99,11 @@ def load(
     told = described(spec)
     source = str(Path(spec, told.weights)) if told.weights else told.base
     added = adapter or (Path(spec, told.adapter) if told.adapter else None)
+    if source != spec and Path(source).is_absolute() and not Path(source).exists():
+        raise PresageError(
+            f"{spec} was trained from {source}, which is not there; write where it is now as base in "
+            f"{Path(spec, DESCRIPTION)}"
+        )
     device = "cuda" if torch.cuda.is_available() else "cpu"
     dtype = {"bf16": torch.bfloat16, "fp32": torch.float32, "": torch.bfloat16 if device == "cuda" else torch.float32}
     if precision not in dtype:
@@ -135,7 +141,8 @@ def _plain(spec: str, dtype: Any, sees: bool) -> tuple[Any, Any]:
     reader = _read(reads, spec)
     if sees and not hasattr(reader, "image_processor"):
         raise PresageError(f"{spec} takes no pictures: it has no image processor")
-    model, found = _read(kind, spec, dtype=dtype, output_loading_info=True, use_safetensors=True)
+    unpacking = _unpacking(spec)
+    model, found = _read(kind, spec, dtype=dtype, output_loading_info=True, use_safetensors=True, **unpacking)
     if missing := sorted(found["missing_keys"]):
         raise PresageError(
             f"cannot load {spec}: it lacks {len(missing)} tensors of its model, such as {missing[0]}; is it a whole "
@@ -146,8 +153,22 @@ def _plain(spec: str, dtype: Any, sees: bool) -> tuple[Any, Any]:
         raise PresageError(f"cannot load {spec}: its tokenizer has {words} tokens, and its model {most}")
     if _place(spec).is_file():
         _forget_packing(model)
+    if unpacking:
+        model._weight_conversions = None  # else they are saved under the names of packed weights, and not read again
     model.config.use_cache = True
     return model, reader
+
+
+def _unpacking(spec: str) -> dict[str, Any]:
+    """Options that unpack weights in MXFP4, the format of gpt-oss. With the package kernels, transformers would leave
+    them packed, and then they can be neither trained nor merged."""
+    _, transformers = import_libraries()
+    if _place(spec).is_file():
+        return {}
+    packed = getattr(_read(transformers.AutoConfig, spec), "quantization_config", None)
+    if not isinstance(packed, dict) or packed.get("quant_method") != "mxfp4":
+        return {}
+    return {"quantization_config": transformers.Mxfp4Config(dequantize=True)}
 
 
 def _place(spec: str) -> Path:
@@ -190,8 +211,9 @@ def _forget_packing(model: Any) -> None:
 
 def _with_adapter(model: Any, folder: Path, trainable: bool) -> Any:
     peft = import_peft()
-    if not (folder / "adapter_config.json").is_file():
-        raise PresageError(f"{folder} is no folder of an adapter: it has no adapter_config.json")
+    for name in ("adapter_config.json", _ADAPTER):  # else peft looks at a hub, or reads pickled weights
+        if not (folder / name).is_file():
+            raise PresageError(f"{folder} is no folder of an adapter: it has no {name}")
     try:
         adapted = peft.PeftModel.from_pretrained(model, str(folder), is_trainable=trainable)
         surplus = _names(folder) - set(peft.get_peft_model_state_dict(adapted, save_embedding_layers=False))
@@ -209,7 +231,7 @@ def _names(folder: Path) -> set[str]:
     """The names of an adapter's tensors."""
     from safetensors import safe_open
 
-    with safe_open(str(folder / "adapter_model.safetensors"), framework="pt") as file:
+    with safe_open(str(folder / _ADAPTER), framework="pt") as file:
         return set(file.keys())
 
 

@@ -127,7 +127,7 @@ class Config:
     recompute: bool = False
     """Recompute activations in the backward pass: less memory, a third more time."""
     licence: str = ""
-    """The licence of the base model, for the card."""
+    """The licence of `model`, for the card. Another model, given by the command line, has another."""
     cost: str = ""
     """The memory and the time of the training, and whether they were measured or estimated."""
     questions: Questions = field(default_factory=Questions)
@@ -199,6 +199,8 @@ def _config(text: str, name: str, changes: Mapping[str, Any]) -> Config:
         given = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise PresageError(f"{name} is not valid TOML: {error}") from error
+    if changes.get("model") not in (None, given.get("model")):
+        given.pop("licence", None)  # it is that of the other model
     for change, value in changes.items():
         table, _, key = change.rpartition("__")
         if value is not None and isinstance(place := given.setdefault(table, {}) if table else given, dict):

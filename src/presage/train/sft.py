@@ -211,7 +211,10 @@ def seconds(folder: Path) -> float:
     """The seconds of training before the last checkpoint; 0 if there is none."""
     file = folder / LOG
     lines = file.read_text().splitlines() if file.exists() else []
-    return float(json.loads(lines[-1])["seconds"]) if lines else 0.0
+    try:
+        return float(json.loads(lines[-1])["seconds"]) if lines else 0.0
+    except (KeyError, TypeError, ValueError) as error:
+        raise PresageError(f"{file} is damaged: {error}; remove it, and the log begins anew") from error
 
 
 def order(count: int, step: int, batch: int, seed: int) -> list[int]:

@@ -21,7 +21,7 @@ from presage.llm.prompts import answer_ids
 from presage.llm.readout import ReadOut
 from presage.llm.weights import import_libraries, load, load_tokenizer
 from presage.store.lock import Lock
-from presage.train import card, conversations, grpo, questions, scores, sft
+from presage.train import card, conversations, grpo, merging, questions, scores, sft
 from presage.train.config import STAGES, Config
 from presage.train.conversations import Conversation
 from presage.train.questions import Question
@@ -82,6 +82,13 @@ def _run(
                 _describe(config, into, asked, stage, facts, say)
                 card.write(into, config, facts.known)
     return facts.known
+
+
+def merge(into: Path, say: Callable[[str], None] = print) -> None:
+    """Merge the adapter of a trained model into its weights; under `accelerate launch`, the first process does."""
+    with _alone(into) as is_first:
+        if is_first:
+            merging.merge(into, say)
 
 
 def _check_model(config: Config) -> None:
@@ -282,8 +289,8 @@ class _Facts:
         self._file, self._is_written = into / FACTS, is_written
         into.mkdir(parents=True, exist_ok=True)
         try:
-            self.known: dict[str, Any] = json.loads(self._file.read_text())
-        except (OSError, ValueError):
+            self.known: dict[str, Any] = dict(json.loads(self._file.read_text()))
+        except (OSError, TypeError, ValueError):
             self.known = {}
 
     def add(self, name: str, value: Any) -> None:
