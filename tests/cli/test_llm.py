@@ -93,6 +93,15 @@ def test_a_simple_endpoint(llm, endpoint):
     assert document["forecast"] is not None
 
 
+def test_json_that_is_no_object_is_no_structured_answer(llm, endpoint):
+    endpoint.otherwise = fake.says("4")
+    _, output, _ = llm("check", "--no-forecast", "--json")
+    abilities = json.loads(output)["abilities"]
+    assert not abilities["json_object"]["works"]
+    assert not abilities["json_schema"]["works"]
+    assert "no JSON object" in abilities["json_object"]["note"]
+
+
 def test_an_endpoint_that_calls_max_tokens_otherwise_and_thinks_long(llm, endpoint):
     def thinks(handler, asked):
         if "max_tokens" in asked:

@@ -121,7 +121,9 @@ class _Probe:
             if answers[0].finish == "length":
                 return Ability(None, f"no answer within {_TOKENS} tokens")
             return Ability(False, "accepted, but the answer is not JSON")
-        if name == "json_schema" and not (isinstance(number, dict) and isinstance(number.get("number"), int)):
+        if not isinstance(number, dict):
+            return Ability(False, "accepted, but the answer is no JSON object")
+        if name == "json_schema" and not isinstance(number.get("number"), int):
             return Ability(False, "accepted, but the answer does not follow the schema")
         return Ability(True)
 
