@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 import re
+from collections import Counter
 
 import fake_endpoint as fake
 import numpy as np
@@ -107,6 +108,20 @@ def test_words_of_an_author_change_no_question() -> None:
     for kind, without, with_words in variants(copy.kernel, random.Random(0), task.problem.scalars):
         one, other = (llm_question.text(task, Candidate(kernel)) for kernel in (without, with_words))
         assert one == other, kind
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("split", ["test_op", "test_family"])
+def test_nor_of_those_about_recorded_kernels(split: str) -> None:
+    rng, tried = random.Random(0), Counter()
+    for pool in outcomes.pools(load_recording("h200"), split):
+        question = next(outcomes.questions(pool, 0))
+        for candidate in rng.sample([each for each in question.candidates if each.kernel.source], 2):
+            for kind, *both in variants(candidate.kernel, rng, pool.problem.scalars):
+                one, other = (llm_question.text(question.task, Candidate(k, candidate.reports)) for k in both)
+                assert one == other, (candidate.kernel.name, kind)
+                tried[kind] += 1
+    assert min(tried[kind] for kind in ("comments", "instructions", "docstrings", "names")) >= 30, tried
 
 
 def test_the_last_line_tells_what_simple_rules_predict(compiled: tuple[Task, Candidate]) -> None:
