@@ -49,6 +49,7 @@ extern "C" __global__ void kernel(const float *x, float *y, int n) {
 """
 
 
+@pytest.mark.sweep
 def test_headers_of_the_standard_library_that_kernels_include(inspect_source):
     assert inspect_source(source(STANDARD), ".cu", dims={"n": 256}).error is None
 

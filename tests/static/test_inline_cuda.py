@@ -86,7 +86,7 @@ torch::Tensor run(torch::Tensor x, double by) {
     auto out = torch::empty_like(x);
     const int n = x.numel();
     auto stream = at::cuda::getCurrentCUDAStream();
-    AT_DISPATCH_FLOATING_TYPES_AND_HALF(x.scalar_type(), "run", ([&] {
+    AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "run", ([&] {
         scale<scalar_t, 32, true><<<(n + THREADS - 1) / THREADS, dim3(THREADS), 0, stream>>>(
             x.data_ptr<scalar_t>(), out.data_ptr<scalar_t>(), by, n);
     }));
