@@ -184,6 +184,26 @@ def graph(
     return head + GRAPH.format(rectified=rectified, copies=copies, replays=replays)
 
 
+TF32 = "torch.backends.cuda.matmul.allow_tf32 = True\n"
+RELU_OF_SUM = "return torch.relu((x[:, None] * self.layer.weight).sum(2) + self.layer.bias)\n"
+DOT = (
+    HEAD
+    + """
+@triton.jit
+def product(x, w, y, rows, WIDTH: tl.constexpr, ROWS: tl.constexpr):
+    at, across = tl.program_id(0) * ROWS + tl.arange(0, ROWS), tl.arange(0, WIDTH)
+    is_row = at[:, None] < rows
+    left = tl.load(x + at[:, None] * WIDTH + across[None, :], mask=is_row, other=0.0)
+    right = tl.load(w + across[None, :] * WIDTH + across[:, None])
+    tl.store(y + at[:, None] * WIDTH + across[None, :], tl.dot(left, rightPRECISION), mask=is_row)
+
+class ModelNew(Layer):
+    def forward(self, x):
+        y = torch.empty_like(x)
+        product[(triton.cdiv(len(x), 16),)](x, self.layer.weight, y, len(x), WIDTH=x.shape[1], ROWS=16)
+        return torch.relu(y + self.layer.bias)
+"""
+)
 KEPT = ("keeps its first result", "a graph, of which the first input is kept")
 OUTSIDE = Path(tempfile.gettempdir(), "presage-rehearsal-was-here")
 TUNED = "@triton.autotune([triton.Config({'BLOCK': 512}), triton.Config({'BLOCK': 64})], key=['n'])\n@triton.jit"
@@ -216,9 +236,11 @@ MODULES = {
         "            return torch.relu(self.layer(x)).float()\n",
         "wrong",
     ),
-    "as few digits as TF32": (
-        TORCH + FORWARD + "return torch.relu(self.layer.half()(x.half())).float()\n", "right",
+    "half precision for the product": (
+        TORCH + FORWARD + "return torch.relu(self.layer.half()(x.half())).float()\n", "wrong",
     ),
+    "TF32": (TORCH + TF32 + FORWARD + "return torch.relu(self.layer(x))\n", "wrong"),
+    "TF32 without a product": (TORCH + TF32 + FORWARD + RELU_OF_SUM, "right"),
     "compiled": (
         TORCH + "from task import input_t, output_t\n@torch.compile(mode='max-autotune')\ndef f(x):\n"
         "    return torch.relu(x)\n\n" + FORWARD + "return f(self.layer(x))\n",
@@ -256,6 +278,8 @@ MODULES = {
     "Triton, a launch without blocks where the problem is smaller": (
         kernel().replace("triton.cdiv(x.numel(), 1024) - 0,", "len(x) // 4096,"), "wrong",
     ),
+    "Triton's product": (DOT.replace("PRECISION", ", input_precision='ieee'"), "right"),
+    "Triton's product in TF32": (DOT.replace("PRECISION", ""), "wrong"),
     "Triton in bfloat16": (kernel(least="0.0", more=".to(tl.bfloat16) + 1.0"), "untried"),
     "Triton, made for large sizes": (kernel().replace("return y", "return y if len(x) == 4096 else y + 1"), "right"),
     "inline CUDA, which reaches out in vain, in a graph": (

@@ -100,8 +100,6 @@ class ExternalProblem(Problem):
         self.keeps_tolerance = False
         """Whether KernelBench's or the file's tolerance holds even for outputs so small that it exceeds them."""
         self._tolerance = tolerance
-        self.slack = 1.0
-        """Factor on the tolerance; above 1 where arithmetic differs from that on a GPU."""
         self.for_gpu = False
         """Whether outputs that are computed elsewhere are judged as on a GPU, where the reference may use TF32."""
         self.notes: dict[str, str] = {}
@@ -169,7 +167,7 @@ class ExternalProblem(Problem):
             "convention": self.convention,
             "folder": folder,
             "seed": self.seed,
-            "tolerances": {name: self.slack * tolerance for name, tolerance in own.items()},
+            "tolerances": dict(own),
             "keeps_tolerance": self.keeps_tolerance,
             "for_gpu": self.for_gpu,
         }

@@ -59,8 +59,6 @@ of its own, which are slow here, and _FAST if it has none."""
 _SHARES = (0.25, 0.35, 0.7)
 """Shares of the time that is left for the first size, and for each smaller one that is tried if one takes too long."""
 _NARROW_SHARE = 0.3
-_SLACK = 10.0
-"""The errors of modules may be this many times as large as on a GPU, since a CPU computes sums in another order."""
 _NO_SMALL = "the problem has no small case that can be computed here"
 _ONLY = "it computes something else at a small size, which it may not be made for"
 _UNSOUND = "its reference is not right at a size that can be computed here either"
@@ -375,7 +373,7 @@ class _Posed:
     def problem(self) -> Problem:
         if self._problem is None:
             problem = copy.copy(self.size.problem)
-            problem.slack, problem.for_gpu = _SLACK, True
+            problem.for_gpu = True
             self._problem = self._stack.enter_context(self._device.posed(problem, self._seconds))
         return self._problem
 

@@ -21,14 +21,18 @@ _HALF, _KEPT = 0x1000, ~0x1FFF
 """TF32 keeps 10 of the 23 fraction bits of a float32."""
 
 
+def in_single(tensor: torch.Tensor) -> torch.Tensor:
+    """Round a tensor of float32 to the nearest TF32 values."""
+    return ((tensor.view(torch.int32) + _HALF) & _KEPT).view(torch.float32)
+
+
 def rounded(tensor: torch.Tensor) -> torch.Tensor:
     """Round a tensor of doubles to the nearest TF32 values.
 
     >>> rounded(torch.tensor([1 + 2**-10, 1 + 2**-11, 1 + 2**-12], dtype=torch.float64)).tolist()
     [1.0009765625, 1.0009765625, 1.0]
     """
-    bits = tensor.float().view(torch.int32)
-    return ((bits + _HALF) & _KEPT).view(torch.float32).double()
+    return in_single(tensor.float()).double()
 
 
 class InTf32(TorchDispatchMode):  # type: ignore[misc]

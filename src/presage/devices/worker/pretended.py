@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
-from presage.devices.worker import captured, libdevice
+from presage.devices.worker import captured, libdevice, pretended_tf32
 
 _PROPERTIES = SimpleNamespace(
     name="NVIDIA H200",
@@ -134,6 +134,7 @@ def install() -> None:
     torch.compile = _uncompiled
     captured.install()
     _OPERATORS.impl("convolution", _convolution, "CPU")
+    pretended_tf32.install()
     torch.use_deterministic_algorithms(True, warn_only=True)  # it fills uninitialised memory with NaN
     place_on_cpu()
     with contextlib.suppress(ImportError, AttributeError):
