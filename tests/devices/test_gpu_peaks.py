@@ -9,10 +9,9 @@ import pytest
 
 pytest.importorskip("torch")
 
-from presage import Case, load_recording
+from presage import Array, Case, load_recording
 from presage.devices.gpu_peaks import GpuPeaks
 from presage.devices.recorded import RecordedDevice
-from presage.problems.base import Array
 from presage.problems.external import ExternalProblem
 
 CASE = Case({"n": 1000})
