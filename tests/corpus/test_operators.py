@@ -16,7 +16,7 @@ pytest.importorskip("triton")
 
 import pyarrow.parquet as pq  # noqa: E402
 
-from presage import PresageError  # noqa: E402
+from presage import PresageError, StaticReport  # noqa: E402
 from presage.cli.main import main  # noqa: E402
 from presage.corpus import operator_list, operators  # noqa: E402
 from presage.corpus.operator_list import Listed  # noqa: E402
@@ -32,7 +32,6 @@ from presage.devices.operator_timing import (  # noqa: E402
 )
 from presage.problems import splits  # noqa: E402
 from presage.static import hardware, operator_calls  # noqa: E402
-from presage.static.report import StaticReport  # noqa: E402
 from presage.static.trace import Step, TensorSpec, Trace  # noqa: E402
 
 
