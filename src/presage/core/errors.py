@@ -30,3 +30,7 @@ def hint(name: str, known: Iterable[str], otherwise: str) -> str:
     """
     near = difflib.get_close_matches(name.lower(), known)
     return f"did you mean {' or '.join(near)}?" if near else otherwise
+
+
+UNREADABLE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+"""The errors that an answer causes that foreign code has written."""

@@ -41,10 +41,6 @@ Message = TypeVar("Message")
 _OUTPUT_TAIL = 2000
 
 
-UNREADABLE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
-"""The errors that an answer causes that foreign code has written."""
-
-
 class VerdictError(Exception):
     """Ends a kernel's trial, with its status and the reason."""
 

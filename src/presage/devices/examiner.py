@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from presage.core.errors import PresageError
+from presage.core.errors import UNREADABLE, PresageError
 from presage.core.text import one_line
-from presage.devices.child import UNREADABLE, Child, VerdictError
+from presage.devices.child import Child, VerdictError
 from presage.devices.status import Status
 from presage.problems.base import Case
 from presage.problems.external import THINNED, ExternalProblem, Layout

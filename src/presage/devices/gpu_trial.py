@@ -13,8 +13,9 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from presage.core.errors import UNREADABLE
 from presage.devices.base import Effort, Measurement
-from presage.devices.child import UNREADABLE, Child, TimingError, VerdictError, Window
+from presage.devices.child import Child, TimingError, VerdictError, Window
 from presage.devices.examiner import CheckingError
 from presage.devices.gpu_memory import CrowdedError, Shortage, is_shortage
 from presage.devices.gpu_observation import (

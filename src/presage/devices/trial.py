@@ -16,10 +16,11 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
+from presage.core.errors import UNREADABLE
 from presage.core.statistics import median_interval
 from presage.devices.arena import ARENA_BYTES, SLOT_BUDGET
 from presage.devices.base import CaseTiming, Effort, Measurement
-from presage.devices.child import UNREADABLE, Child, TimingError, VerdictError, Window
+from presage.devices.child import Child, TimingError, VerdictError, Window
 from presage.devices.observation import Observation, round_numbers
 from presage.devices.plan import Inputs
 from presage.devices.status import Status

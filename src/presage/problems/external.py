@@ -167,7 +167,7 @@ class ExternalProblem(Problem):
             "convention": self.convention,
             "folder": folder,
             "seed": self.seed,
-            "tolerances": dict(own),
+            "tolerances": own,
             "keeps_tolerance": self.keeps_tolerance,
             "for_gpu": self.for_gpu,
         }

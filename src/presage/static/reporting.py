@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from presage.core.errors import PresageError
+from presage.core.errors import UNREADABLE, PresageError
 from presage.kernels.kernel import Kernel
 from presage.static import cache, compiling, cubin, cuda_source, modules, pipes, report, roofline, sass
 from presage.static.cubin import Resources
@@ -36,8 +36,6 @@ class _Outcome:
     notes: tuple[str, ...] = ()
 
 
-_WRONG = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
-"""The errors that an answer causes that foreign code has written."""
 _UNREADABLE = _Outcome("compile_error", error="the compiling process gave no answer that can be read")
 
 
@@ -87,7 +85,7 @@ def _outcome(job: Job, answer: Mapping[str, Any]) -> _Outcome:
         return _compiled(job, answer)
     except cuda_source.LaunchError as error:
         return _Outcome(error.status, error=str(error))
-    except _WRONG:
+    except UNREADABLE:
         return _UNREADABLE
 
 
@@ -176,7 +174,7 @@ def _report(
             for launched, resources in outcome.launches
             for mix, code in [mixes[arch, resources.code]]
         )
-    except _WRONG:
+    except UNREADABLE:
         outcome, launches = _UNREADABLE, ()
     return StaticReport(
         target=job.target.name,
