@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator
 from pathlib import Path
+from statistics import median
 
 import pytest
 
@@ -15,7 +16,7 @@ from presage.problems import registry
 
 HONEST = Path(__file__).parents[1] / "exploits" / "gpu" / "honest"
 QUICK = Effort(precision=0.05, case_seconds=0.5, timeout=60.0, rounds=5, processes=1)
-NEAR = 0.03
+NEAR, LOOKS = 0.03, 3
 
 TORCH = """
 import torch
@@ -196,14 +197,19 @@ def test_what_a_look_alike_is_believed_as(name: str, device: CudaDevice) -> None
 @pytest.mark.cuda
 @pytest.mark.parametrize("source", [TORCH, TRITON], ids=["torch", "triton"])
 def test_replay_and_worker_agree(source: str, device: CudaDevice, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a large case, in which neither the host nor the cache decides."""
+    """Of a large case, in which neither the host nor the cache decides. What else runs on the machine may slow one of
+    them, so they are compared up to three times."""
     from presage.devices.module_trial import ModuleTrial
 
-    replay = _measured(device, from_source(source, ".py", "k.py")).cases[0].median.value
-    monkeypatch.setattr(ModuleTrial, "_why_not", lambda self, cases: "this is a test")
-    found = _measured(device, from_source(source, ".py", "k.py"))
-    assert found.believed == "worker"
-    assert found.cases[0].median.value == pytest.approx(replay, rel=NEAR)
+    ratios = []
+    while len(ratios) < LOOKS and not (ratios and median(ratios) == pytest.approx(1, rel=NEAR)):
+        replay = _measured(device, from_source(source, ".py", "k.py"))
+        with monkeypatch.context() as patch:
+            patch.setattr(ModuleTrial, "_why_not", lambda self, cases: "this is a test")
+            worker = _measured(device, from_source(source, ".py", "k.py"))
+        assert (replay.believed, worker.believed) == ("replay", "worker")
+        ratios.append(worker.cases[0].median.value / replay.cases[0].median.value)
+    assert median(ratios) == pytest.approx(1, rel=NEAR), ratios
 
 
 @pytest.mark.cuda
