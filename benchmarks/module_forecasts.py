@@ -104,7 +104,7 @@ def outcomes(recording: str, split: str, rehearsed: dict[tuple[str, str], Rehear
         if reference is None:
             continue
         task = task_of(device, problem, reference)
-        times = Times(task, lambda: forecaster.model("compiled"), correction)
+        times = Times(task, lambda: forecaster.model("compiled"), lambda: forecaster.operators, correction)
         others = [row for row in rows if row.hash != reference.hash]
         candidates = [
             Candidate(row.kernel, row.reports, rehearsal=rehearsed.get((problem, row.hash))) for row in others

@@ -73,6 +73,16 @@ def test_fewer_bytes_are_faster_and_few_are_far_off(task: Task) -> None:
     assert not LearnedForecaster().is_sure(task)
 
 
+def test_models_are_read_once(task: Task, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many questions a forecaster is asked."""
+    reads, load = [], OperatorModel.load
+    monkeypatch.setattr(OperatorModel, "load", lambda: reads.append(1) or load())
+    forecaster = LearnedForecaster()
+    first, second = (forecaster.forecast(task, [module(1, 1)])[0].forecast for _ in range(2))
+    assert first == second
+    assert len(reads) == 1
+
+
 @pytest.mark.parametrize(("notes", "p_fail"), [((), 0.5), ((KEPT,), 0.95)])
 def test_a_result_that_depends_on_no_input_is_seldom_right(task: Task, notes: tuple[str, ...], p_fail: float) -> None:
     (report,) = traced(2)

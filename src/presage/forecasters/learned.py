@@ -14,7 +14,7 @@ import math
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ from presage.forecasters import failure_model, faults, modules
 from presage.forecasters.base import Candidate, Forecaster, Measured, Prediction, Task
 from presage.forecasters.features import LEARNED_ARCH, Row, busiest, case_rows, floor_seconds
 from presage.forecasters.module_model import ModuleModel
+from presage.forecasters.operator_model import OperatorModel
 from presage.forecasters.trees import digest, matrix
 from presage.plugins.group import MODELS
 
@@ -103,7 +104,8 @@ class LearnedForecaster(Forecaster):
         return "source" if is_silent else kind_of(task, candidate)
 
     def _of_modules(self, task: Task, candidates: Sequence[Candidate]) -> list[Prediction]:
-        return modules.forecast(task, candidates, self._module_model, lambda: self.model("compiled"))
+        trees = partial(self.model, "compiled")
+        return modules.forecast(task, candidates, self._module_model, trees, lambda: self.operators)
 
     def is_sure(self, task: Task) -> bool:
         # Recorded pools have shown this for GPU kernels of the catalogue only, not for CPU kernels or foreign problems.
@@ -180,6 +182,11 @@ class LearnedForecaster(Forecaster):
     @cached_property
     def _module_model(self) -> ModuleModel:
         return ModuleModel.load()
+
+    @cached_property
+    def operators(self) -> OperatorModel:
+        """The model of torch's operators."""
+        return OperatorModel.load()
 
     def model(self, kind: str) -> Model:
         """The model of one kind, read once."""

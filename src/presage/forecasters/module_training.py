@@ -25,7 +25,7 @@ from presage.forecasters.base import Candidate, Task
 from presage.forecasters.launch_times import MARKS, NO_CORRECTION, Correction, Trees
 from presage.forecasters.learned_training import task_of
 from presage.forecasters.module_model import ModuleModel, densities
-from presage.forecasters.operator_model import Floats
+from presage.forecasters.operator_model import Floats, OperatorModel
 from presage.problems.external import CONVENTIONS
 
 _NEAR = tuple(0.01 * 1.25**step for step in range(16))
@@ -66,10 +66,11 @@ class Launched:
 def train(recordings: Sequence[Recording], folder: Path, trees: Trees, say: Callable[[str], None] = print) -> None:
     """Train on the modules of these recordings, and write the model to a folder. trees: the model of compiled
     kernels."""
-    own = [each for recording in recordings for each in read_launches(recording, "train", trees)]
+    operators = OperatorModel.load()
+    own = [each for recording in recordings for each in read_launches(recording, "train", trees, operators)]
     correction = corrected(own)
     found = {
-        split: [each for recording in recordings for each in read(recording, split, trees, correction)]
+        split: [each for recording in recordings for each in read(recording, split, trees, operators, correction)]
         for split in ("train", "validation")
     }
     learned = found["train"]
@@ -92,10 +93,12 @@ def has_modules(recording: Recording) -> bool:
     return not set(CONVENTIONS).isdisjoint(recording.columns("room")["room"])
 
 
-def read(recording: Recording, split: str, trees: Trees, correction: Correction) -> Iterator[Example]:
+def read(
+    recording: Recording, split: str, trees: Trees, operators: OperatorModel, correction: Correction
+) -> Iterator[Example]:
     """The modules of one split as examples, compared with the reference of their problem."""
     for task, rows in _problems(recording, split):
-        times = modules.Times(task, lambda: trees, correction)
+        times = modules.Times(task, lambda: trees, lambda: operators, correction)
         for row in rows:
             if row.hash == task.anchor.kernel.hash or row.status is Status.DEVICE_FAULT:
                 continue
@@ -107,10 +110,10 @@ def read(recording: Recording, split: str, trees: Trees, correction: Correction)
             yield Example(row.status is not Status.OK, signs, off, deviation)
 
 
-def read_launches(recording: Recording, split: str, trees: Trees) -> Iterator[Launched]:
+def read_launches(recording: Recording, split: str, trees: Trees, operators: OperatorModel) -> Iterator[Launched]:
     """The modules of one split that are mostly a kernel of their own."""
     for task, rows in _problems(recording, split):
-        times = modules.Times(task, lambda: trees)
+        times = modules.Times(task, lambda: trees, lambda: operators)
         for row in rows:
             steps = times.of(Candidate(row.kernel, row.reports)) if row.cases else None
             if steps is None or not (launches := times.launches(row.reports[0])):

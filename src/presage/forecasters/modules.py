@@ -43,9 +43,10 @@ class Times:
     task: Task
     trees: Callable[[], Trees]
     """The model of compiled kernels, for launches."""
+    operators: Callable[[], OperatorModel]
+    """The model of torch's operators."""
     correction: Correction = NO_CORRECTION
     """The correction of the trees' times."""
-    _model: OperatorModel | None = None
     _known: dict[str, tuple[ModuleTime, ...] | None] = field(default_factory=dict)
 
     def of(self, candidate: Candidate) -> tuple[ModuleTime, ...] | None:
@@ -58,13 +59,12 @@ class Times:
         hardware, found = self.task.hardware, []
         if hardware is None or not candidate.reports:
             return None
-        if self._model is None:
-            self._model = OperatorModel.load()
+        operators = self.operators()
         for report in candidate.reports:
             if report.trace is None or report.trace.lacks:
                 return None
             launches = {number: time.by(self.correction) for number, time in self.launches(report).items()}
-            found.append(module_time(report.trace, hardware, self._model, launches=launches))
+            found.append(module_time(report.trace, hardware, operators, launches=launches))
         return tuple(found)
 
     def launches(self, report: StaticReport) -> dict[int, LaunchTime]:
@@ -92,11 +92,15 @@ def is_comparable(task: Task) -> bool:
 
 
 def forecast(
-    task: Task, candidates: Sequence[Candidate], model: ModuleModel, trees: Callable[[], Trees]
+    task: Task,
+    candidates: Sequence[Candidate],
+    model: ModuleModel,
+    trees: Callable[[], Trees],
+    operators: Callable[[], OperatorModel],
 ) -> list[Prediction]:
     """One prediction per module, without a forecast if the module or the reference could not be traced. trees: the
-    model of compiled kernels."""
-    times = Times(task, trees, model.launches)
+    model of compiled kernels. operators: the model of torch's operators."""
+    times = Times(task, trees, operators, model.launches)
     if not is_comparable(task):
         return [Prediction(None, (f"the reference was not traced: {why_not(task, task.anchor)}",))] * len(candidates)
     residuals, deviations = _residuals(times)
