@@ -124,3 +124,40 @@ def test_what_follows_from_a_value_that_host_code_has_read_may_depend_on_it() ->
 )
 def test_other_shapes_than_expected_are_named(expected: list[Any], says: str) -> None:
     assert trace_faults.shapes(trace(RELU, output=1), expected) == says
+
+
+def two_inputs(*steps: Step, output: int) -> Trace:
+    """Inputs 0 and 1, of which the second has 16 rows; tensors 2 and 3 are made."""
+    large = TensorSpec((64, 8), "float32")
+    return Trace((X, large, X, X), inputs=(0, 1), constants=(), steps=steps, outputs=t(output))
+
+
+WHOLE = two_inputs(operator("mm.default", t(0), t(1), makes=3), output=3)
+"""A reference that reads both inputs."""
+PART = Step("view", "aten::select.int", (t(1), 0, 0), results=t(2))
+
+
+@pytest.mark.parametrize(
+    ("steps", "said"),
+    [
+        pytest.param([operator("relu.default", t(0), makes=3)], "does not depend on input 2 of 2", id="unused"),
+        pytest.param(
+            [PART, operator("mm.default", t(0), t(2), makes=3)],
+            "it reads 6.2% of input 2 of 2, and the reference 100.0%",
+            id="a part",
+        ),
+        pytest.param([PART, empty(3), launch(0, 2, 3)], "", id="a kernel may read beyond"),
+        pytest.param([PART, *[operator("mm.default", t(0), t(2), makes=3)] * 4], "", id="perhaps other parts"),
+        pytest.param([Step("sync", "aten::item", (t(1),)), operator("relu.default", t(0), makes=3)], "", id="read"),
+        pytest.param([operator("mm.default", t(0), t(1), makes=3)], "", id="both"),
+    ],
+)
+def test_inputs_that_are_left_out(steps: list[Step], said: str) -> None:
+    found = trace_faults.left_out(two_inputs(*steps, output=3), WHOLE)
+    assert said in found if said else not found
+
+
+def test_what_the_reference_does_not_use_may_be_left_out() -> None:
+    module = two_inputs(operator("relu.default", t(0), makes=3), output=3)
+    assert not trace_faults.left_out(module, module)
+    assert not trace_faults.left_out(WHOLE, module)

@@ -147,6 +147,9 @@ def _traced(task: Task, candidate: Candidate) -> Fault | None:
             kept = KEPT in trace.notes
             said = f"what it returns does not depend on its inputs{f'; {KEPT}' if kept else ''}"
             return Fault(_NEARLY if kept else _DOUBTFUL, said)
+        reference = anchor.trace if anchor is not None else None
+        if reference is not None and not reference.lacks and (said := trace_faults.left_out(trace, reference)):
+            return Fault(_DOUBTFUL, said)
     return None
 
 

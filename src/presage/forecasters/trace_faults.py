@@ -1,10 +1,11 @@
-"""Faults that a module's trace shows: outputs with wrong shapes or types, outputs that do not depend on the inputs, and
-the use of memory that was never written."""
+"""Faults that a module's trace shows: outputs with wrong shapes or types, outputs that do not depend on the inputs,
+inputs that are left out, and the use of memory that was never written."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from math import prod
 
 from presage.static.trace import COPY, FILL, LAUNCHES, Step, TensorSpec, Trace, tensors_in
 
@@ -23,6 +24,9 @@ _SCALED = frozenset(("addmm", "baddbmm", "addbmm", "addmv", "addr", "_addmm_acti
 """Operators that multiply their first argument by `beta`, and do not read it if that is 0."""
 _INTO_NAMED = re.compile(r"out|.*_out|out_.*|(dim_)?(values|max|min)|values_stable")
 """Overloads that write their named arguments. torch names some of them after their first result."""
+_FLOATS = ("float64", "float32", "float16", "bfloat16")
+_LITTLE = 0.25
+"""A module that reads less than this share of what the reference reads of an input is reported."""
 
 
 def shapes(trace: Trace, expected: Sequence[tuple[tuple[int, ...], str]]) -> str:
@@ -50,26 +54,53 @@ def unwritten(trace: Trace) -> str:
 
 def is_constant(trace: Trace) -> bool:
     """Whether the outputs do not depend on the inputs."""
-    flow = _Flow(trace)
-    for step in trace.steps:
-        flow.take(step)
-    return flow.is_constant()
+    flow = _Flow.of(trace)
+    return bool(flow.outputs and trace.inputs) and not flow.waits and not flow.used()
+
+
+def left_out(trace: Trace, reference: Trace) -> str:
+    """The first input of floating-point numbers of which the module's outputs depend on far less than the reference's;
+    empty if there is none."""
+    ours, theirs = _Flow.of(trace), _Flow.of(reference)
+    if ours.waits or len(trace.inputs) != len(reference.inputs):
+        return ""
+    for at, (number, other) in enumerate(zip(trace.inputs, reference.inputs, strict=True), 1):
+        if other not in theirs.used() or reference.tensors[other].dtype not in _FLOATS:
+            continue
+        which = f"input {at} of {len(trace.inputs)}"
+        if number not in ours.used():
+            return f"what it returns does not depend on {which}, and what the reference returns does"
+        if ours.share(number) < _LITTLE * theirs.share(other):
+            ours_is, theirs_is = (f"{share:.1%}" for share in (ours.share(number), theirs.share(other)))
+            return f"it reads {ours_is} of {which}, and the reference {theirs_is}"
+    return ""
 
 
 class _Flow:
-    """Which memory has been written, and which depends on the inputs. A view shares the memory of its base."""
+    """Which memory has been written, and which inputs it depends on. A view shares the memory of its base."""
+
+    @classmethod
+    def of(cls, trace: Trace) -> _Flow:
+        """All of the trace's steps."""
+        flow = cls(trace)
+        for step in trace.steps:
+            flow.take(step)
+        return flow
 
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
         self._memory = list(range(len(trace.tensors)))
         self._unwritten: set[int] = set()
-        self._depends = set(trace.inputs)
-        self._waits = False
+        self._depends = {number: frozenset([number]) for number in trace.inputs}
+        """The inputs that the values of memory depend on."""
+        self._read = dict.fromkeys(trace.inputs, 0.0)
+        """How many times its size was read of an input."""
+        self.waits = False
         """Whether host code has read values. From then on, everything may depend on the inputs."""
 
     def take(self, step: Step) -> str:
         reads, makes = [self._memory[each] for each in step.reads], list(step.makes)
-        self._waits |= step.kind in ("sync", "copy")
+        self.waits |= step.kind in ("sync", "copy")
         if step.kind == "view" and reads:
             for made in makes:
                 self._memory[made] = reads[0]
@@ -80,10 +111,22 @@ class _Flow:
         written, read = (set(reads), set()) if step.kind in LAUNCHES else self._used(step)
         if self._unwritten & read:
             return f"{step.name} reads memory that nothing has written"
-        self._unwritten -= written | {self._memory[made] for made in makes}
-        if self._depends.intersection(reads):
-            self._depends |= written | {self._memory[made] for made in makes}
+        written |= {self._memory[made] for made in makes}
+        self._unwritten -= written
+        given = frozenset[int]().union(*(self._depends.get(each, frozenset()) for each in reads))
+        for each in written if given else ():
+            self._depends[each] = self._depends.get(each, frozenset()) | given
+        if not _BLIND.match(step.name):
+            self._count(step)
         return ""
+
+    def _count(self, step: Step) -> None:
+        """Count what a step reads of the inputs. A kernel may read all memory that it gets a pointer into."""
+        for number in step.reads:
+            memory = self._memory[number]
+            if memory in self._read:
+                part, whole = (prod(self._trace.tensors[each].shape) for each in (number, memory))
+                self._read[memory] += 1.0 if step.kind in LAUNCHES else part / max(1, whole)
 
     def _used(self, step: Step) -> tuple[set[int], set[int]]:
         """The memory that an operator writes and reads among its arguments: `add_` does both with its first."""
@@ -107,15 +150,18 @@ class _Flow:
         return {self._memory[each] for each in written}, {self._memory[each] for each in read}
 
     def returns_unwritten(self) -> bool:
-        return bool(self._unwritten.intersection(self._outputs))
+        return bool(self._unwritten.intersection(self.outputs))
 
-    def is_constant(self) -> bool:
-        return bool(self._outputs and self._trace.inputs) and not (
-            self._waits or self._depends.intersection(self._outputs)
-        )
+    def used(self) -> frozenset[int]:
+        """The inputs that the outputs depend on, as far as the host has read no values."""
+        return frozenset[int]().union(*(self._depends.get(each, frozenset()) for each in self.outputs))
+
+    def share(self, number: int) -> float:
+        """The share of an input that was read, at most. Steps may have read the same part."""
+        return min(1.0, self._read[number])
 
     @property
-    def _outputs(self) -> list[int]:
+    def outputs(self) -> list[int]:
         return [self._memory[each] for each in tensors_in([self._trace.outputs])]
 
 
