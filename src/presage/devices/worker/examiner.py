@@ -78,14 +78,15 @@ class ExaminerRunner:
         data = tensors.join(command["data"], inputs, self._torch)
         case = command["case"]
         key = str(case)
-        if key not in self._notes:
+        is_thinned = command.get("thinned") is True
+        if key not in self._notes or (not is_thinned and self._reference.is_first_to_differ(case, data)):
             notes = (self._sameness(case, inputs), self._reference.examine(case, data, _SEED_OF_OTHERS))
             self._notes[key] = "; ".join(filter(None, notes)) or None
             others = [partial(self._others, command["data"], inputs, style) for style in swallowed.STYLES]
             if any(self._reference.is_moved(data, make_others) for make_others in others):
                 self._thins.add(key)
                 self._notes[key] = f"{self._notes[key]}; so inputs of which parts are scaled down are tried, too"
-        wrong = self._reference.difference(case, data, outputs, command.get("thinned") is True)
+        wrong = self._reference.difference(case, data, outputs, is_thinned)
         if self._torch.cuda.is_available() and self._torch.cuda.memory_reserved() > _HOARD:
             self._torch.cuda.empty_cache()  # the candidate needs it
         return {"wrong": wrong, "note": self._notes[key], "thins": key in self._thins}
@@ -147,9 +148,13 @@ class KernelBench:
         self._model: Any = None
         self._writes = False
         """Whether the model writes to its inputs."""
+        self._bounds_of: dict[str, dict[int, tuple[float, float]]] = {}
+        """For outputs that KernelBench's tolerance would swallow, by case and number, the error that is allowed
+        instead: absolute, and as a share of each value."""
         self._bounds: dict[int, tuple[float, float]] = {}
-        """For outputs that KernelBench's tolerance would swallow, by number, the error that is allowed instead:
-        absolute, and as a share of each value."""
+        """Those of the case asked about last."""
+        self._flat: dict[str, list[int]] = {}
+        """The outputs of each case that have such a bound and whose values were all the same where it was found."""
         self._passable: list[int] = []
         """The outputs of the case examined last that KernelBench's tolerance would swallow."""
 
@@ -216,6 +221,7 @@ class KernelBench:
     def examine(self, case: dict[str, Any], data: Any, seed: int) -> str | None:
         """Return in words which outputs KernelBench's tolerance swallows, or None. They are compared relative to their
         scale instead, as strictly as an honest implementation allows."""
+        self._bounds = self._bounds_of[str(case)] = {}
         expected = self.answer(data)
         exact = self.answer_in_double(data)
         others = self._answer_to_others(case, seed)
@@ -243,7 +249,17 @@ class KernelBench:
                 if still:
                     note += f", and {swallowed.words(still)} would still pass: rounding errors are as large"
             notes.append(note)
+        self._flat[str(case)] = [number for number in self._bounds if swallowed.spread(expected[number]) == 0]
         return "; ".join(notes) or None
+
+    def is_first_to_differ(self, case: dict[str, Any], data: Any) -> bool:
+        """Whether the case has to be examined again. An answer that is zero everywhere, as where a small input is
+        clamped, tells neither the scale nor the rounding errors of answers that are not."""
+        flat = self._flat.get(str(case))
+        if not flat:
+            return False
+        expected = self.answer(data)
+        return any(swallowed.spread(expected[number]) > 0 for number in flat)
 
     def is_moved(self, data: Any, make_others: Callable[[], Any]) -> bool:
         """Whether the answer to other data differs, by more than rounding errors, in an output that the tolerance would
@@ -282,6 +298,7 @@ class KernelBench:
         its answer in double precision. They are also right if they are about as far from the latter as the reference
         is, or as the reference would be in TF32 if its settings allow TF32. For thinned inputs, whose answer should
         only be another one, the tolerance is wider."""
+        self._bounds = self._bounds_of.get(str(case), {})
         expected, outputs = self.answer(data), _real(outputs, self._torch)
         if is_thinned:
             found = self._compare(expected, outputs, self._close_enough)
@@ -390,6 +407,9 @@ class GpuMode:
 
     def is_moved(self, data: Any, make_others: Callable[[], Any]) -> bool:
         return False  # the task judges by itself
+
+    def is_first_to_differ(self, case: dict[str, Any], data: Any) -> bool:
+        return False
 
     def __init__(self, problem: dict[str, Any], device: str, torch: Any) -> None:
         self._torch = torch
