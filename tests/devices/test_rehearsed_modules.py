@@ -477,6 +477,35 @@ def test_an_error_is_said_once(tmp_path: Path) -> None:
     assert found.reason == "ModuleNotFoundError: No module named 'nosuch'"
 
 
+UNTRACED = PROBLEM.replace("torch.relu(self.layer(x))", "torch.relu(self.layer(x)) * (x.sum().item() > 0)")
+
+
+def test_sizes_at_which_a_reference_fails_are_left_out_whatever_it_says(tmp_path: Path) -> None:
+    text = UNTRACED.replace(
+        "        return",
+        "        assert len(x) > 8, 'a job was still running after 3 s and was killed'\n        return",
+    )
+    (tmp_path / "problem.py").write_text(text)
+    (tmp_path / "mine.py").write_text(TORCH + FORWARD + "return self.layer(x)\n")
+    problem = load_problem(tmp_path / "problem.py")
+    (found,) = Rehearser().rehearse(problem, [load_kernel(problem, tmp_path / "mine.py")])
+    assert found.status == "wrong", found.reason
+
+
+def test_of_a_reference_that_never_ends_no_larger_size_is_tried(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried: list[Any] = []
+    at = Rehearser._tried
+    monkeypatch.setattr(Rehearser, "_tried", lambda *given: tried.append(given) or at(*given))
+    text = UNTRACED.replace("        return", "        while x.sum().item() > -1: pass\n        return")
+    (tmp_path / "problem.py").write_text(text)
+    (tmp_path / "mine.py").write_text(TORCH + FORWARD + "return self.layer(x)\n")
+    problem = load_problem(tmp_path / "problem.py")
+    (found,) = Rehearser().rehearse(problem, [load_kernel(problem, tmp_path / "mine.py")], 4.0)
+    assert (found.status, len(tried)) == ("untried", 1)
+
+
 def test_what_never_ends_is_not_judged(tmp_path: Path) -> None:
     (tmp_path / "problem.py").write_text(PROBLEM)
     (tmp_path / "mine.py").write_text(TORCH + FORWARD + "\n        while True: pass\n")

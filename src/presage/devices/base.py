@@ -257,6 +257,8 @@ class Device(ABC):
             try:
                 examiner = ChildExaminer(problem, child, seconds)
                 described = examiner.describe()
+            except ProblemError:
+                raise
             except PresageError as error:
                 raise ProblemError(problem.name, str(error)) from error
             examiner.share(self._examiner_arena(described))

@@ -34,8 +34,6 @@ _LOOK_SECONDS."""
 STOP_SECONDS = 10.0
 SLOW_STOP_SECONDS = 1.0
 """A stop that takes longer is a TimingError. Normally it takes microseconds, on the busiest machine milliseconds."""
-STILL_RUNNING = "was still running after"
-"""How the reason begins why a child that used up its time was stopped."""
 WORKER = "presage.devices.worker.main:start"
 Message = TypeVar("Message")
 _OUTPUT_TAIL = 2000
@@ -316,7 +314,7 @@ class Child:
         except wire.SilenceError as error:
             self._left = 0.0
             after = f"{WALL_SHARE * self._given:.2g}" if self.counts_processor_time else f"{self._given:g}"
-            raise VerdictError(Status.TIMEOUT, f"{STILL_RUNNING} {after} s and was killed") from error
+            raise VerdictError(Status.TIMEOUT, f"was still running after {after} s and was killed") from error
         except wire.WireError as error:
             raise VerdictError(Status.CHEATING, f"sent {error} on the harness's channel") from error
         except wire.ClosedError:
@@ -352,7 +350,7 @@ class Child:
             if limited and self._answers not in ready and self._cpu_ns() > self._processor_limit:
                 self._left = 0.0
                 raise VerdictError(
-                    Status.TIMEOUT, f"{STILL_RUNNING} {self._given:.2g} s of processor time and was killed"
+                    Status.TIMEOUT, f"was still running after {self._given:.2g} s of processor time and was killed"
                 )
             if ready:
                 return ready

@@ -24,11 +24,12 @@ NEEDED_SECONDS = 5.0
 
 
 class ProblemError(PresageError):
-    """The own code of a problem from elsewhere failed. `problem` is its name."""
+    """The own code of a problem from elsewhere failed. `problem` is its name, and `status` says how, if that is
+    known."""
 
-    def __init__(self, problem: str, reason: str) -> None:
+    def __init__(self, problem: str, reason: str, status: Status | None = None) -> None:
         super().__init__(reason)
-        self.problem = problem
+        self.problem, self.status = problem, status
 
 
 class CheckingError(VerdictError):
@@ -148,9 +149,8 @@ class ChildExaminer:
         except VerdictError as fault:
             if do in _BESIDE_A_KERNEL and "out of memory" in fault.reason:
                 raise CheckingError from fault
-            raise ProblemError(
-                self._problem.name, f"{self._problem.path}: its reference failed: {fault.reason}"
-            ) from fault
+            reason = f"{self._problem.path}: its reference failed: {fault.reason}"
+            raise ProblemError(self._problem.name, reason, fault.status) from fault
 
 
 _BESIDE_A_KERNEL = ("make", "check")

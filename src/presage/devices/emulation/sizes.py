@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from presage.core.errors import PresageError
-from presage.devices.child import STILL_RUNNING
+from presage.devices.examiner import ProblemError
+from presage.devices.status import Status
 from presage.kernels.kernel import Kernel
 from presage.problems import static
 from presage.problems.base import Cost
@@ -69,7 +70,7 @@ def _tried(problems: Sequence[ExternalProblem], tried: Callable[[ExternalProblem
             costs.append(cost)
             is_last = cost.bytes > _ENOUGH
         except PresageError as error:
-            is_last = STILL_RUNNING in str(error)
+            is_last = isinstance(error, ProblemError) and error.status is Status.TIMEOUT
             costs.append(_TOO_MUCH if is_last else None)
             errors.append(error)
         if is_last:
