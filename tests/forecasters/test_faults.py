@@ -97,6 +97,28 @@ def test_what_writes_far_less_than_the_output_holds_at_every_case(reports: list[
     assert fault is None or fault.reason.startswith("it seems to write no more than 0.0")
 
 
+ADDS = {"instructions": 100.0, "atomic": 1.0, "atomic_sectors": 8.0}
+
+
+@pytest.mark.parametrize(
+    ("executed", "is_fault"),
+    [
+        ([ADDS], True),
+        ([ADDS, {"instructions": 9.0}], True),
+        ([ADDS, {"global_store": 1.0, "store_sectors": 1.0}], False),
+        ([ADDS | {"global_store": 1.0, "store_sectors": 1.0}], False),
+        ([ADDS, None], False),
+        ([{"atomic": 1.0, "global_store": 9.0, "store_sectors": 1e9}], False),
+    ],
+    ids=["adds", "adds and reads", "writes first", "writes, too", "unknown", "shared memory"],
+)
+def test_a_bare_kernel_that_only_adds_to_its_output_adds_to_noise(executed: list[Any], is_fault: bool) -> None:
+    told = [report(*[launch(0.0, executed=each) for each in executed])] * len(TASK.cases)
+    fault = faults.find(TASK, Candidate(kernel("const float *x, float *y, int rows, int cols"), told))
+    assert (fault is not None) == is_fault
+    assert fault is None or "only adds to its output" in fault.reason
+
+
 @pytest.mark.parametrize(("language", "is_fault"), [("triton", True), ("cuda", False)])
 def test_a_triton_kernel_that_writes_far_less_at_one_case(language: str, is_fault: bool) -> None:
     told = [report(launch(0.0)), *[report(launch(1e9))] * (len(TASK.cases) - 1)]

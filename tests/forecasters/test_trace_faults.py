@@ -102,6 +102,39 @@ def test_memory_that_nothing_has_written_is_seen(steps: list[Step], says: str) -
     assert says in trace_faults.unwritten(trace(*steps, output=3))
 
 
+def test_a_kernel_that_only_adds_reads_what_it_writes() -> None:
+    filled = [empty(3), operator("zero_.default", t(3), makes=3)]
+    alone, after = trace(empty(3), launch(0, 3), output=3), trace(*filled, launch(0, 3), output=3)
+    assert trace_faults.unwritten(alone, {"kernel"}) == "kernel adds to memory that nothing has written"
+    assert trace_faults.unwritten(alone, {"another"}) == trace_faults.unwritten(after, {"kernel"}) == ""
+
+
+IN_PLACE = operator("relu_.default", t(0), makes=0)
+
+
+@pytest.mark.parametrize(
+    ("steps", "output", "reference", "says"),
+    [
+        ([RELU], 1, [RELU], ""),
+        ([IN_PLACE], 0, [RELU], "it changes its input data[0]"),
+        ([view(0, 2), operator("relu_.default", t(2), makes=2)], 2, [RELU], "it changes its input data[0]"),
+        ([IN_PLACE], 0, [IN_PLACE], ""),
+        ([launch(0)], 0, [RELU], "it returns its input data[0] as output 0"),
+        ([view(0, 2)], 2, [RELU], "it returns its input data[0] as output 0"),
+        ([launch(0)], 0, [launch(0)], ""),
+        ([empty(3), launch(0, 3)], 3, None, ""),
+        ([launch(0)], 0, None, "it returns its input data[0] as output 0"),
+    ],
+)
+def test_an_input_that_is_changed_or_returned_is_seen(
+    steps: list[Step], output: int, reference: list[Step] | None, says: str
+) -> None:
+    theirs = None
+    if reference is not None:
+        theirs = trace(*reference, output=1 if reference == [RELU] else 0)
+    assert trace_faults.given_away(trace(*steps, output=output), theirs) == says
+
+
 def test_a_result_that_depends_on_no_input_is_seen() -> None:
     zeros = operator("zeros.default", {"list": [4, 8]}, makes=1)
     assert trace_faults.is_constant(trace(RELU, operator("zeros.default", {"list": [4, 8]}, makes=3), output=3))
@@ -140,10 +173,10 @@ PART = Step("view", "aten::select.int", (t(1), 0, 0), results=t(2))
 @pytest.mark.parametrize(
     ("steps", "said"),
     [
-        pytest.param([operator("relu.default", t(0), makes=3)], "does not depend on input 2 of 2", id="unused"),
+        pytest.param([operator("relu.default", t(0), makes=3)], "does not depend on its input data[1]", id="unused"),
         pytest.param(
             [PART, operator("mm.default", t(0), t(2), makes=3)],
-            "it reads 6.2% of input 2 of 2, and the reference 100.0%",
+            "it reads 6.2% of its input data[1], and the reference 100.0%",
             id="a part",
         ),
         pytest.param([PART, empty(3), launch(0, 2, 3)], "", id="a kernel may read beyond"),

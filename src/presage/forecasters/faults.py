@@ -1,5 +1,6 @@
 """Faults that show before a kernel runs on a GPU: it does not compile, it declares other parameters than it is given,
-it writes far fewer bytes than the output holds, or it gives a wrong result on the CPU."""
+it writes far fewer bytes than the output holds or only adds to it, it changes its inputs, or it gives a wrong result
+on the CPU."""
 
 from __future__ import annotations
 
@@ -16,6 +17,7 @@ from presage.forecasters.base import Candidate, Prediction, Task
 from presage.forecasters.uniform import NOTHING_KNOWN
 from presage.kernels.kernel import Kernel
 from presage.problems.base import Problem
+from presage.problems.external import GPU_MODE, ExternalProblem
 from presage.static.hardware import WARP
 from presage.static.report import LaunchReport, StaticReport
 from presage.static.trace import KEPT, NO_TENSOR
@@ -141,7 +143,11 @@ def _traced(task: Task, candidate: Candidate) -> Fault | None:
             expected = trace_faults.returned(anchor.trace)
         if expected is not None and (wrong := trace_faults.shapes(trace, expected)):
             return Fault(_CERTAIN, wrong)
-        if wrong := trace_faults.unwritten(trace):
+        if wrong := trace_faults.unwritten(trace, _adding(report)):
+            return Fault(_NEARLY, wrong)
+        if not _is_given_outputs(task.problem) and (
+            wrong := trace_faults.given_away(trace, anchor.trace if anchor else None)
+        ):
             return Fault(_NEARLY, wrong)
         if trace_faults.is_constant(trace):
             kept = KEPT in trace.notes
@@ -151,6 +157,31 @@ def _traced(task: Task, candidate: Candidate) -> Fault | None:
         if reference is not None and not reference.lacks and (said := trace_faults.left_out(trace, reference)):
             return Fault(_DOUBTFUL, said)
     return None
+
+
+def _adding(report: StaticReport) -> set[str]:
+    """The kernels that write by atomic operations alone."""
+    others = {launch.name for launch in report.launches if not _only_adds(launch)}
+    return {launch.name for launch in report.launches} - others
+
+
+def _adds_alone(report: StaticReport) -> bool:
+    """Whether the launches of a kernel write by atomic operations, and nothing else."""
+    walks = [launch.executed for launch in report.launches]
+    are_known = report.status == "ok" and None not in walks
+    stores = any(walk and (walk.get("global_store") or walk.get("async_copy")) for walk in walks)
+    return are_known and not stores and any(map(_only_adds, report.launches))
+
+
+def _only_adds(launch: LaunchReport) -> bool:
+    walk = launch.executed or {}
+    is_known = not launch.unbounded and not launch.skippable and not walk.get("async_copy")
+    return is_known and walk.get("atomic_sectors", 0.0) > 0 and not walk.get("global_store")
+
+
+def _is_given_outputs(problem: Problem) -> bool:
+    """Whether memory for outputs may be among the inputs."""
+    return isinstance(problem, ExternalProblem) and problem.convention == GPU_MODE
 
 
 # -- parameters -------------------------------------------------------------------------------------------------------
@@ -232,6 +263,10 @@ def _output(task: Task, candidate: Candidate) -> Fault | None:
     """The fault that a kernel writes far fewer bytes than the output holds, if all writes are counted: in every case,
     or for Triton in any. In CUDA kernels, warps that were not walked may write more."""
     reports = candidate.reports
+    if candidate.kernel.is_bare and any(map(_adds_alone, reports)):
+        return Fault(
+            _NEARLY, "it only adds to its output, which holds noise before: let it write first what it adds to"
+        )
     if not reports or not all(map(_is_countable, reports)):
         return None
     shares = [

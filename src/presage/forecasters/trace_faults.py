@@ -4,7 +4,7 @@ inputs that are left out, and the use of memory that was never written."""
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from math import prod
 
 from presage.static.trace import COPY, FILL, LAUNCHES, Step, TensorSpec, Trace, tensors_in
@@ -45,9 +45,10 @@ def returned(trace: Trace) -> list[tuple[tuple[int, ...], str]]:
     return [(trace.tensors[number].shape, trace.tensors[number].dtype) for number in tensors_in([trace.outputs])]
 
 
-def unwritten(trace: Trace) -> str:
-    """The first use of memory that was never written; empty if there is none."""
-    flow = _Flow(trace)
+def unwritten(trace: Trace, adding: Collection[str] = ()) -> str:
+    """The first use of memory that was never written; empty if there is none. adding: the names of kernels that write
+    by atomic operations alone, which read what they change."""
+    flow = _Flow(trace, adding)
     wrong = next((wrong for step in trace.steps if (wrong := flow.take(step))), "")
     return wrong or ("it returns memory that nothing has written" if flow.returns_unwritten() else "")
 
@@ -64,16 +65,28 @@ def left_out(trace: Trace, reference: Trace) -> str:
     ours, theirs = _Flow.of(trace), _Flow.of(reference)
     if ours.waits or len(trace.inputs) != len(reference.inputs):
         return ""
-    for at, (number, other) in enumerate(zip(trace.inputs, reference.inputs, strict=True), 1):
+    for at, (number, other) in enumerate(zip(trace.inputs, reference.inputs, strict=True)):
         if other not in theirs.used() or reference.tensors[other].dtype not in _FLOATS:
             continue
-        which = f"input {at} of {len(trace.inputs)}"
+        which = f"its input data[{at}]"
         if number not in ours.used():
             return f"what it returns does not depend on {which}, and what the reference returns does"
         if ours.share(number) < _LITTLE * theirs.share(other):
             ours_is, theirs_is = (f"{share:.1%}" for share in (ours.share(number), theirs.share(other)))
             return f"it reads {ours_is} of {which}, and the reference {theirs_is}"
     return ""
+
+
+def given_away(trace: Trace, reference: Trace | None) -> str:
+    """The first input that the outputs share memory with, or that an operator writes to, unless those of the reference
+    do, too; empty if there is none. What kernels write to is not known."""
+    ours, theirs = _Flow.of(trace), _Flow.of(reference) if reference else None
+    changed = ours.changed() - (theirs.changed(by_kernels=True) if theirs else set())
+    if changed:
+        return f"it changes its input data[{min(changed)}]"
+    allowed = theirs.passed_on() if theirs else {}
+    passed_on = [each for each in ours.passed_on().items() if each[0] not in allowed]
+    return "it returns its input data[{1}] as output {0}".format(*passed_on[0]) if passed_on else ""
 
 
 class _Flow:
@@ -87,14 +100,17 @@ class _Flow:
             flow.take(step)
         return flow
 
-    def __init__(self, trace: Trace) -> None:
-        self._trace = trace
+    def __init__(self, trace: Trace, adding: Collection[str] = ()) -> None:
+        self._trace, self._adding = trace, adding
         self._memory = list(range(len(trace.tensors)))
         self._unwritten: set[int] = set()
         self._depends = {number: frozenset([number]) for number in trace.inputs}
         """The inputs that the values of memory depend on."""
         self._read = dict.fromkeys(trace.inputs, 0.0)
         """How many times its size was read of an input."""
+        self._changed: set[int] = set()
+        self._may_be_changed: set[int] = set()
+        """Memory that operators write to, and that of kernels' arguments."""
         self.waits = False
         """Whether host code has read values. From then on, everything may depend on the inputs."""
 
@@ -109,6 +125,12 @@ class _Flow:
             self._unwritten |= {made for made in makes if _EMPTY.match(step.name)}
             return ""
         written, read = (set(reads), set()) if step.kind in LAUNCHES else self._used(step)
+        if step.kind in LAUNCHES:
+            self._may_be_changed |= written
+        else:
+            self._changed |= written
+        if step.kind in LAUNCHES and step.name in self._adding and self._unwritten & written:
+            return f"{step.name} adds to memory that nothing has written"
         if self._unwritten & read:
             return f"{step.name} reads memory that nothing has written"
         written |= {self._memory[made] for made in makes}
@@ -148,6 +170,16 @@ class _Flow:
         if _BLIND.match(step.name):
             read = []
         return {self._memory[each] for each in written}, {self._memory[each] for each in read}
+
+    def passed_on(self) -> dict[int, int]:
+        """The inputs that outputs share memory with, by the number of the output."""
+        places = {number: at for at, number in enumerate(self._trace.inputs)}
+        return {at: places[memory] for at, memory in enumerate(self.outputs) if memory in places}
+
+    def changed(self, by_kernels: bool = False) -> set[int]:
+        """The inputs that operators write to, with by_kernels also those that kernels may write to."""
+        memory = self._changed | (self._may_be_changed if by_kernels else set())
+        return {at for at, number in enumerate(self._trace.inputs) if number in memory}
 
     def returns_unwritten(self) -> bool:
         return bool(self._unwritten.intersection(self.outputs))
