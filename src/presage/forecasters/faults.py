@@ -1,6 +1,6 @@
 """Faults that show before a kernel runs on a GPU: it does not compile, it declares other parameters than it is given,
-it writes far fewer bytes than the output holds or only adds to it, it changes its inputs, or it gives a wrong result
-on the CPU."""
+it writes fewer bytes than the output holds or only adds to it, it changes its inputs, or it gives a wrong result on
+the CPU."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from presage.static.trace import KEPT, NO_TENSOR
 
 _BROKEN = {"compile_error": "it does not compile", "runtime_error": "it ends in an error"}
 _CERTAIN, _NEARLY, _DOUBTFUL = 0.99, 0.95, 0.5
-_LITTLE = 0.25
+_LITTLE = 0.6
 """A kernel that writes less than this share of the output's bytes is reported. Walks look at some warps only; by their
-count, no recorded kernel that works and could be judged writes less than 0.65."""
+count, no kernel or module of the train and validation splits that works and could be judged writes less than 0.67."""
 TIMES_AS_LIKELY = {"right": 0.1, "wrong": 70.0}
 """Likelihood ratios of a rehearsal's result: the probability for a kernel that fails on a GPU, divided by that for one
 that works. In the train split, rehearsals called 496 of 553 failing kernels wrong, and 1 of 121 working ones."""
@@ -260,7 +260,7 @@ def _text(node: Any, field: str) -> str:
 
 
 def _output(task: Task, candidate: Candidate) -> Fault | None:
-    """The fault that a kernel writes far fewer bytes than the output holds, if all writes are counted: in every case,
+    """The fault that a kernel writes fewer bytes than the output holds, if all writes are counted: in every case,
     or for Triton in any. In CUDA kernels, warps that were not walked may write more."""
     reports = candidate.reports
     if candidate.kernel.is_bare and any(map(_adds_alone, reports)):
