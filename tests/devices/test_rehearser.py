@@ -89,6 +89,26 @@ def test_a_wrong_kernel_is_wrong_and_the_reason_says_how(rehearse, body: str, wh
     assert what in found.reason
 
 
+HALVES = """
+#include <cuda_fp16.h>
+#include <cuda_bf16.h>
+template <class T, class T2> __device__ bool is_right(T2 a, T2 b) {  // of 1.5 and -2, and of 0.5 and 4
+    T2 sum = __hfma2(a, b, __hsub2(__hmul2(a, b), __hneg2(a))) + h2exp(__hadd2(b, __hneg2(b)));
+    bool ordered = __hlt(a.y, b.y) && __hge(a.x, b.x) && !__heq(__hmin(a.x, b.x), a.x);
+    T2 root = h2rsqrt(__habs2(__h2div(b, __hmax2(a, b))));
+    return (float)sum.x == 4.0f && (float)sum.y == -17.0f && ordered && (float)root.y == 1.0f;
+}
+"""
+
+
+def test_half_precision_is_computed_alone_and_in_pairs(rehearse) -> None:
+    pairs = "half2 a = __floats2half2_rn(1.5f, -2.f), b = __floats2half2_rn(0.5f, 4.f);"
+    brains = "__nv_bfloat162 c = __floats2bfloat162_rn(1.5f, -2.f), d = __floats2bfloat162_rn(0.5f, 4.f);"
+    both = "is_right<half>(a, b) && is_right<__nv_bfloat16>(c, d)"
+    found = rehearse("vector_add", HALVES + add(f"{pairs} {brains} {INDEX} if (i < n && {both}) z[i] = x[i] + y[i];"))
+    assert found.status == "right", found.reason
+
+
 def test_a_barrier_that_is_missing_shows(rehearse) -> None:
     header = HEADER.format(problem="sum", grid="rows", block="128")
     assert rehearse("sum", header + SUM.format(first="__syncthreads();")).status == "right"

@@ -405,26 +405,15 @@ static inline float __half2float(half x) { return (float)x; }
 static inline half __int2half_rn(int x) { return (half)(float)x; }
 static inline half2 make_half2(half x, half y) { return {x, y}; }
 static inline half2 __halves2half2(half x, half y) { return {x, y}; }
+static inline half2 __half2half2(half x) { return {x, x}; }
 static inline half2 __floats2half2_rn(float x, float y) { return {(half)x, (half)y}; }
 static inline half2 __float22half2_rn(float2 v) { return {(half)v.x, (half)v.y}; }
 static inline float2 __half22float2(half2 v) { return {(float)v.x, (float)v.y}; }
-static inline half2 __half2half2(half x) { return {x, x}; }
 static inline half2 __float2half2_rn(float x) { return {(half)x, (half)x}; }
 static inline half __low2half(half2 v) { return v.x; }
 static inline half __high2half(half2 v) { return v.y; }
 static inline float __low2float(half2 v) { return (float)v.x; }
 static inline float __high2float(half2 v) { return (float)v.y; }
-static inline half __hadd(half a, half b) { return a + b; }
-static inline half __hsub(half a, half b) { return a - b; }
-static inline half __hmul(half a, half b) { return a * b; }
-static inline half __hdiv(half a, half b) { return a / b; }
-static inline half __hfma(half a, half b, half c) { return (half)((float)a * (float)b + (float)c); }
-static inline half __hmax(half a, half b) { return a > b ? a : b; }
-static inline half __hmin(half a, half b) { return a < b ? a : b; }
-static inline half2 __hadd2(half2 a, half2 b) { return {(half)(a.x + b.x), (half)(a.y + b.y)}; }
-static inline half2 __hmul2(half2 a, half2 b) { return {(half)(a.x * b.x), (half)(a.y * b.y)}; }
-static inline half2 __hfma2(half2 a, half2 b, half2 c) { return {__hfma(a.x, b.x, c.x), __hfma(a.y, b.y, c.y)}; }
-static inline half2 __hmax2(half2 a, half2 b) { return {__hmax(a.x, b.x), __hmax(a.y, b.y)}; }
 static inline unsigned short __half_as_ushort(half x) { return presage_cast<unsigned short>(x); }
 static inline half __ushort_as_half(unsigned short x) { return presage_cast<half>(x); }
 
@@ -444,6 +433,51 @@ typedef nv_bfloat162 __nv_bfloat162;
 static inline nv_bfloat16 __float2bfloat16(float x) { return nv_bfloat16(x); }
 static inline nv_bfloat16 __float2bfloat16_rn(float x) { return nv_bfloat16(x); }
 static inline float __bfloat162float(nv_bfloat16 x) { return x; }
+static inline nv_bfloat162 make_bfloat162(nv_bfloat16 x, nv_bfloat16 y) { return {x, y}; }
+static inline nv_bfloat162 __halves2bfloat162(nv_bfloat16 x, nv_bfloat16 y) { return {x, y}; }
+static inline nv_bfloat162 __bfloat162bfloat162(nv_bfloat16 x) { return {x, x}; }
+static inline nv_bfloat162 __float2bfloat162_rn(float x) { return {x, x}; }
+static inline nv_bfloat162 __floats2bfloat162_rn(float x, float y) { return {x, y}; }
+static inline nv_bfloat162 __float22bfloat162_rn(float2 v) { return {v.x, v.y}; }
+static inline float2 __bfloat1622float2(nv_bfloat162 v) { return {v.x, v.y}; }
+static inline nv_bfloat16 __low2bfloat16(nv_bfloat162 v) { return v.x; }
+static inline nv_bfloat16 __high2bfloat16(nv_bfloat162 v) { return v.y; }
+static inline float __low2float(nv_bfloat162 v) { return v.x; }
+static inline float __high2float(nv_bfloat162 v) { return v.y; }
+
+// Arithmetic of both, alone and in pairs: a float's, rounded.
+#define PAIRED_UNARY(T, T2, one, two, value)                                                                            \
+    static inline T one(T v) { const float a = (float)v; return (T)(value); }                                          \
+    static inline T2 two(T2 v) { return {one(v.x), one(v.y)}; }
+#define PAIRED_BINARY(T, T2, one, two, value)                                                                           \
+    static inline T one(T v, T w) { const float a = (float)v, b = (float)w; return (T)(value); }                       \
+    static inline T2 two(T2 v, T2 w) { return {one(v.x, w.x), one(v.y, w.y)}; }
+#define COMPARED(T, name, operation)                                                                                    \
+    static inline bool name(T a, T b) { return (float)a operation (float)b; }
+#define SMALL_FLOATS(T, T2)                                                                                             \
+    PAIRED_UNARY(T, T2, __hneg, __hneg2, -a)                                                                           \
+    PAIRED_UNARY(T, T2, __habs, __habs2, fabsf(a))                                                                     \
+    PAIRED_UNARY(T, T2, hexp, h2exp, expf(a))                                                                          \
+    PAIRED_UNARY(T, T2, hlog, h2log, logf(a))                                                                          \
+    PAIRED_UNARY(T, T2, hsqrt, h2sqrt, sqrtf(a))                                                                       \
+    PAIRED_UNARY(T, T2, hrsqrt, h2rsqrt, 1.0f / sqrtf(a))                                                              \
+    PAIRED_UNARY(T, T2, hrcp, h2rcp, 1.0f / a)                                                                         \
+    PAIRED_BINARY(T, T2, __hadd, __hadd2, a + b)                                                                       \
+    PAIRED_BINARY(T, T2, __hsub, __hsub2, a - b)                                                                       \
+    PAIRED_BINARY(T, T2, __hmul, __hmul2, a * b)                                                                       \
+    PAIRED_BINARY(T, T2, __hdiv, __h2div, a / b)                                                                       \
+    PAIRED_BINARY(T, T2, __hmax, __hmax2, a > b || b != b ? a : b)                                                     \
+    PAIRED_BINARY(T, T2, __hmin, __hmin2, a < b || b != b ? a : b)                                                     \
+    COMPARED(T, __heq, ==) COMPARED(T, __hne, !=) COMPARED(T, __hlt, <) COMPARED(T, __hle, <=)                         \
+    COMPARED(T, __hgt, >) COMPARED(T, __hge, >=)                                                                       \
+    static inline T __hfma(T a, T b, T c) { return (T)((float)a * (float)b + (float)c); }                              \
+    static inline T2 __hfma2(T2 a, T2 b, T2 c) { return {__hfma(a.x, b.x, c.x), __hfma(a.y, b.y, c.y)}; }              \
+    static inline T2 operator+(T2 a, T2 b) { return __hadd2(a, b); }                                                   \
+    static inline T2 operator-(T2 a, T2 b) { return __hsub2(a, b); }                                                   \
+    static inline T2 operator*(T2 a, T2 b) { return __hmul2(a, b); }                                                   \
+    static inline T2 operator/(T2 a, T2 b) { return __h2div(a, b); }
+SMALL_FLOATS(half, half2)
+SMALL_FLOATS(nv_bfloat16, nv_bfloat162)
 
 // Eight bits with four of exponent (largest 448, no infinities), as a quantised network stores them.
 struct __nv_fp8_e4m3 {
