@@ -469,6 +469,22 @@ def test_a_launch_that_has_no_blocks_at_a_small_size_is_tried_at_larger_ones(
     assert found.status == ("right" if tried == 3 else "untried")
 
 
+@pytest.mark.parametrize(("sizes", "least"), [(1, 10.0), (2, 1.0)])
+def test_where_there_is_no_smaller_size_most_of_the_time_is_for_the_first(
+    monkeypatch: pytest.MonkeyPatch, sizes: int, least: float
+) -> None:
+    given: list[float] = []
+
+    def at(self: Rehearser, size: Any, kernel: Any, effort: Any) -> Any:
+        given.append(effort.timeout)
+        return SimpleNamespace(told=Rehearsal("right"), is_late=False, spent=0.0)
+
+    monkeypatch.setattr(Rehearser, "_rehearsal_at", at)
+    cheap: Any = SimpleNamespace(size=SimpleNamespace(costs_less=lambda limit: True))
+    Rehearser()._module([cheap] * sizes, tuple, SimpleNamespace(language="triton"), 20.0)  # type: ignore[arg-type]
+    assert least < given[0] < 8 * least
+
+
 def test_an_error_is_said_once(tmp_path: Path) -> None:
     (tmp_path / "problem.py").write_text(PROBLEM)
     (tmp_path / "mine.py").write_text(f"import nosuch\n{TORCH}{FORWARD}pass\n")

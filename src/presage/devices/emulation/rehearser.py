@@ -57,7 +57,8 @@ _SLOW, _FAST = (
 """Costs of a module's reference: a cheap one, and one that is never exceeded. _SLOW applies if the module has kernels
 of its own, which are slow here, and _FAST if it has none."""
 _SHARES = (0.25, 0.35, 0.7)
-"""Shares of the time that is left for the first size, and for each smaller one that is tried if one takes too long."""
+"""Shares of the time that is left for the first size, and for each smaller one that is tried if one takes too long. If
+there is no smaller one, the first has the last share."""
 _NARROW_SHARE = 0.3
 _NO_SMALL = "the problem has no small case that can be computed here"
 _ONLY = "it computes something else at a small size, which it may not be made for"
@@ -150,7 +151,7 @@ class Rehearser(CpuDevice):
         affordable = [n for n, each in enumerate(posed) if each.size.costs_less(most)]
         if affordable[1:] and number == affordable[-1] < len(posed) - 1:
             number = affordable[-2]  # so that there is a second size
-        ended = at(posed[number], _SHARES[0])
+        ended = at(posed[number], _SHARES[0] if number else _SHARES[-1])
         late = [len(posed)]
         for share in _SHARES[1:]:
             if ended.is_late and number > 0:
