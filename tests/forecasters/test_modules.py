@@ -12,7 +12,7 @@ from presage import Candidate, Measured, PresageError, StaticReport, Task
 from presage.devices.rehearsal import Rehearsal
 from presage.forecasters import faults, modules
 from presage.forecasters.learned import LearnedForecaster
-from presage.forecasters.module_time import module_time
+from presage.forecasters.module_time import ModuleTime, module_time
 from presage.forecasters.operator_model import OperatorModel
 from presage.kernels.kernel import from_source
 from presage.problems import registry, static
@@ -127,6 +127,11 @@ def test_notes_name_the_cases_where_they_differ(tmp_path: Path) -> None:
     one, other = noted("aten::relu.default", "aten::tanh.default")
     assert one.startswith("n=1: uncertain mostly by relu")
     assert other.startswith("n=2: uncertain mostly by tanh")
+
+
+def test_a_note_names_no_step_that_hardly_matters() -> None:
+    time = ModuleTime(10.0, 0.1, 0.0, (), {"_Z2gnPf": 0.8, "aten::_to_copy.default": 0.196, "mm": 0.004})
+    assert time.note() == "uncertain mostly by gn (80%), _to_copy (20%)"
 
 
 def test_what_torch_compiles_is_one_kernel_and_less_sure(task: Task) -> None:

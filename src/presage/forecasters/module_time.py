@@ -52,7 +52,7 @@ _IN_GRAPH = {"_cudnn_rnn": (-2.0, 0.5)}
 its standard deviation, in octaves. In a graph, three modules of the train split took 4.5, 4.4 and 3.4 times less."""
 _IN_GRAPH_NS = 4e6
 """The least time of such an operator for which the host falls behind. Shorter ones are not corrected."""
-_MOST_SHOWN = 3
+_MOST_SHOWN, _LEAST_SHOWN = 3, 0.005
 _ROOT = 0.5 * math.log(2)
 
 Priced = Mapping[int, tuple[float, float]]
@@ -114,11 +114,20 @@ class ModuleTime:
 
     def note(self) -> str:
         """A sentence on the main sources of uncertainty, and on what is unknown."""
-        most = ", ".join(f"{plain_name(name)} ({share:.0%})" for name, share in list(self.shares.items())[:_MOST_SHOWN])
+        shown = [each for each in self.shares.items() if each[1] >= _LEAST_SHOWN][:_MOST_SHOWN]
+        most = ", ".join(f"{_shown(name)} ({share:.0%})" for name, share in shown)
         why = [f"uncertain mostly by {most}"] if most else []
         if self.host_ns:
             why = [f"calling it takes the host about {self.host_ns / 1e3:.0f} us, which counts: it cannot be replayed"]
         return "; ".join([*why, *self.doubts[:_MOST_SHOWN]])
+
+
+def _shown(name: str) -> str:
+    """
+    >>> _shown("aten::_to_copy.default"), _shown("_Z2gnPf")
+    ('_to_copy', 'gn')
+    """
+    return name[6:].partition(".")[0] if name.startswith("aten::") else plain_name(name)
 
 
 def module_time(
