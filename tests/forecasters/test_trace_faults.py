@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -107,6 +108,13 @@ def test_a_kernel_that_only_adds_reads_what_it_writes() -> None:
     alone, after = trace(empty(3), launch(0, 3), output=3), trace(*filled, launch(0, 3), output=3)
     assert trace_faults.unwritten(alone, {"kernel"}) == "kernel adds to memory that nothing has written"
     assert trace_faults.unwritten(alone, {"another"}) == trace_faults.unwritten(after, {"kernel"}) == ""
+
+
+def test_an_output_in_the_memory_of_the_host_is_seen() -> None:
+    found = trace(RELU, output=1)
+    assert trace_faults.on_host(found) == ""
+    moved = replace(found, tensors=(X, replace(X, device="cpu")))
+    assert trace_faults.on_host(moved) == "it returns output 0 in the host's memory"
 
 
 IN_PLACE = operator("relu_.default", t(0), makes=0)

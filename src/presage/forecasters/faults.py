@@ -143,6 +143,8 @@ def _traced(task: Task, candidate: Candidate) -> Fault | None:
             expected = trace_faults.returned(anchor.trace)
         if expected is not None and (wrong := trace_faults.shapes(trace, expected)):
             return Fault(_CERTAIN, wrong)
+        if task.kind == "gpu" and (wrong := trace_faults.on_host(trace)):
+            return Fault(_CERTAIN, wrong)
         if wrong := trace_faults.unwritten(trace, _adding(report)):
             return Fault(_NEARLY, wrong)
         if not _is_given_outputs(task.problem) and (

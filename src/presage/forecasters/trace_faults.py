@@ -40,6 +40,12 @@ def shapes(trace: Trace, expected: Sequence[tuple[tuple[int, ...], str]]) -> str
     return ""
 
 
+def on_host(trace: Trace) -> str:
+    """The first output that is in the host's memory; empty if there is none."""
+    devices = [trace.tensors[number].device for number in tensors_in([trace.outputs])]
+    return f"it returns output {devices.index('cpu')} in the host's memory" if "cpu" in devices else ""
+
+
 def returned(trace: Trace) -> list[tuple[tuple[int, ...], str]]:
     """Shapes and types of the tensors that a reference returns."""
     return [(trace.tensors[number].shape, trace.tensors[number].dtype) for number in tensors_in([trace.outputs])]
