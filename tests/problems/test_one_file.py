@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from pathlib import Path
 
 import numpy as np
@@ -56,6 +57,24 @@ def test_a_function_with_inputs_is_a_problem(tmp_path: Path) -> None:
     assert "def custom_kernel(data):\n    return reference(*data)" in problem.reference_kernel().source
 
 
+@pytest.mark.parametrize(
+    ("taken", "cases", "said"),
+    [
+        ("n", "", 'inputs needs n; write cases = [{"n": 1024}]'),
+        ("n, *, kind, width=4", "cases = [{'n': 4, 'width': 1}]", "inputs needs kind"),
+        ("n, *, kind", "cases = [{'n': 4, 'kind': 1}]", ""),
+        ("n, **more", "cases = [{'n': 4, 'm': 4}]", ""),
+    ],
+)
+def test_cases_have_the_arguments_of_inputs(tmp_path: Path, taken: str, cases: str, said: str) -> None:
+    path = written(tmp_path, FUNCTION.replace("inputs(n=16)", f"inputs({taken})") + f"\n{cases}\n")
+    if not said:
+        assert registry.get(path).checks
+        return
+    with pytest.raises(PresageError, match=re.escape(said)):
+        registry.get(path)
+
+
 def test_it_may_say_at_which_sizes_and_how_exactly(tmp_path: Path) -> None:
     text = f'{FUNCTION}\ncases = [{{"n": 4}}, {{"n": 64}}, {{"n": 4}}]\ntolerance = 0.02\n'
     problem = registry.get(written(tmp_path, text))
@@ -74,10 +93,11 @@ def test_it_may_say_at_which_sizes_and_how_exactly(tmp_path: Path) -> None:
         ("cases = []", "'cases' is no list of arguments for inputs"),
         ("cases = make()", "mine.py:12: 'cases' must be written out"),
         ("tolerance = 3", "'tolerance' is no number between 0 and 1"),
+        ("cases = [{'n': 4}, {'m': 4}]", "a case has 'm', which inputs(n) does not take"),
     ],
 )
 def test_what_it_says_is_read_and_not_run(tmp_path: Path, more: str, said: str) -> None:
-    with pytest.raises(PresageError, match=said.replace("(", r"\(")):
+    with pytest.raises(PresageError, match=re.escape(said)):
         registry.get(written(tmp_path, f"{FUNCTION}{more}\n"))
 
 

@@ -335,6 +335,8 @@ def _one_file(path: Path, source: str, tree: ast.Module) -> ExternalProblem:
         raise PresageError(f"{path}: 'cases' is no list of arguments for inputs; write cases = [{{\"n\": 1024}}]")
     if tolerance is not None and not (isinstance(tolerance, int | float) and 0 < tolerance < 1):
         raise PresageError(f"{path}: 'tolerance' is no number between 0 and 1; write tolerance = 1e-3")
+    for arguments in listed or [{}]:
+        _refuse_arguments(tree, arguments, path)
     cases = list({case.name: case for case in (Case(each) for each in listed or [{}])}.values())
     summary = _said(tree, "reference") or " ".join((ast.get_docstring(tree) or "").split("\n\n")[0].split())
     problem = ExternalProblem(path, ONE_FILE, {"reference.py": source}, summary, cases, cases, tolerance)
@@ -345,6 +347,23 @@ def _one_file(path: Path, source: str, tree: ast.Module) -> ExternalProblem:
 def _are_arguments(case: Any) -> bool:
     """Whether these are arguments by name that can be sent to another process."""
     return isinstance(case, dict) and all(type(name) is str and _is_plain(value) for name, value in case.items())
+
+
+def _refuse_arguments(tree: ast.Module, given: Mapping[str, Any], path: Path) -> None:
+    """Raise PresageError if the function `inputs` cannot be called with these arguments by name."""
+    made = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "inputs"]
+    if len(made) != 1 or made[0].decorator_list:
+        return
+    taken = made[0].args
+    plain = [each.arg for each in (*taken.posonlyargs, *taken.args)]
+    needed = plain[: len(plain) - len(taken.defaults)]
+    needed += [each.arg for each, value in zip(taken.kwonlyargs, taken.kw_defaults, strict=True) if value is None]
+    known = [*plain, *(each.arg for each in taken.kwonlyargs)]
+    if missing := [name for name in needed if name not in given]:
+        example = ", ".join(f'"{name}": 1024' for name in needed)
+        raise PresageError(f"{path}: inputs needs {' and '.join(missing)}; write cases = [{{{example}}}]")
+    if not taken.kwarg and (unknown := [name for name in given if name not in known]):
+        raise PresageError(f"{path}: a case has '{unknown[0]}', which inputs({', '.join(known)}) does not take")
 
 
 def _is_plain(value: Any) -> bool:
