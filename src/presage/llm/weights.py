@@ -6,13 +6,18 @@ and the adapter or the weights that it made. Code that comes with weights is nev
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from presage.core.errors import PresageError, install
 from presage.core.files import write_whole
@@ -108,7 +113,8 @@ def load(
     dtype = {"bf16": torch.bfloat16, "fp32": torch.float32, "": torch.bfloat16 if device == "cuda" else torch.float32}
     if precision not in dtype:
         raise PresageError(f"the precision is bf16 or fp32, not '{precision}'")
-    model, reader = _plain(source, dtype[precision], sees)
+    with _one_reading():
+        model, reader = _plain(source, dtype[precision], sees)
     if added:
         model = _with_adapter(model, added, trainable)
     if trainable:
@@ -127,7 +133,8 @@ def load_tokenizer(spec: str) -> Any:
     """The tokenizer of a model, without its weights. Raises PresageError if there is none."""
     _, transformers = import_libraries()
     told = described(spec)
-    return _read(transformers.AutoTokenizer, str(Path(spec, told.weights)) if told.weights else told.base)
+    with _one_reading():
+        return _read(transformers.AutoTokenizer, str(Path(spec, told.weights)) if told.weights else told.base)
 
 
 def _plain(spec: str, dtype: Any, sees: bool) -> tuple[Any, Any]:
@@ -201,6 +208,33 @@ def _read(kind: Any, spec: str, **options: Any) -> Any:
         raise PresageError(f"cannot load {spec}: {why}") from error
 
 
+@contextmanager
+def _one_reading() -> Iterator[None]:
+    """Let transformers read a GGUF file's facts once within the block. It asks for them several times, and the reader
+    takes seconds for the words of a tokenizer; and it makes the same map of names for each module of the model."""
+    try:
+        import gguf
+    except ImportError:
+        yield
+        return
+
+    class Reader(gguf.GGUFReader):  # type: ignore[misc]
+        @property
+        def data(self) -> Any:
+            return self._plain
+
+        @data.setter
+        def data(self, value: Any) -> None:
+            self._plain = np.asarray(value)  # of a memmap, each of its million slices takes five times as long
+
+    reader, names = gguf.GGUFReader, gguf.get_tensor_name_map
+    gguf.GGUFReader, gguf.get_tensor_name_map = functools.cache(Reader), functools.cache(names)
+    try:
+        yield
+    finally:
+        gguf.GGUFReader, gguf.get_tensor_name_map = reader, names
+
+
 def _forget_packing(model: Any) -> None:
     """Clear the mark that the weights are quantised. They were unpacked from a GGUF file, but with this mark
     transformers would neither train nor save them."""
@@ -238,6 +272,9 @@ def _names(folder: Path) -> set[str]:
 def import_libraries() -> tuple[Any, Any]:
     """Import torch and transformers. Raises a PresageError that says how to install them."""
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
+    # Threads that wait by spinning take the cores from those that they wait for, wherever something else is running:
+    # beside three other programs on two cores, small products took ten times as long.
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     if not sys.stderr.isatty():
         os.environ.setdefault("TQDM_DISABLE", "1")  # else bars fill logs
     try:
