@@ -128,7 +128,7 @@ def test_what_is_longer_than_the_context_is_not_learned() -> None:
     examples = [Example(Prompt(tuple(range(n))), 0, ()) for n in (3, 30, 4)]
     said: list[str] = []
     assert [len(each) for each in sft.fitting(examples, 10, said.append)] == [3, 4]
-    assert said == ["sft: 1 of 3 questions are left out: they exceed the model's 10 tokens"]
+    assert said == ["sft: 1 of 3 questions are left out: they have more than 10 tokens"]
     with pytest.raises(PresageError, match="every question has more tokens than the 2 that"):
         sft.fitting(examples, 2, said.append)
 

@@ -130,7 +130,10 @@ def spoken(tiny: Path, small, tmp_path_factory: pytest.TempPathFactory) -> tuple
     pytest.importorskip("peft", reason="needs the train extra")
     folder = tmp_path_factory.mktemp("spoken")
     (folder / "spoken.toml").write_text(CONFIG.format(model=tiny, mode="spoken", rank=0))
-    changes = {"sft__steps": 120, "sft__limit": 24, "grpo__steps": 8, "grpo__checkpoint_steps": 2}
+    changes = {
+        "sft__steps": 120, "sft__limit": 24, "grpo__steps": 9, "grpo__checkpoint_steps": 2, "grpo__answers": 16,
+        "grpo__answers_at_once": 64, "grpo__learning_rate": 5e-4,
+    }  # fmt: skip
     chosen = config.read(str(folder / "spoken.toml"), **changes)
     stages.run(chosen, [small], folder / "model", say=str)
     return chosen, folder / "model"
@@ -140,7 +143,7 @@ def test_a_model_that_speaks_learns_the_form_and_then_earns_more(spoken, small, 
     chosen, whole = spoken
     into = shutil.copytree(whole, tmp_path / "model")
     rewards = losses(into / "grpo", "reward")
-    assert len(rewards) == 8
+    assert len(rewards) == 9
     card = (into / "README.md").read_text()
     assert "llm:model=" not in card, "a model that speaks is asked at an endpoint"
     assert f"reward at first {rewards[0]:.4g}, reward at last {rewards[-1]:.4g}" in card
@@ -174,7 +177,7 @@ def test_reinforcement_learning_that_is_killed_goes_on_to_the_same_end(
     fewer = replace(chosen.grpo, answers_at_once=chosen.grpo.answers_at_once // 2)
     stages.run(replace(chosen, grpo=fewer), [small], cut, say=told.append)
     assert "grpo: going on from checkpoint-6" in told
-    assert any(re.fullmatch(r"grpo: step 8 of 8, reward \d\.\d+, \d+ tokens an answer, .* s", line) for line in told)
+    assert any(re.fullmatch(r"grpo: step 9 of 9, reward \d\.\d+, \d+ tokens an answer, .* s", line) for line in told)
     assert len(set(losses(whole / "grpo", "reward"))) > 4, "answers differ"
     for key in ("reward", "completions/mean_length", "grad_norm"):
         assert losses(cut / "grpo", key) == pytest.approx(losses(whole / "grpo", key), rel=1e-4, abs=1e-7)
@@ -244,6 +247,36 @@ def test_questions_keep_splits_mix_anchors_and_hold_failures(written, small, tmp
     assert more[:5] == few
     with pytest.raises(PresageError, match="no questions of the test_op split"):
         questions.read(tmp_path, "test_op")
+
+
+def test_a_limit_makes_the_first_questions_only(written, small, tmp_path: Path, monkeypatch) -> None:
+    """They are those that all questions begin with, also where a kernel gives fewer questions than asked for, and where
+    the stage was killed."""
+    every, few = tmp_path / "every", tmp_path / "few"
+    chosen = config.read(written(), sft__limit=9, questions__validation=3, questions__per_kernel=9, sft__seed=5)
+    questions.make(config.read(written(), questions__validation=3, questions__per_kernel=9), [small], every, str)
+    drawn, calls = questions.draw, []
+
+    def dies(*given, **more):
+        calls.append(given)
+        if len(calls) == 3:
+            raise KilledError
+        yield from drawn(*given, **more)
+
+    monkeypatch.setattr(questions, "draw", dies)
+    with pytest.raises(KilledError):
+        questions.make(chosen, [small], few, str)
+    questions.make(chosen, [small], few, str)
+    assert questions.read(few, "train", 9, 5) == questions.read(every, "train", 9, 5)
+    assert questions.read(few, "validation", 3) == questions.read(every, "validation", 3)
+    lines = sum(len(file.read_text().splitlines()) for file in few.glob("*.jsonl"))
+    assert lines == 9 + 3
+    told: list[str] = []
+    questions.make(chosen, [small], few, told.append)
+    assert told[-1].startswith("questions: 0 operations, 0 questions; ")
+    questions.claim_for(chosen, every)  # all questions serve any limit
+    with pytest.raises(PresageError, match=r"has only the first 9 questions in the order of seed 5; .*--into"):
+        questions.claim_for(config.read(written(), questions__validation=3, questions__per_kernel=9), few)
 
 
 def test_modules_without_source_are_drawn_if_they_have_reports() -> None:
@@ -409,6 +442,30 @@ def test_the_card_counts_as_missing_what_the_forecaster_does_not_answer(tiny: Pa
     assert any(unanswered), "it knows nothing"
     assert told["before recalibration"]["missing"] == np.mean(unanswered)
     assert temperature > 0
+
+
+def test_questions_longer_than_the_configuration_s_context_are_left_out(written, small, tmp_path: Path, tiny) -> None:
+    stages.run(config.read(written()), [small], tmp_path, ["questions"], say=str)
+    asked = [each.conversation("readout").messages for each in questions.read(tmp_path / "questions", "train")]
+    tokenizer = load(str(tiny)).tokenizer
+    lengths = sorted(len(prompt_ids(tokenizer, each)) for each in asked)
+    said: list[str] = []
+    chosen = config.read(written(), context=lengths[len(lengths) // 2], sft__steps=1)
+    stages.run(chosen, [small], tmp_path, say=said.append)
+    (line,) = (each for each in said if "left out" in each)
+    assert line.endswith(f"questions are left out: they have more than {chosen.context} tokens")
+    with pytest.raises(PresageError, match="context must be 0 or more, not -1"):
+        config.read(written(), context=-1)
+
+
+def test_a_configuration_names_its_recording(written, small, tmp_path: Path, monkeypatch) -> None:
+    asked = []
+    monkeypatch.setattr(stages, "run", lambda chosen, recordings, *_: asked.append([each.name for each in recordings]))
+    file = tmp_path / "named.toml"
+    file.write_text(f'model = "x"\nrecording = "{small.path}"\n')
+    for more in ([], ["--recording", "cpu"]):
+        assert main(["train", "llm", "--config", str(file), "--into", str(tmp_path), *more]) == 0
+    assert asked == [["small"], ["cpu"]]
 
 
 def test_reinforcement_learning_begins_from_what_is_done(written, small, tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME|FILE",
-        help="a recording to learn from; may be repeated (default: all recordings that are installed)",
+        help="a recording to learn from; may be repeated (default: the configuration's, or all that are installed)",
     )
     parser.add_argument(
         "--into",
@@ -134,7 +134,7 @@ def _train_llm(arguments: argparse.Namespace, into: Path, say: Callable[[str], N
     )  # fmt: skip
     if arguments.merge and not chosen.sft.lora_rank:
         raise PresageError("all weights are trained, so there is no adapter to merge; leave out --merge")
-    names = arguments.recording or recorded.packaged()
+    names = arguments.recording or ([chosen.recording] if chosen.recording else recorded.packaged())
     if arguments.questions:
         for name in ("recording", "stage", "reward"):
             if getattr(arguments, name):

@@ -124,6 +124,10 @@ class Config:
     mode: str = "readout"
     precision: str = ""
     """`bf16` or `fp32`; empty: bf16 on a GPU and fp32 on a CPU."""
+    recording: str = ""
+    """The recording to learn from, where the command line names none; empty: all that are installed."""
+    context: int = 0
+    """The most tokens of a question with its answer. Longer questions are left out. 0: as many as the model takes."""
     recompute: bool = False
     """Recompute activations in the backward pass: less memory, a third more time."""
     licence: str = ""
@@ -144,6 +148,7 @@ class Config:
         for table in ("questions", "sft", "grpo"):
             for key, value in vars(getattr(self, table)).items():
                 _check_number(f"{table}.{key}", value)
+        _check_number("context", self.context)
         if not (self.sft.steps or self.sft.epochs):
             raise PresageError("sft.epochs must be more than 0, or give sft.steps")
 

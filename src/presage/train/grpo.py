@@ -16,15 +16,16 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
+from presage.core import scale
 from presage.core.errors import PresageError, install
 from presage.core.files import write_whole
 from presage.forecasters import llm_question
 from presage.llm.prompts import accepted, prompt_ids, prompt_text
 from presage.llm.weights import Weights, import_libraries, load
-from presage.train import rewards
+from presage.train import answering, rewards
 from presage.train.config import Config, Grpo
-from presage.train.questions import Question, claim
-from presage.train.sft import LOG, RESULT, check_ends, order, precision_of, with_lora, write_result
+from presage.train.questions import Question, claim, spoken_answer
+from presage.train.sft import LOG, RESULT, check_ends, context_of, order, precision_of, with_lora, write_result
 
 _STATE = "trainer_state.json"
 _TEMPLATE = 200
@@ -38,7 +39,7 @@ def train(
     folder."""
     result = folder / RESULT
     folder.mkdir(parents=True, exist_ok=True)
-    parts = ["model", "mode", "precision", "sft", "grpo"]
+    parts = ["model", "mode", "precision", "context", "sft", "grpo"]
     claim(folder / "settings.json", config, parts, "the training in {} was")
     if (result / "done").exists():
         say(f"grpo: done already, in {result}")
@@ -55,9 +56,13 @@ def train(
     weights = _begun(config, begin)
     tokenizer = weights.tokenizer
     check_ends(tokenizer)
-    questions = fitting(weights, questions, config.grpo.tokens, say)
+    questions = fitting(config, weights, questions, say)
     tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token
-    trainer = _trainer_class(trl)(
+    is_shared = answering.is_possible(weights.model)
+    if is_shared:
+        typical = tokenizer.encode(spoken_answer(1 + scale.BINS // 2), add_special_tokens=False)
+        weights.model.generate = answering.generating(weights.model, [*typical, tokenizer.eos_token_id])
+    trainer = _trainer_class(trl, is_shared and not config.recompute)(
         model=weights.model,
         processing_class=tokenizer,
         reward_funcs=[Reward(config.grpo, tokenizer)],
@@ -134,25 +139,24 @@ def in_order(config: Config, questions: Sequence[Question]) -> list[Question]:
 
 
 def fitting(
-    weights: Weights, questions: Sequence[Question], tokens: int, say: Callable[[str], None]
+    config: Config, weights: Weights, questions: Sequence[Question], say: Callable[[str], None]
 ) -> Sequence[Question]:
-    """The questions that leave room for an answer in the model's context. Raises PresageError if there are none."""
+    """The questions that leave room for an answer in the context. Raises PresageError if there are none."""
+    context, tokens = context_of(config, weights), config.grpo.tokens
+    room = context - tokens
 
     def fits(question: Question) -> bool:
         messages = llm_question.conversation(question.text, "spoken")
-        room = weights.context - tokens
         most_tokens = sum(len(each["content"].encode()) for each in messages) + _TEMPLATE
         return most_tokens <= room or len(prompt_ids(weights.tokenizer, messages)) <= room
 
     found = [each for each in questions if fits(each)]
     if not found:
         raise PresageError(
-            f"no question leaves room for an answer of {tokens} tokens in the {weights.context} that the model takes"
+            f"no question leaves room for an answer of {tokens} tokens in the {context} that the model takes"
         )
     if left := len(questions) - len(found):
-        say(
-            f"grpo: {left} of {len(questions)} questions are left out: the model's {weights.context} tokens are too few"
-        )
+        say(f"grpo: {left} of {len(questions)} questions are left out: {context} tokens are too few")
     return found
 
 
@@ -202,15 +206,29 @@ def _begun(config: Config, begin: Path | None) -> Weights:
     return Weights(model, weights.tokenizer, weights.name, weights.description)
 
 
-def _trainer_class(trl: Any) -> Any:
+def _trainer_class(trl: Any, is_shared: bool) -> Any:
     """TRL's trainer without the groups whose answers earned the same. Their advantages are 0, so they have no gradient;
-    this trainer also excludes them from the mean."""
+    this trainer also excludes them from the mean. is_shared: answers to one question share its computation."""
 
     class Trainer(trl.GRPOTrainer):  # type: ignore[misc]
         def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
             found: dict[str, Any] = super()._generate_and_score_completions(inputs)
             told = self.accelerator.gather((found["advantages"].abs() > 1e-9).float())
             found["advantages"] = found["advantages"] / told.mean().clamp(min=1 / told.numel())
+            return found
+
+        def _get_per_token_logps_and_entropies(
+            self, model: Any, input_ids: Any, attention_mask: Any, logits_to_keep: int, **more: Any
+        ) -> tuple[Any, Any, Any]:
+            is_whole = (more.get("batch_size") or len(input_ids)) >= len(input_ids)
+            if is_shared and is_whole and not more.get("compute_aux_loss"):
+                with self.accelerator.autocast():
+                    told = answering.log_probabilities(model, input_ids, attention_mask, logits_to_keep)
+                if told is not None:
+                    return told.log_probs, told.entropy, None
+            found: tuple[Any, Any, Any] = super()._get_per_token_logps_and_entropies(
+                model, input_ids, attention_mask, logits_to_keep, **more
+            )
             return found
 
     return Trainer

@@ -69,7 +69,8 @@ def train(
     possible answers of a model that is read out. source: a digest of questions that do not follow from the settings."""
     result = folder / RESULT
     folder.mkdir(parents=True, exist_ok=True)
-    claim(folder / "settings.json", config, ["model", "mode", "precision", "sft"], "the training in {} was", source)
+    parts = ["model", "mode", "precision", "context", "sft"]
+    claim(folder / "settings.json", config, parts, "the training in {} was", source)
     if (result / "done").exists():
         say(f"sft: done already, in {result}")
         return result
@@ -88,7 +89,8 @@ def train(
         model.gradient_checkpointing_enable({"use_reentrant": False})
     if config.sft.compiled and torch.cuda.is_available():
         compile_layers(model)
-    examples = fitting(list(as_examples(weights, conversations, answers, config.mode)), weights.context, say)
+    asked = list(as_examples(weights, conversations, answers, config.mode))
+    examples = fitting(asked, context_of(config, weights), say)
     training = Training(config, accelerator, model, weights, answers, folder, say)
     training.run(examples)
     if accelerator.is_main_process:
@@ -269,13 +271,18 @@ def check_ends(tokenizer: Any) -> None:
         raise PresageError("this model cannot end an answer: its tokenizer has no eos_token; give --mode readout")
 
 
+def context_of(config: Config, weights: Weights) -> float:
+    """The most tokens of a question with its answer: as many as the model takes, or fewer by the configuration."""
+    return min(weights.context, config.context or math.inf)
+
+
 def fitting(examples: list[Example], context: float, say: Callable[[str], None]) -> list[Example]:
-    """The examples that are no longer than the model's context. Raises PresageError if there are none."""
+    """The examples that are no longer than the context. Raises PresageError if there are none."""
     found = [each for each in examples if len(each) <= context]
     if not found:
         raise PresageError(f"every question has more tokens than the {context} that the model takes")
     if left := len(examples) - len(found):
-        say(f"sft: {left} of {len(examples)} questions are left out: they exceed the model's {context} tokens")
+        say(f"sft: {left} of {len(examples)} questions are left out: they have more than {context} tokens")
     return found
 
 
