@@ -53,11 +53,11 @@ def _draw(
     torch, _ = import_libraries()
     ends = settings.eos_token_id if isinstance(settings.eos_token_id, list) else [settings.eos_token_id]
     answers: list[list[int]] = [[] for _ in last]
-    places = [0] * len(last)
+    places, hopes = [0] * len(last), [_GUESSED] * len(last)
     open_rows = list(range(len(last)))
     mask, position = attention_mask[:, :-1], attention_mask.sum(1, keepdim=True) - 1
     while open_rows:
-        guesses = [list(typical[places[row] : places[row] + _GUESSED]) for row in open_rows]
+        guesses = [list(typical[places[row] : places[row] + hopes[row]]) for row in open_rows]
         width = 1 + max(map(len, guesses))
         ids = torch.tensor(
             [
@@ -78,6 +78,7 @@ def _draw(
             answers[row] += kept
             last[row] = kept[-1]
             places[row] = _place(typical, places[row] + right, kept[-1])
+            hopes[row] = _GUESSED if right else 1  # a model that has not learned the form yet is not guessed in vain
             mask[at, mask.shape[1] - width + 1 + right :] = 0  # what was guessed wrong is not seen again
             position[at] += right + 1
         still = [
