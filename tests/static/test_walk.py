@@ -164,6 +164,20 @@ def test_a_triangle_counts_as_its_mean(row: str) -> None:
     assert counts["global_store"] == pytest.approx(32.5)
 
 
+@pytest.mark.parametrize("axes", ["xy", "yx"])
+@pytest.mark.parametrize("grid", [(64, 64, 1), (48, 64, 2)])
+def test_blocks_on_one_side_of_a_diagonal_count_as_their_mean(axes: str, grid: tuple[int, int, int]) -> None:
+    """Of a block (i, j), the work is j - i + 1, or none, as in a product of triangular matrices."""
+    begin, end = axes
+    text = LOOP.format(step=1).replace("ld.param.u32 %r1, [loop_param_1];", f"mov.u32 %r1, %ctaid.{begin};")
+    text = text.replace("ld.param.u32 %r2, [loop_param_2];", f"mov.u32 %r3, %ctaid.{end}; add.s32 %r2, %r3, 1;")
+    counts = walk.of_call(text, "loop", [None, 0, 0], grid, (32, 1, 1))
+    assert counts
+    sizes = dict(zip("xyz", grid, strict=True))
+    work = [max(0, j - i + 1) for i in range(sizes[begin]) for j in range(sizes[end])]
+    assert counts["global_store"] == pytest.approx(sum(work) / len(work), rel=0.3)
+
+
 def test_a_branch_backwards_to_where_both_ways_lead_is_no_end_of_a_loop() -> None:
     text = """
 .visible .entry f(.param .u64 f_param_0, .param .u32 f_param_1)

@@ -61,6 +61,9 @@ warp reaches its head."""
 _MOST_JUMPS = 8
 _FRACTION = 0.382
 """Position along the grid of the block that is walked. A second block is at the same distance from the grid's end."""
+_MORE_PAIRS, _STEPS = 6, (0.8191725134, 0.6710436067, 0.5497004779)
+"""Where a module's blocks differ, so many more pairs are walked. From one to the next, the shares of the grid's axes
+advance by _STEPS (a low-discrepancy sequence), so that the pairs cover the grid."""
 
 _ROOTS = {
     **dict.fromkeys(("ex2", "lg2", "rcp", "rsqrt", "sqrt", "sin", "cos", "tanh"), "special"),
@@ -134,7 +137,8 @@ def walk(
     """Walk the first and the last warp of a block, and those of a second block if it differs. Return the mean of their
     counts by kind (`parted` splits them), or None if a warp does not reach its end. `arguments` are the parameters'
     values. Pointers, which have none, get addresses that are far apart. joins: whether a branch backwards to where the
-    code after it goes, too, is no end of a loop. Such branches count as one in what `learned` was trained on."""
+    code after it goes, too, is no end of a loop, and blocks from the whole grid are walked if some differ. Neither was
+    so in what `learned` was trained on."""
     if len(arguments) > len(entry.parameters):
         return None
     program = _Program.of(entry, joins)
@@ -154,12 +158,14 @@ def walk(
         each.run()
         return each.counts
 
+    pairs = [_pair(grid), *(_pairs(grid) if joins else ())]
     try:
-        one, other = _pair(grid)
-        walked = [ran(one, warp) for warp in ends]
-        mirrored = ran(other, ends[0])
-        if not np.array_equal(walked[0], mirrored):
-            walked += [mirrored, *(ran(other, warp) for warp in ends[1:])]
+        walked = [ran(pairs[0][0], warp) for warp in ends]
+        others = [ran(place, ends[0]) for place in (pairs[0][1], *itertools.chain(*pairs[1:2]))]
+        if not all(np.array_equal(walked[0], other) for other in others):
+            rest = [place for pair in pairs for place in pair][1:]
+            walked += [*others, *(ran(place, ends[0]) for place in rest[len(others) :])]
+            walked += [ran(place, warp) for place in rest for warp in ends[1:]]
     except EndlessError:
         return None
     mean = np.mean(walked, axis=0)
@@ -189,6 +195,20 @@ def _pair(grid: tuple[int, int, int]) -> list[tuple[int, int, int]]:
     total = math.prod(grid)
     number = int(_FRACTION * total)
     return [(n % grid[0], n // grid[0] % grid[1], n // (grid[0] * grid[1])) for n in (number, total - 1 - number)]
+
+
+def _pairs(grid: tuple[int, int, int]) -> list[list[tuple[int, int, int]]]:
+    """More such pairs, from the whole grid, since work may depend on several of its axes: blocks on one side of a
+    matrix's diagonal may have none.
+
+    >>> _pairs((100, 10, 1))[:2]
+    [[(31, 1, 0), (68, 8, 0)], [(13, 8, 0), (86, 1, 0)]]
+    """
+    found = []
+    for number in range(1, _MORE_PAIRS + 1):
+        x, y, z = (int((0.5 + number * step) % 1.0 * size) for step, size in zip(_STEPS, grid, strict=True))
+        found.append([(x, y, z), (grid[0] - 1 - x, grid[1] - 1 - y, grid[2] - 1 - z)])
+    return found
 
 
 # -- the prepared program ---------------------------------------------------------------------------------------------
