@@ -8,8 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from presage import Candidate
 from presage.cli import main
 from presage.devices import recorded
+from presage.devices.recorded import RecordedDevice
+from presage.forecasters import learned_training
+from presage.forecasters.features import case_rows
 from presage.forecasters.learned import installed
 
 
@@ -33,6 +37,15 @@ def test_the_model_is_small_and_learned_from_training_alone() -> None:
     trained = {row.problem for row in recorded.find("h200").rows(reports=False) if row.split == "train"}
     assert facts["operations"] <= len(trained)
     assert facts["recordings"] == ["h200"]
+
+
+def test_a_new_count_of_walks_does_not_change_what_training_again_gives() -> None:
+    """Trees draw features at random, so that one more would give other trees."""
+    device = RecordedDevice(recorded.find("h200"))
+    rows = [row for row in device.rows("matmul_half").values() if row.reports][:8]
+    task = learned_training.task_of(device, "matmul_half", rows[0])
+    found = {name for row in rows for case in case_rows(task, Candidate(row.kernel, row.reports)) for name in case}
+    assert found <= set(json.loads((installed() / "compiled.json").read_text())["names"])
 
 
 def test_a_search_of_an_unseen_operation_beats_its_seed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

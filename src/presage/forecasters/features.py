@@ -26,6 +26,8 @@ _HZ = 1.7e9
 _SECTOR = 32
 LEARNED_ARCH = "sm_90"
 """The architecture of all GPUs that the trees were trained on."""
+_COUNTS = tuple(kind for kind in KINDS if kind != "wmma_flops")
+"""The counts of a walk that are features. Those of `wmma` are in no report of a bare kernel."""
 _PIPES_OF = {
     "instructions": ("issue",), "integer": ("alu",), "fp32": ("fma", "multiply"), "special": ("special",),
     "convert": (), "fp16": ("fp16",), "fp64": ("fp64",),
@@ -169,7 +171,7 @@ def _warp_features(launch: LaunchReport) -> Row:
     """Features of the instructions that one warp executes from start to end."""
     if launch.executed is None:
         return {"walked": 0.0}
-    ran = {kind: launch.executed.get(kind, 0.0) for kind in KINDS}
+    ran = {kind: launch.executed.get(kind, 0.0) for kind in _COUNTS}
     row = {f"warp_{kind}": math.log2(1 + count) for kind, count in ran.items()}
     row["walked"] = 1.0
     row["lanes_in_use"] = ran["lanes"] / (WARP * max(1.0, ran["instructions"]))
