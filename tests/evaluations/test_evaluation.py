@@ -6,6 +6,8 @@ import json
 import math
 import random
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -23,6 +25,7 @@ from presage import (
     Task,
 )
 from presage.core import scoring
+from presage.devices import recording
 from presage.evaluations import outcomes
 from presage.evaluations.evaluation import NAMES, evaluate
 from presage.evaluations.outcomes import OTHER_ANCHORS
@@ -178,6 +181,15 @@ def test_only_the_split_is_asked(truth: Recording) -> None:
     assert len(outcomes.pools(truth, "all")) == 6
     with pytest.raises(PresageError, match="truth has no split 'test'; it has: all, test_op, train"):
         outcomes.pools(truth, "test")
+
+
+def test_what_did_not_compile_where_it_was_measured_is_not_asked(truth: Recording, tmp_path: Path) -> None:
+    """The machine may have lacked a header; and compiling, which would tell, costs no measurement."""
+    first, second, *others = truth.rows("op_d")
+    rows = [first, replace(second, status=Status.COMPILE_ERROR, reason="cannot open mma.h", cases=()), *others]
+    written = recording.write(tmp_path / "r.parquet", rows, {"name": "r", "kind": "gpu", "hardware": "h200"})
+    (pool,) = outcomes.pools(written, "test_op")
+    assert [each.kernel.hash for each in pool.kernels] == [row.hash for row in rows if row is not rows[1]]
 
 
 def test_what_is_shown_is_not_scored(truth: Recording) -> None:

@@ -194,6 +194,14 @@ def test_training_again_gives_the_same_files(formula: Recording, folder: Path, t
     assert all((folder / name).read_bytes() == (tmp_path / name).read_bytes() for name in names)
 
 
+def test_nothing_is_learned_from_what_did_not_compile_where_it_was_measured(tmp_path: Path) -> None:
+    """The machine may have lacked a header that others have."""
+    first, *others = kernels(TRAIN[0])
+    rows = [first, *(replace(row, status=Status.COMPILE_ERROR, reason="no mma.h", cases=()) for row in others[:3])]
+    found = recording.write(tmp_path / "r.parquet", rows, {"name": "r", "kind": "gpu", "hardware": "h200"})
+    assert len(list(learned_training.read(found, "compiled", "train"))) == 1
+
+
 @pytest.mark.parametrize("damage", ["missing", "cut", "version"])
 def test_a_model_that_cannot_be_read_says_what_to_do(
     formula: Recording, folder: Path, tmp_path: Path, damage: str

@@ -74,7 +74,9 @@ def pools(recording: Recording, split: str, problem: str | None = None) -> tuple
 
 
 def _pool(device: RecordedDevice, name: str, found: Mapping[str, Row]) -> Pool:
-    rows = [row for row in found.values() if row.family not in _BASELINES]
+    """The operation with the kernels that compiled where they were measured. The compiler tells of the others, for
+    reasons that may be the machine's, such as a header that it lacks."""
+    rows = [row for row in found.values() if row.family not in _BASELINES and row.status is not Status.COMPILE_ERROR]
     working = {row.hash for row in rows if row.status is Status.OK}
     seeds = {row.anchor for row in rows} & working
     measured = tuple(map(_measured, rows))

@@ -148,7 +148,8 @@ def read(recording: Recording, kind: str, split: str) -> Iterator[Example]:
     """The kernels of one split as examples for this kind of model."""
     device = RecordedDevice(recording)
     for problem, found in device.each(list(recording.counts)):
-        rows = [row for row in found.values() if row.split == split]
+        # What does not compile is told by the compiler, which may have lacked a header where the others were measured.
+        rows = [row for row in found.values() if row.split == split and row.status is not Status.COMPILE_ERROR]
         if not rows or device.problem(problem).is_foreign:
             continue
         task = task_of(device, problem, rows[0])
