@@ -10,6 +10,7 @@ import pytest
 
 from presage import Kernel, Problem, load_kernel, load_problem
 from presage.devices import child
+from presage.devices.emulation.cuda_on_cpu import EmulationError, translated
 from presage.devices.emulation.rehearser import Rehearser, small_cases
 from presage.devices.rehearsal import Rehearsal
 
@@ -127,7 +128,7 @@ def test_a_kernel_that_keeps_its_first_result_is_wrong(rehearse) -> None:
     ("body", "why"),
     [
         ('asm volatile("membar.gl;");', "asm"),
-        ("this is no C++;", "compiler"),
+        ("this is no C++;", "the C++ compiler refuses it: kernel.cpp:"),
         ("for (volatile int k = 0;; k = k + 1);", "still running"),
     ],
 )
@@ -135,6 +136,12 @@ def test_what_cannot_be_run_here_is_not_judged(rehearse, body: str, why: str) ->
     found = rehearse("vector_add", add(body), seconds=1.0)
     assert found.status == "untried"
     assert why in found.reason
+
+
+@pytest.mark.parametrize("header", ["cub/cub.cuh", "thrust/scan.h", "cuda/barrier"])
+def test_libraries_that_cannot_be_emulated_are_named(header: str) -> None:
+    with pytest.raises(EmulationError, match=f"it uses {header.partition('/')[0]}/, which cannot be emulated"):
+        translated(f"#include <{header}>\n")
 
 
 def test_only_processor_time_is_limited(rehearse, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,7 +29,10 @@ _EXTERN = re.compile(
     r"extern\s+__shared__\s+((?:(?:__align__|alignas)\s*\([^)]*\)\s+)?)([\w:<> ]+?)\s+(\w+)\s*\[\s*\]\s*;"
 )
 _INCLUDE = re.compile(r"#\s*include\s*<(cuda|nv|mma|math|std|c[a-z]+|torch|ATen|c10|vector|limits|algorithm)[^>]*>")
-_UNKNOWN = re.compile(r"\basm\b|\bwmma\b|\bmma\b|cooperative_groups|cuda/")
+_UNKNOWN = re.compile(r"\basm\b|\bwmma\b|\bmma\b|cooperative_groups|\b(?:cub|thrust|cuda)/")
+
+_FOLDER = re.compile(r"^/\S*/(?=[^/\s]+:\d)")
+"""The folder of a file that a compiler names, which is gone when somebody reads it."""
 
 
 class EmulationError(Exception):
@@ -57,7 +60,7 @@ def command(compiler: str, home: str, text: str, library: str, macros: Sequence[
 def refusal(said: str) -> str:
     """The reason why compiling failed, from the compiler's output."""
     lines = [line for line in said.splitlines() if "error" in line] or said.splitlines()[:1]
-    return f"the C++ compiler refuses it: {' '.join(lines[:1])[:300]}"
+    return f"the C++ compiler refuses it: {_FOLDER.sub('', ' '.join(lines[:1]))[:300]}"
 
 
 def _entry(problem: Problem, kernel: Kernel, cases: Sequence[Case]) -> str:
