@@ -16,7 +16,6 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
-from presage.core import scale
 from presage.core.errors import PresageError, install
 from presage.core.files import write_whole
 from presage.forecasters import llm_question
@@ -24,7 +23,7 @@ from presage.llm.prompts import accepted, prompt_ids, prompt_text
 from presage.llm.weights import Weights, import_libraries, load
 from presage.train import answering, rewards
 from presage.train.config import Config, Grpo
-from presage.train.questions import Question, claim, spoken_answer
+from presage.train.questions import Question, claim
 from presage.train.sft import LOG, RESULT, check_ends, context_of, order, precision_of, with_lora, write_result
 
 _STATE = "trainer_state.json"
@@ -60,8 +59,7 @@ def train(
     tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token
     is_shared = answering.is_possible(weights.model)
     if is_shared:
-        typical = tokenizer.encode(spoken_answer(1 + scale.BINS // 2), add_special_tokens=False)
-        weights.model.generate = answering.generating(weights.model, [*typical, tokenizer.eos_token_id])
+        weights.model.generate = answering.generating(weights.model)
     trainer = _trainer_class(trl, is_shared and not config.recompute)(
         model=weights.model,
         processing_class=tokenizer,
