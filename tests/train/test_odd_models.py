@@ -129,7 +129,7 @@ def test_what_is_longer_than_the_context_is_not_learned() -> None:
     said: list[str] = []
     assert [len(each) for each in sft.fitting(examples, 10, said.append)] == [3, 4]
     assert said == ["sft: 1 of 3 questions are left out: they have more than 10 tokens"]
-    with pytest.raises(PresageError, match="every question has more tokens than the 2 that"):
+    with pytest.raises(PresageError, match="every question has more tokens than a context of 2"):
         sft.fitting(examples, 2, said.append)
 
 

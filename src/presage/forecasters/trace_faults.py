@@ -1,5 +1,5 @@
-"""Faults that a module's trace shows: outputs with wrong shapes or types, outputs that do not depend on the inputs,
-inputs that are left out, and the use of memory that was never written."""
+"""Faults that a module's trace shows: outputs with wrong shapes or types, or in the host's memory; outputs that do not
+depend on the inputs; inputs that are left out, changed or returned; and the use of memory that was never written."""
 
 from __future__ import annotations
 
@@ -91,8 +91,8 @@ def given_away(trace: Trace, reference: Trace | None) -> str:
     if changed:
         return f"it changes its input data[{min(changed)}]"
     allowed = theirs.passed_on() if theirs else {}
-    passed_on = [each for each in ours.passed_on().items() if each[0] not in allowed]
-    return "it returns its input data[{1}] as output {0}".format(*passed_on[0]) if passed_on else ""
+    passed_on = ((output, number) for output, number in ours.passed_on().items() if output not in allowed)
+    return next((f"it returns its input data[{number}] as output {output}" for output, number in passed_on), "")
 
 
 class _Flow:

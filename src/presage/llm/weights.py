@@ -273,7 +273,7 @@ def import_libraries() -> tuple[Any, Any]:
     """Import torch and transformers. Raises a PresageError that says how to install them."""
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     # Threads that wait by spinning take the cores from those that they wait for, wherever something else is running:
-    # beside three other programs on two cores, small products took ten times as long.
+    # beside other programs on two cores, small products took nearly twice as long (docs/measured/training.md).
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     if not sys.stderr.isatty():
         os.environ.setdefault("TQDM_DISABLE", "1")  # else bars fill logs

@@ -150,11 +150,9 @@ def fitting(
 
     found = [each for each in questions if fits(each)]
     if not found:
-        raise PresageError(
-            f"no question leaves room for an answer of {tokens} tokens in the {context} that the model takes"
-        )
+        raise PresageError(f"no question leaves room for an answer of {tokens} tokens in a context of {context}")
     if left := len(questions) - len(found):
-        say(f"grpo: {left} of {len(questions)} questions are left out: {context} tokens are too few")
+        say(f"grpo: {left} of {len(questions)} questions are left out: with an answer they exceed {context} tokens")
     return found
 
 

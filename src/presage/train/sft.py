@@ -280,7 +280,7 @@ def fitting(examples: list[Example], context: float, say: Callable[[str], None])
     """The examples that are no longer than the context. Raises PresageError if there are none."""
     found = [each for each in examples if len(each) <= context]
     if not found:
-        raise PresageError(f"every question has more tokens than the {context} that the model takes")
+        raise PresageError(f"every question has more tokens than a context of {context}")
     if left := len(examples) - len(found):
         say(f"sft: {left} of {len(examples)} questions are left out: they have more than {context} tokens")
     return found
